@@ -1,0 +1,123 @@
+/** The HTTP side of the discovery service: readiness, version, metrics, debug pages (discovery behaviour 4.1, 4.2). */
+import fastify, { type FastifyInstance } from 'fastify'
+import { AggregatorRegistry, Gauge, type Registry } from 'prom-client'
+import type { ActorStats } from '../../protocols/messages/envelope.ts'
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { buildInfo } from '../../src/cli/build-info.ts'
+import type { Features } from '../../src/config/features.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { Supervisor } from '../runtime/supervisor.ts'
+import { addDebugPages } from './debug-pages.ts'
+import { splitAddress } from './supervisor.ts'
+
+/** What the HTTP servers need. */
+export interface AdminParts {
+  readonly supervisor: Supervisor
+  readonly options: DiscoveryOptions
+  readonly features: Features
+  /** Metrics of the main thread. */
+  readonly metrics: Registry
+  /** `performance.now()` at which the service began to start. */
+  readonly startedAt: number
+  readonly log: Logger
+}
+
+/** Running HTTP servers. */
+export interface Admin {
+  ready(): Promise<void>
+  close(): Promise<void>
+}
+
+interface QueueStatus {
+  readonly ready: boolean
+  readonly unsynced: readonly string[]
+}
+
+const pollMs = 20
+
+/** Starts the HTTP servers. Rejects when an address cannot be bound. */
+export async function startAdmin(parts: AdminParts): Promise<Admin> {
+  const { supervisor, options, features, metrics } = parts
+  const startup = new Gauge({ name: 'startup_duration_seconds', help: 'seconds from process start to being marked ready', registers: [metrics] })
+  new Gauge({ name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [metrics] }).set({ component: 'pilot', tag: buildInfo().version }, 1)
+  new Gauge({ name: 'pilot_info', help: 'version of this instance', labelNames: ['version'], registers: [metrics] }).set({ version: buildInfo().version }, 1)
+  let isReady = false
+  const becomeReady = (async () => {
+    await supervisor.started()
+    for (;;) {
+      const status = await supervisor.ask<QueueStatus>('push-queue', 'status').catch(() => undefined)
+      if (status?.ready) break
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
+    }
+    isReady = true
+    startup.set(process.uptime())
+    parts.log('default').info(`ready after ${Math.round(performance.now() - parts.startedAt)} ms`)
+  })()
+
+  const readiness = async (): Promise<string> => {
+    if (!isReady) return 'discovery is not ready: not every source has been read and pushed yet'
+    const failing = supervisor.states().filter((state) => state.state === 'failing')
+    return failing.map((state) => `actor ${state.name} keeps failing: ${state.lastError?.message ?? ''}`).join('\n')
+  }
+  const http = server()
+  http.get('/ready', async (_, reply) => {
+    const reason = await readiness()
+    return reply.code(reason === '' ? 200 : 503).type('text/plain').send(reason)
+  })
+  const monitoring = options.monitoringAddr === '' ? http : server()
+  monitoring.get('/metrics', async (_, reply) => reply.type('text/plain; version=0.0.4; charset=utf-8').send(await scrape(parts)))
+  monitoring.get('/version', async (_, reply) => {
+    const { version, revision, status } = buildInfo()
+    return reply.type('text/plain').send(`${version}-${revision}-${status}`)
+  })
+  for (const instance of new Set([http, monitoring])) {
+    if (features.ENABLE_DEBUG_ON_HTTP) addDebugPages(instance, supervisor)
+  }
+  await listen(http, options.httpAddr)
+  if (monitoring !== http) await listen(monitoring, options.monitoringAddr)
+  return {
+    ready: () => becomeReady,
+    async close() {
+      await Promise.all([...new Set([http, monitoring])].map((instance) => instance.close()))
+    },
+  }
+}
+
+function server(): FastifyInstance {
+  return fastify({ logger: false, bodyLimit: 1_048_576, forceCloseConnections: true, requestTimeout: 60_000 })
+}
+
+async function listen(instance: FastifyInstance, address: string): Promise<void> {
+  if (address === '') return
+  const [host, port] = splitAddress(address)
+  await instance.listen({ host: host === '' ? '::' : host, port })
+}
+
+/** The metrics of this thread and of every actor, merged, and those of the actors themselves. */
+async function scrape({ supervisor, metrics }: AdminParts): Promise<string> {
+  const stats = await supervisor.askAll<ActorStats>('*', 'stats')
+  const all = await supervisor.askAll<never[]>('*', 'metrics')
+  const own = await metrics.getMetricsAsJSON()
+  const merged = AggregatorRegistry.aggregate([own as never[], ...all, actorMetrics(stats, supervisor) as never[]])
+  return merged.metrics()
+}
+
+function actorMetrics(stats: readonly ActorStats[], supervisor: Supervisor): object[] {
+  const gauge = (name: string, help: string, values: readonly { actor: string; value: number }[]) => ({
+    name,
+    help,
+    type: 'gauge',
+    aggregator: 'sum',
+    values: values.map(({ actor, value }) => ({ value, labels: { actor } })),
+  })
+  const of = (value: (stat: ActorStats) => number) => stats.map((stat) => ({ actor: stat.name, value: value(stat) }))
+  return [
+    gauge('actor_mailbox_depth', 'messages that wait in the mailbox of an actor', of((stat) => stat.depth)),
+    gauge('actor_messages_processed', 'messages an actor has worked off since it started', of((stat) => stat.processed)),
+    gauge('actor_messages_coalesced', 'messages replaced by newer ones before they were worked off', of((stat) => stat.coalesced)),
+    gauge('actor_event_loop_utilisation', 'share of time the event loop of an actor was busy', of((stat) => stat.utilisation)),
+    gauge('actor_heap_bytes', 'JavaScript heap in use in the thread of an actor', of((stat) => stat.heapBytes)),
+    gauge('actor_cpu_seconds', 'CPU time of the thread of an actor', of((stat) => stat.cpuSeconds)),
+    gauge('actor_restarts', 'restarts of an actor', supervisor.states().map((state) => ({ actor: state.name, value: state.restarts }))),
+  ]
+}

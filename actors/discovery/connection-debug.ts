@@ -1,0 +1,74 @@
+/** Answers of a writer to the debug pages: what it knows of its connections. */
+import type { SessionParts, Watch } from '../../src/xds/session/session.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import type { Connection } from './connection.ts'
+
+/** State of one type on one connection, as `syncz` and client status discovery tell it. */
+export interface TypeStatus {
+  readonly typeUrl: string
+  readonly nonceSent: string
+  readonly nonceAcked: string
+  readonly version: string
+  readonly error: string
+}
+
+/** One connection as the debug pages tell it. */
+export interface ConnectionStatus {
+  readonly connectionId: string
+  readonly nodeId: string
+  readonly version: string
+  readonly connectedAt: string
+  readonly address: string
+  readonly delta: boolean
+  readonly classId: string
+  readonly watches: Readonly<Record<string, readonly string[]>>
+  readonly types: readonly TypeStatus[]
+  readonly rejections: readonly { typeUrl: string; message: string; at: string }[]
+}
+
+/** What a writer answers when asked; nothing here is on the push path. */
+export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts) {
+  return {
+    connections: (): ConnectionStatus[] => [...connections.values()].map(statusOf),
+    /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
+    resources: (proxyId: string): { connectionId: string; resources: Record<string, { name: string; version: string; element: string }[]> } | undefined => {
+      const connection = [...connections.values()].find((candidate) => candidate.id.includes(proxyId))
+      if (!connection) return undefined
+      const resources = Object.fromEntries(
+        [clusterType, endpointType, listenerType, routeType].map((typeUrl) => {
+          const state = parts.catalog.typeState(connection.session.classId, typeUrl)
+          const entries = state.groups.flatMap((group) => [...group.entries.values()])
+          return [typeUrl, entries.map((entry) => ({ name: entry.name, version: entry.version, element: Buffer.concat(entry.chunks).toString('base64') }))]
+        }),
+      )
+      return { connectionId: connection.id, resources }
+    },
+    /** Ends the connection of a proxy; returns whether it was here. */
+    disconnect: (proxyId: string): boolean => {
+      const connection = [...connections.values()].find((candidate) => candidate.id.includes(proxyId))
+      connection?.stream.end(14, 'disconnected by request')
+      return connection !== undefined
+    },
+  }
+}
+
+function statusOf(connection: Connection): ConnectionStatus {
+  const watches = [...connection.session.watches.values()]
+  const version = connection.node?.metadata.MESH_VERSION
+  return {
+    connectionId: connection.id,
+    nodeId: connection.node?.id ?? '',
+    version: typeof version === 'string' ? version : '',
+    connectedAt: new Date(connection.connectedAt).toISOString(),
+    address: connection.stream.peer,
+    delta: connection.session.delta,
+    classId: connection.session.classId,
+    watches: Object.fromEntries(watches.map((watch) => [watch.typeUrl, watch.subscription.wildcard ? [] : [...watch.subscription.names]])),
+    types: watches.map(typeStatus),
+    rejections: connection.rejections.map(({ typeUrl, message, at }) => ({ typeUrl, message, at: new Date(at).toISOString() })),
+  }
+}
+
+function typeStatus(watch: Watch): TypeStatus {
+  return { typeUrl: watch.typeUrl, nonceSent: watch.nonce, nonceAcked: watch.nonceAcked, version: watch.version, error: watch.lastError?.message ?? '' }
+}

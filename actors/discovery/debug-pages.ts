@@ -1,0 +1,147 @@
+/** The debug pages (discovery behaviour 4.2): what is known, who is connected, what they were sent. No secrets in them. */
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { ActorStats } from '../../protocols/messages/envelope.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import type { Supervisor } from '../runtime/supervisor.ts'
+import type { ConnectionStatus } from './connection-debug.ts'
+
+type Query = Readonly<Record<string, string | undefined>>
+
+const pages: readonly (readonly [path: string, what: string])[] = [
+  ['adsz', 'connected proxies and what they watch; ?push=true sends everything again'],
+  ['syncz', 'nonces sent to each proxy and taken by it'],
+  ['configz', 'all configuration objects'],
+  ['registryz', 'all services'],
+  ['endpointz', 'endpoints of each service port; ?brief=1 for addresses only'],
+  ['endpointShardz', 'endpoints by host, namespace and source'],
+  ['edsz', 'load assignments of a proxy (proxyID)'],
+  ['config_dump', 'configuration of a proxy as Envoy dumps it (proxyID)'],
+  ['config_distribution', 'which proxies have which generation of a resource (resource)'],
+  ['cachez', 'groups of encoded resources'],
+  ['sidecarz', 'what a proxy may see (proxyID)'],
+  ['instancesz', 'service instances of each proxy'],
+  ['push_status', 'problems of the present configuration'],
+  ['mesh', 'mesh configuration'],
+  ['resourcesz', 'kinds that are watched'],
+  ['actorsz', 'actors, their state and load'],
+]
+
+/** Adds the pages below `/debug`. */
+export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): void {
+  const queue = <T>(question: string, ...details: unknown[]) => supervisor.ask<T>('push-queue', question, ...details)
+  const connections = async () => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat()
+  const page = (name: string, answer: (query: Query, reply: FastifyReply) => Promise<unknown>) => {
+    server.get(`/debug/${name}`, async (request, reply) => {
+      const value = await answer(request.query as Query, reply)
+      if (!reply.sent) await reply.type('application/json').send(JSON.stringify(value, null, 2))
+      return reply
+    })
+  }
+  /** Answers for one proxy, or says that it is not named or not connected. */
+  const proxyPage = (name: string, answer: (connection: ConnectionStatus) => Promise<unknown>) => {
+    page(name, async (query, reply) => {
+      if (!query.proxyID) return reply.code(400).type('text/plain').send('You must provide a proxyID in the query string')
+      const found = (await connections()).find((connection) => connection.connectionId.includes(query.proxyID as string))
+      if (!found) return reply.code(404).type('text/plain').send('Proxy not connected to this Pilot instance. It may be connected to another instance.')
+      return answer(found)
+    })
+  }
+
+  server.get('/debug', async (_, reply) =>
+    reply
+      .type('text/html')
+      .send(`<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${pages.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`).join('')}</table></html>`),
+  )
+  page('adsz', async (query, reply) => {
+    if (query.push === 'true') return reply.type('text/plain').send(`Pushed to ${await queue<number>('pushAgain')} servers`)
+    const clients = (await connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({ connectionId, connectedAt, address, watches, rejections }))
+    return { totalClients: clients.length, clients }
+  })
+  page('syncz', async () => (await connections()).map(syncStatus))
+  page('configz', () => queue('configs'))
+  page('registryz', () => queue('services'))
+  page('endpointz', async (query) => endpointPage(await queue<EndpointState[]>('endpoints'), query.brief !== undefined))
+  page('endpointShardz', async () => shardPage(await queue<EndpointState[]>('endpoints')))
+  proxyPage('edsz', async (connection) => (await import('./config-dump.ts')).loadAssignments(await resourcesOf(supervisor, connection.connectionId)))
+  proxyPage('config_dump', async (connection) => (await import('./config-dump.ts')).configDump(await resourcesOf(supervisor, connection.connectionId)))
+  proxyPage('sidecarz', async (connection) => {
+    const writers = supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))
+    for (const { name } of writers) {
+      const scope = await queue(`sidecarScope`, `${name}/${connection.connectionId}`)
+      if (scope) return scope
+    }
+    return {}
+  })
+  page('config_distribution', async (query, reply) => {
+    if (!query.resource) return reply.code(422).type('text/plain').send('You must provide a resource in the query string: <Kind>/<namespace>/<name>')
+    const generation = await queue<number | undefined>('generation', query.resource)
+    const status = (connection: ConnectionStatus, typeUrl: string) => {
+      const type = connection.types.find((entry) => entry.typeUrl === typeUrl)
+      return type && type.nonceAcked !== '' && type.nonceAcked === type.nonceSent && generation !== undefined ? String(generation) : ''
+    }
+    const inNamespace = (connection: ConnectionStatus) => !query.proxy_namespace || connection.nodeId.split('~')[2]?.endsWith(`.${query.proxy_namespace}`)
+    return (await connections()).filter(inNamespace).map((connection) => ({
+      proxy: connection.nodeId.split('~')[2] ?? '',
+      cluster_acked: status(connection, clusterType),
+      listener_acked: status(connection, listenerType),
+      route_acked: status(connection, routeType),
+    }))
+  })
+  page('cachez', () => queue('cacheKeys'))
+  page('instancesz', () => queue('instances'))
+  page('push_status', async () => ({ faults: await queue('faults'), listenerConflicts: await queue('conflicts'), memory: await queue('memory') }))
+  page('mesh', () => queue('mesh'))
+  page('resourcesz', async () => [...new Set((await queue<{ apiVersion: string; kind: string }[]>('configs')).map(({ apiVersion, kind }) => `${apiVersion}/${kind}`))])
+  page('actorsz', async () => {
+    const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
+    return supervisor.states().map((state) => ({ ...state, startedAt: new Date(state.startedAt).toISOString(), lastError: state.lastError?.message, ...stats.get(state.name) }))
+  })
+}
+
+interface EndpointState {
+  readonly hostname: string
+  readonly namespace: string
+  readonly registry: string
+  readonly ports: readonly { number: number; name: string; targetPort: number }[]
+  readonly endpoints: readonly { address: string; ports: Readonly<Record<string, number>>; labels: object; locality: string; weight: number }[]
+}
+
+function endpointPage(states: readonly EndpointState[], brief: boolean): unknown {
+  return states.flatMap((state) =>
+    state.ports.map((port) => ({
+      svc: `${state.hostname}:${port.name}`,
+      ep: state.endpoints.map((endpoint) => {
+        const address = `${endpoint.address}:${endpoint.ports[port.name] ?? (port.targetPort || port.number)}`
+        return brief ? address : { ...endpoint, ports: undefined, address }
+      }),
+    })),
+  )
+}
+
+function shardPage(states: readonly EndpointState[]): unknown {
+  const shards: Record<string, Record<string, Record<string, unknown>>> = {}
+  for (const state of states) {
+    shards[state.hostname] ??= {}
+    const byNamespace = shards[state.hostname] as Record<string, Record<string, unknown>>
+    byNamespace[state.namespace] = { [state.registry]: state.endpoints }
+  }
+  return shards
+}
+
+function syncStatus(connection: ConnectionStatus): Record<string, string> {
+  const result: Record<string, string> = { proxy: connection.nodeId.split('~')[2] ?? '', istio_version: connection.version }
+  for (const [name, typeUrl] of [['cluster', clusterType], ['listener', listenerType], ['route', routeType], ['endpoint', endpointType]] as const) {
+    const type = connection.types.find((entry) => entry.typeUrl === typeUrl)
+    result[`${name}_sent`] = type?.nonceSent ?? ''
+    result[`${name}_acked`] = type?.nonceAcked ?? ''
+  }
+  return result
+}
+
+/** Encoded resources of a proxy, from the writer that has it. */
+export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
+
+async function resourcesOf(supervisor: Supervisor, connectionId: string): Promise<ProxyResources> {
+  const answers = await supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)
+  return answers.find((answer) => answer !== undefined)?.resources ?? {}
+}

@@ -1,0 +1,269 @@
+/**
+ * Watches configuration files: a directory of objects, the mesh configuration, the networks. Emits `ConfigChanged`,
+ * `MeshChanged` and `NetworksChanged` to the push queue. A bad document is reported and counted, and only its object stays
+ * at its last good state. A periodic look at the whole directory finds what the file system did not tell of.
+ */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { type FSWatcher, watch } from 'chokidar'
+import { Counter, Gauge } from 'prom-client'
+import type { ConfigObject } from '../../protocols/data.ts'
+import type { FileWatcherConfig } from '../../protocols/messages/config.ts'
+import type { SourceEvent } from '../../protocols/messages/push.ts'
+import type { Features } from '../../src/config/features.ts'
+import { configKey, kinds } from '../../src/config/kinds.ts'
+import { defaultMeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
+import { fileLimits, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import type { Peer } from '../runtime/link.ts'
+import { createPool, type Pool } from '../runtime/pool.ts'
+import type { ParseTask } from './parse-task.ts'
+
+const source = 'config:files'
+/** Files above this size are parsed on the pool, within a deadline: parsing must not hold up other changes. */
+const pooledBytes = 262_144
+const parseDeadlineMs = 30_000
+const auditMs = 30_000
+/** Changes of files that come within this time are read together, in milliseconds. */
+const gatherMs = 10
+
+interface KnownFile {
+  readonly content: string
+  readonly objects: ReadonlyMap<string, ConfigObject>
+}
+
+class FileWatcher implements Behaviour<never> {
+  readonly #context: ActorContext<FileWatcherConfig>
+  readonly #root: string
+  readonly #names
+  readonly #files = new Map<string, KnownFile>()
+  /** Which file an object is taken from, when several define it. */
+  readonly #owners = new Map<string, string>()
+  readonly #metrics
+  readonly #watchers: FSWatcher[] = []
+  #queue: Peer<SourceEvent> | undefined
+  #mesh: SourceEvent | undefined
+  #networks: SourceEvent | undefined
+  #loaded: Promise<void>
+  #pending = new Set<string>()
+  #gather: NodeJS.Timeout | undefined
+  #work: Promise<void> = Promise.resolve()
+  #audit: NodeJS.Timeout | undefined
+  #pool: Pool | undefined
+
+  constructor(context: ActorContext<FileWatcherConfig>) {
+    this.#context = context
+    this.#root = context.config.configDir === '' ? '' : resolve(context.config.configDir)
+    this.#names = meshNames((context.config.features as Features).MESH_DOMAIN)
+    const registers = [context.metrics]
+    this.#metrics = {
+      rejected: new Counter({ name: 'pilot_config_documents_rejected_total', help: 'configuration documents that could not be used', labelNames: ['kind'], registers }),
+      invalid: new Gauge({ name: 'pilot_config_documents_invalid', help: 'configuration documents that cannot be used at present', registers }),
+      events: new Counter({ name: 'pilot_orch_cfg_events', help: 'events from configuration', labelNames: ['type', 'event'], registers }),
+    }
+    this.#loaded = this.#start()
+  }
+
+  linked(peer: Peer): void {
+    this.#queue = peer as Peer<SourceEvent>
+    void this.#loaded.then(() => {
+      if (this.#queue === peer) this.#replay(this.#queue)
+    })
+  }
+
+  unlinked(peer: Peer): void {
+    if (this.#queue === peer) this.#queue = undefined
+  }
+
+  receive(): void {}
+
+  async drain(): Promise<void> {
+    clearInterval(this.#audit)
+    clearTimeout(this.#gather)
+    await Promise.all(this.#watchers.map((watcher) => watcher.close()))
+    await this.#pool?.destroy()
+  }
+
+  async #start(): Promise<void> {
+    const { meshConfig, networksConfig } = this.#context.config
+    await Promise.all([this.#readMesh(meshConfig, true), this.#readNetworks(networksConfig)])
+    this.#watchOne(meshConfig, () => this.#readMesh(meshConfig, false))
+    this.#watchOne(networksConfig, () => this.#readNetworks(networksConfig))
+    if (this.#root === '') return
+    for (const file of await this.#list()) await this.#load(file)
+    const watcher = watch(this.#root, { ignoreInitial: true, persistent: true })
+    watcher.on('all', (_, path) => this.#changed(path))
+    watcher.on('error', (error) => this.#context.log('source').warn(`watching ${this.#root}: ${(error as Error).message}`))
+    this.#watchers.push(watcher)
+    this.#audit = setInterval(() => void this.#enqueueAll(), auditMs)
+    this.#audit.unref()
+  }
+
+  #replay(queue: Peer<SourceEvent>): void {
+    const at = Date.now()
+    queue.tell({ type: 'ReplayStarted', source })
+    if (this.#mesh) queue.tell(this.#mesh, 'mesh')
+    if (this.#networks) queue.tell(this.#networks, 'networks')
+    for (const [key, file] of this.#owners) queue.tell({ type: 'ConfigChanged', source, key, object: this.#files.get(file)?.objects.get(key), at }, `config|${key}`)
+    queue.tell({ type: 'SourceSynced', source })
+  }
+
+  async #list(): Promise<string[]> {
+    try {
+      const entries = await readdir(this.#root, { recursive: true, withFileTypes: true })
+      const files = entries.filter((entry) => isConfigFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())).map((entry) => join(entry.parentPath, entry.name))
+      return files.filter((file) => !relative(this.#root, file).split('/').some((part) => part.startsWith('..'))).sort()
+    } catch (error) {
+      this.#context.log('source').error(`cannot read the configuration directory ${this.#root}: ${(error as Error).message}`)
+      return []
+    }
+  }
+
+  #changed(path: string): void {
+    if (isConfigFile(path)) this.#pending.add(path)
+    else if (basename(path).startsWith('..')) void this.#enqueueAll()
+    this.#gather ??= setTimeout(() => {
+      this.#gather = undefined
+      const files = [...this.#pending].sort()
+      this.#pending = new Set()
+      this.#work = this.#work.then(() => this.#loadAll(files))
+    }, gatherMs)
+  }
+
+  async #enqueueAll(): Promise<void> {
+    for (const file of [...this.#files.keys(), ...(await this.#list())]) this.#changed(file)
+  }
+
+  async #loadAll(files: readonly string[]): Promise<void> {
+    for (const file of files) await this.#load(file)
+  }
+
+  /** Brings what is known of a file up to date with what it holds, and tells what changed. */
+  async #load(file: string): Promise<void> {
+    const at = Date.now()
+    const before = this.#files.get(file)
+    const content = await this.#read(file)
+    if (content === before?.content) return
+    if (content === undefined) {
+      this.#files.delete(file)
+      this.#tell(file, before?.objects ?? new Map(), new Map(), at)
+      return
+    }
+    const parsed = await this.#parse(file, content)
+    const objects = new Map(parsed.objects.map((object) => [configKey(object), object]))
+    for (const fault of parsed.faults) {
+      this.#metrics.rejected.inc({ kind: fault.key?.split('/')[0] ?? 'unknown' })
+      const kept = this.#lastGood(before, fault, objects)
+      if (kept) objects.set(configKey(kept), kept)
+      this.#report('error', fault, kept ? '; its last good state stays' : '')
+    }
+    for (const warning of parsed.warnings) this.#report('warn', warning, '')
+    for (const object of parsed.objects) {
+      const notice = kinds.get(object.kind)?.notYet
+      if (notice && !before?.objects.has(configKey(object))) this.#context.log('validation').warn(`${configKey(object)} ${notice}`)
+    }
+    this.#files.set(file, { content, objects })
+    this.#metrics.invalid.inc(parsed.faults.length)
+    this.#tell(file, before?.objects ?? new Map(), objects, at)
+  }
+
+  /** The object that a bad document stood for, as it was when it was good. */
+  #lastGood(before: KnownFile | undefined, fault: { file: string; document: number; key: string | undefined }, present: ReadonlyMap<string, ConfigObject>): ConfigObject | undefined {
+    if (!before) return undefined
+    const known = fault.key !== undefined ? before.objects.get(fault.key) : [...before.objects.values()].find((object) => object.origin.endsWith(`#${fault.document}`))
+    return known && !present.has(configKey(known)) ? known : undefined
+  }
+
+  async #read(file: string): Promise<string | undefined> {
+    try {
+      const { size } = await stat(file)
+      return size > fileLimits.bytes ? ' '.repeat(fileLimits.bytes + 1) : await readFile(file, 'utf8')
+    } catch {
+      return undefined
+    }
+  }
+
+  async #parse(file: string, content: string): Promise<ParsedFile> {
+    const name = relative(this.#root, file)
+    if (content.length < pooledBytes || content.length > fileLimits.bytes) return parseConfigFile(name, content, this.#names, Date.now())
+    this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
+    try {
+      const task: ParseTask = { name, content, domain: this.#names.domain, now: Date.now() }
+      return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
+    } catch (error) {
+      return { objects: [], faults: [{ file: name, document: 1, key: undefined, path: '', reason: `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}` }], warnings: [] }
+    }
+  }
+
+  #tell(file: string, before: ReadonlyMap<string, ConfigObject>, after: ReadonlyMap<string, ConfigObject>, at: number): void {
+    for (const [key, object] of after) {
+      const owner = this.#owners.get(key)
+      if (owner !== undefined && owner !== file && this.#files.get(owner)?.objects.has(key)) {
+        this.#context.log('validation').warn(`${key} in ${object.origin} is left out: ${relative(this.#root, owner)} already defines it`)
+        continue
+      }
+      this.#owners.set(key, file)
+      this.#metrics.events.inc({ type: object.kind, event: before.has(key) ? 'update' : 'add' })
+      this.#queue?.tell({ type: 'ConfigChanged', source, key, object, at }, `config|${key}`)
+    }
+    for (const [key, object] of before) {
+      if (after.has(key) || this.#owners.get(key) !== file) continue
+      const heir = [...this.#files].find(([, known]) => known.objects.has(key))
+      if (heir) this.#owners.set(key, heir[0])
+      else this.#owners.delete(key)
+      this.#metrics.events.inc({ type: object.kind, event: heir ? 'update' : 'delete' })
+      this.#queue?.tell({ type: 'ConfigChanged', source, key, object: heir?.[1].objects.get(key), at }, `config|${key}`)
+    }
+  }
+
+  #report(level: 'error' | 'warn', fault: { file: string; document: number; key: string | undefined; path: string; reason: string }, suffix: string): void {
+    const field = fault.path === '' ? '' : `, field ${fault.path}`
+    this.#context.log('validation')[level](`${fault.file}, document ${fault.document}${fault.key ? `, ${fault.key}` : ''}${field}: ${fault.reason}${suffix}`)
+  }
+
+  #watchOne(file: string, changed: () => Promise<void>): void {
+    if (file === '') return
+    const watcher = watch(dirname(resolve(file)), { ignoreInitial: true, depth: 0 })
+    watcher.on('all', (_, path) => {
+      if (basename(path) === basename(file) || basename(path).startsWith('..')) this.#work = this.#work.then(changed)
+    })
+    watcher.on('error', () => undefined)
+    this.#watchers.push(watcher)
+  }
+
+  async #readMesh(file: string, first: boolean): Promise<void> {
+    const content = file === '' ? undefined : await this.#read(file)
+    if (content === undefined) {
+      if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: Date.now() }
+      return
+    }
+    const mesh = this.#accept('mesh configuration', file, readMeshConfig(content))
+    if (mesh) this.#mesh = { type: 'MeshChanged', mesh, at: Date.now() }
+    else if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: Date.now() }
+    if (this.#mesh) this.#queue?.tell(this.#mesh, 'mesh')
+  }
+
+  async #readNetworks(file: string): Promise<void> {
+    const content = file === '' ? undefined : await this.#read(file)
+    if (content === undefined) return
+    const networks = this.#accept('networks', file, readMeshNetworks(content))
+    if (!networks) return
+    this.#networks = { type: 'NetworksChanged', networks, at: Date.now() }
+    this.#queue?.tell(this.#networks, 'networks')
+  }
+
+  #accept<T>(what: string, file: string, read: ReadResult<T>): T | undefined {
+    if ('error' in read) {
+      this.#context.log('default').error(`${what} ${file}: ${read.error}; what was in force stays`)
+      return undefined
+    }
+    for (const warning of read.warnings) this.#context.log('default').warn(`${what} ${file}: ${warning}`)
+    return read.value
+  }
+}
+
+const isConfigFile = (path: string): boolean => /\.(ya?ml|json)$/.test(path) && !basename(path).startsWith('.')
+
+/** The watcher of configuration files as an actor. */
+export const actor: ActorDefinition<FileWatcherConfig, never> = { kind: 'registry-watcher', start: (context) => new FileWatcher(context) }

@@ -1,0 +1,181 @@
+/** gRPC over raw `node:http2` streams: frames in, frames out, nothing decoded (see ARCHITECTURE, "Decisions"). */
+import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream, type IncomingHttpHeaders } from 'node:http2'
+import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
+import type { Features } from '../../src/config/features.ts'
+import { BadFrame, FrameReader } from '../../src/xds/session/frames.ts'
+import type { ScopedLogger } from '../runtime/logger.ts'
+
+/** A stream as the services see it. */
+export interface GrpcStream {
+  /** Address of the other side, for messages. */
+  readonly peer: string
+  onMessage(listen: (message: Buffer) => void): void
+  /** The client has said all it will say. */
+  onEnd(listen: () => void): void
+  onClose(listen: () => void): void
+  /** Writes buffers; `done` hears when they have left, or that they could not. */
+  write(parts: readonly Buffer[], done: (failed: boolean) => void): void
+  /** Ends the stream with a gRPC status. */
+  end(code: number, message: string): void
+  /** Resets the stream: for a peer that does not read. */
+  abort(): void
+}
+
+/** A service method by its path. */
+export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
+
+/** Bytes of requests a stream may send before the server has taken them. */
+const receiveWindow = 1_048_576
+const cancel = 8
+
+/** The server of one writer. All writers listen on the same port; the kernel spreads connections over them. */
+export class GrpcServer {
+  readonly #config: XdsWriterConfig
+  readonly #log: ScopedLogger
+  readonly #methods: Methods
+  readonly #limit: number
+  readonly #server: Http2Server
+  readonly #sessions = new Set<ServerHttp2Session>()
+
+  constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods) {
+    this.#config = config
+    this.#log = log
+    this.#methods = methods
+    this.#limit = features.MESH_GPRC_MAXRECVMSGSIZE
+    this.#server = createServer({
+      settings: { maxConcurrentStreams: features.MESH_GPRC_MAXSTREAMS, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
+      maxSessionMemory: 64,
+      maxSessionInvalidFrames: 100,
+      streamResetBurst: 1000,
+      streamResetRate: 33,
+      unknownProtocolTimeout: 10_000,
+    })
+    this.#server.on('session', (session) => this.#session(session))
+    this.#server.on('stream', (stream, headers) => this.#stream(stream, headers))
+    this.#server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
+    this.#server.on('error', (error: Error) => {
+      throw error
+    })
+  }
+
+  /** Starts to listen; calls after the first do nothing. */
+  open(): void {
+    if (this.#server.listening) return
+    this.#server.listen({ host: this.#config.host || undefined, port: this.#config.port, reusePort: this.#config.writers > 1 })
+  }
+
+  /** Stops listening and ends connections, those that do not end by themselves after a moment. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    if (!this.#server.listening && this.#sessions.size === 0) return
+    for (const session of this.#sessions) session.close()
+    const hard = setTimeout(() => {
+      for (const session of this.#sessions) session.destroy()
+    }, 1000)
+    await closed
+    clearTimeout(hard)
+  }
+
+  #session(session: ServerHttp2Session): void {
+    this.#sessions.add(session)
+    session.setLocalWindowSize(receiveWindow)
+    session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
+    const { keepaliveInterval, keepaliveTimeout, maxConnectionAge } = this.#config
+    const ping = setInterval(() => this.#ping(session, keepaliveTimeout), Math.max(1000, keepaliveInterval))
+    ping.unref()
+    const age = maxConnectionAge < longestTimer ? setTimeout(() => this.#retire(session), maxConnectionAge) : undefined
+    age?.unref()
+    session.on('close', () => {
+      this.#sessions.delete(session)
+      clearInterval(ping)
+      clearTimeout(age)
+    })
+  }
+
+  /** Asks the peer for a sign of life; a peer that gives none is cut off. */
+  #ping(session: ServerHttp2Session, timeout: number): void {
+    if (session.destroyed || session.closed) return
+    const dead = setTimeout(() => session.destroy(), timeout)
+    dead.unref()
+    const sent = session.ping((error) => {
+      clearTimeout(dead)
+      if (error && !session.destroyed) session.destroy()
+    })
+    if (!sent) {
+      clearTimeout(dead)
+      session.destroy()
+    }
+  }
+
+  /** Asks the peer to go elsewhere, and cuts it off after ten seconds. */
+  #retire(session: ServerHttp2Session): void {
+    session.goaway()
+    setTimeout(() => session.destroy(), 10_000).unref()
+  }
+
+  #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    stream.on('error', (error) => this.#log.debug(`stream error: ${error.message}`))
+    const method = this.#methods[headers[':path'] ?? '']
+    if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc')) {
+      stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
+      return
+    }
+    if (!method) {
+      stream.respond(trailersOf(12, `unknown method ${headers[':path']}`), { endStream: true })
+      return
+    }
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    method(this.#wrap(stream))
+  }
+
+  #wrap(stream: ServerHttp2Stream): GrpcStream {
+    const reader = new FrameReader(this.#limit)
+    let trailers = trailersOf(0, '')
+    let ended = false
+    stream.on('wantTrailers', () => {
+      const { 'grpc-status': code, 'grpc-message': message } = trailers
+      stream.sendTrailers({ 'grpc-status': code, ...(message ? { 'grpc-message': message } : {}) })
+    })
+    const end = (code: number, message: string) => {
+      if (ended || stream.destroyed) return
+      ended = true
+      trailers = trailersOf(code, message)
+      stream.end()
+    }
+    return {
+      peer: stream.session?.socket.remoteAddress ?? '',
+      onMessage: (listen) => {
+        stream.on('data', (bytes: Buffer) => {
+          if (ended) return
+          try {
+            for (const message of reader.take(bytes)) listen(message)
+          } catch (error) {
+            if (!(error instanceof BadFrame)) throw error
+            end(error.status, error.message)
+          }
+        })
+        stream.on('end', () => end(0, ''))
+      },
+      onEnd: (listen) => stream.on('end', listen),
+      onClose: (listen) => stream.on('close', listen),
+      write: (parts, done) => {
+        if (stream.destroyed || ended) return done(true)
+        stream.cork()
+        for (const [index, part] of parts.entries()) {
+          if (index === parts.length - 1) stream.write(part, (error) => done(error != null))
+          else stream.write(part)
+        }
+        stream.uncork()
+      },
+      end,
+      abort: () => stream.close(cancel),
+    }
+  }
+}
+
+/** Longest delay that a timer takes. */
+const longestTimer = 2_147_483_647
+
+function trailersOf(code: number, message: string) {
+  return { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(code), ...(message ? { 'grpc-message': encodeURIComponent(message).replaceAll('%20', ' ') } : {}) }
+}

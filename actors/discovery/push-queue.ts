@@ -1,0 +1,292 @@
+/**
+ * The push queue: consumes what sources say (`SourceEvent`) and which proxies come and go (`WriterEvent`), debounces, makes
+ * what changed, and emits pushes to the writers (`WriterCommand`). When it dies its sources say everything again and the
+ * writers name their proxies again; meanwhile they keep serving what they have.
+ */
+import { Counter, Gauge } from 'prom-client'
+import type { PushQueueConfig } from '../../protocols/messages/config.ts'
+import type { PushInfo, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { Features } from '../../src/config/features.ts'
+import type { MeshConfig, MeshNetworks } from '../../src/config/mesh-config.ts'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import { Debounce } from '../../src/push/debounce.ts'
+import { Planner, type PushContent } from '../../src/push/planner.ts'
+import { isNothing } from '../../src/snapshot/snapshot.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import type { Peer } from '../runtime/link.ts'
+import { debugAnswers } from './push-queue-debug.ts'
+
+type Message = SourceEvent | WriterEvent
+
+/** How long clusters outlive the routes to them, in milliseconds. */
+const lingerMs = 2000
+/** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
+const takenMs = 5000
+
+class PushQueue implements Behaviour<Message> {
+  readonly asks: Behaviour<Message>['asks']
+  readonly #context: ActorContext<PushQueueConfig>
+  readonly #planner: Planner
+  readonly #debounce: Debounce
+  readonly #edsDebounced: boolean
+  readonly #writers = new Map<string, Peer<WriterCommand>>()
+  readonly #unsynced: Set<string>
+  /** Keys each source has said, to find what it no longer says when it says everything again. */
+  readonly #said = new Map<string, Set<string>>()
+  readonly #replays = new Map<string, Set<string>>()
+  #reasons = new Set<string>()
+  #startedAt = 0
+  #timer: NodeJS.Timeout | undefined
+  #sweepTimer: NodeJS.Timeout | undefined
+  #connectTimer: NodeJS.Immediate | undefined
+  #pushId = 0
+  #takers = new Set<string>()
+  #takenTimer: NodeJS.Timeout | undefined
+  #ready = false
+  #inbound = 0
+  #committed = 0
+  readonly #metrics
+
+  constructor(context: ActorContext<PushQueueConfig>) {
+    const features = context.config.features as Features
+    this.#context = context
+    this.#planner = new Planner({ features, names: meshNames(features.MESH_DOMAIN), domain: context.config.domain })
+    this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
+    this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
+    this.#unsynced = new Set(context.config.sources)
+    this.#metrics = pushQueueMetrics(context, this.#planner)
+    this.asks = debugAnswers(this.#planner, {
+      status: () => ({ ready: this.#ready, unsynced: [...this.#unsynced], inbound: this.#inbound, committed: this.#committed, push: this.#pushId }),
+      pushAgain: () => this.#pushAgain(),
+    })
+  }
+
+  linked(peer: Peer): void {
+    if (peer.kind !== 'xds-writer') return
+    const writer = peer as Peer<WriterCommand>
+    if (this.#ready) {
+      this.#publish(this.#info(['proxy']), this.#planner.takePush())
+      writer.tell({ type: 'PublishPush', push: this.#info(['proxy']), ...this.#planner.everything() })
+      writer.tell({ type: 'OpenListener' })
+    }
+    this.#writers.set(peer.name, writer)
+  }
+
+  unlinked(peer: Peer): void {
+    this.#writers.delete(peer.name)
+    this.#taken(peer.name)
+    for (const { connection } of this.#planner.proxies()) if (connection.startsWith(`${peer.name}/`)) this.#planner.disconnect(connection)
+  }
+
+  receive(message: Message, from: Peer): void {
+    switch (message.type) {
+      case 'ProxyConnected':
+        this.#planner.connect(`${from.name}/${message.connection}`, message.node)
+        this.#connectTimer ??= setImmediate(() => {
+          this.#connectTimer = undefined
+          if (this.#ready) this.#publish(this.#info(['proxy']), this.#planner.takePush())
+        })
+        return
+      case 'ProxyDisconnected':
+        this.#planner.disconnect(`${from.name}/${message.connection}`)
+        return
+      case 'PushTaken':
+        if (message.push >= this.#pushId) this.#taken(from.name)
+        return
+      case 'ReplayStarted':
+        this.#replays.set(message.source, new Set())
+        return
+      case 'SourceSynced':
+        this.#synced(message.source)
+        return
+      default:
+        this.#event(message)
+    }
+  }
+
+  async drain(): Promise<void> {
+    clearTimeout(this.#timer)
+    clearTimeout(this.#sweepTimer)
+    clearTimeout(this.#takenTimer)
+  }
+
+  #event(event: Exclude<SourceEvent, { type: 'ReplayStarted' | 'SourceSynced' }>): void {
+    const { state } = this.#planner
+    this.#inbound++
+    if ('source' in event) {
+      this.#replays.get(event.source)?.add(event.key)
+      const said = this.#said.get(event.source) ?? new Set()
+      const gone = (event.type === 'ConfigChanged' && !event.object) || (event.type === 'ServiceChanged' && !event.service)
+      if (gone) said.delete(event.key)
+      else said.add(event.key)
+      this.#said.set(event.source, said)
+    }
+    switch (event.type) {
+      case 'ConfigChanged':
+        this.#metrics.inbound.inc({ type: 'config' })
+        return this.#note(state.setConfig(event.key, event.object), 'config', event.at)
+      case 'ServiceChanged':
+        this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
+        return this.#note(state.setService(event.source, event.service, event.endpoints, event.key), 'service', event.at)
+      case 'EndpointsChanged':
+        this.#metrics.inbound.inc({ type: 'eds' })
+        return this.#note(state.setEndpoints(event.source, event.key, event.endpoints), 'endpoint', event.at)
+      case 'MeshChanged':
+        return this.#note(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
+      case 'NetworksChanged':
+        return this.#note(state.setNetworks(event.networks as MeshNetworks), 'networks', event.at)
+    }
+  }
+
+  /** Notes a change for the next push; one that alters nothing is counted as avoided. */
+  #note(changed: boolean, reason: string, at: number): void {
+    if (!changed) {
+      this.#committed++
+      this.#metrics.avoided.inc()
+      return
+    }
+    this.#reasons.add(reason)
+    if (this.#debounce.events === 0) this.#startedAt = at
+    this.#debounce.event(Date.now(), reason === 'endpoint' && !this.#edsDebounced)
+    this.#arm()
+  }
+
+  #synced(source: string): void {
+    const again = this.#replays.get(source)
+    if (again) {
+      this.#replays.delete(source)
+      for (const key of [...(this.#said.get(source) ?? [])]) {
+        if (again.has(key)) continue
+        const event = source.startsWith('registry:') ? { type: 'ServiceChanged' as const, service: undefined, endpoints: [] } : { type: 'ConfigChanged' as const, object: undefined }
+        this.#event({ ...event, source, key, at: Date.now() })
+      }
+    }
+    this.#unsynced.delete(source)
+    if (!this.#ready && this.#unsynced.size === 0) this.#push()
+  }
+
+  #arm(): void {
+    clearTimeout(this.#timer)
+    if (!this.#ready) return
+    const wait = this.#debounce.wait(Date.now())
+    if (wait === undefined) return
+    this.#timer = setTimeout(() => (this.#debounce.wait(Date.now()) === 0 ? this.#push() : this.#arm()), wait)
+  }
+
+  #push(): void {
+    this.#committed += this.#debounce.events
+    this.#debounce.begin()
+    const reasons = [...this.#reasons]
+    this.#reasons = new Set()
+    const changes = this.#planner.advance()
+    for (const fault of this.#planner.faults.takeNew()) {
+      this.#context.log('model').warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
+    }
+    if (!this.#ready || !isNothing(changes)) {
+      for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
+      this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || Date.now() }, this.#planner.takePush())
+    }
+    if (!this.#ready) this.#open()
+    if (this.#takers.size === 0) this.#pushDone()
+    if (this.#planner.groups.hasLeaving) this.#scheduleSweep()
+  }
+
+  #open(): void {
+    this.#ready = true
+    for (const writer of this.#writers.values()) writer.tell({ type: 'OpenListener' })
+  }
+
+  #scheduleSweep(): void {
+    clearTimeout(this.#sweepTimer)
+    this.#sweepTimer = setTimeout(() => {
+      this.#planner.sweep()
+      this.#publish(this.#info(['service']), this.#planner.takePush())
+    }, lingerMs)
+  }
+
+  #info(reasons: readonly string[]): PushInfo {
+    return { id: this.#pushId, startedAt: Date.now(), reasons, ledger: this.#planner.ledger() }
+  }
+
+  #publish(info: PushInfo, content: PushContent): void {
+    const nothing = Object.values(content).every((list) => list.length === 0)
+    if (nothing) return
+    this.#pushId++
+    for (const [name, writer] of this.#writers) {
+      this.#takers.add(name)
+      const assignments = content.assignments.filter((assignment) => assignment.connection.startsWith(`${name}/`)).map(({ connection, classId }) => ({ connection: connection.slice(name.length + 1), classId }))
+      writer.tell({ type: 'PublishPush', push: { ...info, id: this.#pushId }, ...content, assignments })
+    }
+    clearTimeout(this.#takenTimer)
+    this.#takenTimer = setTimeout(() => {
+      this.#takers.clear()
+      this.#pushDone()
+    }, takenMs)
+  }
+
+  #taken(writer: string): void {
+    this.#takers.delete(writer)
+    if (this.#takers.size > 0) return
+    clearTimeout(this.#takenTimer)
+    this.#pushDone()
+  }
+
+  #pushDone(): void {
+    this.#debounce.done()
+    this.#arm()
+  }
+
+  #pushAgain(): number {
+    this.#pushId++
+    for (const writer of this.#writers.values()) writer.tell({ type: 'PushAgain', push: { ...this.#info(['debug']), id: this.#pushId } })
+    this.#metrics.triggers.inc({ type: 'debug' })
+    return this.#planner.proxies().length
+  }
+}
+
+function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Planner) {
+  const registers = [context.metrics]
+  const gauge = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value())
+      },
+    })
+  gauge('pilot_services', 'services known', () => planner.snapshot.services.size)
+  gauge('pilot_virt_services', 'virtual services known', () => planner.snapshot.virtualServices.all.length)
+  gauge('pilot_destrule_subsets', 'duplicate subsets across destination rules for the same host', () => duplicateSubsets(planner))
+  for (const kind of ['http_over_current_tcp', 'tcp_over_current_http', 'tcp_over_current_tcp'] as const) {
+    gauge(`pilot_conflict_outbound_listener_${kind}`, 'conflicting outbound listeners', () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length)
+  }
+  gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
+  gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
+  gauge('pilot_slab_bytes', 'bytes of shared memory that hold encoded resources', () => planner.slabs.usage().bytes)
+  const rejected = new Gauge({
+    name: 'pilot_total_rejected_configs',
+    help: 'configs rejected or ignored',
+    labelNames: ['type', 'name'],
+    registers,
+    collect() {
+      this.reset()
+      for (const fault of planner.faults.all()) if (fault.type === 'gateway') this.set({ type: 'gateway', name: fault.resource }, 1)
+    },
+  })
+  void rejected
+  return {
+    inbound: new Counter({ name: 'pilot_inbound_updates', help: 'updates received', labelNames: ['type'], registers }),
+    triggers: new Counter({ name: 'pilot_push_triggers', help: 'pushes triggered, by reason', labelNames: ['type'], registers }),
+    avoided: new Counter({ name: 'pilot_pushes_avoided_total', help: 'events that altered nothing a proxy could see', registers }),
+  }
+}
+
+function duplicateSubsets(planner: Planner): number {
+  let count = 0
+  for (const rules of planner.snapshot.destinationRules.byNamespace.values()) for (const rule of [...rules.exact.values(), ...rules.wildcards]) count += rule.duplicateSubsets.length
+  return count
+}
+
+/** The push queue as an actor. */
+export const actor: ActorDefinition<PushQueueConfig, Message> = { kind: 'push-queue', start: (context) => new PushQueue(context) }

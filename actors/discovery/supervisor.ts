@@ -1,0 +1,102 @@
+/**
+ * The discovery service: starts and supervises the actors, answers HTTP, writes the log, and ends in order. On this thread
+ * nothing of the push path runs.
+ */
+import { availableParallelism } from 'node:os'
+import { Registry } from 'prom-client'
+import type { FileWatcherConfig, MockRegistryConfig, PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import type { LogOptions } from '../../src/logging/levels.ts'
+import { createLogger } from '../runtime/logger.ts'
+import { openLog } from '../runtime/log-writer.ts'
+import type { SpawnMode } from '../runtime/spawn.ts'
+import { Supervisor } from '../runtime/supervisor.ts'
+import { startAdmin } from './admin.ts'
+import { statusAnswers } from './status-answers.ts'
+
+/** A running discovery service. */
+export interface DiscoveryService {
+  readonly supervisor: Supervisor
+  /** Resolves when the service is ready to serve configuration. */
+  ready(): Promise<void>
+  /** Ends everything in order. */
+  stop(): Promise<void>
+}
+
+const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`, import.meta.url)
+
+/** Starts the discovery service. Rejects when an address cannot be bound. */
+export async function startDiscovery(options: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
+  const startedAt = performance.now()
+  const writer = openLog(logOptions)
+  const log = createLogger(logOptions, writer.write)
+  const { features, warnings } = readFeatures(process.env)
+  for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
+  for (const warning of warnings) log('default').warn(warning)
+  for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
+
+  const metrics = new Registry()
+  const answers = {} as Record<string, unknown>
+  const supervisor = new Supervisor({
+    mode,
+    log,
+    logOptions,
+    logged: (records) => {
+      for (const record of records) writer.write(record)
+    },
+    answers,
+  })
+  Object.assign(answers, statusAnswers(supervisor))
+
+  const sources: { name: string; source: string; module: URL; config: FileWatcherConfig | MockRegistryConfig }[] = [
+    {
+      name: 'registry-watcher/files',
+      source: 'config:files',
+      module: module('file-watcher'),
+      config: { features, configDir: options.configDir, meshConfig: options.meshConfig, networksConfig: options.networksConfig },
+    },
+    ...(options.registries.includes('Mock') ? [{ name: 'registry-watcher/mock', source: 'registry:Mock', module: module('mock-registry'), config: { features, domain: options.domain } }] : []),
+  ]
+  const [host, port] = splitAddress(options.grpcAddr)
+  const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
+  const queueConfig: PushQueueConfig = { features, domain: options.domain, sources: sources.map(({ source }) => source) }
+  supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
+  for (const source of sources) {
+    supervisor.start({ name: source.name, module: source.module, config: source.config })
+    supervisor.connect(source.name, 'push-queue')
+  }
+  for (let index = 0; index < writers; index++) {
+    const config: XdsWriterConfig = {
+      features,
+      host,
+      port,
+      writers,
+      index,
+      keepaliveInterval: options.keepaliveInterval,
+      keepaliveTimeout: options.keepaliveTimeout,
+      maxConnectionAge: options.keepaliveMaxServerConnectionAge,
+    }
+    supervisor.start({ name: `xds-writer/${index}`, module: module('xds-writer'), config })
+    supervisor.connect('push-queue', `xds-writer/${index}`)
+  }
+
+  const admin = await startAdmin({ supervisor, options, features, metrics, startedAt, log })
+  return {
+    supervisor,
+    ready: () => admin.ready(),
+    async stop() {
+      log('default').info('shutting down')
+      await supervisor.drain(['registry-watcher', 'push-queue', 'xds-writer'], 10_000)
+      await admin.close()
+      await writer.flush()
+    },
+  }
+}
+
+/** Host and port of `host:port`; an empty host means every address. */
+export function splitAddress(address: string): [host: string, port: number] {
+  const colon = address.lastIndexOf(':')
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, '')
+  return [host === '*' ? '' : host, Number(address.slice(colon + 1))]
+}

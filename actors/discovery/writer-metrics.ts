@@ -1,0 +1,59 @@
+/** Metrics of an XDS writer (specification: overview 6; labels and buckets: discovery behaviour 1.13, with finer ones below 100 ms). */
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { Outcome } from '../../src/xds/session/session.ts'
+import { clusterType, endpointType, listenerType, routeType, shortType } from '../../src/xds/type-urls.ts'
+import type { Connection } from './connection.ts'
+
+const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 10, 20, 30]
+const grpcCodes = ['OK', 'Canceled', 'Unknown', 'InvalidArgument', 'DeadlineExceeded', 'NotFound', 'AlreadyExists', 'PermissionDenied', 'ResourceExhausted', 'FailedPrecondition', 'Aborted', 'OutOfRange', 'Unimplemented', 'Internal', 'Unavailable', 'DataLoss', 'Unauthenticated']
+
+/** Makes the metrics of a writer. */
+export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>) {
+  const registers = [registry]
+  const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })
+  const histogram = (name: string, help: string, labelNames: string[] = []) => new Histogram({ name, help, labelNames, buckets: fine, registers })
+  const rejects = new Map<string, Gauge>(
+    [clusterType, endpointType, listenerType, routeType].map((type) => [type, new Gauge({ name: `pilot_xds_${shortType(type)}_reject`, help: `${shortType(type).toUpperCase()} configs rejected`, labelNames: ['node', 'err'], registers })]),
+  )
+  new Gauge({
+    name: 'pilot_xds',
+    help: 'endpoints connected using XDS',
+    labelNames: ['version'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { node } of connections.values()) this.inc({ version: node?.version ? node.version.filter((part) => part !== Number.MAX_SAFE_INTEGER).join('.') : 'unknown' })
+    },
+  })
+  const totalRejects = counter('pilot_total_xds_rejects', 'XDS responses rejected by the proxy', ['type'])
+  const expiredNonce = counter('pilot_xds_expired_nonce', 'XDS requests with an expired nonce', ['type'])
+  const pushes = counter('pilot_xds_pushes', 'builds and send errors for lds, rds, cds and eds', ['type'])
+  const bytes = counter('pilot_xds_sent_bytes_total', 'bytes of resources sent', ['type'])
+  const writeTimeout = counter('pilot_xds_write_timeout', 'XDS response write timeouts')
+  const pushTime = histogram('pilot_xds_push_time', 'seconds to push lds, rds, cds and eds', ['type'])
+  const sendTime = histogram('pilot_xds_send_time', 'seconds to send generated configuration')
+  return {
+    queueTime: histogram('pilot_proxy_queue_time', 'seconds a proxy waits in the push queue before being dequeued'),
+    convergence: histogram('pilot_proxy_convergence_time', 'seconds between a config change and a proxy receiving all required configuration'),
+    /** A request came and this is what it was. */
+    request(connection: Connection, typeUrl: string, outcome: Outcome, error: { code: number } | undefined): void {
+      const type = shortType(typeUrl)
+      const node = connection.node?.id ?? ''
+      if (outcome === 'stale') expiredNonce.inc({ type })
+      if (outcome === 'nack') {
+        totalRejects.inc({ type })
+        rejects.get(typeUrl)?.set({ node, err: grpcCodes[error?.code ?? 2] ?? 'Unknown' }, 1)
+      }
+      if (outcome === 'ack' && connection.rejections.length > 0) for (const err of new Set(connection.rejections.map((rejection) => grpcCodes[rejection.code] ?? 'Unknown'))) rejects.get(typeUrl)?.remove({ node, err })
+    },
+    /** A response left, or did not. */
+    sent(typeUrl: string, seconds: number, length: number, failure: 'closed' | 'timeout' | undefined): void {
+      const type = shortType(typeUrl)
+      pushes.inc({ type: failure ? `${type}_senderr` : type })
+      if (failure === 'timeout') writeTimeout.inc()
+      bytes.inc({ type }, length)
+      pushTime.observe({ type }, seconds)
+      sendTime.observe(seconds)
+    },
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * An XDS writer: owns the connections that reach it and their stream state, and writes slices of shared memory to them. It
+ * consumes pushes (`WriterCommand`) and emits which proxies came and went (`WriterEvent`). When it dies it loses its own
+ * connections only; they come back to whichever writer takes them.
+ */
+import { randomBytes } from 'node:crypto'
+import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
+import type { PushInfo, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { Features } from '../../src/config/features.ts'
+import { BadNode, type RawNode, readNode } from '../../src/model/proxy.ts'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import { Throttle } from '../../src/push/throttle.ts'
+import { Catalog } from '../../src/xds/session/catalog.ts'
+import { Plans } from '../../src/xds/session/plans.ts'
+import { readDeltaRequest, readSotwRequest } from '../../src/xds/session/request.ts'
+import { type Outcome, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
+import { Subscriptions } from '../../src/xds/session/subscription.ts'
+import { WireError } from '../../src/xds/slab/wire.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import type { Peer } from '../runtime/link.ts'
+import { connectionAnswers } from './connection-debug.ts'
+import { GrpcServer, type GrpcStream } from './grpc-server.ts'
+import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
+import { writerMetrics } from './writer-metrics.ts'
+import { statusServices } from './status-services.ts'
+
+/** gRPC status codes that streams end with. */
+const status = { invalidArgument: 3, deadlineExceeded: 4, unavailable: 14 }
+
+class XdsWriter implements Behaviour<WriterCommand> {
+  readonly asks
+  readonly #context: ActorContext<XdsWriterConfig>
+  readonly #features: Features
+  readonly #names
+  readonly #catalog = new Catalog()
+  readonly #parts: SessionParts
+  readonly #connections = new Map<string, Connection>()
+  /** Connections by class, so that a push touches those it concerns and no other. */
+  readonly #members = new Map<string, Set<Connection>>()
+  readonly #throttle: Throttle<Connection>
+  readonly #metrics
+  readonly #server: GrpcServer
+  #queue: Peer<WriterEvent> | undefined
+  #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
+  #counter = 0
+  #nonces = 0
+  readonly #run = randomBytes(8).toString('hex')
+
+  constructor(context: ActorContext<XdsWriterConfig>) {
+    this.#context = context
+    this.#features = context.config.features as Features
+    this.#names = meshNames(this.#features.MESH_DOMAIN)
+    const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
+    this.#parts = {
+      catalog: this.#catalog,
+      plans: new Plans(),
+      subscriptions: new Subscriptions(),
+      flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
+      nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
+    }
+    this.#throttle = new Throttle(Math.ceil(this.#features.PILOT_PUSH_THROTTLE / context.config.writers))
+    this.#metrics = writerMetrics(context.metrics, this.#connections)
+    this.asks = connectionAnswers(this.#connections, this.#parts)
+    const services = statusServices((question, ...details) => context.ask(question, ...details))
+    this.#server = new GrpcServer(context.config, this.#features, context.log('ads'), {
+      '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources': (stream) => this.#accept(stream, false),
+      '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources': (stream) => this.#accept(stream, true),
+      ...services,
+    })
+  }
+
+  linked(peer: Peer): void {
+    this.#queue = peer as Peer<WriterEvent>
+    this.#catalog.forgetSlabs()
+    for (const connection of this.#connections.values()) this.#announce(connection)
+  }
+
+  unlinked(): void {
+    this.#queue = undefined
+  }
+
+  receive(command: WriterCommand): void {
+    switch (command.type) {
+      case 'PublishPush':
+        return this.#publish(command)
+      case 'PushAgain':
+        this.#push = command.push
+        for (const connection of this.#connections.values()) {
+          connection.session.again()
+          this.#enqueue(connection)
+        }
+        return this.#work()
+      case 'OpenListener':
+        return this.#server.open()
+    }
+  }
+
+  async drain(): Promise<void> {
+    await this.#server.close()
+  }
+
+  #publish(command: Extract<WriterCommand, { type: 'PublishPush' }>): void {
+    const changed = this.#catalog.apply(command)
+    this.#push = command.push
+    const touched = new Set(command.manifests.map((manifest) => manifest.classId))
+    for (const classId of this.#members.keys()) if (this.#catalog.usesAny(classId, changed)) touched.add(classId)
+    for (const { connection: id, classId } of command.assignments) {
+      const connection = this.#connections.get(id)
+      if (!connection) continue
+      const first = connection.session.classId === ''
+      this.#members.get(connection.session.classId)?.delete(connection)
+      connection.session.classId = classId
+      const members = this.#members.get(classId)
+      if (members) members.add(connection)
+      else this.#members.set(classId, new Set([connection]))
+      if (first) this.#pump(connection)
+      else this.#enqueue(connection)
+    }
+    for (const classId of touched) for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
+    this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
+    this.#work()
+  }
+
+  #enqueue(connection: Connection): void {
+    connection.changedAt = connection.changedAt === 0 ? this.#push.startedAt : Math.min(connection.changedAt, this.#push.startedAt)
+    this.#throttle.add(connection, Date.now())
+  }
+
+  /** Starts pushes as far as permits go. */
+  #work(): void {
+    for (;;) {
+      const next = this.#throttle.take()
+      if (!next) return
+      const connection = next.thing
+      connection.pushedSince = connection.changedAt
+      connection.changedAt = 0
+      this.#metrics.queueTime.observe(Math.max(0, Date.now() - next.since) / 1000)
+      connection.permit = true
+      this.#pump(connection)
+    }
+  }
+
+  #accept(stream: GrpcStream, delta: boolean): void {
+    const session = new XdsSession(delta, this.#parts)
+    const connection: Connection = {
+      id: '',
+      node: undefined,
+      session,
+      stream,
+      connectedAt: Date.now(),
+      sending: false,
+      permit: false,
+      changedAt: 0,
+      pushedSince: 0,
+      heldTimer: undefined,
+      rejections: [],
+    }
+    stream.onMessage((message) => this.#request(connection, message))
+    stream.onClose(() => this.#gone(connection))
+  }
+
+  #request(connection: Connection, message: Buffer): void {
+    try {
+      const { session } = connection
+      if (session.delta) {
+        const request = readDeltaRequest(message)
+        if (!this.#identify(connection, request.node)) return
+        this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, Date.now()))
+      } else {
+        const request = readSotwRequest(message, connection.lastNames ?? noBytes)
+        if (!this.#identify(connection, request.node)) return
+        const outcome = session.takeSotw(request, Date.now())
+        if (request.rawNames.length > 256) connection.lastNames = session.knownNames(request.typeUrl)
+        this.#outcome(connection, request.typeUrl, request.error, outcome)
+      }
+    } catch (error) {
+      if (!(error instanceof WireError) && !(error instanceof BadNode)) throw error
+      this.#context.log('ads').warn(`stream from ${connection.stream.peer} ended: ${error.message}`)
+      connection.stream.end(status.invalidArgument, error.message)
+    }
+  }
+
+  /** Takes the node of a first request. Returns false when the stream was ended for want of one. */
+  #identify(connection: Connection, node: RawNode | undefined): boolean {
+    if (connection.node) return true
+    if (!node) {
+      connection.stream.end(status.invalidArgument, 'missing node ID')
+      return false
+    }
+    connection.node = readNode(node, this.#names)
+    connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
+    this.#connections.set(connection.id, connection)
+    this.#context.log('ads').info(`new connection ${connection.id}`, { delta: connection.session.delta })
+    this.#announce(connection)
+    return true
+  }
+
+  #announce(connection: Connection): void {
+    if (connection.node) this.#queue?.tell({ type: 'ProxyConnected', connection: connection.id, node: connection.node }, `proxy|${connection.id}`)
+  }
+
+  #outcome(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined, outcome: Outcome): void {
+    this.#metrics.request(connection, typeUrl, outcome, error)
+    if (outcome === 'nack') {
+      rejectionHistory(connection, typeUrl, error)
+      this.#context.log('ads').warn(`${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
+    }
+    if (outcome !== 'stale' && connection.session.classId !== '') this.#pump(connection)
+  }
+
+  /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
+  #pump(connection: Connection): void {
+    if (connection.sending) return
+    const now = Date.now()
+    const response = connection.session.next(now)
+    if (!response) {
+      this.#held(connection, now)
+      return this.#pushDone(connection)
+    }
+    connection.sending = true
+    const started = performance.now()
+    sendResponse(connection, response, this.#features.PILOT_XDS_SEND_TIMEOUT, (failure) => {
+      connection.sending = false
+      this.#metrics.sent(response.typeUrl, (performance.now() - started) / 1000, response.plan.length, failure)
+      if (failure === 'timeout') {
+        this.#context.log('ads').warn(`${connection.id} did not take a response within the send timeout`)
+        connection.stream.abort()
+      }
+      if (failure) return this.#pushDone(connection)
+      this.#pump(connection)
+    })
+  }
+
+  /** Looks again when what is held back may go after all. */
+  #held(connection: Connection, now: number): void {
+    clearTimeout(connection.heldTimer)
+    connection.heldTimer = undefined
+    const until = connection.session.heldUntil ?? (this.#parts.flowControl !== undefined && connection.session.isDue() ? now + this.#parts.flowControl : undefined)
+    if (until === undefined) return
+    connection.heldTimer = setTimeout(() => this.#pump(connection), Math.max(1, until - now))
+  }
+
+  #pushDone(connection: Connection): void {
+    if (!connection.permit) return
+    connection.permit = false
+    if (connection.pushedSince > 0) this.#metrics.convergence.observe(Math.max(0, Date.now() - connection.pushedSince) / 1000)
+    this.#throttle.done(connection)
+    this.#work()
+  }
+
+  #gone(connection: Connection): void {
+    clearTimeout(connection.heldTimer)
+    this.#throttle.drop(connection)
+    connection.permit = false
+    this.#members.get(connection.session.classId)?.delete(connection)
+    if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
+    if (connection.id !== '' && this.#connections.delete(connection.id)) {
+      this.#context.log('ads').info(`connection ${connection.id} closed`)
+      this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
+    }
+    this.#work()
+  }
+}
+
+const noBytes = Buffer.alloc(0)
+
+/** An XDS writer as an actor. */
+export const actor: ActorDefinition<XdsWriterConfig, WriterCommand> = { kind: 'xds-writer', start: (context) => new XdsWriter(context) }

@@ -1,0 +1,50 @@
+/** Logging from inside an actor: filtered here, written elsewhere. */
+import type { Level, LogRecord } from '../../protocols/messages/log.ts'
+import { type LogOptions, levelOf, passes } from '../../src/logging/levels.ts'
+
+type Labels = Readonly<Record<string, string | number | boolean>>
+
+/** Logs lines of one scope. */
+export interface ScopedLogger {
+  debug(message: string, labels?: Labels): void
+  info(message: string, labels?: Labels): void
+  warn(message: string, labels?: Labels): void
+  error(message: string, labels?: Labels): void
+}
+
+/** Gives a logger for each scope. */
+export type Logger = (scope: string) => ScopedLogger
+
+/** A logger whose lines go to `write` when their scope's level lets them through. */
+export function createLogger(options: LogOptions, write: (record: LogRecord) => void): Logger {
+  return (scope) => {
+    const at = (level: Exclude<Level, 'none'>) => (message: string, labels: Labels = {}) => {
+      if (!passes(level, levelOf(options.output, scope))) return
+      const withStack = passes(level, levelOf(options.stackTrace, scope))
+      const withCaller = options.callers.includes('all') || options.callers.includes(scope)
+      const frames = withStack || withCaller ? callFrames() : []
+      write({
+        time: performance.timeOrigin + performance.now(),
+        level,
+        scope,
+        message,
+        labels,
+        ...(withCaller ? { caller: callerOf(frames[0] ?? '') } : {}),
+        ...(withStack ? { stack: frames.join('\n') } : {}),
+      })
+    }
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  }
+}
+
+/** Stack frames above the logging call, innermost first. */
+function callFrames(): string[] {
+  const lines = (new Error().stack ?? '').split('\n').slice(1)
+  return lines.filter((line) => !line.includes('/runtime/logger.')).map((line) => line.trim())
+}
+
+/** `<folder>/<file>:<line>` of a stack frame. */
+function callerOf(frame: string): string {
+  const match = /([^/\\()]+\/[^/\\()]+):(\d+):\d+\)?$/.exec(frame)
+  return match ? `${match[1]}:${match[2]}` : ''
+}

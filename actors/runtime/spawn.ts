@@ -1,0 +1,122 @@
+/** Starts actors: each on a worker thread of its own, or all in the calling thread. */
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import type { Control, Report } from '../../protocols/messages/envelope.ts'
+import type { WireError } from '../../protocols/messages/errors.ts'
+import type { LogRecord } from '../../protocols/messages/log.ts'
+import type { LogOptions } from '../../src/logging/levels.ts'
+import type { ActorDefinition } from './actor.ts'
+import { type Asks, serveAsks, useAsks } from './ask.ts'
+import { hostActor } from './host.ts'
+
+/** What to start. */
+export interface ActorSpec {
+  /** Unique name, `<kind>` or `<kind>/<number>`. */
+  readonly name: string
+  /** Module that exports the definition as `actor`. */
+  readonly module: URL
+  readonly config: unknown
+}
+
+/** Where actors run: on worker threads, or in the thread that spawns them (tests, the agent). */
+export type SpawnMode = 'threads' | 'in-thread'
+
+/** What the spawner hears of a running actor. */
+export interface SpawnEvents {
+  started(): void
+  logged(records: readonly LogRecord[]): void
+  /** The actor is gone: with the error that ended it, or undefined after an orderly drain. */
+  ended(error: WireError | undefined): void
+}
+
+/** A running actor, as its supervisor holds it. */
+export interface RunningActor {
+  readonly asks: Asks
+  link(peer: string, port: MessagePort): void
+  drain(): void
+  /** Ends it at once, as a crash would. */
+  kill(): void
+}
+
+/** Starts an actor. `answers` are the questions it may ask back. */
+export function spawnActor(
+  spec: ActorSpec,
+  mode: SpawnMode,
+  log: LogOptions,
+  answers: Readonly<Record<string, unknown>>,
+  events: SpawnEvents,
+): RunningActor {
+  const started = mode === 'threads' ? startThread(spec, log) : startHere(spec, log)
+  let ended = false
+  let failure: WireError | undefined
+  const end = (error: WireError | undefined) => {
+    if (ended) return
+    ended = true
+    events.ended(error)
+    started.stop()
+  }
+  started.onReport((report) => {
+    if (report.type === 'Started') events.started()
+    else if (report.type === 'Logged') events.logged(report.records)
+    else if (report.type === 'Drained') end(undefined)
+    else {
+      failure = report.error
+      end(failure)
+    }
+  })
+  started.onExit((error) => end(failure ?? error ?? { name: 'Error', message: 'the actor ended without a word', stack: '' }))
+  const send = (control: Control, transfer: MessagePort[] = []) => started.post(control, transfer)
+  const asked = new MessageChannel()
+  const asking = new MessageChannel()
+  serveAsks(asking.port1, answers)
+  send({ type: 'UseAsks', port: asking.port2 }, [asking.port2])
+  send({ type: 'ServeAsks', port: asked.port2 }, [asked.port2])
+  for (const port of [asked.port1, asking.port1]) port.unref()
+  return {
+    asks: useAsks(asked.port1),
+    link: (peer, port) => send({ type: 'Link', peer, port }, [port]),
+    drain: () => send({ type: 'Drain' }),
+    kill: () => end({ name: 'Killed', message: 'the actor was killed', stack: '' }),
+  }
+}
+
+interface Started {
+  post(control: Control, transfer: MessagePort[]): void
+  onReport(listen: (report: Report) => void): void
+  onExit(listen: (error: WireError | undefined) => void): void
+  stop(): void
+}
+
+function startThread(spec: ActorSpec, log: LogOptions): Started {
+  const entry = import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js'
+  const worker = new Worker(new URL(entry, import.meta.url), {
+    name: spec.name,
+    workerData: { module: spec.module.href, name: spec.name, config: spec.config, log },
+  })
+  return {
+    post: (control, transfer) => worker.postMessage(control, transfer),
+    onReport: (listen) => worker.on('message', listen),
+    onExit(listen) {
+      worker.on('error', (error: unknown) => {
+        const known = error instanceof Error ? error : new Error(String(error))
+        listen({ name: known.name, message: known.message, stack: known.stack ?? '' })
+      })
+      worker.on('exit', () => listen(undefined))
+    },
+    stop: () => void worker.terminate(),
+  }
+}
+
+function startHere(spec: ActorSpec, log: LogOptions): Started {
+  const channel = new MessageChannel()
+  const options = { name: spec.name, config: structuredClone(spec.config), log }
+  import(spec.module.href).then(
+    ({ actor }: { actor: ActorDefinition<unknown, unknown> }) => hostActor(actor, channel.port2, options),
+    (error: Error) => channel.port2.postMessage({ type: 'Failed', error: { name: error.name, message: error.message, stack: error.stack ?? '' } }),
+  )
+  return {
+    post: (control, transfer) => channel.port1.postMessage(control, transfer),
+    onReport: (listen) => channel.port1.on('message', listen),
+    onExit: (listen) => channel.port1.on('close', () => listen(undefined)),
+    stop: () => channel.port1.close(),
+  }
+}

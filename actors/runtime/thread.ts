@@ -1,0 +1,14 @@
+/** Entry of every worker thread: loads the actor module it was told to and hosts it. */
+import { parentPort, workerData } from 'node:worker_threads'
+import type { ActorDefinition } from './actor.ts'
+import { type HostOptions, hostActor, wireError } from './host.ts'
+
+const port = parentPort
+if (!port) throw new Error('this module is the entry of a worker thread')
+const { module, ...options } = workerData as HostOptions & { module: string }
+try {
+  const { actor } = (await import(module)) as { actor: ActorDefinition<unknown, unknown> }
+  hostActor(actor, port as never, options)
+} catch (error) {
+  port.postMessage({ type: 'Failed', error: wireError(error) })
+}

@@ -1,0 +1,97 @@
+// Generates the wire types into protocols/gen/ (not committed). Runs on install, and by hand with `npm run generate`.
+//
+// Inputs: Envoy's v3 schemas as the package @grpc/grpc-js-xds ships them, and this project's own under protocols/proto/.
+// Only the folders named below are compiled, with what they import: everything Envoy has takes forty seconds. Files that
+// import the opencensus, opentelemetry or prometheus schemas, which that package leaves out, cannot be among them.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const require = createRequire(import.meta.url)
+const envoyApi = 'node_modules/@grpc/grpc-js-xds/deps/envoy-api/envoy'
+
+/** Folders (or files) of Envoy's schemas, below `envoy/`. */
+const envoyPaths = [
+  'admin/v3/config_dump_shared.proto',
+  'config/cluster/v3',
+  'config/core/v3',
+  'config/endpoint/v3',
+  'config/listener/v3',
+  'config/rbac/v3',
+  'config/route/v3',
+  'extensions/access_loggers/file/v3',
+  'extensions/access_loggers/grpc/v3',
+  'extensions/access_loggers/stream/v3',
+  'extensions/compression/gzip/compressor/v3',
+  'extensions/filters/common/fault/v3',
+  'extensions/filters/http/buffer/v3',
+  'extensions/filters/http/compressor/v3',
+  'extensions/filters/http/cors/v3',
+  'extensions/filters/http/csrf/v3',
+  'extensions/filters/http/ext_authz/v3',
+  'extensions/filters/http/fault/v3',
+  'extensions/filters/http/grpc_stats/v3',
+  'extensions/filters/http/grpc_web/v3',
+  'extensions/filters/http/header_mutation/v3',
+  'extensions/filters/http/health_check/v3',
+  'extensions/filters/http/jwt_authn/v3',
+  'extensions/filters/http/local_ratelimit/v3',
+  'extensions/filters/http/lua/v3',
+  'extensions/filters/http/ratelimit/v3',
+  'extensions/filters/http/rbac/v3',
+  'extensions/filters/http/router/v3',
+  'extensions/filters/http/set_filter_state/v3',
+  'extensions/filters/listener/http_inspector/v3',
+  'extensions/filters/listener/original_dst/v3',
+  'extensions/filters/listener/original_src/v3',
+  'extensions/filters/listener/proxy_protocol/v3',
+  'extensions/filters/listener/tls_inspector/v3',
+  'extensions/filters/network/ext_authz/v3',
+  'extensions/filters/network/http_connection_manager/v3',
+  'extensions/filters/network/local_ratelimit/v3',
+  'extensions/filters/network/mongo_proxy/v3',
+  'extensions/filters/network/rbac/v3',
+  'extensions/filters/network/redis_proxy/v3',
+  'extensions/filters/network/sni_cluster/v3',
+  'extensions/filters/network/tcp_proxy/v3',
+  'extensions/filters/network/thrift_proxy/v3',
+  'extensions/retry/host/previous_hosts/v3',
+  'extensions/retry/priority/previous_priorities/v3',
+  'extensions/transport_sockets/raw_buffer/v3',
+  'extensions/transport_sockets/tls/v3',
+  'extensions/upstreams/http/v3',
+  'service/discovery/v3',
+  'service/status/v3',
+  'type/http/v3',
+]
+
+const inputs = ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js', 'package-lock.json']
+const stamp = createHash('sha256')
+for (const input of inputs) if (existsSync(join(root, input))) stamp.update(readFileSync(join(root, input)))
+const ownFiles = ['protocols/proto/mesh', 'protocols/proto/validate']
+for (const folder of ownFiles) {
+  for (const file of (await import('node:fs')).readdirSync(join(root, folder), { recursive: true }).sort()) {
+    if (String(file).endsWith('.proto')) stamp.update(readFileSync(join(root, folder, String(file))))
+  }
+}
+const digest = stamp.digest('hex')
+const stampFile = join(root, 'protocols/gen/.stamp')
+const current = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === digest
+
+if (!current) {
+  const paths = [...envoyPaths.map((path) => `${envoyApi}/${path}`), ...ownFiles]
+  const result = spawnSync(process.execPath, [require.resolve('@bufbuild/buf/bin/buf'), 'generate', ...paths.flatMap((path) => ['--path', path])], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, PATH: join(root, 'node_modules/.bin') + delimiter + process.env.PATH },
+  })
+  if (result.status !== 0) {
+    console.error('generating the wire types failed: see the lines of buf above')
+    process.exit(1)
+  }
+  writeFileSync(stampFile, digest)
+}

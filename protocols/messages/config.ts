@@ -1,0 +1,38 @@
+/** Configuration of the discovery actors, handed over when they start. */
+
+/** Of the push queue. */
+export interface PushQueueConfig {
+  /** A `Features` value. */
+  readonly features: object
+  readonly domain: string
+  /** Sources that must have said everything once before the first push. */
+  readonly sources: readonly string[]
+}
+
+/** Of an XDS writer. */
+export interface XdsWriterConfig {
+  readonly features: object
+  readonly host: string
+  readonly port: number
+  /** How many writers share the port. */
+  readonly writers: number
+  /** This writer's number, from 0. */
+  readonly index: number
+  readonly keepaliveInterval: number
+  readonly keepaliveTimeout: number
+  readonly maxConnectionAge: number
+}
+
+/** Of a watcher of configuration files. */
+export interface FileWatcherConfig {
+  readonly features: object
+  readonly configDir: string
+  readonly meshConfig: string
+  readonly networksConfig: string
+}
+
+/** Of the Mock registry. */
+export interface MockRegistryConfig {
+  readonly features: object
+  readonly domain: string
+}

@@ -1,0 +1,23 @@
+/** What `pilot-discovery discovery` was asked to do: its flags, read and checked. */
+import type { Level } from './log.ts'
+
+/** Options of the discovery service; durations in milliseconds, addresses as `host:port` or `:port`. */
+export interface DiscoveryOptions {
+  readonly grpcAddr: string
+  readonly httpAddr: string
+  readonly monitoringAddr: string
+  readonly configDir: string
+  readonly meshConfig: string
+  readonly networksConfig: string
+  readonly domain: string
+  readonly registries: readonly string[]
+  readonly profile: boolean
+  readonly keepaliveInterval: number
+  readonly keepaliveTimeout: number
+  readonly keepaliveMaxServerConnectionAge: number
+  readonly writers: number
+  /** Notices to log at start: flags without effect yet, what listens in plain text. */
+  readonly notices: readonly { readonly level: Exclude<Level, 'none'>; readonly message: string }[]
+  /** Flags as given, for the log. */
+  readonly given: readonly string[]
+}

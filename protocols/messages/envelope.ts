@@ -1,0 +1,44 @@
+/** What travels on the ports between a supervisor and its actors, and between two linked actors. */
+import type { MessagePort } from 'node:worker_threads'
+import type { WireError } from './errors.ts'
+import type { LogRecord } from './log.ts'
+
+/** Supervisor to actor. */
+export type Control =
+  /** A port to another actor; messages start to flow at once. */
+  | { readonly type: 'Link'; readonly peer: string; readonly port: MessagePort }
+  /** A port on which the actor answers asks (comlink). */
+  | { readonly type: 'ServeAsks'; readonly port: MessagePort }
+  /** A port on which the supervisor answers the actor's asks (comlink). */
+  | { readonly type: 'UseAsks'; readonly port: MessagePort }
+  /** Finish what is under way, then report `Drained`. */
+  | { readonly type: 'Drain' }
+
+/** Actor to supervisor. */
+export type Report =
+  | { readonly type: 'Started' }
+  | { readonly type: 'Drained' }
+  | { readonly type: 'Failed'; readonly error: WireError }
+  | { readonly type: 'Logged'; readonly records: readonly LogRecord[] }
+
+/** Actor to linked actor: a batch of keyed messages, or room for as many more. */
+export type Parcel = { readonly type: 'Batch'; readonly entries: readonly Keyed[] } | { readonly type: 'Credit'; readonly count: number }
+
+/** A message and the key under which a newer one replaces it while it waits; an empty key is never replaced. */
+export type Keyed = readonly [key: string, message: unknown]
+
+/** What every actor tells of itself when asked. */
+export interface ActorStats {
+  readonly name: string
+  readonly kind: string
+  /** Messages waiting in the actor's mailbox. */
+  readonly depth: number
+  readonly processed: number
+  readonly coalesced: number
+  /** Share of time the event loop was busy since the last ask, 0 to 1. */
+  readonly utilisation: number
+  /** Bytes of JavaScript heap in use in the actor's thread. */
+  readonly heapBytes: number
+  /** CPU seconds of the actor's thread since it started; 0 when the actor shares a thread. */
+  readonly cpuSeconds: number
+}

@@ -1,0 +1,7 @@
+/** An error as it crosses a thread boundary: structured cloning would lose its class and fields. */
+export interface WireError {
+  readonly name: string
+  readonly message: string
+  readonly stack: string
+  readonly cause?: WireError
+}

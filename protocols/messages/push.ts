@@ -1,0 +1,90 @@
+/** What the push queue and the XDS writers tell each other (boundary 2), and what sources tell the push queue (boundary 1). */
+import type { ConfigObject, Endpoint, ProxyNode, Service } from '../data.ts'
+
+/** Source to push queue. `at` is the Unix time in milliseconds at which the source saw the change. */
+export type SourceEvent =
+  /** An object is there as said, or gone. */
+  | { readonly type: 'ConfigChanged'; readonly source: string; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
+  /** A registry's service is there as said with its endpoints, or gone. `key` is `<namespace>/<hostname>`. */
+  | { readonly type: 'ServiceChanged'; readonly source: string; readonly key: string; readonly service: Service | undefined; readonly endpoints: readonly Endpoint[]; readonly at: number }
+  /** The endpoints of a registry's service are now these. */
+  | { readonly type: 'EndpointsChanged'; readonly source: string; readonly key: string; readonly endpoints: readonly Endpoint[]; readonly at: number }
+  | { readonly type: 'MeshChanged'; /** A `MeshConfig` with its defaults filled in. */ readonly mesh: object; readonly at: number }
+  | { readonly type: 'NetworksChanged'; /** A `MeshNetworks`. */ readonly networks: object; readonly at: number }
+  /** The source has said all it knows: what it said before and not again since `ReplayStarted` is gone. */
+  | { readonly type: 'ReplayStarted'; readonly source: string }
+  | { readonly type: 'SourceSynced'; readonly source: string }
+
+/** Writer to push queue. */
+export type WriterEvent =
+  | { readonly type: 'ProxyConnected'; readonly connection: string; readonly node: ProxyNode }
+  | { readonly type: 'ProxyDisconnected'; readonly connection: string }
+  /** The writer has taken over a push; the next may come. */
+  | { readonly type: 'PushTaken'; readonly push: number }
+
+/** Shared memory that slices point into. */
+export interface SlabData {
+  readonly id: number
+  readonly bytes: SharedArrayBuffer
+}
+
+/** One encoded resource: where its bytes are, as list elements of a response. */
+export interface ResourceData {
+  readonly name: string
+  /** Hash of the content; also the version of the resource in delta XDS. */
+  readonly version: string
+  /** Slab, offset and length of each slice, one after the other. */
+  readonly slices: readonly number[]
+}
+
+/** Changes to a group of resources of one type that classes share. */
+export interface GroupPatch {
+  readonly group: string
+  /** The group's state after this patch; `base` is the state before, 0 = replace everything. */
+  readonly sequence: number
+  readonly base: number
+  /** Hash of the whole group. */
+  readonly version: string
+  readonly changed: readonly ResourceData[]
+  readonly removed: readonly string[]
+}
+
+/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. */
+export interface Manifest {
+  readonly classId: string
+  readonly groups: Readonly<Record<string, readonly string[]>>
+}
+
+/** Why and since when a push is under way. */
+export interface PushInfo {
+  readonly id: number
+  /** Unix milliseconds of the first event that led to it. */
+  readonly startedAt: number
+  readonly reasons: readonly string[]
+  /** Digest of all configuration objects, for distribution tracking. */
+  readonly ledger: string
+}
+
+/** Push queue to writer. */
+export type WriterCommand =
+  | {
+      readonly type: 'PublishPush'
+      readonly push: PushInfo
+      readonly slabs: readonly SlabData[]
+      readonly retiredSlabs: readonly number[]
+      readonly groups: readonly GroupPatch[]
+      readonly retiredGroups: readonly string[]
+      readonly manifests: readonly Manifest[]
+      readonly retiredClasses: readonly string[]
+      readonly assignments: readonly ClassAssignment[]
+    }
+  /** A full push was asked for by hand: every type is sent again. */
+  | { readonly type: 'PushAgain'; readonly push: PushInfo }
+  /** From now on streams are accepted. */
+  | { readonly type: 'OpenListener' }
+
+/** Which class a connection belongs to. */
+export interface ClassAssignment {
+  readonly connection: string
+  readonly classId: string
+}

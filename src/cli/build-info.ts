@@ -1,0 +1,36 @@
+/** What was built: version, revision and state of the source. */
+import { readFileSync } from 'node:fs'
+
+/** Build information as `version` prints it. */
+export interface BuildInfo {
+  readonly version: string
+  readonly revision: string
+  readonly runtime: string
+  readonly status: string
+  readonly tag: string
+}
+
+let known: BuildInfo | undefined
+
+/** Reads the build information: from the package, and from the variables a build sets. */
+export function buildInfo(): BuildInfo {
+  known ??= {
+    version: packageVersion(),
+    revision: process.env.MESH_BUILD_REVISION ?? 'unknown',
+    runtime: `node ${process.version}`,
+    status: process.env.MESH_BUILD_STATUS ?? 'Source',
+    tag: packageVersion(),
+  }
+  return known
+}
+
+function packageVersion(): string {
+  for (const path of ['../../package.json', '../../../package.json']) {
+    try {
+      return (JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as { version: string }).version
+    } catch {
+      // Built packages keep package.json one folder further up.
+    }
+  }
+  return 'unknown'
+}

@@ -1,0 +1,33 @@
+/** Go duration syntax (`1h2m3.5s`, `100ms`), the syntax of every duration flag and variable. */
+
+const unitMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** Milliseconds of a Go duration, or undefined when the text is not one. A bare `0` is allowed. */
+export function parseDuration(text: string): number | undefined {
+  const match = /^([+-]?)(.*)$/.exec(text.trim())
+  let rest = match?.[2] ?? ''
+  if (rest === '0') return 0
+  if (rest === '') return undefined
+  let total = 0
+  while (rest !== '') {
+    const part = /^(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/.exec(rest)
+    if (!part) return undefined
+    total += Number(part[1]) * (unitMs[part[2] as string] as number)
+    rest = rest.slice(part[0].length)
+  }
+  return match?.[1] === '-' ? -total : total
+}
+
+/** A duration in Go's own notation: `1m30s`, `100ms`, `0s`. */
+export function formatDuration(ms: number): string {
+  if (ms === 0) return '0s'
+  const sign = ms < 0 ? '-' : ''
+  let rest = Math.abs(ms)
+  if (rest < 1000) return `${sign}${Number(rest.toFixed(6))}ms`
+  const hours = Math.floor(rest / 3_600_000)
+  rest -= hours * 3_600_000
+  const minutes = Math.floor(rest / 60_000)
+  const seconds = Number(((rest - minutes * 60_000) / 1000).toFixed(9))
+  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}s`
+  return minutes > 0 ? `${sign}${minutes}m${seconds}s` : `${sign}${seconds}s`
+}

@@ -1,0 +1,172 @@
+/** The mesh configuration and networks files (discovery behaviour 3.2): shapes, defaults, reading. */
+import { parse as parseYaml } from 'yaml'
+import { anything, decimal, duration, flag, integer, isMapping, list, map, oneOf, type Read, type Report, record, text } from './shape.ts'
+import { localityLbShape, tcpKeepaliveShape } from './traffic-specs.ts'
+
+const proxyConfigShape = record({
+  configPath: text(),
+  serviceCluster: text(),
+  drainDuration: duration(),
+  parentShutdownDuration: duration(),
+  terminationDrainDuration: duration(),
+  proxyAdminPort: integer(0, 65_535),
+  statusPort: integer(0, 65_535),
+  concurrency: integer(0, 1024),
+  discoveryAddress: text(),
+  controlPlaneAuthPolicy: oneOf('NONE', 'MUTUAL_TLS'),
+  tracing: record({ zipkin: record({ address: text() }), sampling: decimal(0, 100), customTags: anything, maxPathTagLength: integer(0, 65_536) }),
+  statNameLength: integer(0, 100_000),
+  gatewayTopology: record({
+    numTrustedProxies: integer(0, 1000),
+    forwardClientCertDetails: oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'),
+  }),
+  holdApplicationUntilProxyStarts: flag,
+  readinessProbe: anything,
+})
+
+const meshShape = record({
+  trustDomain: text(),
+  trustDomainAliases: list(text()),
+  rootNamespace: text(),
+  enableAutoMtls: flag,
+  outboundTrafficPolicy: record({ mode: oneOf('REGISTRY_ONLY', 'ALLOW_ANY') }),
+  enableTracing: flag,
+  accessLogFile: text(),
+  accessLogEncoding: oneOf('TEXT', 'JSON'),
+  accessLogFormat: text(),
+  enableEnvoyAccessLogService: flag,
+  disableEnvoyListenerLog: flag,
+  connectTimeout: duration(1),
+  tcpKeepalive: tcpKeepaliveShape,
+  dnsRefreshRate: duration(1),
+  h2UpgradePolicy: oneOf('DO_NOT_UPGRADE', 'UPGRADE'),
+  localityLbSetting: localityLbShape,
+  inboundClusterStatName: text(),
+  outboundClusterStatName: text(),
+  proxyListenPort: integer(0, 65_535),
+  proxyHttpPort: integer(0, 65_535),
+  protocolDetectionTimeout: duration(),
+  defaultServiceExportTo: list(text()),
+  defaultVirtualServiceExportTo: list(text()),
+  defaultDestinationRuleExportTo: list(text()),
+  ingressClass: text(),
+  ingressControllerMode: oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'),
+  ingressService: text(),
+  ingressSelector: text(),
+  pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
+  enablePrometheusMerge: flag,
+  extensionProviders: anything,
+  serviceSettings: list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
+  configSources: anything,
+  certificates: anything,
+  thriftConfig: anything,
+  defaultConfig: proxyConfigShape,
+})
+
+const networksShape = record({
+  networks: map(
+    record({
+      endpoints: list(record({ fromCidr: text(), fromRegistry: text() })),
+      gateways: list(record({ address: text(), registryServiceName: text(), port: integer(1, 65_535), locality: text() })),
+    }),
+  ),
+})
+
+const defaults = {
+  trustDomain: 'cluster.local',
+  trustDomainAliases: [] as string[],
+  rootNamespace: 'mesh-system',
+  enableAutoMtls: true,
+  outboundTrafficPolicy: { mode: 'ALLOW_ANY' as 'ALLOW_ANY' | 'REGISTRY_ONLY' },
+  enableTracing: true,
+  accessLogFile: '',
+  accessLogEncoding: 'TEXT' as 'TEXT' | 'JSON',
+  accessLogFormat: '',
+  enableEnvoyAccessLogService: false,
+  disableEnvoyListenerLog: false,
+  connectTimeout: 10_000,
+  dnsRefreshRate: 5000,
+  h2UpgradePolicy: 'DO_NOT_UPGRADE' as 'DO_NOT_UPGRADE' | 'UPGRADE',
+  inboundClusterStatName: '',
+  outboundClusterStatName: '',
+  proxyListenPort: 15_001,
+  proxyHttpPort: 0,
+  protocolDetectionTimeout: 0,
+  defaultServiceExportTo: ['*'],
+  defaultVirtualServiceExportTo: ['*'],
+  defaultDestinationRuleExportTo: ['*'],
+  ingressClass: 'mesh',
+  ingressControllerMode: 'STRICT',
+  ingressService: 'mesh-ingressgateway',
+  pathNormalization: { normalization: 'BASE' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
+  enablePrometheusMerge: true,
+}
+
+const proxyDefaults = {
+  configPath: './etc/mesh/proxy',
+  serviceCluster: 'mesh-proxy',
+  drainDuration: 45_000,
+  parentShutdownDuration: 60_000,
+  terminationDrainDuration: 5000,
+  proxyAdminPort: 15_000,
+  statusPort: 15_020,
+  concurrency: 2,
+  discoveryAddress: 'meshd.mesh-system.svc:15012',
+  controlPlaneAuthPolicy: 'MUTUAL_TLS',
+  tracing: { zipkin: { address: 'zipkin.mesh-system:9411' } },
+  statNameLength: 189,
+  gatewayTopology: { numTrustedProxies: 0, forwardClientCertDetails: 'SANITIZE_SET' },
+  holdApplicationUntilProxyStarts: false,
+}
+
+/** Per-proxy settings with defaults filled in; durations in milliseconds. */
+export type ProxyConfig = Read<typeof proxyConfigShape>
+/** The mesh configuration with defaults filled in; durations in milliseconds. */
+export type MeshConfig = Omit<Read<typeof meshShape>, keyof typeof defaults> & typeof defaults & { defaultConfig: ProxyConfig }
+/** Networks, their endpoints and gateways. */
+export type MeshNetworks = Read<typeof networksShape>
+
+/** The mesh configuration when no file gives one. */
+export function defaultMeshConfig(): MeshConfig {
+  return { ...defaults, defaultConfig: proxyDefaults as ProxyConfig }
+}
+
+/** Either the value, or what is wrong with the text it was read from. */
+export type ReadResult<T> = { value: T; warnings: string[] } | { error: string }
+
+/** Reads a mesh configuration: top-level fields replace defaults, `defaultConfig` is merged field by field. */
+export function readMeshConfig(content: string): ReadResult<MeshConfig> {
+  const read = readDocument(content, meshShape)
+  if ('error' in read) return read
+  const base = defaultMeshConfig()
+  return {
+    value: { ...base, ...read.value, defaultConfig: { ...base.defaultConfig, ...read.value.defaultConfig } } as MeshConfig,
+    warnings: read.warnings,
+  }
+}
+
+/** Reads a networks file. */
+export function readMeshNetworks(content: string): ReadResult<MeshNetworks> {
+  return readDocument(content, networksShape)
+}
+
+/** Reads the JSON of a proxy's `PROXY_CONFIG` metadata; what is wrong in it is left out. */
+export function readProxyConfig(value: unknown): ProxyConfig {
+  const report: Report = { faults: [], warnings: [] }
+  return (isMapping(value) ? proxyConfigShape.read(value, '', report) : undefined) ?? {}
+}
+
+function readDocument<T>(content: string, shape: { read(value: unknown, path: string, report: Report): T | undefined }): ReadResult<T> {
+  if (content.length > 4 * 1024 * 1024) return { error: 'larger than 4 MiB' }
+  let value: unknown
+  try {
+    value = parseYaml(content, { maxAliasCount: 100, logLevel: 'silent' })
+  } catch (error) {
+    return { error: `not YAML: ${(error as Error).message.split('\n')[0]}` }
+  }
+  const report: Report = { faults: [], warnings: [] }
+  const read = shape.read(value ?? {}, '', report)
+  const describe = (fault: { path: string; reason: string }) => (fault.path === '' ? fault.reason : `field ${fault.path}: ${fault.reason}`)
+  if (!read || report.faults.length > 0) return { error: report.faults.map(describe).join('; ') }
+  return { value: read, warnings: report.warnings.map(describe) }
+}

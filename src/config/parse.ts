@@ -1,0 +1,198 @@
+/** Reads configuration files: multi-document YAML or JSON into checked objects, each fault with its document and field. */
+import { isAlias, LineCounter, parseAllDocuments, visit } from 'yaml'
+import type { ConfigObject } from '../../protocols/data.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
+import { configKey, kinds } from './kinds.ts'
+import { type Fault, isMapping, type Report } from './shape.ts'
+
+/** Bounds on one file; what exceeds them is rejected with a clear error before it costs anything. */
+export const fileLimits = { bytes: 32 * 1024 * 1024, documents: 50_000, depth: 64, aliases: 100 }
+
+/** One document of a file that could not be used. */
+export interface DocumentFault {
+  readonly file: string
+  /** 1-based number of the document in its file. */
+  readonly document: number
+  /** `<Kind>/<namespace>/<name>` when the document got that far, else undefined. */
+  readonly key: string | undefined
+  readonly path: string
+  readonly reason: string
+}
+
+/** What a file holds. */
+export interface ParsedFile {
+  readonly objects: readonly ConfigObject[]
+  readonly faults: readonly DocumentFault[]
+  readonly warnings: readonly DocumentFault[]
+}
+
+/** Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. */
+export function parseConfigFile(file: string, content: string, names: MeshNames, now: number): ParsedFile {
+  const objects: ConfigObject[] = []
+  const faults: DocumentFault[] = []
+  const warnings: DocumentFault[] = []
+  if (content.length > fileLimits.bytes) {
+    return {
+      objects,
+      faults: [{ file, document: 1, key: undefined, path: '', reason: `the file is larger than ${fileLimits.bytes} bytes` }],
+      warnings,
+    }
+  }
+  const documents = readDocuments(content)
+  const seen = new Map<string, number>()
+  for (const [index, document] of documents.entries()) {
+    const number = index + 1
+    const problem = (key: string | undefined, fault: Fault) => ({ file, document: number, key, path: fault.path, reason: fault.reason })
+    if ('error' in document) {
+      faults.push(problem(undefined, { path: '', reason: document.error }))
+      continue
+    }
+    if (document.value === null || document.value === undefined) continue
+    const read = readObject(document.value, `${file}#${number}`, names, now)
+    if (!read) continue
+    warnings.push(...read.report.warnings.map((fault) => problem(read.key, fault)))
+    if (read.report.faults.length > 0 || !read.object) {
+      faults.push(...read.report.faults.map((fault) => problem(read.key, fault)))
+      continue
+    }
+    const first = seen.get(configKey(read.object))
+    if (first !== undefined) {
+      faults.push(problem(read.key, { path: 'metadata.name', reason: `the same object is already in document ${first}` }))
+      continue
+    }
+    seen.set(configKey(read.object), number)
+    objects.push(read.object)
+  }
+  return { objects, faults, warnings }
+}
+
+type ReadDocument = { value: unknown } | { error: string }
+
+function readDocuments(content: string): ReadDocument[] {
+  const trimmed = content.trimStart()
+  if (trimmed.startsWith('{')) {
+    const depth = jsonDepth(trimmed)
+    if (depth > fileLimits.depth) return [{ error: `nested deeper than ${fileLimits.depth} levels` }]
+    try {
+      return [{ value: JSON.parse(trimmed) }]
+    } catch {
+      // Not JSON: several documents, or YAML's flow style. The YAML reader has the better message.
+    }
+  }
+  if (nestingTooDeep(content)) return [{ error: `nested deeper than ${fileLimits.depth} levels` }]
+  const counter = new LineCounter()
+  let parsed: ReturnType<typeof parseAllDocuments>
+  try {
+    parsed = parseAllDocuments(content, { lineCounter: counter, uniqueKeys: true, merge: false, strict: true, logLevel: 'silent' })
+  } catch (error) {
+    return [{ error: `not YAML: ${(error as Error).message.split('\n')[0]}` }]
+  }
+  if (!Array.isArray(parsed)) return []
+  if (parsed.length > fileLimits.documents) return [{ error: `more than ${fileLimits.documents} documents` }]
+  return parsed.map((document): ReadDocument => {
+    const error = document.errors[0]
+    if (error) return { error: `not YAML, line ${counter.linePos(error.pos[0]).line}: ${error.message.split('\n')[0]}` }
+    let aliases = 0
+    visit(document, (_, node) => {
+      if (isAlias(node)) aliases++
+    })
+    if (aliases > fileLimits.aliases) return { error: `more than ${fileLimits.aliases} aliases` }
+    try {
+      return { value: document.toJS({ maxAliasCount: fileLimits.aliases }) }
+    } catch (failure) {
+      return { error: (failure as Error).message }
+    }
+  })
+}
+
+/** A cheap upper bound on nesting, so that neither parser recurses into a bomb: bracket depth, and indentation steps. */
+function nestingTooDeep(content: string): boolean {
+  if (jsonDepth(content) > fileLimits.depth) return true
+  const indents: number[] = []
+  for (const line of content.split('\n')) {
+    const match = /^( *(?:- +)*)(?=\S)/.exec(line)
+    if (!match) continue
+    const indent = (match[1] as string).length
+    const dashes = (match[1] as string).split('-').length - 1
+    if (dashes > fileLimits.depth) return true
+    while (indents.length > 0 && (indents[indents.length - 1] as number) >= indent) indents.pop()
+    indents.push(indent)
+    if (indents.length > fileLimits.depth) return true
+  }
+  return /(^|\n) *(- *){65,}/.test(content) || /(\? ){65,}/.test(content)
+}
+
+function jsonDepth(content: string): number {
+  let depth = 0
+  let deepest = 0
+  for (let i = 0; i < content.length; i++) {
+    const c = content.charCodeAt(i)
+    if (c === 0x5b || c === 0x7b) deepest = Math.max(deepest, ++depth)
+    else if (c === 0x5d || c === 0x7d) depth = Math.max(0, depth - 1)
+  }
+  return deepest
+}
+
+const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
+
+function readObject(
+  value: unknown,
+  origin: string,
+  names: MeshNames,
+  now: number,
+): { key: string | undefined; object?: ConfigObject; report: Report } | undefined {
+  const report: Report = { faults: [], warnings: [] }
+  if (!isMapping(value)) {
+    report.faults.push({ path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' })
+    return { key: undefined, report }
+  }
+  const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
+  const kindName = typeof value.kind === 'string' ? value.kind : ''
+  if (apiVersion === '' || kindName === '') {
+    report.faults.push({ path: apiVersion === '' ? 'apiVersion' : 'kind', reason: 'required, but missing' })
+    return { key: undefined, report }
+  }
+  const slash = apiVersion.indexOf('/')
+  const group = slash < 0 ? '' : names.canonicalGroup(apiVersion.slice(0, slash))
+  const version = apiVersion.slice(slash + 1)
+  const kind = kinds.get(kindName)
+  if (!kind || group !== `${kind.group}.${names.domain}`) return undefined
+  const metadata = isMapping(value.metadata) ? value.metadata : {}
+  const name = typeof metadata.name === 'string' ? metadata.name : ''
+  const namespace = typeof metadata.namespace === 'string' ? metadata.namespace : ''
+  const key = configKey({ kind: kindName, namespace, name })
+  if (!kind.versions.includes(version))
+    report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
+  if (!nameSyntax.test(name)) report.faults.push({ path: 'metadata.name', reason: name === '' ? 'required, but missing' : 'not a valid object name' })
+  if (namespace !== '' && !nameSyntax.test(namespace)) report.faults.push({ path: 'metadata.namespace', reason: 'not a valid namespace name' })
+  const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
+  const spec = kind.spec.read(value.spec ?? {}, 'spec', report)
+  const object: ConfigObject = {
+    kind: kindName,
+    group,
+    version,
+    namespace,
+    name,
+    labels: names.canonicalKeys(textMap(metadata.labels, 'metadata.labels', report)),
+    annotations: names.canonicalKeys(textMap(metadata.annotations, 'metadata.annotations', report)),
+    createdAt: Number.isNaN(created) ? now : created,
+    generation: typeof metadata.generation === 'number' ? metadata.generation : 1,
+    spec,
+    origin,
+  }
+  return { key, object, report }
+}
+
+function textMap(value: unknown, path: string, report: Report): Record<string, string> {
+  if (value === undefined || value === null) return {}
+  if (!isMapping(value)) {
+    report.faults.push({ path, reason: 'expected a mapping of text to text' })
+    return {}
+  }
+  const result: Record<string, string> = {}
+  for (const [key, entry] of Object.entries(value)) {
+    if (typeof entry === 'string') Object.defineProperty(result, key, { value: entry, enumerable: true, writable: true, configurable: true })
+    else report.faults.push({ path: `${path}[${key}]`, reason: 'expected text; quote numbers and booleans' })
+  }
+  return result
+}

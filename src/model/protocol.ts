@@ -1,0 +1,51 @@
+/** Which protocol a port speaks (discovery behaviour 2.9), and what follows from it. */
+import type { Protocol } from '../../protocols/data.ts'
+
+const known: Readonly<Record<string, Protocol>> = {
+  udp: 'udp',
+  tcp: 'tcp',
+  tls: 'tls',
+  https: 'https',
+  http: 'http',
+  http2: 'http2',
+  grpc: 'grpc',
+  'grpc-web': 'grpc-web',
+  mongo: 'mongo',
+  redis: 'redis',
+  mysql: 'mysql',
+  thrift: 'thrift',
+}
+
+/** Ports where the server speaks first: sniffing would wait for a client that waits too. */
+const serverFirstPorts = new Set([25, 53, 3306, 27_017])
+
+/** The protocol of a port, from its declared protocol if any, else from its name, else from its number. */
+export function selectProtocol(declared: string | undefined, name: string, number: number): Protocol {
+  const explicit = known[(declared ?? '').toLowerCase()]
+  if (explicit) return explicit
+  const lower = name.toLowerCase()
+  const prefix = lower.startsWith('grpc-web') ? 'grpc-web' : (lower.split('-')[0] as string)
+  const named = known[prefix]
+  if (named) return named
+  return serverFirstPorts.has(number) ? 'tcp' : 'unknown'
+}
+
+/** Whether requests of the protocol are routed as HTTP. */
+export function isHttp(protocol: Protocol): boolean {
+  return protocol === 'http' || protocol === 'http2' || protocol === 'grpc' || protocol === 'grpc-web'
+}
+
+/** Whether the protocol is HTTP/2 on the wire. */
+export function isHttp2(protocol: Protocol): boolean {
+  return protocol === 'http2' || protocol === 'grpc' || protocol === 'grpc-web'
+}
+
+/** Whether the protocol is TLS that the proxy does not end. */
+export function isOpaqueTls(protocol: Protocol): boolean {
+  return protocol === 'tls' || protocol === 'https'
+}
+
+/** Whether the server may speak first, so that the port can share a listener with no sniffed one. */
+export function isServerFirst(protocol: Protocol): boolean {
+  return protocol === 'mongo' || protocol === 'mysql'
+}

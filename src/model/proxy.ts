@@ -1,0 +1,62 @@
+/** Reads the node of a proxy's first request (discovery behaviour 1.1). */
+import ipaddr from 'ipaddr.js'
+import type { ProxyNode } from '../../protocols/data.ts'
+import { canonicalMetadata, type MeshNames } from '../names/mesh-names.ts'
+
+/** A node that cannot be served; the message is what the proxy is told. */
+export class BadNode extends Error {}
+
+/** The parts of `envoy.config.core.v3.Node` that matter. */
+export interface RawNode {
+  readonly id: string
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string } | undefined
+}
+
+/** Reads a node. Throws {@link BadNode} with the reason. */
+export function readNode(node: RawNode, names: MeshNames): ProxyNode {
+  if (node.id === '') throw new BadNode('missing node ID')
+  const parts = node.id.split('~')
+  if (parts.length !== 4) throw new BadNode(`node ID ${JSON.stringify(node.id.slice(0, 200))} must have four parts separated by ~`)
+  const [type, address, , domain] = parts as [string, string, string, string]
+  if (type !== 'sidecar' && type !== 'router') throw new BadNode(`node type ${JSON.stringify(type.slice(0, 50))} is neither sidecar nor router`)
+  const metadata = canonicalMetadata(node.metadata)
+  const labels = textMap(metadata.LABELS)
+  const domainParts = domain.split('.')
+  const locality = node.locality ? [node.locality.region, node.locality.zone, node.locality.subZone].join('/').replace(/\/+$/, '') : ''
+  return {
+    id: node.id,
+    type,
+    addresses: readAddresses(text(metadata.INSTANCE_IPS), address),
+    namespace: text(metadata.NAMESPACE) || (domainParts.length >= 2 ? (domainParts[0] as string) : ''),
+    domain,
+    version: readVersion(text(metadata.MESH_VERSION)),
+    labels: labels && names.canonicalKeys(labels),
+    network: text(metadata.NETWORK),
+    clusterId: text(metadata.CLUSTER_ID),
+    locality,
+    metadata,
+  }
+}
+
+function readAddresses(list: string, fallback: string): string[] {
+  if (list !== '') {
+    const addresses = list.split(',').map((entry) => entry.trim())
+    for (const entry of addresses) if (!ipaddr.isValid(entry)) throw new BadNode(`INSTANCE_IPS: ${JSON.stringify(entry.slice(0, 60))} is not an IP address`)
+    return addresses
+  }
+  if (!ipaddr.isValid(fallback)) throw new BadNode(`no valid IP address in node ID or INSTANCE_IPS (got ${JSON.stringify(fallback.slice(0, 60))})`)
+  return [fallback]
+}
+
+function readVersion(version: string): [number, number, number] | undefined {
+  const match = /^(?:release-)?(\d{1,5})\.(\d{1,5})(?:\.(\d{1,5}))?/.exec(version)
+  return match ? [Number(match[1]), Number(match[2]), match[3] === undefined ? Number.MAX_SAFE_INTEGER : Number(match[3])] : undefined
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+function textMap(value: unknown): Record<string, string> | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}

@@ -1,0 +1,16 @@
+/** What a proxy's own workload is: the service ports it serves, and its labels. */
+import type { Endpoint, ProxyNode, Service, ServicePort } from '../../protocols/data.ts'
+
+/** One port of a service that the workload serves. */
+export interface ServiceInstance {
+  readonly service: Service
+  readonly port: ServicePort
+  readonly endpoint: Endpoint
+  /** Port the workload listens on. */
+  readonly targetPort: number
+}
+
+/** The labels of a proxy: its node metadata's, else those of its first instance. */
+export function proxyLabels(node: ProxyNode, instances: readonly ServiceInstance[]): Readonly<Record<string, string>> {
+  return node.labels ?? instances[0]?.endpoint.labels ?? {}
+}

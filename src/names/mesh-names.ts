@@ -1,0 +1,62 @@
+/**
+ * The one table that maps mesh-owned names to the mesh domain (`mesh.io` unless `MESH_DOMAIN` says otherwise) and accepts
+ * `istio.io` as an alias wherever such a name can appear. Nothing else in the project knows of the alias.
+ */
+
+const aliasDomain = 'istio.io'
+
+/** Answers questions about mesh-owned names for one mesh domain. */
+export interface MeshNames {
+  /** The domain names are written with on output, `mesh.io` by default. */
+  readonly domain: string
+  /** The group in its mesh form (`networking.istio.io` -> `networking.mesh.io`), or the group itself when it is not mesh-owned. */
+  canonicalGroup(group: string): string
+  /** A label or annotation key in its mesh form; keys that are not mesh-owned come back as they are. */
+  canonicalKey(key: string): string
+  /** The same map with every mesh-owned key in its mesh form; the mesh form wins where both are present. */
+  canonicalKeys(map: Readonly<Record<string, string>>): Record<string, string>
+}
+
+/** Node metadata keys that have an alias spelling, alias first. */
+const metadataAliases: Readonly<Record<string, string>> = {
+  ISTIO_VERSION: 'MESH_VERSION',
+  ISTIO_PROXY_SHA: 'MESH_PROXY_SHA',
+  ISTIO_META_NETWORK: 'MESH_META_NETWORK',
+}
+
+/** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
+export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const result: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(metadata)) {
+    const renamed = metadataAliases[key] ?? key
+    if (renamed !== key && renamed in metadata) continue
+    result[renamed] = value
+  }
+  return result
+}
+
+/** Builds the table for a mesh domain. */
+export function meshNames(domain: string): MeshNames {
+  const rename = (name: string): string => {
+    if (name === aliasDomain) return domain
+    return name.endsWith(`.${aliasDomain}`) ? name.slice(0, -aliasDomain.length) + domain : name
+  }
+  const canonicalKey = (key: string): string => {
+    const slash = key.indexOf('/')
+    return slash < 0 ? key : rename(key.slice(0, slash)) + key.slice(slash)
+  }
+  return {
+    domain,
+    canonicalGroup: rename,
+    canonicalKey,
+    canonicalKeys(map) {
+      const result: Record<string, string> = {}
+      for (const [key, value] of Object.entries(map)) {
+        const renamed = canonicalKey(key)
+        if (renamed !== key && renamed in map) continue
+        result[renamed] = value
+      }
+      return result
+    },
+  }
+}

@@ -1,0 +1,325 @@
+/**
+ * Makes the groups of resources that classes need, for one snapshot after another. Each group knows which kinds of objects
+ * it cannot depend on; everything else makes it look again at its inputs, and what was made from the same inputs is kept.
+ */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
+import { ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import type { MergedRule } from '../snapshot/destination-rules.ts'
+import { compare } from '../snapshot/objects.ts'
+import type { Changes, MeshSnapshot, ServiceState } from '../snapshot/snapshot.ts'
+import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
+import { blackHoleCluster, outboundClusters, passthroughCluster, sniDnatClusters } from '../xds/clusters/outbound.ts'
+import { policyFor } from '../xds/clusters/traffic-policy.ts'
+import { loadAssignment } from '../xds/endpoints/load-assignment.ts'
+import { dependsOnLocality } from '../xds/endpoints/locality.ts'
+import { gatewayListeners, gatewayRoutes } from '../xds/listeners/gateway.ts'
+import { inboundClusters, inboundListeners, inboundPorts } from '../xds/listeners/inbound.ts'
+import { type ListenerConflict, outboundListeners } from '../xds/listeners/outbound.ts'
+import { outboundCluster, sniCluster } from '../xds/names.ts'
+import { extensionConfigs, type PatchContext, patchClusters, patchListeners, patchRoutes } from '../xds/patches/apply.ts'
+import { InvalidResource } from '../xds/resource-check.ts'
+import { encodeResource, isUsable, type Resource } from '../xds/slab/resource.ts'
+import type { GroupStore } from '../xds/slab/group-store.ts'
+import type { Traits } from '../xds/traits.ts'
+import { clusterType, endpointType, extensionConfigType, listenerType, routeType } from '../xds/type-urls.ts'
+import type { Faults } from './faults.ts'
+import { Memo } from './memo.ts'
+import type { ProxyClass } from './proxy-class.ts'
+import { SidecarRouteGroup } from './sidecar-route-group.ts'
+
+/** Kinds that alone never touch a group of the type (discovery behaviour 1.6); an unknown kind touches everything. */
+const untouchedBy: Readonly<Record<string, ReadonlySet<string>>> = {
+  'clusters-outbound': new Set(['Gateway', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  'clusters-inbound': new Set(['Gateway', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  endpoints: new Set(['Gateway', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  'listeners-outbound': new Set(['Gateway', 'DestinationRule', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  'listeners-inbound': new Set(['Gateway', 'DestinationRule', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup']),
+  'listeners-gateway': new Set(['DestinationRule', 'Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'PeerAuthentication']),
+  'routes-outbound': new Set(['Gateway', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  'routes-gateway': new Set(['Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  extensions: new Set(['Service', 'Gateway', 'VirtualService', 'DestinationRule', 'Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'Mesh']),
+}
+
+/** Types whose resources outlive their reason for a moment: routes that still name them must go first. */
+const lingers = new Set([clusterType, endpointType])
+
+/** Kinds that views are made from. */
+const viewKinds = ['Service', 'VirtualService', 'DestinationRule', 'Sidecar', 'Mesh']
+
+interface GroupSpec {
+  readonly kind: keyof typeof untouchedBy
+  readonly typeUrl: string
+  readonly build: () => Iterable<Resource>
+}
+
+/** Maker and owner of the groups. */
+export class Generation {
+  readonly #groups: GroupStore
+  readonly #faults: Faults
+  readonly #memo = new Memo()
+  readonly #views = new Map<string, View>()
+  readonly #specs = new Map<string, GroupSpec>()
+  readonly #endpointGroups = new Map<string, { viewKey: ViewKey; traits: Traits }>()
+  readonly #routeGroups = new Map<string, SidecarRouteGroup>()
+  #built = new Set<string>()
+  /** The group that is being built; its resources are the last good state of what fails now. */
+  #building = ''
+  #snapshot: MeshSnapshot
+  #conflicts: readonly ListenerConflict[] = []
+
+  constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults) {
+    this.#snapshot = snapshot
+    this.#groups = groups
+    this.#faults = faults
+  }
+
+  /** Things made and found in memory since the start. */
+  get memo(): { made: number; found: number } {
+    return this.#memo
+  }
+
+  /** Conflicts between listeners of the shared view. */
+  get conflicts(): readonly ListenerConflict[] {
+    return this.#conflicts
+  }
+
+  /** Turns to a new snapshot. Groups that the changes may touch are built again when a class asks for them. */
+  advance(snapshot: MeshSnapshot, changes: Changes): void {
+    this.#snapshot = snapshot
+    if (viewKinds.some((kind) => changes.kinds.has(kind))) this.#views.clear()
+    else if (changes.endpointHosts.size > 0) this.#refreshEndpoints(changes.endpointHosts)
+    for (const id of this.#built) {
+      const spec = this.#specs.get(id)
+      const touched = spec && [...changes.kinds].some((kind) => !(untouchedBy[spec.kind] as ReadonlySet<string>).has(kind))
+      if (touched) this.#built.delete(id)
+    }
+  }
+
+  /** The groups of a class by type URL, every one built for the present snapshot. */
+  groupsFor(proxy: ProxyClass): Record<string, string[]> {
+    const groups: Record<string, string[]> = {}
+    for (const [id, spec] of proxy.traits.type === 'router' ? this.#routerGroups(proxy) : this.#sidecarGroups(proxy)) {
+      this.#specs.set(id, spec)
+      const ids = groups[spec.typeUrl]
+      if (ids) ids.push(id)
+      else groups[spec.typeUrl] = [id]
+      if (this.#built.has(id)) continue
+      this.#built.add(id)
+      this.#building = id
+      this.#groups.replace(id, spec.build(), lingers.has(spec.typeUrl))
+    }
+    return groups
+  }
+
+  /** Forgets groups that no class uses. */
+  retain(used: ReadonlySet<string>): void {
+    for (const id of [...this.#groups.ids()]) {
+      if (used.has(id)) continue
+      this.#groups.retire(id)
+      this.#specs.delete(id)
+      this.#endpointGroups.delete(id)
+      this.#built.delete(id)
+    }
+  }
+
+  /** The view of a class in the present snapshot. */
+  view(key: ViewKey): View {
+    let view = this.#views.get(key.id)
+    if (!view) this.#views.set(key.id, (view = buildView(this.#snapshot, key)))
+    return view
+  }
+
+  #sidecarGroups(proxy: ProxyClass): [string, GroupSpec][] {
+    const { traits, viewKey } = proxy
+    const shared = `${viewKey.id}|${traits.key}`
+    const inbound = `${proxy.id}`
+    const source = JSON.stringify(proxy.sourceLabels)
+    return [
+      ...this.#outboundGroups(proxy, shared),
+      [`clusters-in|${inbound}`, { kind: 'clusters-inbound', typeUrl: clusterType, build: () => this.#inboundClusters(proxy) }],
+      [`listeners-out|${shared}|${source}|${this.#namespaceIfMatched(proxy)}`, { kind: 'listeners-outbound', typeUrl: listenerType, build: () => this.#outboundListeners(proxy) }],
+      [`listeners-in|${inbound}`, { kind: 'listeners-inbound', typeUrl: listenerType, build: () => this.#inboundListeners(proxy) }],
+      [`routes-out|${shared}|${source}|${proxy.namespace}`, { kind: 'routes-outbound', typeUrl: routeType, build: () => this.#sidecarRoutes(proxy, `${shared}|${source}|${this.#namespaceIfMatched(proxy)}`) }],
+      ...this.#extensionGroups(proxy),
+    ]
+  }
+
+  #routerGroups(proxy: ProxyClass): [string, GroupSpec][] {
+    const shared = `${proxy.viewKey.id}|${proxy.traits.key}`
+    return [
+      ...this.#outboundGroups(proxy, shared),
+      [`listeners-gw|${proxy.id}`, { kind: 'listeners-gateway', typeUrl: listenerType, build: () => this.#gatewayListeners(proxy) }],
+      [`routes-gw|${proxy.id}`, { kind: 'routes-gateway', typeUrl: routeType, build: () => this.#gatewayRoutes(proxy) }],
+      ...this.#extensionGroups(proxy),
+    ]
+  }
+
+  #outboundGroups(proxy: ProxyClass, shared: string): [string, GroupSpec][] {
+    this.#endpointGroups.set(`endpoints|${shared}`, { viewKey: proxy.viewKey, traits: proxy.traits })
+    return [
+      [`clusters-out|${shared}`, { kind: 'clusters-outbound', typeUrl: clusterType, build: () => this.#outboundClusters(proxy) }],
+      [`endpoints|${shared}`, { kind: 'endpoints', typeUrl: endpointType, build: () => this.#endpoints(proxy) }],
+    ]
+  }
+
+  #extensionGroups(proxy: ProxyClass): [string, GroupSpec][] {
+    if (proxy.traits.filters.length === 0) return []
+    return [[`extensions|${proxy.traits.key}`, { kind: 'extensions', typeUrl: extensionConfigType, build: () => extensionConfigs(this.#patchContext(proxy.traits, 'extensions')) }]]
+  }
+
+  #outboundClusters(proxy: ProxyClass): Resource[] {
+    const { traits } = proxy
+    const view = this.view(proxy.viewKey)
+    const snapshot = this.#snapshot
+    const resources: Resource[] = []
+    const context = this.#patchContext(traits, traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
+    const add = (state: ServiceState, variant: string, make: typeof outboundClusters) => {
+      const rule = view.ruleFor(state.service)
+      const subject = dependsOnEndpoints(state, rule) ? state : state.service
+      resources.push(
+        ...this.#memo.get(subject, `${variant}|${traits.key}|${ruleId(rule)}`, [rule, snapshot.mesh, snapshot.networks, ...traits.filters], () =>
+          this.#encodeAll(ClusterSchema, patchClusters(make(state, rule, snapshot, traits), context), 'cds', () => objectsOf(state, rule)), allUsable),
+      )
+    }
+    for (const state of view.services) add(state, 'clusters', outboundClusters)
+    if (traits.sniDnat) for (const state of view.services) add(state, 'sni-clusters', sniDnatClusters)
+    const base = [blackHoleCluster(snapshot), ...(traits.type === 'sidecar' ? [passthroughCluster(snapshot)] : [])]
+    resources.push(...this.#encodeAll(ClusterSchema, patchClusters(base, context, true), 'cds', () => []))
+    return resources
+  }
+
+  #endpoints(proxy: ProxyClass): Resource[] {
+    const view = this.view(proxy.viewKey)
+    return view.services.flatMap((state) => this.#serviceEndpoints(state, view, proxy.traits))
+  }
+
+  #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Resource[] {
+    const snapshot = this.#snapshot
+    const { service } = state
+    if (service.resolution === 'dns' || (service.resolution === 'passthrough' && traits.type === 'sidecar' && !snapshot.settings.features.PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES)) return []
+    const rule = view.ruleFor(service)
+    const subsets = [undefined, ...(rule?.subsets ?? [])]
+    const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
+    const place = `${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}`
+    return this.#memo.get(
+      state,
+      `endpoints|${place}|${ruleId(rule)}`,
+      [rule, snapshot.mesh, snapshot.networks],
+      () => {
+        const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
+        const assignments = service.ports
+          .filter((port) => port.protocol !== 'udp')
+          .flatMap((port) => subsets.flatMap((subset) => names.map((nameOf) => loadAssignment(nameOf(port.number, subset?.name ?? '', service.hostname), state, port, subset, policyFor(rule, subset, port.number), snapshot, traits))))
+        return this.#encodeAll(ClusterLoadAssignmentSchema, assignments, 'eds', () => objectsOf(state, rule), (assignment) => assignment.clusterName)
+      },
+      allUsable,
+    )
+  }
+
+  /** The short way of an endpoint change: only the load assignments of these hosts, in every group that has them. */
+  #refreshEndpoints(hosts: ReadonlySet<string>): void {
+    this.#views.clear()
+    for (const [id, { viewKey, traits }] of this.#endpointGroups) {
+      if (!this.#built.has(id)) continue
+      const view = this.view(viewKey)
+      this.#building = id
+      for (const host of hosts) {
+        const state = view.byHost.get(host)
+        if (state) this.#groups.update(id, this.#serviceEndpoints(state, view, traits))
+      }
+    }
+  }
+
+  #inboundClusters(proxy: ProxyClass): Resource[] {
+    const view = this.view(proxy.viewKey)
+    const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+    const clusters = inboundClusters(ports, view, this.#snapshot, proxy.traits)
+    return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () => instanceObjects(proxy))
+  }
+
+  #inboundListeners(proxy: ProxyClass): Resource[] {
+    const ports = inboundPorts(this.view(proxy.viewKey), proxy.instances, proxy.traits, proxy.address)
+    const listeners = inboundListeners(ports, this.#snapshot, proxy.traits)
+    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () => instanceObjects(proxy))
+  }
+
+  #outboundListeners(proxy: ProxyClass): Resource[] {
+    const view = this.view(proxy.viewKey)
+    const { listeners, conflicts } = outboundListeners({ view, snapshot: this.#snapshot, traits: proxy.traits, sourceLabels: proxy.sourceLabels, namespace: proxy.namespace })
+    if (view.id === 'public') this.#conflicts = conflicts
+    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND')), 'lds', () => [])
+  }
+
+  #sidecarRoutes(proxy: ProxyClass, id: string): Resource[] {
+    let group = this.#routeGroups.get(id)
+    if (!group) this.#routeGroups.set(id, (group = new SidecarRouteGroup(this.#memo, this.#faults)))
+    const context = this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND')
+    return group.resources(this.view(proxy.viewKey), this.#snapshot, proxy, context)
+  }
+
+  #gatewayListeners(proxy: ProxyClass): Resource[] {
+    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#snapshot)
+    for (const { gateway, reason } of rejected) this.#faults.add({ type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason })
+    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () => proxy.gateways.map((name) => `Gateway/${name}`))
+  }
+
+  #gatewayRoutes(proxy: ProxyClass): Resource[] {
+    const routes = gatewayRoutes(proxy, this.view(proxy.viewKey), this.#snapshot)
+    return this.#encodeAll(RouteConfigurationSchema, patchRoutes(routes, this.#patchContext(proxy.traits, 'GATEWAY')), 'rds', () => proxy.gateways.map((name) => `Gateway/${name}`))
+  }
+
+  #patchContext(traits: Traits, context: PatchContext['context']): PatchContext {
+    return { context, traits, report: (object, reason) => this.#faults.add({ type: 'patch', resource: object, objects: [object], reason }) }
+  }
+
+  /** Namespace of the caller where some match looks at it, else nothing: then all namespaces can share. */
+  #namespaceIfMatched(proxy: ProxyClass): string {
+    const matched = this.#snapshot.virtualServices.all.some((service) => JSON.stringify(service.source.spec).includes('"sourceNamespace"'))
+    return matched ? proxy.namespace : ''
+  }
+
+  /** Encodes messages. One that Envoy would refuse is reported and stays at its last good state; the others are not affected. */
+  #encodeAll<Schema extends DescMessage>(
+    schema: Schema,
+    messages: readonly MessageShape<Schema>[],
+    type: string,
+    objects: () => readonly string[],
+    nameOf: (message: MessageShape<Schema>) => string = (message) => (message as unknown as { name: string }).name,
+  ): Resource[] {
+    const resources: Resource[] = []
+    for (const message of messages) {
+      const name = nameOf(message)
+      try {
+        resources.push(encodeResource(schema, message, name))
+        this.#faults.clear(type, name)
+      } catch (error) {
+        if (!(error instanceof InvalidResource)) throw error
+        this.#faults.add({ type, resource: name, objects: objects(), reason: error.message })
+        const lastGood = this.#groups.resources(this.#building).get(name)
+        if (lastGood) resources.push(lastGood)
+      }
+    }
+    return resources
+  }
+}
+
+const allUsable = (resources: readonly Resource[]): boolean => resources.every(isUsable)
+
+const ruleId = (rule: MergedRule | undefined): string => (rule ? `${rule.namespace}/${rule.host}` : '')
+
+/** Whether clusters of a service carry its endpoints, or names taken from them. */
+function dependsOnEndpoints(state: ServiceState, rule: MergedRule | undefined): boolean {
+  if (state.service.resolution === 'dns') return true
+  return JSON.stringify([rule?.policy, rule?.subsets]).includes('ISTIO_MUTUAL')
+}
+
+function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {
+  return [`${state.service.registry}/${state.service.namespace}/${state.service.name}`, ...(rule?.sources ?? []).map((source) => `DestinationRule/${source.namespace}/${source.name}`)].sort(compare)
+}
+
+function instanceObjects(proxy: ProxyClass): string[] {
+  return [...new Set(proxy.instances.map(({ service }) => `${service.registry}/${service.namespace}/${service.name}`))]
+}

@@ -1,0 +1,215 @@
+/**
+ * From events to pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and works out,
+ * for each push, the patches that bring every writer up to date. Pure: no threads, no clock, no sockets.
+ */
+import { hash } from 'node:crypto'
+import type { ProxyNode } from '../../protocols/data.ts'
+import type { ClassAssignment, GroupPatch, Manifest, SlabData } from '../../protocols/messages/push.ts'
+import { InstanceIndex } from '../snapshot/instances.ts'
+import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
+import { MeshState } from '../snapshot/state.ts'
+import { specialNamespaces } from '../snapshot/view.ts'
+import { GroupStore } from '../xds/slab/group-store.ts'
+import { SlabStore } from '../xds/slab/slab-store.ts'
+import { Faults } from './faults.ts'
+import { Generation } from './generation.ts'
+import { type ClassRules, classOf, type ProxyClass, sourceLabelKeys } from './proxy-class.ts'
+
+/** Everything a writer needs to catch up. */
+export interface PushContent {
+  readonly slabs: readonly SlabData[]
+  readonly retiredSlabs: readonly number[]
+  readonly groups: readonly GroupPatch[]
+  readonly retiredGroups: readonly string[]
+  readonly manifests: readonly Manifest[]
+  readonly retiredClasses: readonly string[]
+  readonly assignments: readonly ClassAssignment[]
+}
+
+interface Connected {
+  readonly node: ProxyNode
+  classId: string
+}
+
+/** Kinds that decide which class a proxy belongs to. */
+const classKinds = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', 'Service', 'VirtualService', 'DestinationRule']
+
+/** Owner of everything that pushes are made from. */
+export class Planner {
+  readonly state: MeshState
+  readonly faults = new Faults()
+  readonly slabs = new SlabStore()
+  readonly groups = new GroupStore(this.slabs)
+  readonly generation: Generation
+  readonly #proxies = new Map<string, Connected>()
+  readonly #proxiesByAddress = new Map<string, Set<string>>()
+  readonly #classes = new Map<string, ProxyClass>()
+  readonly #members = new Map<string, number>()
+  readonly #manifests = new Map<string, Manifest>()
+  readonly #instances = new InstanceIndex()
+  #rules: ClassRules
+  #rulesKey = ''
+  #assignments: ClassAssignment[] = []
+  #changedManifests = new Set<string>()
+  #retiredClasses: string[] = []
+
+  constructor(settings: Settings) {
+    this.state = new MeshState(settings)
+    this.generation = new Generation(this.state.current, this.groups, this.faults)
+    this.#rules = this.#makeRules(this.state.current)
+  }
+
+  get snapshot(): MeshSnapshot {
+    return this.state.current
+  }
+
+  /** Connections with their nodes and classes. */
+  proxies(): { connection: string; node: ProxyNode; proxyClass: ProxyClass | undefined }[] {
+    return [...this.#proxies].map(([connection, { node, classId }]) => ({ connection, node, proxyClass: this.#classes.get(classId) }))
+  }
+
+  /** Number of classes in use. */
+  get classCount(): number {
+    return this.#classes.size
+  }
+
+  /** A proxy connected: finds its class and makes what the class needs. Its part of the push is taken with {@link takePush}. */
+  connect(connection: string, node: ProxyNode): void {
+    this.#proxies.set(connection, { node, classId: '' })
+    for (const address of node.addresses) {
+      const there = this.#proxiesByAddress.get(address)
+      if (there) there.add(connection)
+      else this.#proxiesByAddress.set(address, new Set([connection]))
+    }
+    this.#classify(connection)
+  }
+
+  /** A proxy disconnected. Classes without proxies go at the next {@link advance}. */
+  disconnect(connection: string): void {
+    const proxy = this.#proxies.get(connection)
+    if (!proxy) return
+    this.#proxies.delete(connection)
+    for (const address of proxy.node.addresses) {
+      const there = this.#proxiesByAddress.get(address)
+      there?.delete(connection)
+      if (there?.size === 0) this.#proxiesByAddress.delete(address)
+    }
+    this.#leave(proxy.classId)
+  }
+
+  /** Takes all events so far into a new snapshot and makes what changed. Returns what changed. */
+  advance(): Changes {
+    const { snapshot, changes } = this.state.take()
+    if (isNothing(changes)) return changes
+    const moved = this.#updateInstances(snapshot, changes)
+    this.generation.advance(snapshot, changes)
+    this.#refreshClasses(snapshot, changes, moved)
+    if (changes.kinds.size > 0) for (const proxyClass of this.#classes.values()) this.#buildClass(proxyClass)
+    this.#collect()
+    return changes
+  }
+
+  /** Removes resources that stayed only until routes to them were gone. */
+  sweep(): void {
+    this.groups.sweep()
+  }
+
+  /** What changed since the last call, for writers that have everything before. */
+  takePush(): PushContent {
+    const { patches, retired } = this.groups.takePatches()
+    const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])
+    this.#changedManifests.clear()
+    return {
+      slabs: this.slabs.takeFresh(),
+      retiredSlabs: this.slabs.takeRetired(),
+      groups: patches,
+      retiredGroups: retired,
+      manifests,
+      retiredClasses: this.#retiredClasses.splice(0),
+      assignments: this.#assignments.splice(0),
+    }
+  }
+
+  /** Everything, for a writer that has nothing. Take {@link takePush} for the others first. */
+  everything(): PushContent {
+    return { slabs: this.slabs.all(), retiredSlabs: [], groups: this.groups.allPatches(), retiredGroups: [], manifests: [...this.#manifests.values()], retiredClasses: [], assignments: [] }
+  }
+
+  /** A digest of all objects and their generations, twelve characters. */
+  ledger(): string {
+    const entries = this.state.configs().map((object) => `${object.kind}/${object.namespace}/${object.name}@${object.generation}`)
+    return hash('sha1', entries.join('\n'), 'base64').slice(0, 12)
+  }
+
+  #makeRules(snapshot: MeshSnapshot): ClassRules {
+    return { snapshot, specialNamespaces: specialNamespaces(snapshot), sourceLabelKeys: sourceLabelKeys(snapshot) }
+  }
+
+  #updateInstances(snapshot: MeshSnapshot, changes: Changes): Set<string> {
+    const hosts = new Set(changes.endpointHosts)
+    for (const key of changes.keys) if (key.startsWith('ServiceEntry/')) hosts.add(key.slice(key.lastIndexOf('/') + 1))
+    const addresses = new Set<string>()
+    for (const host of hosts) for (const address of this.#instances.update(host, snapshot.services.get(host))) addresses.add(address)
+    const connections = new Set<string>()
+    for (const address of addresses) for (const connection of this.#proxiesByAddress.get(address) ?? []) connections.add(connection)
+    return connections
+  }
+
+  /** Finds proxies anew a class when what classes are told apart by changed; otherwise only those whose own services changed. */
+  #refreshClasses(snapshot: MeshSnapshot, changes: Changes, moved: ReadonlySet<string>): void {
+    if (!classKinds.some((kind) => changes.kinds.has(kind))) {
+      this.#rules = { ...this.#rules, snapshot }
+      for (const connection of moved) this.#classify(connection)
+      return
+    }
+    this.#rules = this.#makeRules(snapshot)
+    const { specialNamespaces: special, sourceLabelKeys: keys } = this.#rules
+    const selectors = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh'].some((kind) => changes.kinds.has(kind))
+    const rulesKey = JSON.stringify([[...special].sort(), [...keys].sort()])
+    const all = selectors || rulesKey !== this.#rulesKey
+    this.#rulesKey = rulesKey
+    for (const connection of all ? this.#proxies.keys() : moved) this.#classify(connection)
+  }
+
+  #classify(connection: string): void {
+    const proxy = this.#proxies.get(connection)
+    if (!proxy) return
+    const proxyClass = classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.#rules)
+    const known = this.#classes.has(proxyClass.id)
+    this.#classes.set(proxyClass.id, proxyClass)
+    if (!known) this.#buildClass(proxyClass)
+    if (proxy.classId === proxyClass.id) return
+    this.#members.set(proxyClass.id, (this.#members.get(proxyClass.id) ?? 0) + 1)
+    this.#leave(proxy.classId)
+    proxy.classId = proxyClass.id
+    this.#assignments.push({ connection, classId: proxyClass.id })
+  }
+
+  #leave(classId: string): void {
+    const members = this.#members.get(classId)
+    if (members !== undefined) this.#members.set(classId, members - 1)
+  }
+
+  #buildClass(proxyClass: ProxyClass): void {
+    const groups = this.generation.groupsFor(proxyClass)
+    const before = this.#manifests.get(proxyClass.id)
+    if (before && JSON.stringify(before.groups) === JSON.stringify(groups)) return
+    this.#manifests.set(proxyClass.id, { classId: proxyClass.id, groups })
+    this.#changedManifests.add(proxyClass.id)
+  }
+
+  /** Drops classes without proxies, and groups without classes. */
+  #collect(): void {
+    for (const [id, members] of this.#members) {
+      if (members > 0) continue
+      this.#members.delete(id)
+      this.#classes.delete(id)
+      this.#manifests.delete(id)
+      this.#changedManifests.delete(id)
+      this.#retiredClasses.push(id)
+    }
+    const used = new Set<string>()
+    for (const manifest of this.#manifests.values()) for (const ids of Object.values(manifest.groups)) for (const id of ids) used.add(id)
+    this.generation.retain(used)
+  }
+}

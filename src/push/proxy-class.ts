@@ -1,0 +1,65 @@
+/** Classes of proxies: those that must see the same configuration share one, and with it every byte they are sent. */
+import { hash } from 'node:crypto'
+import type { ProxyNode } from '../../protocols/data.ts'
+import { compare, type EnvoyFilter } from '../snapshot/objects.ts'
+import type { MeshSnapshot } from '../snapshot/snapshot.ts'
+import { type ViewKey, viewKeyOf } from '../snapshot/view.ts'
+import { labelsMatch } from '../model/match.ts'
+import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
+import { filtersFor } from '../xds/patches/selection.ts'
+import { type Traits, traitsOf } from '../xds/traits.ts'
+
+/** A class of proxies. */
+export interface ProxyClass {
+  readonly id: string
+  readonly namespace: string
+  readonly traits: Traits
+  readonly viewKey: ViewKey
+  readonly labels: Readonly<Record<string, string>>
+  /** The labels among them that some route or listener match looks at. */
+  readonly sourceLabels: Readonly<Record<string, string>>
+  readonly instances: readonly ServiceInstance[]
+  /** Address of the workload, where listeners of its own bind. */
+  readonly address: string
+  /** Gateways that select the proxy, `<namespace>/<name>`; routers only. */
+  readonly gateways: readonly string[]
+}
+
+/** What classes are told apart by, apart from the proxies themselves; made once a snapshot. */
+export interface ClassRules {
+  readonly snapshot: MeshSnapshot
+  readonly specialNamespaces: ReadonlySet<string>
+  /** Label keys that `sourceLabels` of some VirtualService mention. */
+  readonly sourceLabelKeys: ReadonlySet<string>
+}
+
+/** The label keys that matches on the caller look at. */
+export function sourceLabelKeys(snapshot: MeshSnapshot): Set<string> {
+  const keys = new Set<string>()
+  for (const service of snapshot.virtualServices.all) {
+    const matches = [...service.http.flatMap((route) => route.match ?? []), ...(service.source.spec.tls ?? []).flatMap((route) => route.match), ...(service.source.spec.tcp ?? []).flatMap((route) => route.match ?? [])]
+    for (const match of matches) for (const key of Object.keys(match.sourceLabels ?? {})) keys.add(key)
+  }
+  return keys
+}
+
+/** Finds the class of a proxy. */
+export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], rules: ClassRules): ProxyClass {
+  const labels = proxyLabels(node, instances)
+  const filters: readonly EnvoyFilter[] = filtersFor(rules.snapshot, node, labels)
+  const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters)
+  const viewKey = viewKeyOf(rules.snapshot, rules.specialNamespaces, { namespace: node.namespace, labels, type: node.type })
+  const sourceLabels = Object.fromEntries([...rules.sourceLabelKeys].sort(compare).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))
+  const own = node.type === 'sidecar' ? instances : []
+  const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
+  const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
+  const gateways = node.type === 'router' ? selectedGateways(rules.snapshot, node.namespace, labels) : []
+  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, gateways])
+  const id = hash('sha1', facts, 'hex').slice(0, 20)
+  return { id, namespace: node.namespace, traits, viewKey, labels, sourceLabels, instances: own, address: node.addresses[0] ?? '', gateways }
+}
+
+function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {
+  const scoped = snapshot.settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
+  return snapshot.gateways.filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gateway.spec.selector, labels)).map((gateway) => `${gateway.namespace}/${gateway.name}`)
+}

@@ -1,0 +1,147 @@
+/** The route configurations that the namespaces of one view share, kept as tables from one snapshot to the next. */
+import { clone, type MessageShape } from '@bufbuild/protobuf'
+import { type VirtualHost, VirtualHostSchema } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import type { MeshSnapshot } from '../snapshot/snapshot.ts'
+import type { View } from '../snapshot/view.ts'
+import { type PatchContext, patchVirtualHosts } from '../xds/patches/apply.ts'
+import { InvalidResource } from '../xds/resource-check.ts'
+import { buildTable, encodeHost, type HostPiece, type RouteTable, routeResource } from '../xds/routes/route-table.ts'
+import { type RoutedPort, type RoutePlan, routeContext, routePlans } from '../xds/routes/sidecar-routes.ts'
+import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../xds/routes/virtual-hosts.ts'
+import { isUsable, lost, type Resource } from '../xds/slab/resource.ts'
+import type { Faults } from './faults.ts'
+import type { Memo } from './memo.ts'
+import type { ProxyClass } from './proxy-class.ts'
+
+type Piece = HostPiece | undefined
+
+/** Maker of route configurations for one view, one set of traits and one set of caller labels. */
+export class SidecarRouteGroup {
+  readonly #memo: Memo
+  readonly #faults: Faults
+  readonly #tables = new Map<string, { table: RouteTable; groups: readonly { namespace: string; pieces: readonly HostPiece[] }[] }>()
+  #snapshot: MeshSnapshot | undefined
+  #plans: readonly RoutePlan[] = []
+  /** Last resource of each route and namespace, kept while neither its table nor its own hosts change. */
+  readonly #resources = new Map<string, { table: RouteTable; own: readonly HostPiece[]; resource: Resource }>()
+
+  constructor(memo: Memo, faults: Faults) {
+    this.#memo = memo
+    this.#faults = faults
+  }
+
+  /** The route configurations for a class. */
+  resources(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource[] {
+    if (this.#snapshot !== snapshot) {
+      this.#snapshot = snapshot
+      this.#plans = routePlans(view, snapshot, proxy.traits)
+      for (const plan of this.#plans) this.#buildTable(plan, view, snapshot, proxy, patches)
+    }
+    return this.#plans.map((plan) => this.#resource(plan, view, snapshot, proxy, patches))
+  }
+
+  #buildTable(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
+    const groups: { namespace: string; pieces: HostPiece[] }[] = []
+    const taken = new Set<string>()
+    const claim = (piece: Piece, again: (without: ReadonlySet<string>) => Piece): HostPiece | undefined => {
+      const duplicates = piece?.domains.filter((domain) => taken.has(domain)) ?? []
+      const kept = duplicates.length === 0 ? piece : again(new Set(duplicates))
+      for (const domain of kept?.domains ?? []) taken.add(domain)
+      return kept
+    }
+    for (const routed of plan.ports) {
+      const { namespace } = routed.state.service
+      const piece = claim(this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches), (without) => this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches, without))
+      let group = groups[groups.length - 1]
+      if (group?.namespace !== namespace) groups.push((group = { namespace, pieces: [] }))
+      if (piece) group.pieces.push(piece)
+    }
+    const rest: HostPiece[] = []
+    const context = routeContext(view, snapshot, plan.port, proxy.sourceLabels, proxy.namespace)
+    for (const { host, virtualService } of plan.extraHosts) {
+      const make = (without: ReadonlySet<string>) => this.#encode(plan, () => withoutDomains(virtualServiceHost(host, virtualService, context), without), patches, [`VirtualService/${virtualService.namespace}/${virtualService.name}`])
+      const piece = claim(make(new Set()), make)
+      if (piece) rest.push(piece)
+    }
+    const any = plan.catchAll && !taken.has('*') ? this.#encode(plan, () => catchAllHost(view, context), patches, []) : undefined
+    if (any) rest.push(any)
+    groups.push({ namespace: '', pieces: rest })
+    const before = this.#tables.get(plan.name)
+    if (before && before.table.block.slab !== lost && sameGroups(before.groups, groups)) return
+    this.#tables.set(plan.name, { table: buildTable(plan.name, groups), groups })
+  }
+
+  #resource(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource {
+    const { table } = this.#tables.get(plan.name) as { table: RouteTable }
+    const own = plan.ports.filter((routed) => routed.state.service.namespace === proxy.namespace).flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
+    const key = `${plan.name}|${proxy.namespace}`
+    const before = this.#resources.get(key)
+    if (before && before.table === table && samePieces(before.own, own) && isUsable(before.resource)) return before.resource
+    const resource = routeResource(table, proxy.namespace, own)
+    this.#resources.set(key, { table, own, resource })
+    return resource
+  }
+
+  #servicePiece(plan: RoutePlan, routed: RoutedPort, own: boolean, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext, without?: ReadonlySet<string>): Piece {
+    const { state, port, virtualService } = routed
+    const { traits } = proxy
+    const inputs = virtualService ? destinationInputs(view, virtualService) : [view.ruleFor(state.service)]
+    const source = virtualService ? JSON.stringify(proxy.sourceLabels) : ''
+    const variant = `host|${plan.name}|${own}|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filters.length > 0 ? traits.key : ''}|${without ? [...without].join() : ''}`
+    return this.#memo.get(state.service, variant, [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters], () => {
+      const context = routeContext(view, snapshot, port.number, proxy.sourceLabels, proxy.namespace)
+      const objects = [`${state.service.registry}/${state.service.namespace}/${state.service.name}`, ...(virtualService ? [`VirtualService/${virtualService.namespace}/${virtualService.name}`] : [])]
+      const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, context), without)
+      return this.#encode(plan, plan.catchAll ? make : () => anyDomain(make()), patches, objects)
+    })
+  }
+
+  /** Encodes a virtual host. One that Envoy would refuse is reported, and its last good form stays. */
+  #encode(plan: RoutePlan, make: () => VirtualHost, patches: PatchContext, objects: readonly string[]): Piece {
+    let name = plan.name
+    try {
+      const host = make()
+      name = `${plan.name}/${host.name}`
+      const [patched] = patchVirtualHosts([host], plan.name, patches)
+      if (!patched || patched.domains.length === 0) return undefined
+      const piece = encodeHost(patched)
+      this.#faults.clear('rds', name)
+      return piece
+    } catch (error) {
+      if (!(error instanceof InvalidResource)) throw error
+      this.#faults.add({ type: 'rds', resource: name, objects, reason: error.message })
+      const host = name.slice(plan.name.length + 1)
+      return this.#tables.get(plan.name)?.table.pieces.find((piece) => piece.name === host)
+    }
+  }
+}
+
+function withoutDomains(host: MessageShape<typeof VirtualHostSchema>, without: ReadonlySet<string> | undefined): VirtualHost {
+  if (!without || without.size === 0) return host
+  const narrowed = clone(VirtualHostSchema, host)
+  narrowed.domains = host.domains.filter((domain) => !without.has(domain))
+  return narrowed
+}
+
+/** The only virtual host of a sniffed port answers to every name: the address has already decided. */
+function anyDomain(host: VirtualHost): VirtualHost {
+  host.domains = ['*']
+  return host
+}
+
+/** All services that a VirtualService sends to and their rules: ports and hash policies come from them. */
+function destinationInputs(view: View, virtualService: NonNullable<RoutedPort['virtualService']>): unknown[] {
+  const hosts = new Set(virtualService.http.flatMap((route) => (route.route ?? []).map((entry) => entry.destination.host)))
+  return [...hosts].flatMap((host) => {
+    const state = view.byHost.get(host)
+    return [state?.service, state && view.ruleFor(state.service)]
+  })
+}
+
+function sameGroups(one: readonly { namespace: string; pieces: readonly HostPiece[] }[], other: readonly { namespace: string; pieces: readonly HostPiece[] }[]): boolean {
+  return one.length === other.length && one.every((group, index) => group.namespace === other[index]?.namespace && samePieces(group.pieces, other[index]?.pieces ?? []))
+}
+
+function samePieces(one: readonly HostPiece[], other: readonly HostPiece[]): boolean {
+  return one.length === other.length && one.every((piece, index) => piece === other[index])
+}

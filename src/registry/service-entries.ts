@@ -1,0 +1,73 @@
+/** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (discovery behaviour 2.14). */
+import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
+import type { ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
+import { labelsMatch } from '../model/match.ts'
+import { selectProtocol } from '../model/protocol.ts'
+
+type ServiceEntry = ConfigObject<ServiceEntrySpec>
+type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
+
+const resolutions: Readonly<Record<string, Resolution>> = { NONE: 'passthrough', STATIC: 'static', DNS: 'dns', DNS_ROUND_ROBIN: 'dns' }
+
+/** The services of a ServiceEntry: one per host. */
+export function servicesOf(entry: ServiceEntry): Service[] {
+  const spec = entry.spec
+  const ports = spec.ports.map((port): ServicePort => {
+    const protocol: Protocol = selectProtocol(port.protocol, port.name, port.number)
+    return { number: port.number, name: port.name, protocol, targetPort: port.targetPort ?? 0 }
+  })
+  return spec.hosts.map((host) => ({
+    hostname: host.toLowerCase(),
+    namespace: entry.namespace,
+    name: entry.name,
+    registry: 'ServiceEntry',
+    addresses: spec.addresses ?? [],
+    ports,
+    resolution: resolutions[spec.resolution ?? 'NONE'] ?? 'passthrough',
+    external: spec.location !== 'MESH_INTERNAL',
+    exportTo: spec.exportTo ?? [],
+    serviceAccounts: spec.subjectAltNames ?? [],
+    selector: spec.workloadSelector ? (spec.workloadSelector.labels ?? {}) : undefined,
+    createdAt: entry.createdAt,
+  }))
+}
+
+/** The endpoints of a ServiceEntry: those it lists, or the workload entries of its namespace that it selects. */
+export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] {
+  const spec = entry.spec
+  if (spec.workloadSelector) {
+    const wanted = spec.workloadSelector.labels ?? {}
+    const found: Endpoint[] = []
+    for (const workload of workloads) {
+      const labels = workloadLabels(workload, names)
+      if (workload.namespace === entry.namespace && labelsMatch(wanted, labels)) found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
+    }
+    return found
+  }
+  const listed = (spec.endpoints ?? []).filter((endpoint) => endpoint.address !== undefined)
+  if (listed.length > 0) return listed.map((endpoint) => endpointOf({ ...endpoint, address: endpoint.address as string }, entry.namespace, '', names))
+  if (spec.resolution?.startsWith('DNS')) return spec.hosts.map((host) => endpointOf({ address: host }, entry.namespace, '', names))
+  return []
+}
+
+/** The labels of a workload: those of its spec over those of its metadata. */
+export function workloadLabels(workload: WorkloadEntry, names: MeshNames): Record<string, string> {
+  return { ...workload.labels, ...names.canonicalKeys(workload.spec.labels ?? {}) }
+}
+
+function endpointOf(spec: WorkloadEntrySpec, namespace: string, workload: string, names: MeshNames): Endpoint {
+  const labels = names.canonicalKeys(spec.labels ?? {})
+  return {
+    address: spec.address,
+    ports: spec.ports ?? {},
+    labels,
+    locality: spec.locality ?? (labels['istio-locality'] ?? '').replaceAll('.', '/'),
+    network: spec.network ?? labels[`topology.${names.domain}/network`] ?? '',
+    weight: spec.weight ?? 0,
+    serviceAccount: spec.serviceAccount ?? '',
+    namespace,
+    workload,
+    cluster: '',
+  }
+}

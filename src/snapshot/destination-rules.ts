@@ -1,0 +1,113 @@
+/** Which DestinationRule applies to a service, and how several for one host merge (discovery behaviour 2.2). */
+import type { Service } from '../../protocols/data.ts'
+import type { TrafficPolicy } from '../config/traffic-specs.ts'
+import { bySpecificity, completeHost, hostCovers, isExported, isPublic } from '../model/match.ts'
+import { byAge, type DestinationRule } from './objects.ts'
+
+/** A named subset of a service's endpoints with its own policy. */
+export interface Subset {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly policy: TrafficPolicy | undefined
+}
+
+/** The rules of one namespace for one host, merged. */
+export interface MergedRule {
+  readonly host: string
+  readonly namespace: string
+  /** Name of the oldest rule; it names the object in metadata. */
+  readonly name: string
+  readonly policy: TrafficPolicy | undefined
+  readonly subsets: readonly Subset[]
+  readonly exportTo: readonly string[]
+  /** Subset names that more than one rule defines. */
+  readonly duplicateSubsets: readonly string[]
+  /** The rules this was merged from. */
+  readonly sources: readonly DestinationRule[]
+}
+
+/** All rules, found by namespace and host. */
+export interface DestinationRuleIndex {
+  readonly byNamespace: ReadonlyMap<string, NamespaceRules>
+}
+
+interface NamespaceRules {
+  readonly exact: ReadonlyMap<string, MergedRule>
+  /** Most specific first. */
+  readonly wildcards: readonly MergedRule[]
+}
+
+/** Builds the index. Merged rules whose sources are unchanged since `previous` keep their identity. */
+export function indexDestinationRules(rules: Iterable<DestinationRule>, domain: string, previous: DestinationRuleIndex | undefined): DestinationRuleIndex {
+  const grouped = new Map<string, Map<string, DestinationRule[]>>()
+  for (const rule of [...rules].sort(byAge)) {
+    const host = completeHost(rule.spec.host, rule.namespace, domain).toLowerCase()
+    let hosts = grouped.get(rule.namespace)
+    if (!hosts) grouped.set(rule.namespace, (hosts = new Map()))
+    const sources = hosts.get(host)
+    if (sources) sources.push(rule)
+    else hosts.set(host, [rule])
+  }
+  const byNamespace = new Map<string, NamespaceRules>()
+  for (const [namespace, hosts] of grouped) {
+    const before = previous?.byNamespace.get(namespace)
+    const exact = new Map<string, MergedRule>()
+    const wildcards: MergedRule[] = []
+    for (const [host, sources] of hosts) {
+      const old = before?.exact.get(host) ?? before?.wildcards.find((rule) => rule.host === host)
+      const merged = old && sameItems(old.sources, sources) ? old : merge(host, sources)
+      if (host.startsWith('*')) wildcards.push(merged)
+      else exact.set(host, merged)
+    }
+    wildcards.sort((one, other) => bySpecificity(one.host, other.host))
+    byNamespace.set(namespace, { exact, wildcards })
+  }
+  return { byNamespace }
+}
+
+/** The rule for a service as a proxy in `viewer` sees it: its own namespace, then the service's, then the root namespace. */
+export function ruleFor(index: DestinationRuleIndex, service: Service, viewer: string | undefined, rootNamespace: string, defaultExportTo: readonly string[]): MergedRule | undefined {
+  if (viewer !== undefined && viewer !== rootNamespace) {
+    const own = find(index, viewer, service.hostname)
+    if (own) return own
+  }
+  for (const namespace of [service.namespace, rootNamespace]) {
+    const rule = find(index, namespace, service.hostname)
+    if (!rule) continue
+    const visible = viewer === undefined ? isPublic(rule.exportTo, defaultExportTo) : isExported(rule.exportTo, defaultExportTo, namespace, viewer)
+    if (visible) return rule
+  }
+  return undefined
+}
+
+function find(index: DestinationRuleIndex, namespace: string, hostname: string): MergedRule | undefined {
+  const rules = index.byNamespace.get(namespace)
+  return rules?.exact.get(hostname) ?? rules?.wildcards.find((rule) => hostCovers(rule.host, hostname))
+}
+
+function merge(host: string, sources: DestinationRule[]): MergedRule {
+  const first = sources[0] as DestinationRule
+  const subsets = new Map<string, Subset>()
+  const duplicateSubsets: string[] = []
+  for (const source of sources) {
+    for (const subset of source.spec.subsets ?? []) {
+      if (subsets.has(subset.name)) duplicateSubsets.push(subset.name)
+      else subsets.set(subset.name, { name: subset.name, labels: subset.labels ?? {}, policy: subset.trafficPolicy })
+    }
+  }
+  return {
+    host,
+    namespace: first.namespace,
+    name: first.name,
+    policy: sources.find((source) => source.spec.trafficPolicy)?.spec.trafficPolicy,
+    subsets: [...subsets.values()],
+    exportTo: first.spec.exportTo ?? [],
+    duplicateSubsets,
+    sources,
+  }
+}
+
+/** Whether two lists hold the same objects in the same order. */
+export function sameItems(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index])
+}

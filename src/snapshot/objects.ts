@@ -1,0 +1,22 @@
+/** Configuration objects with their specs typed, as the snapshot keeps them. */
+import type { ConfigObject } from '../../protocols/data.ts'
+import type { EnvoyFilterSpec, ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
+import type { DestinationRuleSpec, GatewaySpec, SidecarSpec, VirtualServiceSpec } from '../config/traffic-specs.ts'
+
+export type VirtualService = ConfigObject<VirtualServiceSpec>
+export type DestinationRule = ConfigObject<DestinationRuleSpec>
+export type Gateway = ConfigObject<GatewaySpec>
+export type Sidecar = ConfigObject<SidecarSpec>
+export type EnvoyFilter = ConfigObject<EnvoyFilterSpec>
+export type ServiceEntry = ConfigObject<ServiceEntrySpec>
+export type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
+
+/** The order in which objects of one kind win over each other: the oldest first, then by name. */
+export function byAge(one: ConfigObject, other: ConfigObject): number {
+  return one.createdAt - other.createdAt || compare(one.namespace, other.namespace) || compare(one.name, other.name)
+}
+
+/** Plain comparison of text by code unit. */
+export function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}

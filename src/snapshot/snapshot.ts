@@ -1,0 +1,55 @@
+/**
+ * The mesh snapshot: everything known at one moment, indexed, never changed. Parts that did not change keep their identity
+ * from one snapshot to the next; that is what lets the generators see at a glance what they need not make again.
+ */
+import type { Endpoint, Service } from '../../protocols/data.ts'
+import type { Features } from '../config/features.ts'
+import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
+import type { DestinationRuleIndex } from './destination-rules.ts'
+import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
+import type { VirtualServiceIndex } from './virtual-services.ts'
+
+/** What stays the same as long as the process runs. */
+export interface Settings {
+  readonly features: Features
+  readonly names: MeshNames
+  /** DNS suffix of the cluster, `cluster.local`. */
+  readonly domain: string
+}
+
+/** A service with its endpoints from all sources. Both keep their identity while unchanged. */
+export interface ServiceState {
+  readonly service: Service
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** Everything known at one moment. */
+export interface MeshSnapshot {
+  readonly settings: Settings
+  readonly mesh: MeshConfig
+  readonly networks: MeshNetworks
+  /** Services by host name; several when namespaces define the same host, sorted by namespace. */
+  readonly services: ReadonlyMap<string, readonly ServiceState[]>
+  readonly destinationRules: DestinationRuleIndex
+  readonly virtualServices: VirtualServiceIndex
+  /** Oldest first. */
+  readonly sidecars: readonly Sidecar[]
+  readonly gateways: readonly Gateway[]
+  readonly envoyFilters: readonly EnvoyFilter[]
+}
+
+/** What changed from one snapshot to the next. */
+export interface Changes {
+  /** Kinds of objects that changed; `Service` for services of any registry, `Mesh` for mesh configuration and networks. */
+  readonly kinds: ReadonlySet<string>
+  /** Keys of changed objects, `<Kind>/<namespace>/<name>`; services are `ServiceEntry/<namespace>/<hostname>`. */
+  readonly keys: ReadonlySet<string>
+  /** Hosts of which only endpoints changed. */
+  readonly endpointHosts: ReadonlySet<string>
+}
+
+/** Whether nothing a proxy could see has changed. */
+export function isNothing(changes: Changes): boolean {
+  return changes.kinds.size === 0 && changes.endpointHosts.size === 0
+}

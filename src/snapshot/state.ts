@@ -1,0 +1,217 @@
+/** The one owner of what is known: takes events in any order, any number of times, and makes snapshots of the result. */
+import type { ConfigObject, Endpoint, Service } from '../../protocols/data.ts'
+import { configKey } from '../config/kinds.ts'
+import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
+import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
+import { indexDestinationRules } from './destination-rules.ts'
+import { byAge, compare, type DestinationRule, type EnvoyFilter, type Gateway, type ServiceEntry, type Sidecar, type VirtualService, type WorkloadEntry } from './objects.ts'
+import type { Changes, MeshSnapshot, ServiceState, Settings } from './snapshot.ts'
+import { indexVirtualServices } from './virtual-services.ts'
+
+/** What one source says of one service; several sources may speak of the same host and namespace. */
+interface Contribution {
+  readonly service: Service
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** Collects events and makes snapshots. Equal content is no change, whatever else an event says. */
+export class MeshState {
+  readonly #settings: Settings
+  readonly #configs = new Map<string, ConfigObject>()
+  readonly #fingerprints = new Map<string, string>()
+  /** `<namespace>/<hostname>` to contributions by source. */
+  readonly #contributions = new Map<string, Map<string, Contribution>>()
+  #services = new Map<string, readonly ServiceState[]>()
+  #mesh: MeshConfig = defaultMeshConfig()
+  #networks: MeshNetworks = {}
+  #kinds = new Set<string>()
+  #keys = new Set<string>()
+  #endpointHosts = new Set<string>()
+  #touchedServices = new Set<string>()
+  #workloadNamespaces = new Set<string>()
+  #snapshot: MeshSnapshot
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+    this.#snapshot = this.#build(undefined)
+  }
+
+  /** All objects as they were accepted, sorted by key. */
+  configs(): ConfigObject[] {
+    return [...this.#configs.values()].sort((one, other) => compare(configKey(one), configKey(other)))
+  }
+
+  /** Generation of an object, or undefined when there is none of this key. */
+  generation(key: string): number | undefined {
+    return this.#configs.get(key)?.generation
+  }
+
+  /** Adds, replaces or removes an object. Returns whether anything a proxy could see may have changed. */
+  setConfig(key: string, object: ConfigObject | undefined): boolean {
+    const before = this.#configs.get(key)
+    const fingerprint = object && JSON.stringify([object.spec, object.labels, object.annotations, object.createdAt])
+    if (object) this.#configs.set(key, object)
+    else this.#configs.delete(key)
+    if (fingerprint === this.#fingerprints.get(key)) {
+      if (before && object) this.#configs.set(key, { ...object, spec: before.spec, labels: before.labels, annotations: before.annotations })
+      return false
+    }
+    if (fingerprint === undefined) this.#fingerprints.delete(key)
+    else this.#fingerprints.set(key, fingerprint)
+    const subject = object ?? before
+    if (!subject) return false
+    if (subject.kind === 'ServiceEntry') {
+      this.#setEntry(key, object as ServiceEntry | undefined)
+      return true
+    }
+    if (subject.kind === 'WorkloadEntry') {
+      this.#workloadNamespaces.add(subject.namespace)
+      return true
+    }
+    this.#kinds.add(subject.kind)
+    this.#keys.add(key)
+    return true
+  }
+
+  /** Sets what a registry says of a service, or removes it. Returns whether it differs from before. */
+  setService(source: string, service: Service | undefined, endpoints: readonly Endpoint[], key: string): boolean {
+    const sources = this.#contributions.get(key) ?? new Map<string, Contribution>()
+    const before = sources.get(source)
+    if (!service) {
+      if (!sources.delete(source)) return false
+      if (sources.size === 0) this.#contributions.delete(key)
+      else this.#contributions.set(key, sources)
+    } else {
+      const kept = keepEqual(before, { service, endpoints })
+      if (kept === before) return false
+      sources.set(source, kept)
+      this.#contributions.set(key, sources)
+    }
+    this.#touchedServices.add(key)
+    return true
+  }
+
+  /** Replaces the endpoints of a registry's service. Unknown services are ignored: their endpoints come with them. */
+  setEndpoints(source: string, key: string, endpoints: readonly Endpoint[]): boolean {
+    const before = this.#contributions.get(key)?.get(source)
+    return before ? this.setService(source, before.service, endpoints, key) : false
+  }
+
+  /** Replaces the mesh configuration. */
+  setMesh(mesh: MeshConfig): boolean {
+    if (JSON.stringify(mesh) === JSON.stringify(this.#mesh)) return false
+    this.#mesh = mesh
+    this.#kinds.add('Mesh')
+    return true
+  }
+
+  /** Replaces the networks. */
+  setNetworks(networks: MeshNetworks): boolean {
+    if (JSON.stringify(networks) === JSON.stringify(this.#networks)) return false
+    this.#networks = networks
+    this.#kinds.add('Mesh')
+    return true
+  }
+
+  /** The last snapshot. */
+  get current(): MeshSnapshot {
+    return this.#snapshot
+  }
+
+  /** Makes a snapshot of what is known now, and says what changed since the last one. */
+  take(): { snapshot: MeshSnapshot; changes: Changes } {
+    for (const namespace of this.#workloadNamespaces) this.#reselect(namespace)
+    this.#workloadNamespaces = new Set()
+    if (this.#touchedServices.size > 0) this.#mergeServices()
+    const changes: Changes = { kinds: this.#kinds, keys: this.#keys, endpointHosts: this.#endpointHosts }
+    this.#kinds = new Set()
+    this.#keys = new Set()
+    this.#endpointHosts = new Set()
+    this.#snapshot = this.#build({ before: this.#snapshot, kinds: changes.kinds })
+    return { snapshot: this.#snapshot, changes }
+  }
+
+  #setEntry(key: string, entry: ServiceEntry | undefined): void {
+    const source = `config:${key}`
+    const services = entry ? servicesOf(entry) : []
+    const endpoints = entry ? endpointsOf(entry, entry.spec.workloadSelector ? this.#workloads() : [], this.#settings.names) : []
+    const wanted = new Set(services.map((service) => `${service.namespace}/${service.hostname}`))
+    for (const held of this.#heldBy.get(source) ?? []) if (!wanted.has(held)) this.setService(source, undefined, [], held)
+    if (wanted.size > 0) this.#heldBy.set(source, wanted)
+    else this.#heldBy.delete(source)
+    for (const service of services) this.setService(source, service, endpoints, `${service.namespace}/${service.hostname}`)
+  }
+  readonly #heldBy = new Map<string, ReadonlySet<string>>()
+
+  #workloads(): WorkloadEntry[] {
+    return [...this.#configs.values()].filter((object): object is WorkloadEntry => object.kind === 'WorkloadEntry').sort(byAge)
+  }
+
+  #reselect(namespace: string): void {
+    for (const [key, object] of this.#configs) {
+      if (object.kind === 'ServiceEntry' && object.namespace === namespace && (object as ServiceEntry).spec.workloadSelector) this.#setEntry(key, object as ServiceEntry)
+    }
+  }
+
+  #mergeServices(): void {
+    const services = new Map(this.#services)
+    for (const key of this.#touchedServices) {
+      const hostname = key.slice(key.indexOf('/') + 1)
+      const namespace = key.slice(0, key.indexOf('/'))
+      const others = (services.get(hostname) ?? []).filter((state) => state.service.namespace !== namespace)
+      const before = services.get(hostname)?.find((state) => state.service.namespace === namespace)
+      const merged = mergeContributions(this.#contributions.get(key), before)
+      if (merged === before) continue
+      if (merged) services.set(hostname, [...others, merged].sort((one, other) => compare(one.service.namespace, other.service.namespace)))
+      else if (others.length > 0) services.set(hostname, others)
+      else services.delete(hostname)
+      // Endpoints reach proxies on their own (EDS) unless the cluster itself carries them (DNS).
+      if (merged && before && merged.service === before.service && merged.service.resolution !== 'dns') {
+        this.#endpointHosts.add(hostname)
+      } else {
+        this.#kinds.add('Service')
+        this.#keys.add(`ServiceEntry/${namespace}/${hostname}`)
+        this.#endpointHosts.add(hostname)
+      }
+    }
+    this.#touchedServices = new Set()
+    this.#services = services
+  }
+
+  #build(last: { before: MeshSnapshot; kinds: ReadonlySet<string> } | undefined): MeshSnapshot {
+    const keep = <T>(kind: string, before: T | undefined, make: () => T): T => (last && before !== undefined && !last.kinds.has(kind) && !last.kinds.has('Mesh') ? before : make())
+    const ofKind = <T extends ConfigObject>(kind: string) => [...this.#configs.values()].filter((object) => object.kind === kind).sort(byAge) as T[]
+    const before = last?.before
+    const domain = this.#settings.domain
+    return {
+      settings: this.#settings,
+      mesh: this.#mesh,
+      networks: this.#networks,
+      services: this.#services,
+      destinationRules: keep('DestinationRule', before?.destinationRules, () => indexDestinationRules(ofKind<DestinationRule>('DestinationRule'), domain, before?.destinationRules)),
+      virtualServices: keep('VirtualService', before?.virtualServices, () =>
+        indexVirtualServices(ofKind<VirtualService>('VirtualService'), domain, this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE, before?.virtualServices),
+      ),
+      sidecars: keep('Sidecar', before?.sidecars, () => ofKind<Sidecar>('Sidecar')),
+      gateways: keep('Gateway', before?.gateways, () => ofKind<Gateway>('Gateway')),
+      envoyFilters: keep('EnvoyFilter', before?.envoyFilters, () => ofKind<EnvoyFilter>('EnvoyFilter')),
+    }
+  }
+}
+
+function keepEqual(before: Contribution | undefined, now: Contribution): Contribution {
+  if (!before) return now
+  const service = JSON.stringify(before.service) === JSON.stringify(now.service) ? before.service : now.service
+  const endpoints = JSON.stringify(before.endpoints) === JSON.stringify(now.endpoints) ? before.endpoints : now.endpoints
+  return service === before.service && endpoints === before.endpoints ? before : { service, endpoints }
+}
+
+/** One service of what all sources say: the oldest definition counts, endpoints add up. */
+function mergeContributions(sources: ReadonlyMap<string, Contribution> | undefined, before: ServiceState | undefined): ServiceState | undefined {
+  if (!sources || sources.size === 0) return undefined
+  const sorted = [...sources.entries()].sort(([one, a], [other, b]) => a.service.createdAt - b.service.createdAt || compare(one, other))
+  const service = (sorted[0] as [string, Contribution])[1].service
+  const endpoints = sorted.length === 1 ? (sorted[0] as [string, Contribution])[1].endpoints : sorted.flatMap(([, contribution]) => contribution.endpoints)
+  if (before && before.service === service && (before.endpoints === endpoints || (sorted.length > 1 && JSON.stringify(before.endpoints) === JSON.stringify(endpoints)))) return before
+  return { service, endpoints }
+}

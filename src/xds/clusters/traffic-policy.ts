@@ -1,0 +1,157 @@
+/** DestinationRule policies onto `envoy.config.cluster.v3.Cluster` (discovery behaviour 2.2, 2.3). */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { Cluster_DiscoveryType, Cluster_LbPolicy, Cluster_RingHashLbConfig_HashFunction, type ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import type { PortPolicy, TlsSettings, TrafficPolicy } from '../../config/traffic-specs.ts'
+import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { durationOf, pack } from '../message.ts'
+
+/** What is being filled in. */
+export type ClusterInit = MessageInitShape<typeof ClusterSchema>
+
+/** Settings in force for one port of a service or of one of its subsets. */
+export type PolicyInForce = Pick<PortPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>
+
+const largest = 4_294_967_295
+
+/** The policy for a port: port-level settings replace the others as a set; a subset's fields go over the rule's. */
+export function policyFor(rule: MergedRule | undefined, subset: Subset | undefined, port: number): PolicyInForce {
+  const top = atPort(rule?.policy, port)
+  return subset?.policy ? { ...top, ...defined(atPort(subset.policy, port)) } : top
+}
+
+function atPort(policy: TrafficPolicy | undefined, port: number): PolicyInForce {
+  const level = policy?.portLevelSettings?.find((entry) => entry.port.number === port)
+  const { connectionPool, loadBalancer, outlierDetection, tls } = level ?? policy ?? {}
+  return { connectionPool, loadBalancer, outlierDetection, tls }
+}
+
+const defined = (policy: PolicyInForce): PolicyInForce => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined))
+
+/** Connection pool, outlier detection and load balancer. */
+export function applyPolicy(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
+  applyConnectionPool(cluster, policy, snapshot)
+  applyOutlierDetection(cluster, policy)
+  applyLoadBalancer(cluster, policy)
+}
+
+function applyConnectionPool(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
+  const tcp = policy.connectionPool?.tcp
+  const http = policy.connectionPool?.http
+  cluster.connectTimeout = durationOf(tcp?.connectTimeout ?? snapshot.mesh.connectTimeout)
+  cluster.circuitBreakers = {
+    thresholds: [
+      {
+        maxConnections: tcp?.maxConnections ?? largest,
+        maxPendingRequests: http?.http1MaxPendingRequests ?? largest,
+        maxRequests: http?.http2MaxRequests ?? largest,
+        maxRetries: http?.maxRetries ?? largest,
+        trackRemaining: true,
+      },
+    ],
+  }
+  const keepalive = { ...snapshot.mesh.tcpKeepalive, ...tcp?.tcpKeepalive }
+  if (keepalive.probes !== undefined || keepalive.time !== undefined || keepalive.interval !== undefined) {
+    cluster.upstreamConnectionOptions = {
+      tcpKeepalive: {
+        ...(keepalive.probes !== undefined ? { keepaliveProbes: keepalive.probes } : {}),
+        ...(keepalive.time !== undefined ? { keepaliveTime: Math.round(keepalive.time / 1000) } : {}),
+        ...(keepalive.interval !== undefined ? { keepaliveInterval: Math.round(keepalive.interval / 1000) } : {}),
+      },
+    }
+  }
+}
+
+function applyOutlierDetection(cluster: ClusterInit, policy: PolicyInForce): void {
+  const outlier = policy.outlierDetection
+  // Envoy's default would send traffic to ejected hosts as soon as half of them are out.
+  cluster.commonLbConfig = { healthyPanicThreshold: { value: outlier?.minHealthPercent ?? 0 } }
+  if (!outlier) return
+  const consecutive5xx = outlier.consecutive5xxErrors ?? outlier.consecutiveErrors
+  cluster.outlierDetection = {
+    enforcingSuccessRate: 0,
+    ...(consecutive5xx !== undefined ? { consecutive5xx, enforcingConsecutive5xx: consecutive5xx > 0 ? 100 : 0 } : {}),
+    ...(outlier.consecutiveGatewayErrors !== undefined
+      ? { consecutiveGatewayFailure: outlier.consecutiveGatewayErrors, enforcingConsecutiveGatewayFailure: outlier.consecutiveGatewayErrors > 0 ? 100 : 0 }
+      : {}),
+    ...(outlier.interval !== undefined ? { interval: durationOf(outlier.interval) } : {}),
+    ...(outlier.baseEjectionTime !== undefined ? { baseEjectionTime: durationOf(outlier.baseEjectionTime) } : {}),
+    ...(outlier.baseEjectionTime !== undefined && outlier.baseEjectionTime > 300_000 ? { maxEjectionTime: durationOf(outlier.baseEjectionTime) } : {}),
+    ...(outlier.maxEjectionPercent !== undefined ? { maxEjectionPercent: outlier.maxEjectionPercent } : {}),
+    ...(outlier.splitExternalLocalOriginErrors
+      ? { splitExternalLocalOriginErrors: true, enforcingLocalOriginSuccessRate: 0, consecutiveLocalOriginFailure: outlier.consecutiveLocalOriginFailures ?? 5, enforcingConsecutiveLocalOriginFailure: 100 }
+      : {}),
+  }
+}
+
+function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
+  const balancer = policy.loadBalancer
+  const hash = balancer?.consistentHash
+  if (hash?.maglev) {
+    cluster.lbPolicy = Cluster_LbPolicy.MAGLEV
+    if (hash.maglev.tableSize !== undefined) cluster.lbConfig = { case: 'maglevLbConfig', value: { tableSize: BigInt(hash.maglev.tableSize) } }
+  } else if (hash) {
+    cluster.lbPolicy = Cluster_LbPolicy.RING_HASH
+    const size = hash.ringHash?.minimumRingSize ?? hash.minimumRingSize ?? 1024
+    cluster.lbConfig = { case: 'ringHashLbConfig', value: { minimumRingSize: BigInt(size === 0 ? 1024 : size), hashFunction: Cluster_RingHashLbConfig_HashFunction.XX_HASH } }
+  } else if (balancer?.simple === 'LEAST_CONN' || balancer?.simple === 'LEAST_REQUEST') {
+    cluster.lbPolicy = Cluster_LbPolicy.LEAST_REQUEST
+  } else if (balancer?.simple === 'RANDOM') {
+    cluster.lbPolicy = Cluster_LbPolicy.RANDOM
+  } else if (balancer?.simple === 'PASSTHROUGH') {
+    cluster.lbPolicy = Cluster_LbPolicy.CLUSTER_PROVIDED
+    cluster.clusterDiscoveryType = { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST }
+    cluster.edsClusterConfig = undefined
+    cluster.loadAssignment = undefined
+  } else {
+    cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
+  }
+}
+
+/** What the TLS settings need to know of the cluster they are for. */
+export interface TlsTarget {
+  readonly defaultSni: string
+  readonly serviceAccounts: readonly string[]
+  readonly http2: boolean
+  readonly router: boolean
+}
+
+/** The transport socket for TLS settings: files by name for SIMPLE and MUTUAL, the agent's SDS for ISTIO_MUTUAL. */
+export function tlsSocket(tls: TlsSettings, target: TlsTarget): ClusterInit['transportSocket'] {
+  const names = tls.subjectAltNames?.length ? tls.subjectAltNames : tls.mode === 'ISTIO_MUTUAL' ? target.serviceAccounts : []
+  const sans = names.map((name) => (name.includes('://') ? { sanType: 3, matcher: exact(name) } : { sanType: 2, matcher: exact(name) }))
+  const common =
+    tls.mode === 'ISTIO_MUTUAL'
+      ? {
+          alpnProtocols: [...(target.http2 ? ['h2'] : []), 'istio-peer-exchange', 'istio'],
+          tlsCertificateSdsSecretConfigs: [agentSecret('default')],
+          validationContextType: { case: 'combinedValidationContext' as const, value: { defaultValidationContext: { matchTypedSubjectAltNames: sans }, validationContextSdsSecretConfig: agentSecret('ROOTCA') } },
+        }
+      : {
+          alpnProtocols: target.http2 ? ['h2'] : [],
+          tlsCertificates: tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }] : [],
+          ...(tls.caCertificates && !tls.insecureSkipVerify
+            ? { validationContextType: { case: 'validationContext' as const, value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: sans } } }
+            : {}),
+        }
+  const sni = tls.sni || (tls.mode === 'ISTIO_MUTUAL' ? target.defaultSni : '')
+  return { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni, commonTlsContext: common }) } }
+}
+
+const exact = (value: string) => ({ matchPattern: { case: 'exact' as const, value } })
+const fileSource = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
+
+/** A secret that the agent serves over SDS (cluster `sds-grpc` of the bootstrap). */
+export function agentSecret(name: string) {
+  return {
+    name,
+    sdsConfig: {
+      resourceApiVersion: 2,
+      configSourceSpecifier: {
+        case: 'apiConfigSource' as const,
+        value: { apiType: 2, transportApiVersion: 2, setNodeOnFirstMessageOnly: true, grpcServices: [{ targetSpecifier: { case: 'envoyGrpc' as const, value: { clusterName: 'sds-grpc' } } }] },
+      },
+    },
+  }
+}

@@ -1,0 +1,103 @@
+/** `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (discovery behaviour 2.4). */
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
+import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
+import { labelsMatch } from '../../model/match.ts'
+import type { Subset } from '../../snapshot/destination-rules.ts'
+import { compare } from '../../snapshot/objects.ts'
+import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { PolicyInForce } from '../clusters/traffic-policy.ts'
+import { endpointAddress } from '../message.ts'
+import type { Traits } from '../traits.ts'
+import { type PlacedLocality, placeLocalities } from './locality.ts'
+
+type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
+type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
+
+/** Endpoints of one service port, grouped by locality, narrowed to a subset if one is given. */
+export function loadAssignment(name: string, state: ServiceState, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce, snapshot: MeshSnapshot, traits: Traits): ClusterLoadAssignment {
+  const wanted = subset?.labels
+  const groups = new Map<string, LbEndpoint[]>()
+  for (const endpoint of reachable(state.endpoints, snapshot, traits)) {
+    if (wanted && !labelsMatch(wanted, endpoint.labels)) continue
+    const number = endpoint.ports[port.name] ?? (port.targetPort || port.number)
+    const list = groups.get(endpoint.locality)
+    const entry = lbEndpoint(endpoint, number, snapshot)
+    if (list) list.push(entry)
+    else groups.set(endpoint.locality, [entry])
+  }
+  const placed = [...groups.entries()]
+    .sort(([one], [other]) => compare(one, other))
+    .map(([locality, endpoints]): PlacedLocality => ({ locality, weight: endpoints.reduce((sum, entry) => sum + (entry.loadBalancingWeight ?? 1), 0), priority: 0 }))
+  const endpoints = placeLocalities(placed, traits.locality, policy, snapshot)
+    .sort((one, other) => one.priority - other.priority)
+    .map((group) => localityEndpoints(group, groups.get(group.locality) ?? []))
+  return create(ClusterLoadAssignmentSchema, { clusterName: name, endpoints })
+}
+
+function localityEndpoints(group: PlacedLocality, lbEndpoints: LbEndpoint[]): LocalityLbEndpoints {
+  const [region = '', zone = '', subZone = ''] = group.locality.split('/')
+  return { lbEndpoints, loadBalancingWeight: group.weight, priority: group.priority, ...(group.locality === '' ? {} : { locality: { region, zone, subZone } }) }
+}
+
+function lbEndpoint(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): LbEndpoint {
+  return {
+    hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(endpoint.address, port) } },
+    loadBalancingWeight: Math.max(1, endpoint.weight),
+    ...metadataOf(endpoint, snapshot),
+  }
+}
+
+function metadataOf(endpoint: Endpoint, snapshot: MeshSnapshot): Pick<LbEndpoint, 'metadata'> {
+  const telemetry = snapshot.settings.features.PILOT_ENDPOINT_TELEMETRY_LABEL && endpoint.workload !== ''
+  const istio: Record<string, string> = {}
+  if (endpoint.network !== '') istio.network = endpoint.network
+  if (telemetry) {
+    const name = endpoint.labels['service.istio.io/canonical-name'] ?? endpoint.labels.app ?? endpoint.workload
+    const revision = endpoint.labels['service.istio.io/canonical-revision'] ?? endpoint.labels.version ?? 'latest'
+    istio.workload = [endpoint.workload, endpoint.namespace, name, revision].join(';')
+  }
+  return Object.keys(istio).length > 0 ? { metadata: { filterMetadata: { istio } } } : {}
+}
+
+/** Endpoints a proxy can reach: its own network's as they are, those of another network through its gateways. */
+function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, traits: Traits): readonly Endpoint[] {
+  const view = traits.networkView
+  const seen = view ? endpoints.filter((endpoint) => view.has(endpoint.network)) : endpoints
+  const gateways = gatewaysByNetwork(snapshot)
+  if (gateways.size === 0) return seen
+  let product = 1
+  for (const list of gateways.values()) product *= list.length
+  const result: Endpoint[] = []
+  const remote = new Map<string, { count: number; sample: Endpoint }>()
+  for (const endpoint of seen) {
+    if (endpoint.network === traits.network || !gateways.has(endpoint.network)) {
+      result.push({ ...endpoint, weight: product })
+      continue
+    }
+    const group = remote.get(`${endpoint.network}|${endpoint.locality}`)
+    if (group) group.count++
+    else remote.set(`${endpoint.network}|${endpoint.locality}`, { count: 1, sample: endpoint })
+  }
+  // A gateway forwards by SNI, so only mTLS can pass it; endpoints without it are left out.
+  for (const { count, sample } of remote.values()) {
+    const mtls = sample.labels[`security.${snapshot.settings.names.domain}/tlsMode`] === 'istio' || sample.serviceAccount !== ''
+    if (!mtls) continue
+    const list = gateways.get(sample.network) ?? []
+    for (const gateway of list) result.push({ ...sample, address: gateway.address, ports: gatewayPorts(gateway.port), workload: '', weight: (count * product) / list.length })
+  }
+  return result
+}
+
+/** Every port name leads to the gateway's one port. */
+const gatewayPorts = (port: number): Record<string, number> => new Proxy({}, { get: () => port }) as Record<string, number>
+
+function gatewaysByNetwork(snapshot: MeshSnapshot): Map<string, { address: string; port: number }[]> {
+  const result = new Map<string, { address: string; port: number }[]>()
+  for (const [network, { gateways }] of Object.entries(snapshot.networks.networks ?? {})) {
+    const usable = (gateways ?? []).filter((gateway) => gateway.address !== undefined && /^[0-9.]+$|:/.test(gateway.address))
+    if (usable.length > 0) result.set(network, usable.map((gateway) => ({ address: gateway.address as string, port: gateway.port ?? 15_443 })))
+  }
+  return result
+}

@@ -1,0 +1,77 @@
+/** Locality-aware load balancing: weights by `distribute`, priorities by `failover` (discovery behaviour 2.4). */
+import type { LocalityLb } from '../../config/traffic-specs.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { PolicyInForce } from '../clusters/traffic-policy.ts'
+
+/** The locality settings in force, or undefined when they are off or say nothing. */
+export function localitySettings(policy: PolicyInForce, snapshot: MeshSnapshot): LocalityLb | undefined {
+  const settings = policy.loadBalancer?.localityLbSetting ?? snapshot.mesh.localityLbSetting
+  return settings?.enabled === false ? undefined : settings
+}
+
+/** Whether the cluster must weigh localities: Envoy ignores locality weights unless it is told not to. */
+export function usesLocalityWeights(policy: PolicyInForce, snapshot: MeshSnapshot): boolean {
+  const settings = localitySettings(policy, snapshot)
+  return settings?.distribute?.length ? true : settings !== undefined && policy.outlierDetection !== undefined && settings.failover !== undefined
+}
+
+/** Whether endpoints of the cluster depend on where the proxy is. */
+export function dependsOnLocality(policy: PolicyInForce, snapshot: MeshSnapshot): boolean {
+  const settings = localitySettings(policy, snapshot)
+  if (settings?.distribute?.length) return true
+  const off = policy.loadBalancer?.localityLbSetting?.enabled === false || (!policy.loadBalancer?.localityLbSetting && snapshot.mesh.localityLbSetting?.enabled === false)
+  return !off && policy.outlierDetection !== undefined
+}
+
+/** Endpoints of one place with the weight and priority they get. */
+export interface PlacedLocality {
+  readonly locality: string
+  weight: number
+  priority: number
+}
+
+/** Sets weights or priorities of localities as seen from a proxy's own; localities left without weight are dropped. */
+export function placeLocalities(groups: PlacedLocality[], own: string, policy: PolicyInForce, snapshot: MeshSnapshot): PlacedLocality[] {
+  if (own === '' || !dependsOnLocality(policy, snapshot)) return groups
+  const settings = localitySettings(policy, snapshot)
+  const rule = settings?.distribute?.find((entry) => covers(entry.from, own))
+  if (rule) return distribute(groups, rule.to)
+  if (settings?.distribute?.length || policy.outlierDetection === undefined) return groups
+  return failover(groups, own, settings)
+}
+
+function distribute(groups: PlacedLocality[], to: Readonly<Record<string, number>>): PlacedLocality[] {
+  const placed: PlacedLocality[] = []
+  const left = new Set(groups)
+  for (const [pattern, share] of Object.entries(to)) {
+    const matched = [...left].filter((group) => covers(pattern, group.locality))
+    const total = matched.reduce((sum, group) => sum + group.weight, 0)
+    for (const group of matched) {
+      left.delete(group)
+      placed.push({ ...group, weight: Math.max(1, Math.ceil((group.weight / total) * share)) })
+    }
+  }
+  return placed
+}
+
+function failover(groups: PlacedLocality[], own: string, settings: LocalityLb | undefined): PlacedLocality[] {
+  const [region = '', zone = '', subzone = ''] = own.split('/')
+  const preferred = settings?.failover?.find((entry) => entry.from === region)?.to
+  const ranked = groups.map((group) => {
+    const [otherRegion = '', otherZone = '', otherSubzone = ''] = group.locality.split('/')
+    let priority = 3
+    if (otherRegion === region) priority = otherZone !== zone ? 2 : otherSubzone !== subzone ? 1 : 0
+    else if (preferred !== undefined && otherRegion !== preferred) priority = 4
+    return { ...group, priority }
+  })
+  const used = [...new Set(ranked.map((group) => group.priority))].sort((one, other) => one - other)
+  return ranked.map((group) => ({ ...group, priority: used.indexOf(group.priority) }))
+}
+
+/** Whether a locality pattern (`*`, `region/*`, `region/zone`) covers a locality. */
+function covers(pattern: string, locality: string): boolean {
+  if (pattern === '*' || pattern === locality) return true
+  const parts = pattern.split('/')
+  const given = locality.split('/')
+  return parts.every((part, index) => part === '*' || part === given[index])
+}

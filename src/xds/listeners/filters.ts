@@ -1,0 +1,124 @@
+/** Network and HTTP filters that listeners are made of (discovery behaviour 2.6). */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Protocol } from '../../../protocols/data.ts'
+import type { FilterSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
+import type { RouteConfiguration } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { CorsSchema } from '../../../protocols/gen/envoy/extensions/filters/http/cors/v3/cors_pb.js'
+import { HTTPFaultSchema } from '../../../protocols/gen/envoy/extensions/filters/http/fault/v3/fault_pb.js'
+import { FilterConfigSchema as GrpcStatsSchema } from '../../../protocols/gen/envoy/extensions/filters/http/grpc_stats/v3/config_pb.js'
+import { GrpcWebSchema } from '../../../protocols/gen/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb.js'
+import { RouterSchema } from '../../../protocols/gen/envoy/extensions/filters/http/router/v3/router_pb.js'
+import { HttpInspectorSchema } from '../../../protocols/gen/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb.js'
+import { OriginalDstSchema } from '../../../protocols/gen/envoy/extensions/filters/listener/original_dst/v3/original_dst_pb.js'
+import { OriginalSrcSchema } from '../../../protocols/gen/envoy/extensions/filters/listener/original_src/v3/original_src_pb.js'
+import { TlsInspectorSchema } from '../../../protocols/gen/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb.js'
+import {
+  HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
+  HttpConnectionManagerSchema,
+  type HttpFilterSchema,
+} from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import { MongoProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js'
+import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { durationOf, overAds, pack } from '../message.ts'
+import type { Traits } from '../traits.ts'
+import { accessLogs } from './access-log.ts'
+
+/** A network filter being filled in. */
+export type Filter = MessageInitShape<typeof FilterSchema>
+type HttpFilter = MessageInitShape<typeof HttpFilterSchema>
+
+/** What an HTTP connection manager is for. */
+export interface HttpOptions {
+  readonly side: 'outbound' | 'inbound' | 'gateway'
+  readonly statPrefix: string
+  /** Name of a route configuration to fetch, or the configuration itself. */
+  readonly routes: string | RouteConfiguration
+  readonly protocol: Protocol | undefined
+}
+
+/** `envoy.filters.network.http_connection_manager`. */
+export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapshot, traits: Traits): Filter {
+  const { mesh } = snapshot
+  const { features } = snapshot.settings
+  const gateway = options.side === 'gateway'
+  const topology = { ...mesh.defaultConfig.gatewayTopology, ...traits.proxyConfig.gatewayTopology }
+  const hops = topology.numTrustedProxies ?? 0
+  const normalization = mesh.pathNormalization.normalization
+  const http10 = traits.http10 || features.PILOT_HTTP10
+  const manager = pack(HttpConnectionManagerSchema, {
+    statPrefix: options.statPrefix,
+    routeSpecifier:
+      typeof options.routes === 'string'
+        ? { case: 'rds', value: { routeConfigName: options.routes, configSource: { ...overAds, initialFetchTimeout: durationOf(features.PILOT_INITIAL_FETCH_TIMEOUT) } } }
+        : { case: 'routeConfig', value: options.routes },
+    httpFilters: httpFilters(options.protocol),
+    accessLog: accessLogs(mesh),
+    streamIdleTimeout: durationOf(0),
+    ...(traits.idleTimeout !== undefined ? { commonHttpProtocolOptions: { idleTimeout: durationOf(traits.idleTimeout) } } : {}),
+    upgradeConfigs: [{ upgradeType: 'websocket' }],
+    normalizePath: normalization !== 'NONE',
+    mergeSlashes: normalization === 'MERGE_SLASHES' || normalization === 'DECODE_AND_MERGE_SLASHES',
+    ...(normalization === 'DECODE_AND_MERGE_SLASHES' ? { pathWithEscapedSlashesAction: 4 } : {}),
+    ...(http10 ? { httpProtocolOptions: { acceptHttp10: true, enableTrailers: false } } : {}),
+    ...(options.side === 'inbound' ? { serverName: 'istio-envoy', forwardClientCertDetails: ForwardClientCert.APPEND_FORWARD, setCurrentClientCertDetails: { subject: true, uri: true, dns: true } } : {}),
+    ...(gateway
+      ? { useRemoteAddress: true, xffNumTrustedHops: hops, forwardClientCertDetails: ForwardClientCert[topology.forwardClientCertDetails as keyof typeof ForwardClientCert] ?? ForwardClientCert.SANITIZE_SET, setCurrentClientCertDetails: { subject: true, uri: true, dns: true, cert: true } }
+      : { useRemoteAddress: options.side === 'outbound' && features.PILOT_SIDECAR_USE_REMOTE_ADDRESS }),
+    ...(mesh.enableTracing ? { tracing: tracingOf(snapshot, traits) } : {}),
+  })
+  return { name: 'envoy.filters.network.http_connection_manager', configType: { case: 'typedConfig', value: manager } }
+}
+
+function tracingOf(snapshot: MeshSnapshot, traits: Traits) {
+  const { features } = snapshot.settings
+  const sampling = traits.proxyConfig.tracing?.sampling ?? snapshot.mesh.defaultConfig.tracing?.sampling ?? features.PILOT_TRACE_SAMPLING
+  const literal = (tag: string, value: string) => ({ tag, type: { case: 'literal' as const, value: { value } } })
+  const tags = features.PILOT_ENABLE_MESH_TAGS && traits.meshId !== '' ? [literal('istio.mesh_id', traits.meshId)] : []
+  return { clientSampling: { value: 100 }, randomSampling: { value: Math.min(100, Math.max(0, sampling)) }, overallSampling: { value: 100 }, customTags: tags }
+}
+
+function httpFilters(protocol: Protocol | undefined): HttpFilter[] {
+  return [
+    ...(protocol === 'grpc-web' ? [httpFilter('envoy.filters.http.grpc_web', pack(GrpcWebSchema, {}))] : []),
+    ...(protocol === 'grpc' || protocol === 'grpc-web'
+      ? [httpFilter('envoy.filters.http.grpc_stats', pack(GrpcStatsSchema, { emitFilterState: true, perMethodStatSpecifier: { case: 'statsForAllMethods', value: { value: false } } }))]
+      : []),
+    httpFilter('envoy.filters.http.cors', pack(CorsSchema, {})),
+    httpFilter('envoy.filters.http.fault', pack(HTTPFaultSchema, {})),
+    httpFilter('envoy.filters.http.router', pack(RouterSchema, {})),
+  ]
+}
+
+const httpFilter = (name: string, config: ReturnType<typeof pack>): HttpFilter => ({ name, configType: { case: 'typedConfig', value: config } })
+
+/** A cluster and its share of connections. */
+export interface TcpTarget {
+  readonly cluster: string
+  readonly weight: number
+}
+
+/** Network filters that carry bytes to clusters, with the protocol's own filter before them. */
+export function tcpFilters(statPrefix: string, targets: readonly TcpTarget[], protocol: Protocol | undefined, snapshot: MeshSnapshot, traits: Traits): Filter[] {
+  const weighted = targets.filter((target) => targets.length === 1 || target.weight > 0)
+  const [only] = weighted
+  const clusterSpecifier =
+    weighted.length === 1 && only
+      ? { case: 'cluster' as const, value: only.cluster }
+      : { case: 'weightedClusters' as const, value: { clusters: weighted.map((target) => ({ name: target.cluster, weight: target.weight })) } }
+  const proxy = pack(TcpProxySchema, { statPrefix, clusterSpecifier, accessLog: accessLogs(snapshot.mesh), ...(traits.idleTimeout !== undefined ? { idleTimeout: durationOf(traits.idleTimeout) } : {}) })
+  const filters: Filter[] = [{ name: 'envoy.filters.network.tcp_proxy', configType: { case: 'typedConfig', value: proxy } }]
+  if (protocol === 'mongo') filters.unshift({ name: 'envoy.filters.network.mongo_proxy', configType: { case: 'typedConfig', value: pack(MongoProxySchema, { statPrefix }) } })
+  return filters
+}
+
+const listenerFilter = (name: string, config: ReturnType<typeof pack>) => ({ name, configType: { case: 'typedConfig' as const, value: config } })
+
+/** Finds out whether a connection is TLS, and its SNI. */
+export const tlsInspector = () => listenerFilter('envoy.filters.listener.tls_inspector', pack(TlsInspectorSchema, {}))
+/** Finds out whether a connection is HTTP. */
+export const httpInspector = () => listenerFilter('envoy.filters.listener.http_inspector', pack(HttpInspectorSchema, {}))
+/** Finds where a redirected connection was going. */
+export const originalDst = () => listenerFilter('envoy.filters.listener.original_dst', pack(OriginalDstSchema, {}))
+/** Keeps the client's address on the way to the workload (TPROXY). */
+export const originalSrc = () => listenerFilter('envoy.filters.listener.original_src', pack(OriginalSrcSchema, { mark: 1337 }))

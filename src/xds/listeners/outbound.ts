@@ -1,0 +1,282 @@
+/** Listeners for what a sidecar's workload calls: `envoy.config.listener.v3.Listener` (discovery behaviour 2.5). */
+import { create } from '@bufbuild/protobuf'
+import type { Protocol, ServicePort } from '../../../protocols/data.ts'
+import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { completeHost, hostCovers, labelsMatch } from '../../model/match.ts'
+import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
+import { compare } from '../../snapshot/objects.ts'
+import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { EgressListener, View } from '../../snapshot/view.ts'
+import { durationOf, socketAddress } from '../message.ts'
+import { blackHole, outboundCluster, passthrough } from '../names.ts'
+import type { Traits } from '../traits.ts'
+import { listenerAccessLogs } from './access-log.ts'
+import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
+
+/** The conditions of `FilterChainMatch` that outbound chains use. */
+interface ChainMatch {
+  readonly destinationPort?: number
+  readonly serverNames?: string[]
+  readonly transportProtocol?: string
+  readonly applicationProtocols?: string[]
+  readonly prefixRanges?: { addressPrefix: string; prefixLen: number }[]
+}
+
+interface Chain {
+  readonly name?: string
+  readonly filterChainMatch?: ChainMatch
+  readonly filters: Filter[]
+}
+
+/** Everything outbound listeners are made from. */
+export interface OutboundInputs {
+  readonly view: View
+  readonly snapshot: MeshSnapshot
+  readonly traits: Traits
+  readonly sourceLabels: Readonly<Record<string, string>>
+  readonly namespace: string
+}
+
+/** A service port that could not have its listener, for the conflict metrics. */
+export interface ListenerConflict {
+  readonly kind: 'http_over_current_tcp' | 'tcp_over_current_http' | 'tcp_over_current_tcp'
+  readonly key: string
+}
+
+/** A listener before it is written: one address, and what arrives there. */
+interface Draft {
+  readonly bind: string
+  readonly port: number
+  readonly bindToPort: boolean
+  readonly egress: EgressListener
+  /** Route configuration of the HTTP chain, when there is one. */
+  routes: string | undefined
+  httpProtocol: Protocol | undefined
+  sniffs: boolean
+  readonly tcp: Chain[]
+  readonly tcpKeys: Set<string>
+}
+
+/** All outbound listeners, TCP before HTTP, each sorted by name; the catch-all of redirected traffic comes last. */
+export function outboundListeners(inputs: OutboundInputs): { listeners: Listener[]; conflicts: ListenerConflict[] } {
+  const conflicts: ListenerConflict[] = []
+  const drafts = new Map<string, Draft>()
+  for (const egress of inputs.view.egress) {
+    if (egress.port) addSidecarListener(drafts, egress, inputs, conflicts)
+    else for (const state of egress.services) for (const port of state.service.ports) addServicePort(drafts, egress, state, port, inputs, conflicts)
+  }
+  const sorted = [...drafts.entries()].sort(([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other))
+  const listeners = sorted.map(([name, draft]) => listenerOf(name, draft, inputs))
+  const { mesh } = inputs.snapshot
+  if (inputs.traits.interception !== 'NONE' && mesh.proxyListenPort !== 0) {
+    if (mesh.proxyHttpPort !== 0) listeners.push(httpProxyListener(inputs))
+    listeners.push(virtualOutbound(inputs))
+  }
+  return { listeners, conflicts }
+}
+
+function draftAt(drafts: Map<string, Draft>, egress: EgressListener, bind: string, port: number, inputs: OutboundInputs): Draft {
+  const name = `${bind}_${port}`
+  const known = drafts.get(name)
+  if (known) return known
+  const bindToPort = inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE'
+  const draft: Draft = { bind, port, bindToPort, egress, routes: undefined, httpProtocol: undefined, sniffs: false, tcp: [], tcpKeys: new Set() }
+  drafts.set(name, draft)
+  return draft
+}
+
+/** The address all services share on a port. */
+export function wildcardOf(traits: Traits): string {
+  return traits.ipv6 ? '::' : '0.0.0.0'
+}
+
+function addSidecarListener(drafts: Map<string, Draft>, egress: EgressListener, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
+  const { number } = egress.port as { number: number }
+  const bind = egress.bind || (inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcardOf(inputs.traits))
+  const declared = (egress.port?.protocol ?? '').toLowerCase()
+  for (const state of egress.services) {
+    const port = state.service.ports.find((entry) => entry.number === number)
+    if (!port || port.protocol === 'udp') continue
+    const draft = draftAt(drafts, egress, bind, number, inputs)
+    if (isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))) {
+      draft.routes ??= String(number)
+      draft.httpProtocol ??= port.protocol
+    } else addTcp(draft, state, port, inputs, egress.bind === '', conflicts)
+  }
+}
+
+function addServicePort(drafts: Map<string, Draft>, egress: EgressListener, state: ServiceState, port: ServicePort, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
+  if (port.protocol === 'udp') return
+  const { service } = state
+  const wildcard = wildcardOf(inputs.traits)
+  const { features } = inputs.snapshot.settings
+  const sniffed = port.protocol === 'unknown' && features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
+  if (inputs.view.egress.some((entry) => entry.port?.number === port.number && entry.bind === '' && entry !== egress)) return
+  if (isHttp(port.protocol)) {
+    const draft = draftAt(drafts, egress, wildcard, port.number, inputs)
+    if (draft.tcp.length > 0 && !features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND) {
+      conflicts.push({ kind: 'http_over_current_tcp', key: `${wildcard}_${port.number}` })
+      return
+    }
+    draft.routes ??= String(port.number)
+    draft.httpProtocol ??= port.protocol
+    return
+  }
+  const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
+  const headless = addresses.length === 0 && service.resolution === 'passthrough' && service.registry === 'Orchestrator' && features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
+  const binds = addresses.length > 0 ? addresses : headless ? [...new Set(state.endpoints.map((endpoint) => endpoint.address))] : [wildcard]
+  for (const bind of binds) {
+    const draft = draftAt(drafts, egress, bind, port.number, inputs)
+    if (draft.routes !== undefined && (!features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND || isServerFirst(port.protocol))) {
+      conflicts.push({ kind: 'tcp_over_current_http', key: `${bind}_${port.number}` })
+      continue
+    }
+    addTcp(draft, state, port, inputs, bind === wildcard, conflicts)
+    if (sniffed) {
+      draft.sniffs = true
+      draft.routes ??= bind === wildcard ? String(port.number) : `${service.hostname}:${port.number}`
+    }
+  }
+}
+
+/** Adds the chains of one service port: those its VirtualService asks for, else one to the service itself. */
+function addTcp(draft: Draft, state: ServiceState, port: ServicePort, inputs: OutboundInputs, shared: boolean, conflicts: ListenerConflict[]): void {
+  const { service } = state
+  const cidrs = shared ? service.addresses.filter((address) => address !== '0.0.0.0') : []
+  for (const chain of tcpChains(draft.egress, state, port, inputs)) {
+    const match: ChainMatch = { ...chain.match, ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}) }
+    const key = JSON.stringify(match)
+    if (draft.tcpKeys.has(key)) {
+      conflicts.push({ kind: 'tcp_over_current_tcp', key: `${draft.bind}_${draft.port}` })
+      continue
+    }
+    draft.tcpKeys.add(key)
+    draft.tcp.push({ filterChainMatch: match, filters: chain.filters })
+  }
+}
+
+interface TcpChain {
+  readonly match: ChainMatch
+  readonly filters: Filter[]
+}
+
+function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePort, inputs: OutboundInputs): TcpChain[] {
+  const { service } = state
+  const { snapshot, traits } = inputs
+  const statPrefix = outboundCluster(port.number, '', service.hostname)
+  const chains: TcpChain[] = []
+  const gateways = (names: readonly string[] | undefined) => !names?.length || names.includes('mesh')
+  const applies = (match: { port?: number; sourceLabels?: Record<string, string>; sourceNamespace?: string; gateways?: string[] }) =>
+    (match.port === undefined || match.port === port.number) &&
+    gateways(match.gateways) &&
+    labelsMatch(match.sourceLabels, inputs.sourceLabels) &&
+    (!match.sourceNamespace || match.sourceNamespace === inputs.namespace)
+  let caught = false
+  for (const virtualService of egress.virtualServices) {
+    if (!virtualService.hosts.some((host) => hostCovers(host, service.hostname))) continue
+    const targets = (route: { route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[] }): TcpTarget[] =>
+      route.route.map((entry) => ({ cluster: destinationCluster(entry.destination, virtualService.namespace, port.number, inputs), weight: entry.weight ?? 0 }))
+    if (isOpaqueTls(port.protocol)) {
+      for (const route of virtualService.source.spec.tls ?? []) {
+        for (const match of route.match) {
+          if (!applies(match)) continue
+          chains.push({ match: { serverNames: match.sniHosts, transportProtocol: 'tls', prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) }, filters: tcpFilters(statPrefix, targets(route), undefined, snapshot, traits) })
+          caught = true
+        }
+      }
+    }
+    for (const route of virtualService.source.spec.tcp ?? []) {
+      const matches = route.match?.length ? route.match.filter(applies) : [{ destinationSubnets: [] as string[] }]
+      for (const match of matches) {
+        chains.push({ match: { prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) }, filters: tcpFilters(statPrefix, targets(route), port.protocol, snapshot, traits) })
+        if (!match.destinationSubnets?.length) caught = true
+      }
+    }
+  }
+  if (caught) return chains
+  const match: ChainMatch = isOpaqueTls(port.protocol) && !service.addresses.length ? { serverNames: [service.hostname], transportProtocol: 'tls' } : {}
+  chains.push({ match, filters: tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits) })
+  return chains
+}
+
+function destinationCluster(destination: { host: string; subset?: string; port?: { number: number } }, namespace: string, port: number, inputs: OutboundInputs): string {
+  const host = completeHost(destination.host, namespace, inputs.snapshot.settings.domain).toLowerCase()
+  const ports = inputs.view.byHost.get(host)?.service.ports
+  const number = destination.port?.number ?? (ports?.length === 1 ? (ports[0]?.number as number) : port)
+  return outboundCluster(number, destination.subset ?? '', host)
+}
+
+function cidrOf(text: string) {
+  const [addressPrefix = '', length] = text.split('/')
+  return { addressPrefix, prefixLen: length === undefined ? (addressPrefix.includes(':') ? 128 : 32) : Number(length) }
+}
+
+function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listener {
+  const { snapshot, traits } = inputs
+  const chains: Chain[] = []
+  const mixed = draft.tcp.length > 0 && draft.routes !== undefined
+  const wildcard = draft.bind === wildcardOf(traits)
+  if (draft.routes !== undefined) {
+    const manager = httpConnectionManager({ side: 'outbound', statPrefix: `outbound_${name}`, routes: draft.routes, protocol: draft.httpProtocol }, snapshot, traits)
+    chains.push(mixed ? { filterChainMatch: { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }, filters: [manager] } : { filters: [manager] })
+  }
+  let fallback: Chain | undefined
+  for (const chain of draft.tcp) {
+    const open = Object.values(chain.filterChainMatch ?? {}).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
+    if (open && !fallback) fallback = { filters: chain.filters, name: 'default' }
+    else chains.push(chain)
+  }
+  // On a shared address, what no service claims goes where the catch-all listener would have sent it.
+  if (!fallback && wildcard && draft.tcp.length > 0) fallback = { name: 'PassthroughFilterChain', filters: tcpFilters(catchAllCluster(inputs), [{ cluster: catchAllCluster(inputs), weight: 1 }], undefined, snapshot, traits) }
+  if (chains.length === 0 && fallback) {
+    chains.push({ filters: fallback.filters })
+    fallback = undefined
+  }
+  const needsTls = mixed || chains.some((chain) => chain.filterChainMatch?.serverNames?.length || chain.filterChainMatch?.transportProtocol)
+  const timeout = snapshot.mesh.protocolDetectionTimeout
+  return create(ListenerSchema, {
+    name,
+    address: socketAddress(draft.bind, draft.port),
+    filterChains: chains,
+    defaultFilterChain: fallback,
+    listenerFilters: [...(needsTls ? [tlsInspector()] : []), ...(mixed ? [httpInspector()] : [])],
+    ...(needsTls ? { listenerFiltersTimeout: durationOf(timeout), continueOnListenerFiltersTimeout: true } : {}),
+    trafficDirection: 2,
+    bindToPort: draft.bindToPort,
+    accessLog: listenerAccessLogs(snapshot.mesh),
+  })
+}
+
+function catchAllCluster(inputs: OutboundInputs): string {
+  const proxy = inputs.view.egressProxy
+  if (proxy && inputs.view.allowAny) return destinationCluster(proxy, inputs.namespace, proxy.port?.number ?? 80, inputs)
+  return inputs.view.allowAny ? passthrough : blackHole
+}
+
+function httpProxyListener(inputs: OutboundInputs): Listener {
+  const { mesh } = inputs.snapshot
+  const name = `127.0.0.1_${mesh.proxyHttpPort}`
+  const manager = httpConnectionManager({ side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocol: undefined }, inputs.snapshot, inputs.traits)
+  return create(ListenerSchema, { name, address: socketAddress('127.0.0.1', mesh.proxyHttpPort), filterChains: [{ filters: [manager] }], trafficDirection: 2 })
+}
+
+/** Takes all redirected connections and hands each to the listener of its destination, or to the catch-all chain. */
+function virtualOutbound(inputs: OutboundInputs): Listener {
+  const { snapshot, traits } = inputs
+  const port = snapshot.mesh.proxyListenPort
+  const cluster = catchAllCluster(inputs)
+  const blocker: Chain = { name: 'virtualOutbound-blackhole', filterChainMatch: { destinationPort: port }, filters: tcpFilters(blackHole, [{ cluster: blackHole, weight: 1 }], undefined, snapshot, traits) }
+  return create(ListenerSchema, {
+    name: 'virtualOutbound',
+    address: socketAddress(wildcardOf(traits), port),
+    filterChains: [
+      ...(snapshot.settings.features.PILOT_ENABLE_LOOP_BLOCKER ? [blocker] : []),
+      { name: 'virtualOutbound-catchall-tcp', filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits) },
+    ],
+    listenerFilters: [originalDst()],
+    useOriginalDst: true,
+    trafficDirection: 2,
+    transparent: traits.interception === 'TPROXY' ? true : undefined,
+    accessLog: listenerAccessLogs(snapshot.mesh),
+  })
+}

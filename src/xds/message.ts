@@ -1,0 +1,34 @@
+/** Small makers of messages that recur in every resource. Every packed message is checked against Envoy's own rules. */
+import { create, type DescMessage, type MessageInitShape, type MessageShape, toBinary } from '@bufbuild/protobuf'
+import { type Any, AnySchema, type Duration, DurationSchema } from '@bufbuild/protobuf/wkt'
+import { checkMessage } from './resource-check.ts'
+
+/** Packs a message into an `Any`. Throws {@link import('./resource-check.ts').InvalidResource} when Envoy would refuse it. */
+export function pack<Schema extends DescMessage>(schema: Schema, init: MessageInitShape<Schema>): Any {
+  return packMessage(schema, create(schema, init))
+}
+
+/** Packs a message that already exists. */
+export function packMessage<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): Any {
+  checkMessage(schema, message)
+  return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value: toBinary(schema, message) })
+}
+
+/** A `google.protobuf.Duration` of milliseconds. */
+export function durationOf(ms: number): Duration {
+  const seconds = Math.trunc(ms / 1000)
+  return create(DurationSchema, { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1000) * 1e6) })
+}
+
+/** A socket address. */
+export function socketAddress(address: string, port: number) {
+  return { address: { case: 'socketAddress' as const, value: { address, portSpecifier: { case: 'portValue' as const, value: port } } } }
+}
+
+/** An address as users write endpoints: an IP, a host name, or `unix://path`. */
+export function endpointAddress(address: string, port: number) {
+  return address.startsWith('unix://') ? { address: { case: 'pipe' as const, value: { path: address.slice('unix://'.length) } } } : socketAddress(address, port)
+}
+
+/** The configuration source that means "over the stream this came on". */
+export const overAds = { configSourceSpecifier: { case: 'ads' as const, value: {} }, resourceApiVersion: 2 }

@@ -1,0 +1,35 @@
+/** Which EnvoyFilters apply to a proxy (discovery behaviour 2.15). */
+import { RE2JS } from 're2js'
+import type { ProxyNode } from '../../../protocols/data.ts'
+import type { ConfigPatch } from '../../config/registry-specs.ts'
+import { labelsMatch } from '../../model/match.ts'
+import { byAge, type EnvoyFilter } from '../../snapshot/objects.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+
+/** The filters for a proxy: those of the root namespace, then those of its own; by priority, then age. */
+export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Readonly<Record<string, string>>): EnvoyFilter[] {
+  const root = snapshot.mesh.rootNamespace
+  const selected = snapshot.envoyFilters.filter((filter) => (filter.namespace === root || filter.namespace === node.namespace) && labelsMatch(filter.spec.workloadSelector?.labels, labels))
+  const matching = selected.filter((filter) => (filter.spec.configPatches ?? []).some((patch) => matchesProxy(patch, node)))
+  return matching.sort((one, other) => (one.spec.priority ?? 0) - (other.spec.priority ?? 0) || Number(other.namespace === root) - Number(one.namespace === root) || byAge(one, other))
+}
+
+/** Whether a patch is meant for a proxy: its version and metadata match. */
+export function matchesProxy(patch: ConfigPatch, proxy: { version: ProxyNode['version']; metadata: Readonly<Record<string, unknown>> }): boolean {
+  const match = patch.match?.proxy
+  if (match?.proxyVersion) {
+    const text = typeof proxy.metadata.MESH_VERSION === 'string' ? proxy.metadata.MESH_VERSION : ''
+    if (text === '' || !compiled(match.proxyVersion).matcher(text).find()) return false
+  }
+  return Object.entries(match?.metadata ?? {}).every(([key, value]) => proxy.metadata[key] === value)
+}
+
+const patterns = new Map<string, RE2JS>()
+function compiled(pattern: string): RE2JS {
+  const known = patterns.get(pattern)
+  if (known) return known
+  if (patterns.size > 1000) patterns.clear()
+  const made = RE2JS.compile(pattern)
+  patterns.set(pattern, made)
+  return made
+}

@@ -1,0 +1,230 @@
+/**
+ * Checks a message against the validation rules that Envoy's schemas carry (`validate.rules` options), so that a resource
+ * that Envoy would refuse is never sent. The rules of a message type are compiled once, on first use.
+ */
+import { type DescField, type DescMessage, type DescOneof, getOption, hasOption, type Message } from '@bufbuild/protobuf'
+import { type ReflectMessage, reflect, type ScalarValue } from '@bufbuild/protobuf/reflect'
+import type { Duration } from '@bufbuild/protobuf/wkt'
+import { type FieldRules, KnownRegex, disabled as messageDisabled, required as oneofRequired, rules as rulesOption } from '../../protocols/gen/validate/validate_pb.js'
+
+/** A resource that Envoy would refuse: where, and why. */
+export class InvalidResource extends Error {
+  readonly path: string
+  readonly reason: string
+  constructor(path: string, reason: string) {
+    super(`${path}: ${reason}`)
+    this.path = path
+    this.reason = reason
+  }
+}
+
+type Check = (message: ReflectMessage, path: string) => void
+
+const compiled = new WeakMap<DescMessage, Check | null>()
+
+/** Throws {@link InvalidResource} at the first rule that the message breaks. */
+export function checkMessage(schema: DescMessage, message: Message): void {
+  if (!needsCheck(schema)) return
+  checkReflected(schema, reflect(schema, message, false), schema.name)
+}
+
+function checkReflected(schema: DescMessage, message: ReflectMessage, path: string): void {
+  compile(schema)?.(message, path)
+}
+
+/** Whether a message type has a rule anywhere below it. */
+const rulesBelow = new Map<DescMessage, boolean>()
+function needsCheck(schema: DescMessage): boolean {
+  const known = rulesBelow.get(schema)
+  if (known !== undefined) return known
+  const seen = new Set<DescMessage>()
+  const visit = (type: DescMessage): boolean => {
+    if (seen.has(type)) return false
+    seen.add(type)
+    if (type.oneofs.some((oneof) => hasOption(oneof, oneofRequired))) return true
+    return type.fields.some((field) => hasOption(field, rulesOption) || (field.message !== undefined && visit(field.message)))
+  }
+  const found = visit(schema)
+  rulesBelow.set(schema, found)
+  return found
+}
+
+function compile(schema: DescMessage): Check | null {
+  const known = compiled.get(schema)
+  if (known !== undefined) return known
+  compiled.set(schema, null)
+  const checks: Check[] = []
+  if (!(hasOption(schema, messageDisabled) && getOption(schema, messageDisabled))) {
+    for (const oneof of schema.oneofs) if (hasOption(oneof, oneofRequired) && getOption(oneof, oneofRequired)) checks.push(oneofCheck(oneof))
+    for (const field of schema.fields) {
+      const check = fieldCheck(field)
+      if (check) checks.push(check)
+    }
+  }
+  const all: Check | null = checks.length === 0 ? null : (message, path) => {
+    for (const check of checks) check(message, path)
+  }
+  compiled.set(schema, all)
+  return all
+}
+
+function oneofCheck(oneof: DescOneof): Check {
+  return (message, path) => {
+    if (!message.oneofCase(oneof)) throw new InvalidResource(`${path}.${oneof.name}`, 'one of its fields must be set')
+  }
+}
+
+function fieldCheck(field: DescField): Check | undefined {
+  const rules = hasOption(field, rulesOption) ? getOption(field, rulesOption) : undefined
+  const nested = field.message && needsCheck(field.message) && !rules?.message?.skip ? field.message : undefined
+  if (!rules && !nested) return undefined
+  const at = (path: string) => `${path}.${field.name}`
+  if (field.fieldKind === 'list') {
+    const repeated = rules?.type.case === 'repeated' ? rules.type.value : undefined
+    const item = repeated?.items ? valueCheck(repeated.items) : undefined
+    return (message, path) => {
+      const values = message.get(field)
+      if (repeated) checkCount(values.size, repeated.minItems, repeated.maxItems, repeated.ignoreEmpty, at(path))
+      if (repeated?.unique && new Set(values).size !== values.size) throw new InvalidResource(at(path), 'entries must differ')
+      if (!item && !nested) return
+      let index = 0
+      for (const value of values) {
+        item?.(value as ScalarValue, `${at(path)}[${index}]`)
+        if (nested) checkReflected(nested, value as ReflectMessage, `${at(path)}[${index}]`)
+        index++
+      }
+    }
+  }
+  if (field.fieldKind === 'map') {
+    const map = rules?.type.case === 'map' ? rules.type.value : undefined
+    const key = map?.keys ? valueCheck(map.keys) : undefined
+    return (message, path) => {
+      const entries = message.get(field)
+      if (map) checkCount(entries.size, map.minPairs, map.maxPairs, map.ignoreEmpty, at(path))
+      for (const [name, value] of entries) {
+        key?.(name as ScalarValue, `${at(path)}[${name}]`)
+        if (nested) checkReflected(nested, value as ReflectMessage, `${at(path)}[${name}]`)
+      }
+    }
+  }
+  if (field.fieldKind === 'message') return messageCheck(field, rules, nested, at)
+  const check = rules ? valueCheck(rules) : undefined
+  if (!check) return undefined
+  return (message, path) => {
+    if ((field.oneof || field.presence === 1) && !message.isSet(field)) return
+    check(message.get(field) as ScalarValue, at(path))
+  }
+}
+
+function messageCheck(field: DescField & { fieldKind: 'message' }, rules: FieldRules | undefined, nested: DescMessage | undefined, at: (path: string) => string): Check {
+  const type = rules?.type
+  const required = rules?.message?.required || (type?.case === 'any' && type.value.required) || (type?.case === 'duration' && type.value.required)
+  const wrapped = rules && field.message.typeName.startsWith('google.protobuf.') && field.message.typeName.endsWith('Value') ? valueCheck(rules) : undefined
+  return (message, path) => {
+    if (!message.isSet(field)) {
+      if (required) throw new InvalidResource(at(path), 'required, but missing')
+      return
+    }
+    const value = message.get(field) as ReflectMessage
+    if (type?.case === 'duration') checkDuration(value.message as unknown as Duration, type.value, at(path))
+    if (wrapped) wrapped((value.message as unknown as { value: ScalarValue }).value, at(path))
+    if (nested) checkReflected(nested, value, at(path))
+  }
+}
+
+const nanosOf = (duration: Duration): bigint => duration.seconds * 1_000_000_000n + BigInt(duration.nanos)
+
+function checkDuration(value: Duration, rules: { lt?: Duration; lte?: Duration; gt?: Duration; gte?: Duration }, path: string): void {
+  const nanos = nanosOf(value)
+  const fail = (reason: string): never => {
+    throw new InvalidResource(path, reason)
+  }
+  if (rules.gt && nanos <= nanosOf(rules.gt)) fail(`must be longer than ${nanosOf(rules.gt)} ns`)
+  if (rules.gte && nanos < nanosOf(rules.gte)) fail(`must be at least ${nanosOf(rules.gte)} ns`)
+  if (rules.lt && nanos >= nanosOf(rules.lt)) fail(`must be shorter than ${nanosOf(rules.lt)} ns`)
+  if (rules.lte && nanos > nanosOf(rules.lte)) fail(`must be at most ${nanosOf(rules.lte)} ns`)
+}
+
+function checkCount(size: number, min: bigint, max: bigint, ignoreEmpty: boolean, path: string): void {
+  if (ignoreEmpty && size === 0) return
+  if (min > 0n && size < min) throw new InvalidResource(path, `needs at least ${min} entries`)
+  if (max > 0n && size > max) throw new InvalidResource(path, `takes at most ${max} entries`)
+}
+
+type ValueCheck = (value: ScalarValue, path: string) => void
+
+function valueCheck(rules: FieldRules): ValueCheck | undefined {
+  const type = rules.type
+  switch (type.case) {
+    case 'string':
+      return stringCheck(type.value)
+    case 'bytes':
+      return (value, path) => {
+        if (type.value.minLen > 0n && (value as Uint8Array).length < type.value.minLen) throw new InvalidResource(path, `needs at least ${type.value.minLen} bytes`)
+      }
+    case 'bool':
+      return (value, path) => {
+        if (value !== type.value.const) throw new InvalidResource(path, `must be ${type.value.const}`)
+      }
+    case 'enum':
+      return (value, path) => {
+        if (type.value.notIn.includes(value as number)) throw new InvalidResource(path, `may not be ${value}`)
+        if (type.value.in.length > 0 && !type.value.in.includes(value as number)) throw new InvalidResource(path, `${value} is not allowed`)
+      }
+    case 'float':
+    case 'double':
+    case 'int32':
+    case 'int64':
+    case 'uint32':
+    case 'uint64':
+      return numberCheck(type.value as unknown as NumberRules)
+    default:
+      return undefined
+  }
+}
+
+interface NumberRules {
+  readonly $typeName: string
+  readonly lt: number | bigint
+  readonly lte: number | bigint
+  readonly gt: number | bigint
+  readonly gte: number | bigint
+  readonly ignoreEmpty: boolean
+}
+
+function numberCheck(rules: NumberRules): ValueCheck {
+  const set = (name: 'lt' | 'lte' | 'gt' | 'gte') => Object.hasOwn(rules, name)
+  const bounds = { lt: set('lt'), lte: set('lte'), gt: set('gt'), gte: set('gte') }
+  return (given, path) => {
+    const value = given as number | bigint
+    if (rules.ignoreEmpty && Number(value) === 0) return
+    if (bounds.gt && !(value > rules.gt)) throw new InvalidResource(path, `${value} must be greater than ${rules.gt}`)
+    if (bounds.gte && !(value >= rules.gte)) throw new InvalidResource(path, `${value} must be at least ${rules.gte}`)
+    if (bounds.lt && !(value < rules.lt)) throw new InvalidResource(path, `${value} must be less than ${rules.lt}`)
+    if (bounds.lte && !(value <= rules.lte)) throw new InvalidResource(path, `${value} must be at most ${rules.lte}`)
+  }
+}
+
+function stringCheck(rules: Extract<FieldRules['type'], { case: 'string' }>['value']): ValueCheck {
+  return (given, path) => {
+    const value = given as string
+    if (rules.ignoreEmpty && value === '') return
+    const fail = (reason: string): never => {
+      throw new InvalidResource(path, reason)
+    }
+    if (rules.minLen > 0n && value.length < rules.minLen) fail(value === '' ? 'required, but empty' : `needs at least ${rules.minLen} characters`)
+    if (rules.minBytes > 0n && Buffer.byteLength(value) < rules.minBytes) fail('required, but empty')
+    if (rules.maxBytes > 0n && Buffer.byteLength(value) > rules.maxBytes) fail(`takes at most ${rules.maxBytes} bytes`)
+    if (rules.maxLen > 0n && value.length > rules.maxLen) fail(`takes at most ${rules.maxLen} characters`)
+    if (rules.prefix !== '' && !value.startsWith(rules.prefix)) fail(`must start with ${rules.prefix}`)
+    if (rules.in.length > 0 && !rules.in.includes(value)) fail(`must be one of ${rules.in.join(', ')}`)
+    if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_NAME && badHeader(value, rules.strict, true)) fail(`${JSON.stringify(value)} is not an HTTP header name`)
+    if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_VALUE && badHeader(value, rules.strict, false)) fail(`${JSON.stringify(value)} is not an HTTP header value`)
+  }
+}
+
+/** Strict: RFC 7230 tokens (a leading colon for pseudo headers); else whatever has no NUL, CR or LF. */
+function badHeader(value: string, strict: boolean, name: boolean): boolean {
+  if (!strict) return /[\u0000\n\r]/.test(value)
+  return name ? !/^:?[0-9A-Za-z!#$%&'*+.^_|~\u0060-]+$/.test(value) : /[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)
+}

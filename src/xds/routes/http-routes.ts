@@ -1,0 +1,282 @@
+/** Rules of a VirtualService onto `envoy.config.route.v3.Route` (discovery behaviour 2.7). */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import {
+  RedirectAction_RedirectResponseCode,
+  type RetryPolicySchema,
+  type RouteAction_HashPolicySchema,
+  type RouteActionSchema,
+  type RouteSchema,
+  type VirtualHostSchema,
+} from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { CorsPolicySchema } from '../../../protocols/gen/envoy/extensions/filters/http/cors/v3/cors_pb.js'
+import { HTTPFaultSchema } from '../../../protocols/gen/envoy/extensions/filters/http/fault/v3/fault_pb.js'
+import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js'
+import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
+import type { Any } from '@bufbuild/protobuf/wkt'
+import type { Destination, HeaderOperations, HttpMatch, HttpRoute, RouteDestination } from '../../config/traffic-specs.ts'
+import { labelsMatch } from '../../model/match.ts'
+import type { MergedRule } from '../../snapshot/destination-rules.ts'
+import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
+import { policyFor } from '../clusters/traffic-policy.ts'
+import { durationOf, pack } from '../message.ts'
+import { outboundCluster } from '../names.ts'
+import { isCatchAll, matchAll, routeMatch, stringMatcher } from './matches.ts'
+
+export type RouteInit = MessageInitShape<typeof RouteSchema>
+type RouteAction = MessageInitShape<typeof RouteActionSchema>
+type RetryPolicy = MessageInitShape<typeof RetryPolicySchema>
+type HashPolicy = MessageInitShape<typeof RouteAction_HashPolicySchema>
+/** What is being filled in. */
+export type VirtualHostInit = MessageInitShape<typeof VirtualHostSchema>
+
+/** Where the routes will stand, and what they may refer to. */
+export interface RouteContext {
+  readonly snapshot: MeshSnapshot
+  /** `mesh`, or the names of the gateways (`<namespace>/<name>`) whose port this is. */
+  readonly gateways: ReadonlySet<string>
+  readonly port: number
+  readonly sourceLabels: Readonly<Record<string, string>>
+  readonly sourceNamespace: string
+  service(host: string): ServiceState | undefined
+  rule(state: ServiceState): MergedRule | undefined
+}
+
+/** The routes of a VirtualService in order. A rule that takes everything ends the list. */
+export function routesOf(service: ResolvedVirtualService, context: RouteContext): RouteInit[] {
+  const routes: RouteInit[] = []
+  for (const rule of service.http) {
+    if (!rule.match?.length) {
+      routes.push(routeOf(rule, undefined, service, context))
+      return routes
+    }
+    for (const match of rule.match) {
+      if (!applies(match, context)) continue
+      routes.push(routeOf(rule, match, service, context))
+      if (isCatchAll(withoutPlace(match))) return routes
+    }
+  }
+  return routes
+}
+
+/** Conditions that the control plane decides: port, gateways and who calls. */
+function applies(match: HttpMatch, context: RouteContext): boolean {
+  if (match.port !== undefined && match.port !== context.port) return false
+  if (match.sourceNamespace && match.sourceNamespace !== context.sourceNamespace) return false
+  if (!labelsMatch(match.sourceLabels, context.sourceLabels)) return false
+  return !match.gateways?.length || match.gateways.some((gateway) => context.gateways.has(gateway) || [...context.gateways].some((own) => own.endsWith(`/${gateway}`)))
+}
+
+const withoutPlace = ({ port: _, gateways: __, sourceLabels: ___, sourceNamespace: ____, ...rest }: HttpMatch): HttpMatch => rest
+
+function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: ResolvedVirtualService, context: RouteContext): RouteInit {
+  const route: RouteInit = {
+    name: [rule.name, match?.name].filter(Boolean).join('.'),
+    match: routeMatch(match),
+    metadata: {
+      filterMetadata: {
+        istio: { config: `/apis/networking.${context.snapshot.settings.names.domain}/v1alpha3/namespaces/${service.namespace}/virtual-service/${service.name}` },
+      },
+    },
+    ...headerFields(rule.headers),
+    typedPerFilterConfig: filterConfigs(rule),
+  }
+  if (rule.redirect) route.action = { case: 'redirect', value: redirectOf(rule.redirect) }
+  else if (rule.directResponse) {
+    const body = rule.directResponse.body
+    const content = body?.bytes !== undefined ? { case: 'inlineBytes' as const, value: new Uint8Array(Buffer.from(body.bytes, 'base64')) } : { case: 'inlineString' as const, value: body?.string ?? '' }
+    route.action = { case: 'directResponse', value: { status: rule.directResponse.status, ...(body ? { body: { specifier: content } } : {}) } }
+  } else {
+    route.action = { case: 'route', value: routeActionOf(rule, context) }
+    const destination = rule.route?.[0]?.destination
+    route.decorator = { operation: `${destination?.host ?? ''}:${destination ? portOf(destination, context) : context.port}/*` }
+  }
+  return route
+}
+
+/** The cluster that a destination names; without a port, the service's only one, else the port the request came to. */
+export function clusterOf(destination: Destination, context: RouteContext): string {
+  return outboundCluster(portOf(destination, context), destination.subset ?? '', destination.host)
+}
+
+function portOf(destination: Destination, context: RouteContext): number {
+  if (destination.port) return destination.port.number
+  const ports = context.service(destination.host)?.service.ports
+  return ports?.length === 1 ? (ports[0]?.number as number) : context.port
+}
+
+function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
+  const targets = (rule.route ?? []).filter((entry, _, all) => all.length === 1 || (entry.weight ?? 0) > 0)
+  const features = context.snapshot.settings.features
+  const timeout = rule.timeout ?? features.MESH_DEFAULT_REQUEST_TIMEOUT
+  const action: RouteAction = {
+    timeout: durationOf(timeout),
+    ...(timeout > 0 ? { maxStreamDuration: { grpcTimeoutHeaderMax: durationOf(timeout) } } : {}),
+    ...retryField(rule),
+    requestMirrorPolicies: mirrorsOf(rule, context),
+    hashPolicy: targets.length > 0 ? hashPolicyOf((targets[0] as RouteDestination).destination, context) : [],
+    ...rewriteFields(rule),
+  }
+  if (targets.length === 1) {
+    const target = targets[0] as RouteDestination
+    action.clusterSpecifier = { case: 'cluster', value: clusterOf(target.destination, context) }
+    if (target.headers) action.clusterSpecifier = { case: 'weightedClusters', value: { clusters: [{ name: clusterOf(target.destination, context), weight: 100, ...headerFields(target.headers) }] } }
+  } else {
+    const clusters = targets.map((target) => ({ name: clusterOf(target.destination, context), weight: target.weight ?? 0, ...headerFields(target.headers) }))
+    action.clusterSpecifier = { case: 'weightedClusters', value: { clusters } }
+  }
+  return action
+}
+
+function rewriteFields(rule: HttpRoute) {
+  const rewrite = rule.rewrite
+  if (!rewrite) return {}
+  const exactOnly = rule.match?.every((match) => match.uri?.regex !== undefined)
+  const regex = rewrite.uriRegexRewrite ?? (rewrite.uri !== undefined && exactOnly ? { match: '^/.*$', rewrite: rewrite.uri } : undefined)
+  return {
+    ...(regex ? { regexRewrite: { pattern: { regex: regex.match }, substitution: regex.rewrite } } : rewrite.uri !== undefined ? { prefixRewrite: rewrite.uri } : {}),
+    ...(rewrite.authority ? { hostRewriteSpecifier: { case: 'hostRewriteLiteral' as const, value: rewrite.authority } } : {}),
+  }
+}
+
+const redirectCodes: Readonly<Record<number, RedirectAction_RedirectResponseCode>> = {
+  301: RedirectAction_RedirectResponseCode.MOVED_PERMANENTLY,
+  302: RedirectAction_RedirectResponseCode.FOUND,
+  303: RedirectAction_RedirectResponseCode.SEE_OTHER,
+  307: RedirectAction_RedirectResponseCode.TEMPORARY_REDIRECT,
+  308: RedirectAction_RedirectResponseCode.PERMANENT_REDIRECT,
+}
+
+function redirectOf(redirect: NonNullable<HttpRoute['redirect']>) {
+  return {
+    hostRedirect: redirect.authority ?? '',
+    ...(redirect.uri !== undefined ? { pathRewriteSpecifier: { case: 'pathRedirect' as const, value: redirect.uri } } : {}),
+    ...(redirect.scheme ? { schemeRewriteSpecifier: { case: 'schemeRedirect' as const, value: redirect.scheme } } : {}),
+    ...(redirect.port !== undefined ? { portRedirect: redirect.port } : {}),
+    responseCode: redirectCodes[redirect.redirectCode ?? 301] ?? RedirectAction_RedirectResponseCode.MOVED_PERMANENTLY,
+  }
+}
+
+const previousHosts = (() => {
+  let made: Any | undefined
+  return () => (made ??= pack(PreviousHostsPredicateSchema, {}))
+})()
+
+/** The retry policy of routes that say nothing about retries: twice, on another host. */
+export function defaultRetryPolicy(): RetryPolicy {
+  return {
+    numRetries: 2,
+    retryOn: 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes',
+    retriableStatusCodes: [503],
+    retryHostPredicate: [{ name: 'envoy.retry_host_predicates.previous_hosts', configType: { case: 'typedConfig', value: previousHosts() } }],
+    hostSelectionRetryMaxAttempts: 5n,
+  }
+}
+
+function retryField(rule: HttpRoute): { retryPolicy?: RetryPolicy } {
+  const retries = rule.retries
+  if (!retries) return { retryPolicy: defaultRetryPolicy() }
+  if ((retries.attempts ?? 0) === 0) return {}
+  const policy = defaultRetryPolicy()
+  policy.numRetries = retries.attempts ?? 2
+  if (retries.retryOn) {
+    const conditions = retries.retryOn.split(',').map((entry) => entry.trim()).filter(Boolean)
+    const codes = conditions.filter((entry) => /^\d+$/.test(entry)).map(Number)
+    const names = conditions.filter((entry) => !/^\d+$/.test(entry))
+    if (codes.length > 0 && !names.includes('retriable-status-codes')) names.push('retriable-status-codes')
+    policy.retryOn = names.join(',')
+    policy.retriableStatusCodes = codes
+  }
+  if (retries.perTryTimeout !== undefined) policy.perTryTimeout = durationOf(retries.perTryTimeout)
+  if (retries.retryRemoteLocalities) {
+    policy.retryPriority = { name: 'envoy.retry_priorities.previous_priorities', configType: { case: 'typedConfig', value: pack(PreviousPrioritiesConfigSchema, { updateFrequency: 2 }) } }
+  }
+  return { retryPolicy: policy }
+}
+
+function mirrorsOf(rule: HttpRoute, context: RouteContext) {
+  const single = rule.mirror ? [{ destination: rule.mirror, percentage: rule.mirrorPercentage ?? (rule.mirrorPercent !== undefined ? { value: rule.mirrorPercent } : undefined) }] : []
+  return [...single, ...(rule.mirrors ?? [])]
+    .filter((mirror) => mirror.percentage?.value !== 0)
+    .map((mirror) => ({ cluster: clusterOf(mirror.destination, context), runtimeFraction: { defaultValue: fraction(mirror.percentage?.value ?? 100) }, traceSampled: false }))
+}
+
+/** A percentage with four decimals. */
+function fraction(percent: number) {
+  return { numerator: Math.round(percent * 10_000), denominator: 2 }
+}
+
+function hashPolicyOf(destination: Destination, context: RouteContext): HashPolicy[] {
+  const state = context.service(destination.host)
+  const rule = state && context.rule(state)
+  if (!rule) return []
+  const subset = rule.subsets.find((entry) => entry.name === destination.subset)
+  const hash = policyFor(rule, subset, portOf(destination, context)).loadBalancer?.consistentHash
+  if (hash?.httpHeaderName) return [{ policySpecifier: { case: 'header', value: { headerName: hash.httpHeaderName } } }]
+  if (hash?.httpCookie) {
+    const { name, path, ttl } = hash.httpCookie
+    return [{ policySpecifier: { case: 'cookie', value: { name, path: path ?? '', ...(ttl !== undefined ? { ttl: durationOf(ttl) } : {}) } } }]
+  }
+  if (hash?.useSourceIp) return [{ policySpecifier: { case: 'connectionProperties', value: { sourceIp: true } } }]
+  return hash?.httpQueryParameterName ? [{ policySpecifier: { case: 'queryParameter', value: { name: hash.httpQueryParameterName } } }] : []
+}
+
+function headerFields(headers: { request?: HeaderOperations; response?: HeaderOperations } | undefined) {
+  if (!headers) return {}
+  const options = (operations: HeaderOperations | undefined) => [
+    ...Object.entries(operations?.add ?? {}).map(([key, value]) => ({ header: { key, value }, appendAction: 0 })),
+    ...Object.entries(operations?.set ?? {}).map(([key, value]) => ({ header: { key, value }, appendAction: 2 })),
+  ]
+  return {
+    requestHeadersToAdd: options(headers.request),
+    requestHeadersToRemove: headers.request?.remove ?? [],
+    responseHeadersToAdd: options(headers.response),
+    responseHeadersToRemove: headers.response?.remove ?? [],
+  }
+}
+
+function filterConfigs(rule: HttpRoute): Record<string, Any> {
+  const configs: Record<string, Any> = {}
+  const { delay, abort } = rule.fault ?? {}
+  if (delay || abort) {
+    configs['envoy.filters.http.fault'] = pack(HTTPFaultSchema, {
+      ...(delay
+        ? { delay: { faultDelaySecifier: { case: 'fixedDelay', value: durationOf(delay.fixedDelay ?? 0) }, percentage: fraction(delay.percentage?.value ?? delay.percent ?? 100) } }
+        : {}),
+      ...(abort ? { abort: { errorType: { case: 'httpStatus', value: abort.httpStatus ?? 503 }, percentage: fraction(abort.percentage?.value ?? 100) } } : {}),
+    })
+  }
+  const cors = rule.corsPolicy
+  if (cors) {
+    const origins = [...(cors.allowOrigin ?? []).map((exact) => (exact === '*' ? { regex: '.*' } : { exact })), ...(cors.allowOrigins ?? [])]
+    configs['envoy.filters.http.cors'] = pack(CorsPolicySchema, {
+      allowOriginStringMatch: origins.map(stringMatcher),
+      allowMethods: (cors.allowMethods ?? []).join(','),
+      allowHeaders: (cors.allowHeaders ?? []).join(','),
+      exposeHeaders: (cors.exposeHeaders ?? []).join(','),
+      ...(cors.maxAge !== undefined ? { maxAge: String(Math.round(cors.maxAge / 1000)) } : {}),
+      ...(cors.allowCredentials !== undefined ? { allowCredentials: cors.allowCredentials } : {}),
+    })
+  }
+  return configs
+}
+
+/** The one route of a service that no VirtualService speaks of. */
+export function defaultRoute(cluster: string, operation: string, state: ServiceState | undefined, context: RouteContext): RouteInit {
+  const timeout = context.snapshot.settings.features.MESH_DEFAULT_REQUEST_TIMEOUT
+  return {
+    name: 'default',
+    match: matchAll,
+    decorator: { operation },
+    action: {
+      case: 'route',
+      value: {
+        clusterSpecifier: { case: 'cluster', value: cluster },
+        timeout: durationOf(timeout),
+        ...(timeout > 0 ? { maxStreamDuration: { grpcTimeoutHeaderMax: durationOf(timeout) } } : {}),
+        retryPolicy: defaultRetryPolicy(),
+        hashPolicy: state ? hashPolicyOf({ host: state.service.hostname, port: { number: context.port } }, context) : [],
+      },
+    },
+  }
+}

@@ -1,0 +1,63 @@
+/** Request matches of VirtualServices onto `envoy.config.route.v3.RouteMatch` (discovery behaviour 2.7). */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
+import type { HttpMatch, StringMatch } from '../../config/traffic-specs.ts'
+
+type RouteMatch = MessageInitShape<typeof RouteMatchSchema>
+type HeaderMatcher = MessageInitShape<typeof HeaderMatcherSchema>
+type StringMatcher = MessageInitShape<typeof StringMatcherSchema>
+
+/** The match of a rule that says nothing: every path. */
+export const matchAll: RouteMatch = { pathSpecifier: { case: 'prefix', value: '/' } }
+
+/** A route match for one match of a rule, or for a rule without any. */
+export function routeMatch(match: HttpMatch | undefined): RouteMatch {
+  if (!match) return matchAll
+  const headers = [
+    ...Object.entries(match.headers ?? {}).map(([name, value]) => headerMatcher(name, value)),
+    ...Object.entries(match.withoutHeaders ?? {}).map(([name, value]) => ({ ...headerMatcher(name, value), invertMatch: true, treatMissingHeaderAsEmpty: !isPresence(value) })),
+  ].sort((one, other) => ((one.name as string) < (other.name as string) ? -1 : 1))
+  for (const [name, value] of [[':method', match.method], [':authority', match.authority], [':scheme', match.scheme]] as const) {
+    if (value) headers.push(headerMatcher(name, value))
+  }
+  const queryParameters = Object.entries(match.queryParams ?? {}).map(([name, value]) => {
+    if (isPresence(value)) return { name, queryParameterMatchSpecifier: { case: 'presentMatch' as const, value: true } }
+    return { name, queryParameterMatchSpecifier: { case: 'stringMatch' as const, value: stringMatcher(value) } }
+  })
+  return {
+    pathSpecifier: pathSpecifier(match.uri),
+    ...(match.uri && match.ignoreUriCase ? { caseSensitive: false } : {}),
+    headers,
+    queryParameters,
+  }
+}
+
+function pathSpecifier(uri: StringMatch | undefined): RouteMatch['pathSpecifier'] {
+  if (uri?.exact !== undefined) return { case: 'path', value: uri.exact }
+  if (uri?.regex !== undefined) return { case: 'safeRegex', value: { regex: uri.regex } }
+  return { case: 'prefix', value: uri?.prefix ?? '/' }
+}
+
+/** Present, whatever the value: no condition, or the regular expression `*`. */
+const isPresence = (value: StringMatch): boolean => value.regex === '*' || (value.exact === undefined && value.prefix === undefined && value.regex === undefined)
+
+function headerMatcher(name: string, value: StringMatch): HeaderMatcher {
+  if (isPresence(value)) return { name, headerMatchSpecifier: { case: 'presentMatch', value: true } }
+  return { name, headerMatchSpecifier: { case: 'stringMatch', value: stringMatcher(value) } }
+}
+
+/** A string matcher; an empty prefix matches everything. */
+export function stringMatcher(value: StringMatch): StringMatcher {
+  if (value.exact !== undefined) return { matchPattern: { case: 'exact', value: value.exact } }
+  if (value.regex !== undefined) return { matchPattern: { case: 'safeRegex', value: { regex: value.regex } } }
+  return value.prefix ? { matchPattern: { case: 'prefix', value: value.prefix } } : { matchPattern: { case: 'safeRegex', value: { regex: '.*' } } }
+}
+
+/** Whether a match takes every request, so that rules after it can never be reached. */
+export function isCatchAll(match: HttpMatch | undefined): boolean {
+  if (!match) return true
+  const { name: _, uri, ...conditions } = match
+  const anyPath = !uri || uri.prefix === '/' || uri.prefix === '' || uri.regex === '*' || uri.regex === '.*'
+  return anyPath && Object.values(conditions).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
+}

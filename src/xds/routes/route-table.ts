@@ -1,0 +1,82 @@
+/**
+ * Route configurations of sidecars as ropes. All virtual hosts of a route are encoded once, in the form that callers in
+ * other namespaces see, and stand in one block sorted by namespace. The configuration for a namespace is that block without
+ * the namespace's own stretch, and in its place the same hosts with short names: four slices, however many services there are.
+ */
+import { toBinary } from '@bufbuild/protobuf'
+import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { checkMessage } from '../resource-check.ts'
+import { addHash, Block, type Hash, hashOf, type Resource, type Slice, zeroHash } from '../slab/resource.ts'
+import { elementHead, fieldHead, textField } from '../slab/wire.ts'
+import { routeType } from '../type-urls.ts'
+
+/** One encoded virtual host: a `virtual_hosts` field of a route configuration. */
+export interface HostPiece {
+  readonly name: string
+  readonly domains: readonly string[]
+  readonly bytes: Uint8Array
+  readonly hash: Hash
+}
+
+const virtualHostsField = 2
+const validateClustersField = 7
+
+/** Encodes a virtual host. Throws InvalidResource when Envoy would refuse it. */
+export function encodeHost(host: VirtualHost): HostPiece {
+  checkMessage(VirtualHostSchema, host)
+  const value = toBinary(VirtualHostSchema, host)
+  const bytes = Buffer.concat([fieldHead(virtualHostsField, value.length), value])
+  return { name: host.name, domains: host.domains, bytes, hash: hashOf(bytes) }
+}
+
+/** All virtual hosts of a route in one block, and where each namespace's stretch is. */
+export interface RouteTable {
+  readonly name: string
+  readonly block: Block
+  readonly hash: Hash
+  readonly pieces: readonly HostPiece[]
+  readonly stretches: ReadonlyMap<string, { readonly start: number; readonly end: number; readonly hash: Hash }>
+}
+
+/** Puts pieces, grouped by namespace in order, then those of no namespace, into a table. */
+export function buildTable(name: string, groups: readonly { namespace: string; pieces: readonly HostPiece[] }[]): RouteTable {
+  const pieces = groups.flatMap((group) => group.pieces)
+  const stretches = new Map<string, { start: number; end: number; hash: Hash }>()
+  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + piece.bytes.length, 0))
+  let offset = 0
+  let hash: Hash = zeroHash
+  for (const group of groups) {
+    const start = offset
+    let groupHash: Hash = zeroHash
+    for (const piece of group.pieces) {
+      bytes.set(piece.bytes, offset)
+      offset += piece.bytes.length
+      groupHash = addHash(groupHash, piece.hash)
+    }
+    stretches.set(group.namespace, { start, end: offset, hash: groupHash })
+    hash = addHash(hash, groupHash)
+  }
+  return { name, block: new Block(bytes), hash, pieces, stretches }
+}
+
+/** The route configuration for a namespace: the table with the namespace's own pieces instead of their public form. */
+export function routeResource(table: RouteTable, namespace: string, own: readonly HostPiece[]): Resource {
+  const stretch = table.stretches.get(namespace)
+  const ownLength = own.reduce((sum, piece) => sum + piece.bytes.length, 0)
+  const length = table.block.length + (stretch ? stretch.start - stretch.end + ownLength : 0)
+  const before = textField(1, table.name)
+  const after = Uint8Array.of((validateClustersField << 3) | 2, 0)
+  const head = new Block(Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...(stretch ? own.map((piece) => piece.bytes) : [])]))
+  const slices: Slice[] = [{ block: head, offset: 0, length: head.length }]
+  let hash = addHash(table.hash, hashOf(before))
+  if (!stretch) {
+    if (table.block.length > 0) slices.push({ block: table.block, offset: 0, length: table.block.length })
+    return { name: table.name, hash, slices }
+  }
+  for (const [start, end] of [[0, stretch.start], [stretch.end, table.block.length]] as const) {
+    if (end > start) slices.push({ block: table.block, offset: start, length: end - start })
+  }
+  hash = [(hash[0] - stretch.hash[0]) >>> 0, (hash[1] - stretch.hash[1]) >>> 0]
+  for (const piece of own) hash = addHash(hash, piece.hash)
+  return { name: table.name, hash, slices }
+}

@@ -1,0 +1,58 @@
+/** `envoy.config.route.v3.VirtualHost` of services, as sidecars see them (discovery behaviour 2.7). */
+import { create } from '@bufbuild/protobuf'
+import type { Service, ServicePort } from '../../../protocols/data.ts'
+import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import type { ServiceState } from '../../snapshot/snapshot.ts'
+import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
+import type { View } from '../../snapshot/view.ts'
+import { durationOf } from '../message.ts'
+import { outboundCluster, passthrough } from '../names.ts'
+import { clusterOf, defaultRoute, type RouteContext, routesOf } from './http-routes.ts'
+
+/** The virtual host of one HTTP port of a service; `own` when the caller is in the service's namespace and short names count. */
+export function serviceVirtualHost(state: ServiceState, port: ServicePort, virtualService: ResolvedVirtualService | undefined, own: boolean, context: RouteContext): VirtualHost {
+  const { service } = state
+  const operation = `${service.hostname}:${port.number}/*`
+  const routes = virtualService ? routesOf(virtualService, context) : [defaultRoute(outboundCluster(port.number, '', service.hostname), operation, state, context)]
+  return create(VirtualHostSchema, {
+    name: `${service.hostname}:${port.number}`,
+    domains: domainsOf(service, port.number, own, context.snapshot.settings.domain),
+    routes,
+    includeRequestAttemptCount: true,
+  })
+}
+
+/** The virtual host of a host that only a VirtualService knows. */
+export function virtualServiceHost(host: string, virtualService: ResolvedVirtualService, context: RouteContext): VirtualHost {
+  return create(VirtualHostSchema, { name: `${host}:${context.port}`, domains: withPort([host], context.port), routes: routesOf(virtualService, context), includeRequestAttemptCount: true })
+}
+
+/** What is done with hosts that nobody knows: passed on, or answered 502. */
+export function catchAllHost(view: View, context: RouteContext): VirtualHost {
+  if (!view.allowAny) {
+    return create(VirtualHostSchema, { name: 'block_all', domains: ['*'], routes: [{ name: 'block_all', match: { pathSpecifier: { case: 'prefix', value: '/' } }, action: { case: 'directResponse', value: { status: 502 } } }], includeRequestAttemptCount: true })
+  }
+  const cluster = view.egressProxy ? clusterOf(view.egressProxy, context) : passthrough
+  return create(VirtualHostSchema, {
+    name: 'allow_any',
+    domains: ['*'],
+    routes: [{ name: 'allow_any', match: { pathSpecifier: { case: 'prefix', value: '/' } }, action: { case: 'route', value: { clusterSpecifier: { case: 'cluster', value: cluster }, timeout: durationOf(0) } } }],
+    includeRequestAttemptCount: true,
+  })
+}
+
+/** Every name a service answers to: in full, by address, and by the short names that hold from the caller's namespace. */
+function domainsOf(service: Service, port: number, own: boolean, domain: string): string[] {
+  const names = [service.hostname]
+  const suffix = `.${service.namespace}.svc.${domain}`
+  if (service.hostname.endsWith(suffix)) {
+    const short = service.hostname.slice(0, -suffix.length)
+    if (own) names.push(short)
+    names.push(`${short}.${service.namespace}`, `${short}.${service.namespace}.svc`)
+  }
+  if (service.resolution === 'passthrough' && service.registry === 'Orchestrator' && service.addresses.length === 0) names.push(`*.${service.hostname}`)
+  for (const address of service.addresses) if (!address.includes('/')) names.push(address.includes(':') ? `[${address}]` : address)
+  return withPort(names, port)
+}
+
+const withPort = (names: readonly string[], port: number): string[] => names.flatMap((name) => (name === '*' ? [name] : [name, `${name}:${port}`]))

@@ -1,0 +1,160 @@
+/**
+ * Works out responses: which resources of a type a subscription gets, in full or as the difference to what was sent before.
+ * A plan depends on the class and the subscription, not on the proxy; proxies that are alike share it.
+ */
+import { create, toBinary } from '@bufbuild/protobuf'
+import { LRUCache } from 'lru-cache'
+import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { elementHead } from '../slab/wire.ts'
+import { endpointType, routeType } from '../type-urls.ts'
+import { type Entry, type Group, joinChunks, type TypeState } from './catalog.ts'
+import type { Subscription } from './subscription.ts'
+
+/** What a proxy was sent of a type: the state of each group. */
+export type SentState = ReadonlyMap<Group, number>
+
+/** The body of a response: everything but version, nonce and type. */
+export interface Plan {
+  readonly chunks: readonly Buffer[]
+  readonly length: number
+  /** Resources in it. */
+  readonly count: number
+  /** Names that are gone (delta only). */
+  readonly removed: readonly string[]
+  /** Names that the proxy has not had before; undefined in a full plan. */
+  readonly added: ReadonlySet<string> | undefined
+  /** Names whose content is new, those that were added among them; undefined in a full plan. */
+  readonly changed: ReadonlySet<string> | undefined
+}
+
+/** The state that a proxy has after it took everything there is. */
+export function sentState(state: TypeState): SentState {
+  return new Map(state.groups.map((group) => [group, group.sequence]))
+}
+
+/** Makes plans, and keeps the last ones. */
+export class Plans {
+  readonly #cache = new LRUCache<string, Plan>({ max: 2000, maxSize: 256 * 1024 * 1024, sizeCalculation: (plan) => 256 + plan.chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0) })
+
+  /** Everything the subscription gets. */
+  full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
+    return this.#cached(`full|${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, () => {
+      const entries: Entry[] = []
+      const missing = new Set(subscription.names)
+      for (const group of state.groups) {
+        for (const entry of group.entries.values()) {
+          if (!subscription.wildcard && !subscription.names.has(entry.name)) continue
+          entries.push(entry)
+          missing.delete(entry.name)
+        }
+      }
+      return delta ? planOf(entries, true, [...missing]) : planOf([...entries, ...[...missing].flatMap((name) => emptyEntry(typeUrl, name))], false, [])
+    })
+  }
+
+  /** These names only, as far as they are subscribed to. */
+  some(typeUrl: string, state: TypeState, subscription: Subscription, names: ReadonlySet<string>, delta: boolean): Plan {
+    const entries: Entry[] = []
+    const missing: string[] = []
+    for (const name of names) {
+      if (!subscription.wildcard && !subscription.names.has(name)) continue
+      const entry = find(state, name)
+      if (entry) entries.push(entry)
+      else missing.push(name)
+    }
+    return delta ? planOf(entries, true, missing) : planOf([...entries, ...missing.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
+  }
+
+  /** What changed since a state was sent, and what is gone. */
+  difference(typeUrl: string, state: TypeState, sent: SentState, subscription: Subscription, delta: boolean): Plan {
+    const from = [...sent].map(([group, sequence]) => `${group.id}@${sequence}`).join()
+    return this.#cached(`diff|${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, () => {
+      const { changed, removed, added } = compare(state, sent)
+      const wanted = (name: string) => subscription.wildcard || subscription.names.has(name)
+      const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
+      const gone = [...removed].filter(wanted)
+      const plan = delta ? planOf(entries, true, gone) : planOf([...entries, ...gone.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
+      return { ...plan, added, changed }
+    })
+  }
+
+  /** What differs from the versions that a reconnecting proxy says it has. */
+  reconnected(state: TypeState, versions: ReadonlyMap<string, string>, subscription: Subscription): Plan {
+    const entries: Entry[] = []
+    const present = new Set<string>()
+    for (const group of state.groups) {
+      for (const entry of group.entries.values()) {
+        if (!subscription.wildcard && !subscription.names.has(entry.name)) continue
+        present.add(entry.name)
+        if (versions.get(entry.name) !== entry.version) entries.push(entry)
+      }
+    }
+    const gone = [...versions.keys()].filter((name) => !present.has(name))
+    const missing = [...subscription.names].filter((name) => !present.has(name) && !versions.has(name))
+    return planOf(entries, true, [...gone, ...missing])
+  }
+
+  #cached(key: string, make: () => Plan): Plan {
+    let plan = this.#cache.get(key)
+    if (!plan) this.#cache.set(key, (plan = make()))
+    return plan
+  }
+}
+
+const keyOf = (state: TypeState): string => state.groups.map((group) => `${group.id}@${group.sequence}`).join()
+
+function planOf(entries: readonly Entry[], delta: boolean, removed: readonly string[]): Plan {
+  const chunks = joinChunks(entries, delta)
+  return { chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0), count: entries.length, removed, added: undefined, changed: undefined }
+}
+
+function find(state: TypeState, name: string): Entry | undefined {
+  for (const group of state.groups) {
+    const entry = group.entries.get(name)
+    if (entry) return entry
+  }
+  return undefined
+}
+
+/** Names that changed, went and came between a sent state and the present one. Groups that came or went are compared by content. */
+function compare(state: TypeState, sent: SentState): { changed: Set<string>; removed: Set<string>; added: Set<string> } {
+  const changed = new Set<string>()
+  const removed = new Set<string>()
+  const added = new Set<string>()
+  const left = new Map(sent)
+  const fresh: Group[] = []
+  for (const group of state.groups) {
+    const sequence = left.get(group)
+    const since = sequence === undefined ? undefined : group.since(sequence)
+    if (!since) {
+      fresh.push(group)
+      continue
+    }
+    left.delete(group)
+    for (const name of since.changed) changed.add(name)
+    for (const name of since.removed) removed.add(name)
+    for (const name of since.added) added.add(name)
+  }
+  for (const group of fresh) {
+    for (const entry of group.entries.values()) {
+      const before = [...left].find(([old]) => old !== group && old.entries.has(entry.name))
+      const same = before && before[0].entries.get(entry.name)?.version === entry.version && (before[0].entries.get(entry.name)?.since ?? 0) <= before[1]
+      if (!same) changed.add(entry.name)
+      if (!before) added.add(entry.name)
+    }
+  }
+  for (const [group] of left) for (const name of group.namesEver()) if (!find(state, name)) removed.add(name)
+  for (const name of removed) if (find(state, name)) removed.delete(name)
+  return { changed, removed, added }
+}
+
+/** What is sent for a name that does not exist: an empty route configuration or load assignment, so that the proxy need not wait. */
+function emptyEntry(typeUrl: string, name: string): Entry[] {
+  let value: Uint8Array
+  if (typeUrl === routeType) value = toBinary(RouteConfigurationSchema, create(RouteConfigurationSchema, { name }))
+  else if (typeUrl === endpointType) value = toBinary(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }))
+  else return []
+  const bytes = Buffer.concat([elementHead(typeUrl, value.length), value])
+  return [{ name, version: 'none', chunks: [bytes], length: bytes.length, since: 0 }]
+}

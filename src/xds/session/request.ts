@@ -1,0 +1,150 @@
+/** Reads discovery requests off the wire: `envoy.service.discovery.v3.DiscoveryRequest` and `DeltaDiscoveryRequest`. */
+import { fromBinary } from '@bufbuild/protobuf'
+import { type Node, NodeSchema } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
+import type { RawNode } from '../../model/proxy.ts'
+import { scanFields, WireError } from '../slab/wire.ts'
+
+/** A state-of-the-world request. */
+export interface SotwRequest {
+  readonly node: RawNode | undefined
+  readonly typeUrl: string
+  readonly nonce: string
+  /** The `resource_names` fields as they came. */
+  readonly rawNames: Buffer
+  readonly error: { readonly code: number; readonly message: string } | undefined
+}
+
+/** A delta request. */
+export interface DeltaRequest {
+  readonly node: RawNode | undefined
+  readonly typeUrl: string
+  readonly nonce: string
+  readonly subscribe: readonly string[]
+  readonly unsubscribe: readonly string[]
+  /** The `resource_names_subscribe` fields as they came. */
+  readonly rawSubscribe: Buffer
+  readonly initialVersions: ReadonlyMap<string, string>
+  readonly error: { readonly code: number; readonly message: string } | undefined
+}
+
+/** Longest resource name, and most names in one request. */
+const limits = { name: 4096, names: 500_000 }
+
+const namesField = 3
+
+/** Reads a request. `known` are name fields of an earlier request: where they stand again, they are skipped. Throws {@link WireError}. */
+export function readSotwRequest(message: Buffer, known: Buffer): SotwRequest {
+  const request = { node: undefined as RawNode | undefined, typeUrl: '', nonce: '', error: undefined as SotwRequest['error'] }
+  const runs = new Runs(message)
+  let at = 0
+  while (at < message.length) {
+    const from = at
+    for (const { field, bytes, start, end } of scanFields(message, from)) {
+      at = end
+      if (!bytes) continue
+      if (field === 2) request.node = readNodeBytes(bytes)
+      else if (field === 4) request.typeUrl = bytes.toString()
+      else if (field === 5) request.nonce = bytes.toString()
+      else if (field === 6) request.error = readStatus(bytes)
+      else if (field === namesField) {
+        if (runs.length === 0 && known.length > 0 && message.subarray(start, start + known.length).equals(known)) {
+          at = start + known.length
+          runs.add(start, at)
+          break
+        }
+        runs.add(start, end)
+      }
+    }
+  }
+  return { ...request, rawNames: runs.bytes() }
+}
+
+/** Stretches of a message put together; those that touch are not copied. */
+class Runs {
+  readonly #message: Buffer
+  readonly #runs: { start: number; end: number }[] = []
+
+  constructor(message: Buffer) {
+    this.#message = message
+  }
+
+  get length(): number {
+    return this.#runs.length
+  }
+
+  add(start: number, end: number): void {
+    const last = this.#runs.at(-1)
+    if (last?.end === start) last.end = end
+    else this.#runs.push({ start, end })
+  }
+
+  bytes(): Buffer {
+    const [only] = this.#runs
+    if (this.#runs.length === 1 && only) return this.#message.subarray(only.start, only.end)
+    return Buffer.concat(this.#runs.map(({ start, end }) => this.#message.subarray(start, end)))
+  }
+}
+
+/** Reads a delta request. Throws {@link WireError}. */
+export function readDeltaRequest(message: Buffer): DeltaRequest {
+  let node: RawNode | undefined
+  let typeUrl = ''
+  let nonce = ''
+  let error: DeltaRequest['error']
+  const subscribe: string[] = []
+  const unsubscribe: string[] = []
+  const raw = new Runs(message)
+  const initialVersions = new Map<string, string>()
+  for (const { field, bytes, start, end } of scanFields(message)) {
+    if (!bytes) continue
+    if (field === 1) node = readNodeBytes(bytes)
+    else if (field === 2) typeUrl = bytes.toString()
+    else if (field === 3) {
+      subscribe.push(nameOf(bytes, subscribe.length))
+      raw.add(start, end)
+    } else if (field === 4) unsubscribe.push(nameOf(bytes, unsubscribe.length))
+    else if (field === 5) {
+      let name = ''
+      let version = ''
+      for (const entry of scanFields(bytes)) {
+        if (entry.field === 1 && entry.bytes) name = nameOf(entry.bytes, initialVersions.size)
+        if (entry.field === 2 && entry.bytes) version = entry.bytes.toString()
+      }
+      initialVersions.set(name, version)
+    } else if (field === 6) nonce = bytes.toString()
+    else if (field === 7) error = readStatus(bytes)
+  }
+  return { node, typeUrl, nonce, subscribe, unsubscribe, rawSubscribe: raw.bytes(), initialVersions, error }
+}
+
+/** The names in `resource_names` fields as they came. */
+export function* namesIn(raw: Buffer): Generator<string> {
+  let count = 0
+  for (const { bytes } of scanFields(raw)) if (bytes) yield nameOf(bytes, count++)
+}
+
+function nameOf(bytes: Buffer, count: number): string {
+  if (bytes.length > limits.name) throw new WireError(`resource name is longer than ${limits.name} bytes`)
+  if (count >= limits.names) throw new WireError(`more than ${limits.names} resource names`)
+  return bytes.toString()
+}
+
+function readStatus(bytes: Buffer): { code: number; message: string } {
+  let code = 0
+  let message = ''
+  for (const entry of scanFields(bytes)) {
+    if (entry.field === 1 && !entry.bytes) code = entry.value
+    if (entry.field === 2 && entry.bytes) message = entry.bytes.toString().slice(0, 8192)
+  }
+  return { code, message }
+}
+
+function readNodeBytes(bytes: Buffer): RawNode {
+  let node: Node
+  try {
+    node = fromBinary(NodeSchema, bytes, { readUnknownFields: false })
+  } catch (error) {
+    throw new WireError(`node: ${(error as Error).message}`)
+  }
+  return { id: node.id, metadata: node.metadata ?? {}, locality: node.locality ? { region: node.locality.region, zone: node.locality.zone, subZone: node.locality.subZone } : undefined }
+}

@@ -1,0 +1,47 @@
+/** What a proxy has subscribed to. Equal subscriptions of different proxies are one object, so that what is worked out for one holds for all. */
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+
+/** A set of resource names, or everything. */
+export interface Subscription {
+  readonly id: number
+  readonly wildcard: boolean
+  readonly names: ReadonlySet<string>
+  /** The bytes of the request that it came from; an equal request need not be read again. */
+  readonly raw: Buffer
+}
+
+let nextId = 1
+
+/** Makes subscriptions, equal ones only once. */
+export class Subscriptions {
+  readonly #known = new LRUCache<string, Subscription>({ max: 4096 })
+
+  /** The subscription that a list of names in a request means. `raw` are the name fields as they came. */
+  of(raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
+    return this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
+  }
+
+  /** A subscription with names added and removed. */
+  derive(from: Subscription, add: readonly string[], remove: readonly string[], wildcard: boolean): Subscription {
+    const key = `${from.id}|${wildcard}|${hash('sha1', JSON.stringify([add, remove]), 'base64')}`
+    return this.#get(key, Buffer.alloc(0), () => {
+      const names = new Set(from.names)
+      for (const name of remove) names.delete(name)
+      for (const name of add) names.add(name)
+      return names
+    }, wildcard)
+  }
+
+  #get(key: string, raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
+    let known = this.#known.get(key)
+    if (!known) {
+      known = { id: nextId++, wildcard, names: new Set(names()), raw: Buffer.from(raw) }
+      this.#known.set(key, known)
+    }
+    return known
+  }
+}
+
+/** Everything. */
+export const everything: Subscription = { id: 0, wildcard: true, names: new Set(), raw: Buffer.alloc(0) }

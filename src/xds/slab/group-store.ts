@@ -1,0 +1,174 @@
+/** Groups of resources that classes share, and the patches that bring writers from one state of a group to the next. */
+import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
+import { addHash, type Block, type Hash, hashText, type Resource, subtractHash, zeroHash } from './resource.ts'
+import type { SlabStore } from './slab-store.ts'
+
+interface Group {
+  readonly id: string
+  readonly resources: Map<string, Resource>
+  hash: Hash
+  sequence: number
+  changed: Map<string, Resource>
+  removed: Set<string>
+  /** Resources that are to go at the next sweep. */
+  readonly leaving: Set<string>
+}
+
+/** Owner of the groups. */
+export class GroupStore {
+  readonly #groups = new Map<string, Group>()
+  readonly #slabs: SlabStore
+  readonly #touched = new Set<Group>()
+  #retired: string[] = []
+  /** Grows with every patch, over all groups and over restarts (it starts from the clock), so that no state ever gets the number of another. */
+  #sequence = Date.now() * 1000
+
+  constructor(slabs: SlabStore) {
+    this.#slabs = slabs
+  }
+
+  has(id: string): boolean {
+    return this.#groups.has(id)
+  }
+
+  /** The resources of a group by name. */
+  resources(id: string): ReadonlyMap<string, Resource> {
+    return this.#groups.get(id)?.resources ?? new Map()
+  }
+
+  /** Makes a group hold exactly these resources. Of two with the same name the first wins. With `linger`, what is gone stays until the next sweep. */
+  replace(id: string, resources: Iterable<Resource>, linger = false): void {
+    const group = this.#groupOf(id)
+    const wanted = new Map<string, Resource>()
+    for (const resource of resources) if (!wanted.has(resource.name)) wanted.set(resource.name, resource)
+    for (const name of group.resources.keys()) {
+      if (wanted.has(name)) group.leaving.delete(name)
+      else if (linger) group.leaving.add(name)
+      else this.#remove(group, name)
+    }
+    for (const resource of wanted.values()) this.#put(group, resource)
+  }
+
+  /** Adds or replaces some resources of a group. */
+  update(id: string, resources: Iterable<Resource>): void {
+    const group = this.#groupOf(id)
+    for (const resource of resources) this.#put(group, resource)
+  }
+
+  /** Whether anything waits for the next sweep. */
+  get hasLeaving(): boolean {
+    for (const group of this.#groups.values()) if (group.leaving.size > 0) return true
+    return false
+  }
+
+  /** Removes what was to go. */
+  sweep(): void {
+    for (const group of this.#groups.values()) {
+      for (const name of group.leaving) this.#remove(group, name)
+      group.leaving.clear()
+    }
+  }
+
+  /** Drops a group that no class uses any more. */
+  retire(id: string): void {
+    const group = this.#groups.get(id)
+    if (!group) return
+    for (const resource of group.resources.values()) this.#slabs.release(resource)
+    this.#groups.delete(id)
+    this.#touched.delete(group)
+    this.#retired.push(id)
+  }
+
+  /** Ids of all groups. */
+  ids(): IterableIterator<string> {
+    return this.#groups.keys()
+  }
+
+  /** Places new bytes and returns what changed since the last call. */
+  takePatches(): { patches: GroupPatch[]; retired: string[] } {
+    const moved = this.#slabs.place()
+    if (moved.size > 0) this.#touchMoved(moved)
+    const patches: GroupPatch[] = []
+    for (const group of this.#touched) {
+      const base = group.sequence
+      group.sequence = ++this.#sequence
+      patches.push({
+        group: group.id,
+        base,
+        sequence: group.sequence,
+        version: hashText(group.hash),
+        changed: [...group.changed.values()].map(resourceData),
+        removed: [...group.removed],
+      })
+      group.changed = new Map()
+      group.removed = new Set()
+    }
+    this.#touched.clear()
+    return { patches, retired: this.#retired.splice(0) }
+  }
+
+  /** Every group as a patch that replaces everything, for a writer that knows nothing. Patches must have been taken. */
+  allPatches(): GroupPatch[] {
+    return [...this.#groups.values()].map((group) => ({
+      group: group.id,
+      base: 0,
+      sequence: group.sequence,
+      version: hashText(group.hash),
+      changed: [...group.resources.values()].map(resourceData),
+      removed: [],
+    }))
+  }
+
+  #groupOf(id: string): Group {
+    const known = this.#groups.get(id)
+    if (known) return known
+    const group: Group = { id, resources: new Map(), hash: zeroHash, sequence: 0, changed: new Map(), removed: new Set(), leaving: new Set() }
+    this.#groups.set(id, group)
+    this.#touched.add(group)
+    return group
+  }
+
+  #put(group: Group, resource: Resource): void {
+    const before = group.resources.get(resource.name)
+    if (before === resource) return
+    if (before && before.hash[0] === resource.hash[0] && before.hash[1] === resource.hash[1]) return
+    this.#slabs.retain(resource)
+    if (before) {
+      this.#slabs.release(before)
+      group.hash = subtractHash(group.hash, before.hash)
+    }
+    group.hash = addHash(group.hash, resource.hash)
+    group.resources.set(resource.name, resource)
+    group.changed.set(resource.name, resource)
+    group.removed.delete(resource.name)
+    this.#touched.add(group)
+  }
+
+  #remove(group: Group, name: string): void {
+    const before = group.resources.get(name)
+    if (!before) return
+    this.#slabs.release(before)
+    group.hash = subtractHash(group.hash, before.hash)
+    group.resources.delete(name)
+    group.changed.delete(name)
+    group.removed.add(name)
+    this.#touched.add(group)
+  }
+
+  /** Resources whose bytes moved are published again under the same version, which pushes nothing. */
+  #touchMoved(moved: ReadonlySet<Block>): void {
+    for (const group of this.#groups.values()) {
+      for (const resource of group.resources.values()) {
+        if (!resource.slices.some((slice) => moved.has(slice.block))) continue
+        group.changed.set(resource.name, resource)
+        this.#touched.add(group)
+      }
+    }
+  }
+}
+
+function resourceData(resource: Resource): ResourceData {
+  const slices: number[] = []
+  for (const { block, offset, length } of resource.slices) slices.push(block.slab, block.offset + offset, length)
+  return { name: resource.name, version: hashText(resource.hash), slices }
+}

@@ -1,0 +1,115 @@
+/** Places blocks in shared memory, counts what of it is in use, compacts what is mostly garbage, frees what is not used. */
+import type { SlabData } from '../../../protocols/messages/push.ts'
+import { type Block, lost, type Resource } from './resource.ts'
+
+interface Slab {
+  readonly id: number
+  readonly bytes: SharedArrayBuffer
+  readonly blocks: Set<Block>
+  live: number
+}
+
+/** Slabs with less than this share of their bytes in use are compacted. */
+const compactBelow = 0.4
+
+/** Owner of the slabs. */
+export class SlabStore {
+  readonly #slabs = new Map<number, Slab>()
+  #next = Date.now() * 1000
+  #unplaced = new Set<Block>()
+  #fresh: SlabData[] = []
+  #retired: number[] = []
+
+  /** Counts one more use of a resource's blocks; those that have no place yet get one at the next {@link place}. */
+  retain(resource: Resource): void {
+    for (const { block } of resource.slices) {
+      if (block.uses++ === 0) this.#unplaced.add(block)
+    }
+  }
+
+  /** Counts one use less; blocks without use are garbage. */
+  release(resource: Resource): void {
+    for (const { block } of resource.slices) {
+      if (--block.uses > 0) continue
+      const slab = this.#slabs.get(block.slab)
+      if (!slab) continue
+      slab.live -= block.length
+      slab.blocks.delete(block)
+      block.slab = lost
+    }
+  }
+
+  /** Places what was retained, in one new slab. Returns blocks that moved because their old slab was mostly garbage. */
+  place(): ReadonlySet<Block> {
+    const moved = new Set<Block>()
+    for (const slab of this.#slabs.values()) {
+      if (slab.live > 0 && slab.live < slab.bytes.byteLength * compactBelow) for (const block of slab.blocks) moved.add(block)
+    }
+    const used = [...this.#unplaced].filter((block) => block.uses > 0)
+    this.#unplaced.clear()
+    for (const block of moved) block.bytes = this.#read(block)
+    this.#write([...used, ...moved])
+    for (const slab of this.#slabs.values()) {
+      if (slab.blocks.size > 0) continue
+      this.#slabs.delete(slab.id)
+      this.#retired.push(slab.id)
+    }
+    return moved
+  }
+
+  /** Slabs made since the last call. */
+  takeFresh(): SlabData[] {
+    return this.#fresh.splice(0)
+  }
+
+  /** Slabs that nothing refers to any more, since the last call. */
+  takeRetired(): number[] {
+    return this.#retired.splice(0)
+  }
+
+  /** All slabs. */
+  all(): SlabData[] {
+    return [...this.#slabs.values()].map(({ id, bytes }) => ({ id, bytes }))
+  }
+
+  /** Bytes in slabs, and bytes of them in use. */
+  usage(): { bytes: number; live: number; slabs: number } {
+    let bytes = 0
+    let live = 0
+    for (const slab of this.#slabs.values()) {
+      bytes += slab.bytes.byteLength
+      live += slab.live
+    }
+    return { bytes, live, slabs: this.#slabs.size }
+  }
+
+  /** The bytes of a placed or unplaced block. */
+  read(block: Block): Uint8Array {
+    return block.bytes ?? this.#read(block)
+  }
+
+  #read(block: Block): Uint8Array {
+    const slab = this.#slabs.get(block.slab)
+    if (!slab) throw new Error(`block in slab ${block.slab}, which is gone`)
+    return new Uint8Array(slab.bytes, block.offset, block.length)
+  }
+
+  #write(blocks: readonly Block[]): void {
+    const length = blocks.reduce((sum, block) => sum + block.length, 0)
+    if (length === 0) return
+    const bytes = new SharedArrayBuffer(length)
+    const target = new Uint8Array(bytes)
+    const slab: Slab = { id: this.#next++, bytes, blocks: new Set(blocks), live: length }
+    let offset = 0
+    for (const block of blocks) {
+      target.set(block.bytes as Uint8Array, offset)
+      this.#slabs.get(block.slab)?.blocks.delete(block)
+      block.bytes = undefined
+      block.slab = slab.id
+      block.offset = offset
+      offset += block.length
+    }
+    this.#slabs.set(slab.id, slab)
+    this.#fresh.push({ id: slab.id, bytes })
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * The protobuf wire format of discovery responses, as far as this project writes and reads it itself: responses are put
+ * together from slices that were encoded once, requests are scanned without decoding what is not needed.
+ *
+ * In `DiscoveryResponse` resources are field 2 of type `Any`; in delta's `Resource` the `Any` is field 2 too. So the same
+ * bytes (tag, length, `Any`) serve both forms.
+ */
+
+/** Bytes of a varint. */
+export function varintLength(value: number): number {
+  let length = 1
+  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length++
+  return length
+}
+
+/** Writes a varint and returns the offset after it. */
+export function writeVarint(target: Uint8Array, offset: number, value: number): number {
+  let at = offset
+  let rest = value
+  while (rest > 127) {
+    target[at++] = (rest % 128) | 128
+    rest = Math.floor(rest / 128)
+  }
+  target[at++] = rest
+  return at
+}
+
+/** A length-delimited field: tag and length only; the content follows. */
+export function fieldHead(field: number, length: number): Uint8Array {
+  const head = new Uint8Array(1 + varintLength(length))
+  head[0] = (field << 3) | 2
+  writeVarint(head, 1, length)
+  return head
+}
+
+/** A text field, or nothing when the text is empty. */
+export function textField(field: number, text: string): Buffer {
+  if (text === '') return Buffer.alloc(0)
+  const content = Buffer.from(text)
+  return Buffer.concat([fieldHead(field, content.length), content])
+}
+
+/** The head of a resource as list element: tag and length of the `Any`, its type URL, tag and length of the value. */
+export function elementHead(typeUrl: string, valueLength: number): Buffer {
+  const url = textField(1, typeUrl)
+  const value = fieldHead(2, valueLength)
+  return Buffer.concat([fieldHead(2, url.length + value.length + valueLength), url, value])
+}
+
+/** The head of a delta `Resource` around an element: tag and length, name, version; the element follows. */
+export function deltaResourceHead(name: string, version: string, elementLength: number): Buffer {
+  const nameField = textField(3, name)
+  const versionField = textField(1, version)
+  return Buffer.concat([fieldHead(2, nameField.length + versionField.length + elementLength), nameField, versionField])
+}
+
+/** One field of a scanned message: varints as numbers, length-delimited fields as views. */
+export interface WireField {
+  readonly field: number
+  readonly value: number
+  readonly bytes: Buffer | undefined
+  /** Where the field starts and ends in the message, tag included. */
+  readonly start: number
+  readonly end: number
+}
+
+/** A message that is not protobuf. */
+export class WireError extends Error {}
+
+/** The fields of a message from an offset on, one after the other. Throws {@link WireError} where it is cut short or not protobuf. */
+export function* scanFields(message: Buffer, from = 0): Generator<WireField> {
+  let at = from
+  const varint = (): number => {
+    let value = 0
+    let factor = 1
+    for (let i = 0; i < 10; i++) {
+      const byte = message[at++]
+      if (byte === undefined) throw new WireError('message is cut short')
+      value += (byte & 127) * factor
+      if (byte < 128) return value
+      factor *= 128
+    }
+    throw new WireError('varint is too long')
+  }
+  while (at < message.length) {
+    const start = at
+    const tag = varint()
+    const field = Math.floor(tag / 8)
+    const wireType = tag % 8
+    if (field === 0) throw new WireError('field number 0')
+    if (wireType === 0) {
+      const value = varint()
+      yield { field, value, bytes: undefined, start, end: at }
+    } else if (wireType === 2) {
+      const length = varint()
+      if (at + length > message.length) throw new WireError('field is longer than its message')
+      at += length
+      yield { field, value: 0, bytes: message.subarray(at - length, at), start, end: at }
+    } else if (wireType === 5 || wireType === 1) {
+      at += wireType === 5 ? 4 : 8
+      if (at > message.length) throw new WireError('field is longer than its message')
+    } else throw new WireError(`wire type ${wireType}`)
+  }
+}

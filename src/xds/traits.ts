@@ -1,0 +1,77 @@
+/**
+ * The traits of a proxy that shape what it is sent, apart from its view and its own workload. Proxies with equal traits
+ * share resources; anything a generator needs to know of a proxy must be here (or it could not be shared safely).
+ */
+import type { ProxyNode } from '../../protocols/data.ts'
+import { parseDuration } from '../config/duration.ts'
+import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
+import type { EnvoyFilter } from '../snapshot/objects.ts'
+
+/** Traits of a group of proxies. */
+export interface Traits {
+  /** Equal for equal traits. */
+  readonly key: string
+  readonly type: 'sidecar' | 'router'
+  /** `NONE`: listeners bind their ports themselves, nothing is redirected. */
+  readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE'
+  readonly network: string
+  readonly clusterId: string
+  readonly locality: string
+  /** Networks whose endpoints are wanted; undefined = all. */
+  readonly networkView: ReadonlySet<string> | undefined
+  readonly http10: boolean
+  /** Milliseconds; undefined when not set. */
+  readonly idleTimeout: number | undefined
+  /** Gateway servers on ports below 1024 are skipped. */
+  readonly unprivileged: boolean
+  readonly sniDnat: boolean
+  readonly proxyConfig: ProxyConfig
+  readonly meshId: string
+  readonly ipv6: boolean
+  /** EnvoyFilters that apply, in order. */
+  readonly filters: readonly EnvoyFilter[]
+  readonly version: ProxyNode['version']
+  /** The whole metadata, for EnvoyFilter matches; not part of the key: the filters that matched are. */
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** Reads the traits of a proxy; `locality` is that of its first service instance, if it has one. */
+export function traitsOf(node: ProxyNode, locality: string, filters: readonly EnvoyFilter[]): Traits {
+  const { metadata } = node
+  const text = (name: string) => (typeof metadata[name] === 'string' ? (metadata[name] as string) : '')
+  const mode = text('INTERCEPTION_MODE')
+  const requested = text('REQUESTED_NETWORK_VIEW')
+  const idle = parseDuration(text('IDLE_TIMEOUT'))
+  const facts = {
+    type: node.type,
+    interception: mode === 'TPROXY' || mode === 'NONE' ? mode : ('REDIRECT' as const),
+    network: node.network,
+    clusterId: node.clusterId,
+    locality: locality || node.locality,
+    http10: text('HTTP10') === '1',
+    idleTimeout: idle !== undefined && idle > 0 ? idle : undefined,
+    unprivileged: text('UNPRIVILEGED_POD') !== '',
+    sniDnat: text('ROUTER_MODE') === 'sni-dnat',
+    proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
+    meshId: text('MESH_ID'),
+    ipv6: node.addresses.every((address) => address.includes(':')),
+  } satisfies Partial<Traits>
+  // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
+  const key = JSON.stringify([facts, requested, filters.map((filter) => `${filter.namespace}/${filter.name}`), filters.length > 0 ? [node.version, proxyFacts(filters, metadata)] : []])
+  return { ...facts, key, networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]), filters, version: node.version, metadata }
+}
+
+function proxyConfigOf(value: unknown): ProxyConfig {
+  if (typeof value !== 'string') return readProxyConfig(value)
+  try {
+    return readProxyConfig(JSON.parse(value))
+  } catch {
+    return {}
+  }
+}
+
+/** The metadata entries that any of the filters compares with. */
+function proxyFacts(filters: readonly EnvoyFilter[], metadata: Readonly<Record<string, unknown>>): unknown[] {
+  const names = new Set(filters.flatMap((filter) => (filter.spec.configPatches ?? []).flatMap((patch) => Object.keys(patch.match?.proxy?.metadata ?? {}))))
+  return [...names].sort().map((name) => [name, metadata[name]])
+}

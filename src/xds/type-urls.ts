@@ -1,0 +1,25 @@
+/** Type URLs of the resources that are served, their short names, and the order they are pushed in (discovery behaviour 1.5, 1.12). */
+
+const prefix = 'type.googleapis.com/'
+
+export const clusterType = `${prefix}envoy.config.cluster.v3.Cluster`
+export const endpointType = `${prefix}envoy.config.endpoint.v3.ClusterLoadAssignment`
+export const listenerType = `${prefix}envoy.config.listener.v3.Listener`
+export const routeType = `${prefix}envoy.config.route.v3.RouteConfiguration`
+export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`
+export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`
+
+/** Types in the order in which a proxy is sent them. */
+export const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType, extensionConfigType]
+
+const shortNames: Readonly<Record<string, string>> = { [clusterType]: 'cds', [endpointType]: 'eds', [listenerType]: 'lds', [routeType]: 'rds', [secretType]: 'sds', [extensionConfigType]: 'ecds' }
+
+/** `cds`, `eds` ...; the URL itself for a type without a short name. */
+export function shortType(typeUrl: string): string {
+  return shortNames[typeUrl] ?? typeUrl
+}
+
+/** Whether a subscription without names means every resource of the type. */
+export function isWildcardType(typeUrl: string): boolean {
+  return typeUrl !== endpointType && typeUrl !== routeType && typeUrl !== secretType
+}
