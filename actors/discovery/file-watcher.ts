@@ -42,6 +42,8 @@ class FileWatcher implements Behaviour<never> {
   readonly #owners = new Map<string, string>()
   readonly #metrics
   readonly #watchers: FSWatcher[] = []
+  /** The push queue that was linked last; told things once everything has been read. */
+  #latest: Peer<SourceEvent> | undefined
   #queue: Peer<SourceEvent> | undefined
   #mesh: SourceEvent | undefined
   #networks: SourceEvent | undefined
@@ -66,14 +68,19 @@ class FileWatcher implements Behaviour<never> {
   }
 
   linked(peer: Peer): void {
-    this.#queue = peer as Peer<SourceEvent>
+    const queue = peer as Peer<SourceEvent>
+    this.#latest = queue
     void this.#loaded.then(() => {
-      if (this.#queue === peer) this.#replay(this.#queue)
+      if (this.#latest !== queue) return
+      this.#queue = queue
+      this.#replay(queue)
     })
   }
 
   unlinked(peer: Peer): void {
-    if (this.#queue === peer) this.#queue = undefined
+    if (this.#latest !== peer) return
+    this.#latest = undefined
+    this.#queue = undefined
   }
 
   receive(): void {}

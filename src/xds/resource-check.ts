@@ -122,7 +122,7 @@ function messageCheck(field: DescField & { fieldKind: 'message' }, rules: FieldR
   const wrapped = rules && field.message.typeName.startsWith('google.protobuf.') && field.message.typeName.endsWith('Value') ? valueCheck(rules) : undefined
   return (message, path) => {
     if (!message.isSet(field)) {
-      if (required) throw new InvalidResource(at(path), 'required, but missing')
+      if (required && !field.oneof) throw new InvalidResource(at(path), 'required, but missing')
       return
     }
     const value = message.get(field) as ReflectMessage
