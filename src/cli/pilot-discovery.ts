@@ -1,0 +1,121 @@
+/** The commands of `pilot-discovery`. */
+import { request as httpRequest } from 'node:http'
+import { Args, Command, Flags } from '@oclif/core'
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { LogOptions } from '../logging/levels.ts'
+import { buildInfo } from './build-info.ts'
+import { discoveryFlags, loggingFlags, readLogOptions, rootFlags } from './discovery-flags.ts'
+import { type FlagTable, type FlagValues, oclifFlags, readFlags } from './flag-table.ts'
+
+/** Runs the discovery service until it is told to stop. */
+export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promise<void>
+
+const shared = { ...oclifFlags(rootFlags, 'GLOBAL'), ...oclifFlags(loggingFlags, 'LOGGING') }
+/** Flag tables, for what must know flags before they are parsed. */
+export const flagTables: readonly FlagTable[] = [rootFlags, loggingFlags, discoveryFlags, { short: { type: 'switch', char: 's', default: false, about: '' } }]
+
+/** The commands; the discovery service itself is started by `run`, which only `discovery` loads. */
+export function discoveryCommands(run: RunDiscovery) {
+  return { discovery: discoveryCommand(run), request: RequestCommand, version: VersionCommand }
+}
+
+function discoveryCommand(run: RunDiscovery) {
+  return class DiscoveryCommand extends Command {
+    static override summary = 'Start the proxy discovery service'
+    static override description = 'Reads configuration and service registries and programs proxies over XDS.'
+    static override examples = ['<%= config.bin %> <%= command.id %> --registries Mock', '<%= config.bin %> <%= command.id %> --registries Mock --configDir ./config']
+    static override flags = { ...oclifFlags(discoveryFlags, ''), ...shared }
+
+    override async run(): Promise<void> {
+      const { flags, metadata } = await this.parse(DiscoveryCommand)
+      const log = readLogOptions(readFlags(loggingFlags, flags))
+      const given = Object.keys(flags).filter((name) => !metadata.flags[name]?.setFromDefault)
+      await run(discoveryOptions({ ...readFlags(rootFlags, flags), ...readFlags(discoveryFlags, flags) }, flags, given), log)
+    }
+  }
+}
+
+type Values = FlagValues<typeof rootFlags> & FlagValues<typeof discoveryFlags>
+
+function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>, given: readonly string[]): DiscoveryOptions {
+  for (const name of ['grpcAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
+  if (values.grpcAddr === '') throw new Error('--grpcAddr: an empty address (gRPC on the HTTP port) is not supported')
+  if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
+  if (values.keepaliveMaxServerConnectionAge <= 0) throw new Error('--keepaliveMaxServerConnectionAge: must be positive')
+  if (values.writers < 0 || values.writers > 256) throw new Error('--writers: must be from 0 to 256')
+  for (const registry of values.registries) if (registry !== 'Orchestrator' && registry !== 'Mock') throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
+  const table: FlagTable = { ...rootFlags, ...discoveryFlags }
+  const notices: DiscoveryOptions['notices'][number][] = given.flatMap((name) => {
+    const notYet = table[name]?.notYet
+    return notYet ? [{ level: 'warn' as const, message: `flag --${name} has no effect yet: ${notYet}` }] : []
+  })
+  if (values.registries.includes('Orchestrator')) notices.push({ level: 'warn', message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock' })
+  notices.push({ level: 'info', message: `${values.grpcAddr} serves configuration in plain text to whoever can reach it; ${values.httpAddr} and ${values.monitoringAddr} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)` })
+  return { ...values, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
+}
+
+function checkAddress(flag: string, address: string): void {
+  if (address === '') return
+  const match = /^(.*):(\d+)$/.exec(address)
+  if (!match || Number(match[2]) > 65_535) throw new Error(`--${flag}: ${JSON.stringify(address)} is not an address such as :15010 or 127.0.0.1:15010`)
+}
+
+class VersionCommand extends Command {
+  static override summary = 'Print build version information'
+  static override flags = {
+    output: Flags.string({ char: 'o', description: "one of 'yaml' or 'json'", default: '' }),
+    short: Flags.boolean({ char: 's', description: 'print the version only; --short=false prints everything' }),
+    ...shared,
+  }
+
+  override async run(): Promise<void> {
+    const { flags } = await this.parse(VersionCommand)
+    readLogOptions(readFlags(loggingFlags, flags))
+    const info = buildInfo()
+    if (flags.output !== '' && flags.output !== 'yaml' && flags.output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
+    if (flags.output === 'yaml') {
+      const fields = { golang_version: info.runtime, revision: info.revision, status: info.status, tag: info.tag, version: info.version }
+      this.log(`clientVersion:\n${Object.entries(fields).map(([key, value]) => `  ${key}: ${value}\n`).join('')}`)
+    } else if (flags.output === 'json') {
+      const clientVersion = { version: info.version, revision: info.revision, golang_version: info.runtime, status: info.status, tag: info.tag }
+      this.log(JSON.stringify({ clientVersion }, null, 2))
+    } else if (flags.short) this.log(info.version)
+    else this.log(`version.BuildInfo{Version:"${info.version}", GitRevision:"${info.revision}", GolangVersion:"${info.runtime}", BuildStatus:"${info.status}", GitTag:"${info.tag}"}`)
+  }
+}
+
+/** Where the metrics and debug pages are, and how long an answer may take. */
+const monitoring = { host: '127.0.0.1', port: 15_014, timeoutMs: 60_000 }
+
+class RequestCommand extends Command {
+  static override summary = "Make an HTTP request to the discovery component's metrics and debug endpoint"
+  static override examples = ['<%= config.bin %> <%= command.id %> GET /debug/syncz']
+  static override args = {
+    method: Args.string({ description: 'HTTP method', required: true }),
+    path: Args.string({ description: 'request path', required: true }),
+    body: Args.string({ description: 'request body' }),
+  }
+  static override flags = { ...shared }
+
+  override async run(): Promise<void> {
+    const { args, flags } = await this.parse(RequestCommand)
+    readLogOptions(readFlags(loggingFlags, flags))
+    const { status, body } = await send(args.method.toUpperCase(), args.path.startsWith('/') ? args.path : `/${args.path}`, args.body)
+    if (status > 399 && status !== 404) throw new Error(`received unsuccessful status code ${status}: ${body}`)
+    this.log(body)
+  }
+}
+
+function send(method: string, path: string, body: string | undefined): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host: monitoring.host, port: monitoring.port, method, path, timeout: monitoring.timeoutMs }, (response) => {
+      const parts: Buffer[] = []
+      response.on('data', (part: Buffer) => parts.push(part))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString() }))
+      response.on('error', reject)
+    })
+    request.on('timeout', () => request.destroy(new Error(`no answer within ${monitoring.timeoutMs} ms`)))
+    request.on('error', reject)
+    request.end(body)
+  })
+}
