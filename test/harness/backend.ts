@@ -1,0 +1,86 @@
+/** Workloads that traffic is sent to. */
+import { createServer as createHttpServer, type IncomingHttpHeaders, request as httpRequest, type Server } from 'node:http'
+import { connect, createServer as createTcpServer } from 'node:net'
+import { freePort } from './service.ts'
+
+/** What an HTTP workload saw. */
+export interface Seen {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+}
+
+/** An HTTP workload that says its name, and fails when told to. */
+export class HttpBackend {
+  readonly name: string
+  readonly seen: Seen[] = []
+  /** Status of the next answers; 200 when empty. */
+  readonly failures: number[] = []
+  port = 0
+  #server: Server | undefined
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  async start(): Promise<this> {
+    this.#server = createHttpServer((request, response) => {
+      this.seen.push({ path: request.url ?? '', headers: request.headers })
+      response.statusCode = this.failures.shift() ?? 200
+      response.setHeader('x-backend', this.name)
+      response.end(this.name)
+    })
+    this.port = await freePort()
+    await new Promise<void>((resolve) => this.#server?.listen(this.port, '127.0.0.1', resolve))
+    return this
+  }
+
+  async stop(): Promise<void> {
+    this.#server?.closeAllConnections()
+    await new Promise((resolve) => this.#server?.close(resolve))
+  }
+}
+
+/** A TCP workload that says its name and hangs up. */
+export async function tcpBackend(name: string): Promise<{ port: number; stop(): Promise<void> }> {
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.end(name)
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  return { port, stop: () => new Promise((resolve) => server.close(() => resolve())) }
+}
+
+/** An answer to a request. */
+export interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly headers: IncomingHttpHeaders
+}
+
+/** Sends one HTTP request over a connection of its own. */
+export function call(address: string, port: number, path: string, options: { host?: string; method?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { ...options.headers, host: options.host ?? `${address}:${port}`, connection: 'close' }
+    const request = httpRequest({ host: address, port, path, method: options.method ?? 'GET', headers, agent: false, timeout: 10_000 }, (response) => {
+      let body = ''
+      response.on('data', (bytes) => (body += bytes))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }))
+      response.on('error', reject)
+    })
+    request.on('timeout', () => request.destroy(new Error('no answer')))
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+/** Connects, reads until the other side hangs up. */
+export function readAll(address: string, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(port, address)
+    socket.on('data', (bytes) => (text += bytes))
+    socket.on('end', () => resolve(text))
+    socket.on('error', reject)
+  })
+}

@@ -1,0 +1,114 @@
+/** A real Envoy under test. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from './service.ts'
+import { until } from './until.ts'
+
+const cache = fileURLToPath(new URL('../../.cache/envoy', import.meta.url))
+
+/** Envoy binaries that are there: of the oldest and the newest supported release, or the one that `ENVOY_BIN` names. */
+export function envoyBinaries(): { version: string; path: string }[] {
+  if (process.env.ENVOY_BIN) return [{ version: 'ENVOY_BIN', path: process.env.ENVOY_BIN }]
+  return ['1.36', '1.40'].map((version) => ({ version, path: join(cache, version, 'envoy') })).filter(({ path }) => existsSync(path))
+}
+
+/** Who the proxy is. */
+export interface EnvoyOptions {
+  readonly binary: string
+  readonly nodeId: string
+  readonly metadata: object
+  readonly grpcPort: number
+  readonly delta?: boolean
+}
+
+/** A running Envoy. */
+export class Envoy {
+  readonly #options: EnvoyOptions
+  readonly #dir = mkdtempSync(join(tmpdir(), 'mesh-envoy-'))
+  #child: ChildProcess | undefined
+  #admin = 0
+  log = ''
+
+  constructor(options: EnvoyOptions) {
+    this.#options = options
+  }
+
+  /** Starts it and waits until it has its first configuration. */
+  async start(): Promise<void> {
+    this.#admin ||= await freePort()
+    const config = join(this.#dir, 'bootstrap.json')
+    writeFileSync(config, JSON.stringify(this.#bootstrap()))
+    const base = String(this.#admin % 30_000)
+    const child = spawn(this.#options.binary, ['-c', config, '--base-id', base, '--concurrency', '1', '-l', 'warning', '--drain-time-s', '1', '--parent-shutdown-time-s', '2'])
+    this.#child = child
+    child.stderr.on('data', (bytes) => (this.log += bytes))
+    await until('Envoy to be live', async () => {
+      if (child.exitCode !== null) throw new Error(`Envoy ended: ${this.log}`)
+      return (await this.admin('/ready')).startsWith('LIVE')
+    })
+  }
+
+  /** A page of the admin interface. */
+  async admin(path: string): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.#admin}${path}`)).text()
+  }
+
+  /** The sum of all counters and gauges whose name ends so. */
+  async stat(suffix: string): Promise<number> {
+    const lines = (await this.admin('/stats')).split('\n')
+    return lines.filter((line) => line.split(':')[0]?.endsWith(suffix)).reduce((sum, line) => sum + Number(line.split(':')[1] ?? 0), 0)
+  }
+
+  /** Updates that Envoy refused. */
+  rejected(): Promise<number> {
+    return this.stat('update_rejected')
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child
+    this.#child = undefined
+    if (!child || child.exitCode !== null) return
+    const closed = new Promise((resolve) => child.on('exit', resolve))
+    child.kill('SIGKILL')
+    await closed
+  }
+
+  async dispose(): Promise<void> {
+    await this.stop()
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+
+  #bootstrap(): object {
+    const { nodeId, metadata, grpcPort, delta } = this.#options
+    const ads = { ads: {}, resource_api_version: 'V3' }
+    return {
+      node: { id: nodeId, cluster: 'test', metadata },
+      admin: { address: { socket_address: { address: '127.0.0.1', port_value: this.#admin } } },
+      dynamic_resources: {
+        ads_config: { api_type: delta ? 'DELTA_GRPC' : 'GRPC', transport_api_version: 'V3', set_node_on_first_message_only: true, grpc_services: [{ envoy_grpc: { cluster_name: 'xds-grpc' } }] },
+        cds_config: ads,
+        lds_config: ads,
+      },
+      static_resources: {
+        clusters: [
+          {
+            name: 'xds-grpc',
+            type: 'STATIC',
+            connect_timeout: '1s',
+            typed_extension_protocol_options: {
+              'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+                '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+                explicit_http_config: { http2_protocol_options: { connection_keepalive: { interval: '30s', timeout: '5s' } } },
+              },
+            },
+            load_assignment: { cluster_name: 'xds-grpc', endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: grpcPort } } } }] }] },
+          },
+        ],
+      },
+      layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 1024 } }] },
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/** Starts the real command on ports of its own, and stops it again. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
+
+/** A free TCP port of the loopback interface. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.on('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+/** The outcome of a command that ended. */
+export interface CommandResult {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  readonly ms: number
+}
+
+/** Runs the command to its end. */
+export function runCommand(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
+  const started = performance.now()
+  const child = spawn(process.execPath, [entry, ...args], { env: { ...process.env, ...env } })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (bytes) => (stdout += bytes))
+  child.stderr.on('data', (bytes) => (stderr += bytes))
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr, ms: performance.now() - started })))
+}
+
+/** A running discovery service with a configuration directory of its own. */
+export class Service {
+  readonly dir: string
+  readonly env: Record<string, string>
+  readonly flags: readonly string[]
+  grpcPort = 0
+  httpPort = 0
+  monitoringPort = 0
+  output = ''
+  #child: ChildProcess | undefined
+
+  constructor(options: { env?: Record<string, string>; flags?: readonly string[] } = {}) {
+    this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
+    this.env = { PILOT_MOCK_SERVICES: '0', ...options.env }
+    this.flags = options.flags ?? []
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** Writes a configuration file. */
+  write(name: string, content: string): void {
+    writeFileSync(join(this.dir, name), content)
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.dir, name), { force: true })
+  }
+
+  /** Starts the command and waits until it is ready. Ports stay the same over restarts. */
+  async start(): Promise<void> {
+    this.grpcPort ||= await freePort()
+    this.httpPort ||= await freePort()
+    this.monitoringPort ||= await freePort()
+    const address = (port: number) => `127.0.0.1:${port}`
+    const args = ['discovery', '--registries', 'Mock', '--configDir', this.dir, '--meshConfig', join(this.dir, 'mesh-config'), '--networksConfig', join(this.dir, 'networks')]
+    args.push('--grpcAddr', address(this.grpcPort), '--httpAddr', address(this.httpPort), '--monitoringAddr', address(this.monitoringPort), ...this.flags)
+    const child = spawn(process.execPath, [entry, ...args], { env: { ...process.env, ...this.env } })
+    this.#child = child
+    child.stdout.on('data', (bytes) => (this.output += bytes))
+    child.stderr.on('data', (bytes) => (this.output += bytes))
+    await until('the service to be ready', async () => {
+      if (child.exitCode !== null) throw new Error(`the service ended: ${this.output}`)
+      return (await fetch(`http://127.0.0.1:${this.httpPort}/ready`)).status === 200
+    })
+  }
+
+  /** A debug page as JSON. */
+  async debug<T>(page: string): Promise<T> {
+    const answer = await fetch(`http://127.0.0.1:${this.httpPort}/debug/${page}`)
+    if (!answer.ok) throw new Error(`${page}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as T
+  }
+
+  /** All metrics in text form. */
+  async metrics(): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.monitoringPort}/metrics`)).text()
+  }
+
+  /** Responses that proxies refused, as text. */
+  async rejections(): Promise<string[]> {
+    const { clients } = await this.debug<{ clients: { connectionId: string; rejections: { typeUrl: string; message: string }[] }[] }>('adsz')
+    return clients.flatMap((client) => client.rejections.map((rejection) => `${client.connectionId} ${rejection.typeUrl}: ${rejection.message}`))
+  }
+
+  /** Ends the process; with SIGKILL as a crash would. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    const child = this.#child
+    this.#child = undefined
+    if (!child || child.exitCode !== null) return child?.exitCode ?? null
+    const closed = new Promise<number | null>((resolve) => child.on('exit', (code) => resolve(code)))
+    child.kill(signal)
+    return closed
+  }
+
+  /** Ends the process and removes its directory. */
+  async dispose(): Promise<void> {
+    await this.stop()
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
