@@ -5,7 +5,7 @@
 // import the opencensus, opentelemetry or prometheus schemas, which that package leaves out, cannot be among them.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -72,9 +72,9 @@ const envoyPaths = [
 const inputs = ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js', 'package-lock.json']
 const stamp = createHash('sha256')
 for (const input of inputs) if (existsSync(join(root, input))) stamp.update(readFileSync(join(root, input)))
-const ownFiles = ['protocols/proto/mesh', 'protocols/proto/validate']
+const ownFiles = ['protocols/proto/grpc', 'protocols/proto/validate']
 for (const folder of ownFiles) {
-  for (const file of (await import('node:fs')).readdirSync(join(root, folder), { recursive: true }).sort()) {
+  for (const file of readdirSync(join(root, folder), { recursive: true }).sort()) {
     if (String(file).endsWith('.proto')) stamp.update(readFileSync(join(root, folder, String(file))))
   }
 }

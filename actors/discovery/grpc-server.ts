@@ -154,7 +154,6 @@ export class GrpcServer {
             end(error.status, error.message)
           }
         })
-        stream.on('end', () => end(0, ''))
       },
       onEnd: (listen) => stream.on('end', listen),
       onClose: (listen) => stream.on('close', listen),

@@ -156,6 +156,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       rejections: [],
     }
     stream.onMessage((message) => this.#request(connection, message))
+    stream.onEnd(() => stream.end(0, ''))
     stream.onClose(() => this.#gone(connection))
   }
 

@@ -3,7 +3,7 @@ import { clone, type MessageShape } from '@bufbuild/protobuf'
 import { type VirtualHost, VirtualHostSchema } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import type { View } from '../snapshot/view.ts'
-import { type PatchContext, patchVirtualHosts } from '../xds/patches/apply.ts'
+import { addedVirtualHosts, type PatchContext, patchVirtualHosts, routeConfigurationExtra } from '../xds/patches/apply.ts'
 import { InvalidResource } from '../xds/resource-check.ts'
 import { buildTable, encodeHost, type HostPiece, type RouteTable, routeResource } from '../xds/routes/route-table.ts'
 import { type RoutedPort, type RoutePlan, routeContext, routePlans } from '../xds/routes/sidecar-routes.ts'
@@ -23,7 +23,7 @@ export class SidecarRouteGroup {
   #snapshot: MeshSnapshot | undefined
   #plans: readonly RoutePlan[] = []
   /** Last resource of each route and namespace, kept while neither its table nor its own hosts change. */
-  readonly #resources = new Map<string, { table: RouteTable; own: readonly HostPiece[]; resource: Resource }>()
+  readonly #resources = new Map<string, { table: RouteTable; own: readonly HostPiece[]; extra: Uint8Array; resource: Resource }>()
 
   constructor(memo: Memo, faults: Faults) {
     this.#memo = memo
@@ -63,6 +63,11 @@ export class SidecarRouteGroup {
       const piece = claim(make(new Set()), make)
       if (piece) rest.push(piece)
     }
+    for (const host of addedVirtualHosts(plan.name, patches)) {
+      const make = (without: ReadonlySet<string>) => this.#encode(plan, () => withoutDomains(host, without), patches, [])
+      const piece = claim(make(new Set()), make)
+      if (piece) rest.push(piece)
+    }
     const any = plan.catchAll && !taken.has('*') ? this.#encode(plan, () => catchAllHost(view, context), patches, []) : undefined
     if (any) rest.push(any)
     groups.push({ namespace: '', pieces: rest })
@@ -76,9 +81,11 @@ export class SidecarRouteGroup {
     const own = plan.ports.filter((routed) => routed.state.service.namespace === proxy.namespace).flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
     const key = `${plan.name}|${proxy.namespace}`
     const before = this.#resources.get(key)
-    if (before && before.table === table && samePieces(before.own, own) && isUsable(before.resource)) return before.resource
-    const resource = routeResource(table, proxy.namespace, own)
-    this.#resources.set(key, { table, own, resource })
+    const extra = routeConfigurationExtra(plan.name, patches)
+    const same = before && before.table === table && samePieces(before.own, own) && Buffer.compare(before.extra, extra) === 0
+    if (same && isUsable(before.resource)) return before.resource
+    const resource = routeResource(table, proxy.namespace, own, extra)
+    this.#resources.set(key, { table, own, extra, resource })
     return resource
   }
 

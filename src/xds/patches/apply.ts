@@ -1,9 +1,17 @@
-import type { Cluster } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import type { Listener } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import type { VirtualHost } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
-import type { RouteConfiguration } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import type { Resource } from '../slab/resource.ts'
+/** Applies EnvoyFilters to generated resources (discovery behaviour 2.15). A patch that cannot be applied is reported and left out; it never spoils the rest. */
+import { clone, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
+import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
+import { type Filter, type FilterChain, FilterChainSchema, FilterSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
+import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { type Route, RouteSchema, type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { type HttpFilter, HttpConnectionManagerSchema, HttpFilterSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import type { ConfigPatch } from '../../config/registry-specs.ts'
+import { encodeResource, type Resource } from '../slab/resource.ts'
 import type { Traits } from '../traits.ts'
+import { editPacked, empty, mergeInto, readValue } from './merge.ts'
+import { matchesProxy } from './selection.ts'
 
 /** Where patches are applied, and to whom they report what they could not do. */
 export interface PatchContext {
@@ -13,18 +21,254 @@ export interface PatchContext {
   report(object: string, reason: string): void
 }
 
-export function patchClusters(clusters: Cluster[], _context: PatchContext, _last = false): Cluster[] {
-  return clusters
+interface Patch {
+  readonly patch: ConfigPatch
+  readonly object: string
 }
-export function patchListeners(listeners: Listener[], _context: PatchContext): Listener[] {
-  return listeners
+
+/** The patches of one kind that hold in a context. */
+function patchesOf(context: PatchContext, applyTo: ConfigPatch['applyTo']): Patch[] {
+  if (context.traits.filters.length === 0) return []
+  return context.traits.filters.flatMap((filter) =>
+    (filter.spec.configPatches ?? [])
+      .filter((patch) => {
+        const wanted = patch.match?.context ?? 'ANY'
+        return patch.applyTo === applyTo && (wanted === 'ANY' || wanted === context.context || context.context === 'extensions') && matchesProxy(patch, context.traits)
+      })
+      .map((patch) => ({ patch, object: `EnvoyFilter/${filter.namespace}/${filter.name}` })),
+  )
 }
-export function patchVirtualHosts(hosts: VirtualHost[], _route: string, _context: PatchContext): VirtualHost[] {
-  return hosts
+
+const values = new WeakMap<ConfigPatch, unknown>()
+
+/** The value of a patch as a message; each reading is a copy. Undefined, and reported, when it cannot be read. */
+function valueOf<Schema extends DescMessage>(schema: Schema, { patch, object }: Patch, context: PatchContext): MessageShape<Schema> | undefined {
+  try {
+    let known = values.get(patch) as MessageShape<Schema> | undefined
+    if (!known) values.set(patch, (known = readValue(schema, patch.patch.value, patch.patch.operation === 'MERGE')))
+    return clone(schema, known)
+  } catch (error) {
+    context.report(object, `${patch.applyTo} ${patch.patch.operation}: ${(error as Error).message}`)
+    return undefined
+  }
 }
-export function patchRoutes(routes: RouteConfiguration[], _context: PatchContext): RouteConfiguration[] {
-  return routes
+
+type Order = 'ADD' | 'INSERT_BEFORE' | 'INSERT_AFTER' | 'INSERT_FIRST' | 'MERGE' | 'REMOVE' | 'REPLACE'
+
+/** Applies patches of one kind to a list of messages: removals, merges and replacements first, then what is added. */
+function patchList<Schema extends DescMessage>(schema: Schema, items: MessageShape<Schema>[], patches: readonly Patch[], context: PatchContext, matches: (item: MessageShape<Schema>, patch: ConfigPatch) => boolean, ordered?: { matched(patch: ConfigPatch): boolean }): MessageShape<Schema>[] {
+  let list = items
+  for (const entry of patches) {
+    const operation: Order = entry.patch.patch.operation
+    if (operation === 'REMOVE') list = list.filter((item) => !matches(item, entry.patch))
+    else if (operation === 'MERGE' || operation === 'REPLACE') {
+      const value = valueOf(schema, entry, context)
+      if (!value) continue
+      list = list.map((item) => {
+        if (!matches(item, entry.patch)) return item
+        return operation === 'REPLACE' ? clone(schema, value) : merged(schema, item, value, entry, context)
+      })
+    }
+  }
+  for (const entry of patches) {
+    const operation: Order = entry.patch.patch.operation
+    if (!['ADD', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST'].includes(operation)) continue
+    const value = valueOf(schema, entry, context)
+    if (value) list = insert(list, value, ordered ? operation : 'ADD', (item) => matches(item, entry.patch), ordered?.matched(entry.patch) ?? false)
+  }
+  return list
 }
-export function extensionConfigs(_context: PatchContext): Resource[] {
-  return []
+
+function merged<Schema extends DescMessage>(schema: Schema, item: MessageShape<Schema>, value: MessageShape<Schema>, entry: Patch, context: PatchContext): MessageShape<Schema> {
+  const copy = clone(schema, item)
+  try {
+    mergeInto(schema, copy, clone(schema, value))
+    return copy
+  } catch (error) {
+    context.report(entry.object, `${entry.patch.applyTo} MERGE: ${(error as Error).message}`)
+    return item
+  }
+}
+
+/** Puts an item into a list. Before or after a match that is not there means nowhere; without a match, first or last. */
+function insert<T>(list: readonly T[], item: T, operation: Order, matches: (item: T) => boolean, named: boolean): T[] {
+  if (operation === 'INSERT_FIRST') return [item, ...list]
+  if (operation === 'ADD') return [...list, item]
+  const before = operation === 'INSERT_BEFORE'
+  if (!named) return before ? [item, ...list] : [...list, item]
+  const at = list.findIndex(matches)
+  if (at < 0) return [...list]
+  return before ? [...list.slice(0, at), item, ...list.slice(at)] : [...list.slice(0, at + 1), item, ...list.slice(at + 1)]
+}
+
+/** Applies CLUSTER patches. Clusters to add are added when `last` is set: once for each context. */
+export function patchClusters(clusters: Cluster[], context: PatchContext, last = false): Cluster[] {
+  const patches = patchesOf(context, 'CLUSTER').filter(({ patch }) => last || patch.patch.operation === 'MERGE' || patch.patch.operation === 'REMOVE')
+  return patches.length === 0 ? clusters : patchList(ClusterSchema, clusters, patches, context, matchesCluster)
+}
+
+function matchesCluster(cluster: Cluster, patch: ConfigPatch): boolean {
+  const match = patch.match?.cluster
+  if (!match) return true
+  if (match.name && match.name !== cluster.name) return false
+  const [, port = '', subset = '', host = ''] = cluster.name.split('|')
+  return (!match.service || match.service === host) && (!match.subset || match.subset === subset) && (!match.portNumber || String(match.portNumber) === port)
+}
+
+/** Applies LISTENER, FILTER_CHAIN, NETWORK_FILTER and HTTP_FILTER patches. */
+export function patchListeners(listeners: Listener[], context: PatchContext): Listener[] {
+  if (context.traits.filters.length === 0) return listeners
+  const matchesListener = (listener: Listener, patch: ConfigPatch): boolean => {
+    const match = patch.match?.listener
+    return (!match?.name || match.name === listener.name) && (!match?.portNumber || match.portNumber === portOf(listener) || hasDestination(listener, match.portNumber))
+  }
+  const patched = patchList(ListenerSchema, listeners, patchesOf(context, 'LISTENER'), context, matchesListener)
+  const chainPatches = patchesOf(context, 'FILTER_CHAIN')
+  const networkPatches = patchesOf(context, 'NETWORK_FILTER')
+  const httpPatches = patchesOf(context, 'HTTP_FILTER')
+  if (chainPatches.length + networkPatches.length + httpPatches.length === 0) return patched
+  return patched.map((original) => {
+    const listener = clone(ListenerSchema, original)
+    const here = (patches: readonly Patch[]) => patches.filter(({ patch }) => matchesListener(listener, patch))
+    listener.filterChains = patchList(FilterChainSchema, listener.filterChains, here(chainPatches), context, matchesChain)
+    const chains = [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])]
+    for (const chain of chains) patchFilters(chain, here(networkPatches), here(httpPatches), context)
+    return listener
+  })
+}
+
+function portOf(listener: Listener): number | undefined {
+  const address = listener.address?.address
+  return address?.case === 'socketAddress' && address.value.portSpecifier.case === 'portValue' ? address.value.portSpecifier.value : undefined
+}
+
+const hasDestination = (listener: Listener, port: number): boolean => listener.filterChains.some((chain) => chain.filterChainMatch?.destinationPort === port)
+
+function matchesChain(chain: FilterChain, patch: ConfigPatch): boolean {
+  const match = patch.match?.listener?.filterChain
+  if (!match) return true
+  const own = chain.filterChainMatch
+  if (match.name && match.name !== chain.name) return false
+  if (match.sni && !own?.serverNames.includes(match.sni)) return false
+  if (match.transportProtocol && match.transportProtocol !== own?.transportProtocol) return false
+  if (match.destinationPort && match.destinationPort !== own?.destinationPort) return false
+  const protocols = (match.applicationProtocols ?? '').split(',').map((entry) => entry.trim()).filter(Boolean)
+  return protocols.every((protocol) => own?.applicationProtocols.includes(protocol))
+}
+
+/** Old names of filters that users still write. */
+const canonicalNames: Readonly<Record<string, string>> = {
+  'envoy.http_connection_manager': 'envoy.filters.network.http_connection_manager',
+  'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
+  'envoy.mongo_proxy': 'envoy.filters.network.mongo_proxy',
+  'envoy.redis_proxy': 'envoy.filters.network.redis_proxy',
+  'envoy.router': 'envoy.filters.http.router',
+  'envoy.cors': 'envoy.filters.http.cors',
+  'envoy.fault': 'envoy.filters.http.fault',
+  'envoy.grpc_web': 'envoy.filters.http.grpc_web',
+  'envoy.lua': 'envoy.filters.http.lua',
+  'envoy.ext_authz': 'envoy.filters.http.ext_authz',
+}
+const sameName = (wanted: string, name: string): boolean => wanted === name || canonicalNames[wanted] === name
+
+const managerName = 'envoy.filters.network.http_connection_manager'
+
+function patchFilters(chain: FilterChain, network: readonly Patch[], http: readonly Patch[], context: PatchContext): void {
+  const onChain = (patches: readonly Patch[]) => patches.filter(({ patch }) => matchesChain(chain, patch))
+  const filterName = (patch: ConfigPatch) => patch.match?.listener?.filterChain?.filter?.name
+  const matchesFilter = (filter: Filter, patch: ConfigPatch) => !filterName(patch) || sameName(filterName(patch) as string, filter.name)
+  chain.filters = patchList(FilterSchema, chain.filters, onChain(network), context, matchesFilter, { matched: (patch) => filterName(patch) !== undefined })
+  const httpHere = onChain(http)
+  if (httpHere.length === 0) return
+  const subFilter = (patch: ConfigPatch) => patch.match?.listener?.filterChain?.filter?.subFilter?.name
+  for (const filter of chain.filters) {
+    if (filter.name !== managerName || filter.configType.case !== 'typedConfig') continue
+    const wanted = httpHere.filter(({ patch }) => !filterName(patch) || sameName(filterName(patch) as string, managerName))
+    editPacked(HttpConnectionManagerSchema, filter.configType.value, (manager) => {
+      const matches = (item: HttpFilter, patch: ConfigPatch) => !subFilter(patch) || sameName(subFilter(patch) as string, item.name)
+      const patched = patchList(HttpFilterSchema, manager.httpFilters, wanted, context, matches, { matched: (patch) => subFilter(patch) !== undefined })
+      // The router must stay last: what was added without a place goes before it.
+      const router = patched.findIndex((item) => item.name === 'envoy.filters.http.router')
+      if (router >= 0 && router < patched.length - 1) patched.push(...patched.splice(router, 1))
+      manager.httpFilters = patched
+    })
+  }
+}
+
+function matchesRouteName(name: string, patch: ConfigPatch): boolean {
+  const match = patch.match?.routeConfiguration
+  if (!match) return true
+  if (match.name && match.name !== name) return false
+  const parts = name.split('.')
+  const port = parts[0] === 'http' || parts[0] === 'https' ? parts[1] : (/(\d+)$/.exec(name)?.[1] ?? '')
+  if (match.portNumber && String(match.portNumber) !== port) return false
+  if (match.portName && !(parts[0] === 'https' && parts[2] === match.portName)) return false
+  return !match.gateway || (parts[0] === 'https' && match.gateway === `${parts[4]}/${parts[3]}`)
+}
+
+/** Applies VIRTUAL_HOST (merge, remove) and HTTP_ROUTE patches to hosts of one route configuration. */
+export function patchVirtualHosts(hosts: VirtualHost[], route: string, context: PatchContext): VirtualHost[] {
+  const onRoute = (applyTo: ConfigPatch['applyTo']) => patchesOf(context, applyTo).filter(({ patch }) => matchesRouteName(route, patch))
+  const hostPatches = onRoute('VIRTUAL_HOST').filter(({ patch }) => patch.patch.operation === 'MERGE' || patch.patch.operation === 'REMOVE')
+  const routePatches = onRoute('HTTP_ROUTE')
+  if (hostPatches.length + routePatches.length === 0) return hosts
+  const hostName = (patch: ConfigPatch) => patch.match?.routeConfiguration?.vhost?.name
+  const matchesHost = (host: VirtualHost, patch: ConfigPatch) => !hostName(patch) || hostName(patch) === host.name
+  return patchList(VirtualHostSchema, hosts, hostPatches, context, matchesHost).map((original) => {
+    const here = routePatches.filter(({ patch }) => matchesHost(original, patch))
+    if (here.length === 0) return original
+    const host = clone(VirtualHostSchema, original)
+    host.routes = patchList(RouteSchema, host.routes, here, context, matchesRoute, { matched: (patch) => patch.match?.routeConfiguration?.vhost?.route !== undefined })
+    return host
+  })
+}
+
+function matchesRoute(route: Route, patch: ConfigPatch): boolean {
+  const match = patch.match?.routeConfiguration?.vhost?.route
+  if (match?.name && match.name !== route.name) return false
+  const actions = { ROUTE: 'route', REDIRECT: 'redirect', DIRECT_RESPONSE: 'directResponse', ANY: undefined } as const
+  const action = actions[match?.action ?? 'ANY']
+  return action === undefined || route.action.case === action
+}
+
+/** Virtual hosts that patches add to a route configuration. */
+export function addedVirtualHosts(route: string, context: PatchContext): VirtualHost[] {
+  const patches = patchesOf(context, 'VIRTUAL_HOST').filter(({ patch }) => matchesRouteName(route, patch) && patch.patch.operation !== 'MERGE' && patch.patch.operation !== 'REMOVE')
+  return patches.flatMap((patch) => valueOf(VirtualHostSchema, patch, context) ?? [])
+}
+
+/** What ROUTE_CONFIGURATION patches merge into a route configuration, as bytes to put behind it. */
+export function routeConfigurationExtra(route: string, context: PatchContext): Uint8Array {
+  const patches = patchesOf(context, 'ROUTE_CONFIGURATION').filter(({ patch }) => matchesRouteName(route, patch))
+  if (patches.length === 0) return new Uint8Array()
+  const extra = empty(RouteConfigurationSchema)
+  for (const patch of patches) {
+    const value = valueOf(RouteConfigurationSchema, patch, context)
+    if (value) mergeInto(RouteConfigurationSchema, extra, value)
+  }
+  extra.name = ''
+  return toBinary(RouteConfigurationSchema, extra)
+}
+
+/** Applies all route patches to whole route configurations (gateways). */
+export function patchRoutes(routes: RouteConfiguration[], context: PatchContext): RouteConfiguration[] {
+  if (context.traits.filters.length === 0) return routes
+  return routes.map((original) => {
+    let route = clone(RouteConfigurationSchema, original)
+    for (const patch of patchesOf(context, 'ROUTE_CONFIGURATION')) {
+      if (!matchesRouteName(route.name, patch.patch)) continue
+      const value = valueOf(RouteConfigurationSchema, patch, context)
+      if (value) route = merged(RouteConfigurationSchema, route, value, patch, context)
+    }
+    route.virtualHosts = [...patchVirtualHosts(route.virtualHosts, route.name, context), ...addedVirtualHosts(route.name, context)]
+    return route
+  })
+}
+
+/** EXTENSION_CONFIG patches as resources (`envoy.config.core.v3.TypedExtensionConfig`), delivered by name. */
+export function extensionConfigs(context: PatchContext): Resource[] {
+  return patchesOf(context, 'EXTENSION_CONFIG').flatMap((patch) => {
+    const value = valueOf(TypedExtensionConfigSchema, patch, context)
+    return value ? [encodeResource(TypedExtensionConfigSchema, value, value.name)] : []
+  })
 }

@@ -59,16 +59,16 @@ export function buildTable(name: string, groups: readonly { namespace: string; p
   return { name, block: new Block(bytes), hash, pieces, stretches }
 }
 
-/** The route configuration for a namespace: the table with the namespace's own pieces instead of their public form. */
-export function routeResource(table: RouteTable, namespace: string, own: readonly HostPiece[]): Resource {
+/** The route configuration for a namespace: the table with the namespace's own pieces instead of their public form; `extra` are more fields of the message. */
+export function routeResource(table: RouteTable, namespace: string, own: readonly HostPiece[], extra: Uint8Array): Resource {
   const stretch = table.stretches.get(namespace)
   const ownLength = own.reduce((sum, piece) => sum + piece.bytes.length, 0)
   const length = table.block.length + (stretch ? stretch.start - stretch.end + ownLength : 0)
   const before = textField(1, table.name)
-  const after = Uint8Array.of((validateClustersField << 3) | 2, 0)
+  const after = Buffer.concat([Uint8Array.of((validateClustersField << 3) | 2, 0), extra])
   const head = new Block(Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...(stretch ? own.map((piece) => piece.bytes) : [])]))
   const slices: Slice[] = [{ block: head, offset: 0, length: head.length }]
-  let hash = addHash(table.hash, hashOf(before))
+  let hash = addHash(table.hash, hashOf(Buffer.concat([before, after])))
   if (!stretch) {
     if (table.block.length > 0) slices.push({ block: table.block, offset: 0, length: table.block.length })
     return { name: table.name, hash, slices }
