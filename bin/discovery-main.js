@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Config, run as runCommand, settings } from '@oclif/core'
-import { discoveryCommands, flagTables } from '../src/cli/pilot-discovery.ts'
 import { normalizeArguments } from '../src/cli/flag-table.ts'
+import { discoveryCommands, flagTables } from '../src/cli/pilot-discovery.ts'
 
 const failed = 255
 
@@ -33,7 +33,9 @@ export async function main(given) {
     if (code === 0) process.exit(0)
     const message = String(error?.message ?? error)
       .split('\nSee more help')[0]
-      .replace(/^command (\w+):(\S*) not found$/, (whole, command, rest) => (command in commands ? `unexpected argument ${JSON.stringify(rest)} for "${command}"` : whole))
+      .replace(/^command (\w+):(\S*) not found$/, (whole, command, rest) =>
+        command in commands ? `unexpected argument ${JSON.stringify(rest)} for "${command}"` : whole,
+      )
     process.stderr.write(`Error: ${message}\n`)
     process.exit(failed)
   }

@@ -15,7 +15,9 @@ export async function onPinnedRuntime(entry) {
   const script = fileURLToPath(entry)
   const pinned = pinnedRuntime(dirname(script))
   if (pinned === undefined) {
-    console.error(`Error: Node ${process.version} is too old: version ${oldest.join('.')} or newer is needed. Run "npm install" here, which brings one.`)
+    console.error(
+      `Error: Node ${process.version} is too old: version ${oldest.join('.')} or newer is needed. Run "npm install" here, which brings one.`,
+    )
     process.exit(255)
   }
   const child = spawn(pinned, [script, ...process.argv.slice(2)], { stdio: 'inherit' })

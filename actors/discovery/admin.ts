@@ -1,14 +1,14 @@
 /** The HTTP side of the discovery service: readiness, version, metrics, debug pages (discovery behaviour 4.1, 4.2). */
 import fastify, { type FastifyInstance } from 'fastify'
 import { AggregatorRegistry, Gauge, type Registry } from 'prom-client'
-import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import type { Features } from '../../src/config/features.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
+import { splitAddress } from './address.ts'
 import { addDebugPages } from './debug-pages.ts'
-import { splitAddress } from './supervisor.ts'
 
 /** What the HTTP servers need. */
 export interface AdminParts {
@@ -39,8 +39,14 @@ const pollMs = 20
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const { supervisor, options, features, metrics } = parts
   const startup = new Gauge({ name: 'startup_duration_seconds', help: 'seconds from process start to being marked ready', registers: [metrics] })
-  new Gauge({ name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [metrics] }).set({ component: 'pilot', tag: buildInfo().version }, 1)
-  new Gauge({ name: 'pilot_info', help: 'version of this instance', labelNames: ['version'], registers: [metrics] }).set({ version: buildInfo().version }, 1)
+  new Gauge({ name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [metrics] }).set(
+    { component: 'pilot', tag: buildInfo().version },
+    1,
+  )
+  new Gauge({ name: 'pilot_info', help: 'version of this instance', labelNames: ['version'], registers: [metrics] }).set(
+    { version: buildInfo().version },
+    1,
+  )
   let isReady = false
   const becomeReady = (async () => {
     await supervisor.started()
@@ -62,7 +68,10 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const http = server()
   http.get('/ready', async (_, reply) => {
     const reason = await readiness()
-    return reply.code(reason === '' ? 200 : 503).type('text/plain').send(reason)
+    return reply
+      .code(reason === '' ? 200 : 503)
+      .type('text/plain')
+      .send(reason)
   })
   const monitoring = options.monitoringAddr === '' ? http : server()
   monitoring.get('/metrics', async (_, reply) => reply.type('text/plain; version=0.0.4; charset=utf-8').send(await scrape(parts)))
@@ -112,12 +121,40 @@ function actorMetrics(stats: readonly ActorStats[], supervisor: Supervisor): obj
   })
   const of = (value: (stat: ActorStats) => number) => stats.map((stat) => ({ actor: stat.name, value: value(stat) }))
   return [
-    gauge('actor_mailbox_depth', 'messages that wait in the mailbox of an actor', of((stat) => stat.depth)),
-    gauge('actor_messages_processed', 'messages an actor has worked off since it started', of((stat) => stat.processed)),
-    gauge('actor_messages_coalesced', 'messages replaced by newer ones before they were worked off', of((stat) => stat.coalesced)),
-    gauge('actor_event_loop_utilisation', 'share of time the event loop of an actor was busy', of((stat) => stat.utilisation)),
-    gauge('actor_heap_bytes', 'JavaScript heap in use in the thread of an actor', of((stat) => stat.heapBytes)),
-    gauge('actor_cpu_seconds', 'CPU time of the thread of an actor', of((stat) => stat.cpuSeconds)),
-    gauge('actor_restarts', 'restarts of an actor', supervisor.states().map((state) => ({ actor: state.name, value: state.restarts }))),
+    gauge(
+      'actor_mailbox_depth',
+      'messages that wait in the mailbox of an actor',
+      of((stat) => stat.depth),
+    ),
+    gauge(
+      'actor_messages_processed',
+      'messages an actor has worked off since it started',
+      of((stat) => stat.processed),
+    ),
+    gauge(
+      'actor_messages_coalesced',
+      'messages replaced by newer ones before they were worked off',
+      of((stat) => stat.coalesced),
+    ),
+    gauge(
+      'actor_event_loop_utilisation',
+      'share of time the event loop of an actor was busy',
+      of((stat) => stat.utilisation),
+    ),
+    gauge(
+      'actor_heap_bytes',
+      'JavaScript heap in use in the thread of an actor',
+      of((stat) => stat.heapBytes),
+    ),
+    gauge(
+      'actor_cpu_seconds',
+      'CPU time of the thread of an actor',
+      of((stat) => stat.cpuSeconds),
+    ),
+    gauge(
+      'actor_restarts',
+      'restarts of an actor',
+      supervisor.states().map((state) => ({ actor: state.name, value: state.restarts })),
+    ),
   ]
 }

@@ -8,19 +8,37 @@ import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route
 import { messageSchemas } from '../../src/xds/patches/message-types.ts'
 import { scanFields } from '../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
-import type { ProxyResources } from './debug-pages.ts'
+
+/** Encoded resources of a proxy, from the writer that has it. */
+export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
 
 const registry = createRegistry(ClusterSchema, ListenerSchema, RouteConfigurationSchema, ClusterLoadAssignmentSchema, ...messageSchemas)
 
 /** Clusters, listeners and routes of a proxy. */
 export function configDump(resources: ProxyResources): unknown {
-  const list = (typeUrl: string, schema: DescMessage) => (resources[typeUrl] ?? []).map(({ name, version, element }) => ({ name, version_info: version, resource: decode(schema, typeUrl, element) }))
+  const list = (typeUrl: string, schema: DescMessage) =>
+    (resources[typeUrl] ?? []).map(({ name, version, element }) => ({ name, version_info: version, resource: decode(schema, typeUrl, element) }))
   const admin = 'type.googleapis.com/envoy.admin.v3.'
   return {
     configs: [
-      { '@type': `${admin}ClustersConfigDump`, dynamic_active_clusters: list(clusterType, ClusterSchema).map(({ version_info, resource }) => ({ version_info, cluster: resource })) },
-      { '@type': `${admin}ListenersConfigDump`, dynamic_listeners: list(listenerType, ListenerSchema).map(({ name, version_info, resource }) => ({ name, active_state: { version_info, listener: resource } })) },
-      { '@type': `${admin}RoutesConfigDump`, dynamic_route_configs: list(routeType, RouteConfigurationSchema).map(({ version_info, resource }) => ({ version_info, route_config: resource })) },
+      {
+        '@type': `${admin}ClustersConfigDump`,
+        dynamic_active_clusters: list(clusterType, ClusterSchema).map(({ version_info, resource }) => ({ version_info, cluster: resource })),
+      },
+      {
+        '@type': `${admin}ListenersConfigDump`,
+        dynamic_listeners: list(listenerType, ListenerSchema).map(({ name, version_info, resource }) => ({
+          name,
+          active_state: { version_info, listener: resource },
+        })),
+      },
+      {
+        '@type': `${admin}RoutesConfigDump`,
+        dynamic_route_configs: list(routeType, RouteConfigurationSchema).map(({ version_info, resource }) => ({
+          version_info,
+          route_config: resource,
+        })),
+      },
     ],
   }
 }

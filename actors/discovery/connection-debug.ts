@@ -31,14 +31,19 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
   return {
     connections: (): ConnectionStatus[] => [...connections.values()].map(statusOf),
     /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
-    resources: (proxyId: string): { connectionId: string; resources: Record<string, { name: string; version: string; element: string }[]> } | undefined => {
+    resources: (
+      proxyId: string,
+    ): { connectionId: string; resources: Record<string, { name: string; version: string; element: string }[]> } | undefined => {
       const connection = [...connections.values()].find((candidate) => candidate.id.includes(proxyId))
       if (!connection) return undefined
       const resources = Object.fromEntries(
         [clusterType, endpointType, listenerType, routeType].map((typeUrl) => {
           const state = parts.catalog.typeState(connection.session.classId, typeUrl)
           const entries = state.groups.flatMap((group) => [...group.entries.values()])
-          return [typeUrl, entries.map((entry) => ({ name: entry.name, version: entry.version, element: Buffer.concat(entry.chunks).toString('base64') }))]
+          return [
+            typeUrl,
+            entries.map((entry) => ({ name: entry.name, version: entry.version, element: Buffer.concat(entry.chunks).toString('base64') })),
+          ]
         }),
       )
       return { connectionId: connection.id, resources }
@@ -70,5 +75,11 @@ function statusOf(connection: Connection): ConnectionStatus {
 }
 
 function typeStatus(watch: Watch): TypeStatus {
-  return { typeUrl: watch.typeUrl, nonceSent: watch.nonce, nonceAcked: watch.nonceAcked, version: watch.version, error: watch.lastError?.message ?? '' }
+  return {
+    typeUrl: watch.typeUrl,
+    nonceSent: watch.nonce,
+    nonceAcked: watch.nonceAcked,
+    version: watch.version,
+    error: watch.lastError?.message ?? '',
+  }
 }

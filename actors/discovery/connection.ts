@@ -32,12 +32,24 @@ const keptRejections = 20
 /** Remembers a refusal. */
 export function rejectionHistory(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined): void {
   const watch = connection.session.watches.get(typeUrl)
-  connection.rejections.push({ typeUrl, nonce: watch?.nonce ?? '', version: watch?.version ?? '', code: error?.code ?? 0, message: error?.message ?? '', at: Date.now() })
+  connection.rejections.push({
+    typeUrl,
+    nonce: watch?.nonce ?? '',
+    version: watch?.version ?? '',
+    code: error?.code ?? 0,
+    message: error?.message ?? '',
+    at: Date.now(),
+  })
   if (connection.rejections.length > keptRejections) connection.rejections.shift()
 }
 
 /** Writes a response. `done` hears when it has left, or why it has not: closed, or not taken within `timeoutMs`. */
-export function sendResponse(connection: Connection, response: Response, timeoutMs: number, done: (failure: 'closed' | 'timeout' | undefined) => void): void {
+export function sendResponse(
+  connection: Connection,
+  response: Response,
+  timeoutMs: number,
+  done: (failure: 'closed' | 'timeout' | undefined) => void,
+): void {
   let settled = false
   const settle = (failure: 'closed' | 'timeout' | undefined) => {
     if (settled) return

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
+import type { ProxyResources } from './config-dump.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 
 type Query = Readonly<Record<string, string | undefined>>
@@ -42,7 +43,8 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): 
     page(name, async (query, reply) => {
       if (!query.proxyID) return reply.code(400).type('text/plain').send('You must provide a proxyID in the query string')
       const found = (await connections()).find((connection) => connection.connectionId.includes(query.proxyID as string))
-      if (!found) return reply.code(404).type('text/plain').send('Proxy not connected to this Pilot instance. It may be connected to another instance.')
+      if (!found)
+        return reply.code(404).type('text/plain').send('Proxy not connected to this Pilot instance. It may be connected to another instance.')
       return answer(found)
     })
   }
@@ -50,11 +52,19 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): 
   server.get('/debug', async (_, reply) =>
     reply
       .type('text/html')
-      .send(`<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${pages.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`).join('')}</table></html>`),
+      .send(
+        `<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${pages.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`).join('')}</table></html>`,
+      ),
   )
   page('adsz', async (query, reply) => {
     if (query.push === 'true') return reply.type('text/plain').send(`Pushed to ${await queue<number>('pushAgain')} servers`)
-    const clients = (await connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({ connectionId, connectedAt, address, watches, rejections }))
+    const clients = (await connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({
+      connectionId,
+      connectedAt,
+      address,
+      watches,
+      rejections,
+    }))
     return { totalClients: clients.length, clients }
   })
   page('syncz', async () => (await connections()).map(syncStatus))
@@ -63,7 +73,9 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): 
   page('endpointz', async (query) => endpointPage(await queue<EndpointState[]>('endpoints'), query.brief !== undefined))
   page('endpointShardz', async () => shardPage(await queue<EndpointState[]>('endpoints')))
   proxyPage('edsz', async (connection) => (await import('./config-dump.ts')).loadAssignments(await resourcesOf(supervisor, connection.connectionId)))
-  proxyPage('config_dump', async (connection) => (await import('./config-dump.ts')).configDump(await resourcesOf(supervisor, connection.connectionId)))
+  proxyPage('config_dump', async (connection) =>
+    (await import('./config-dump.ts')).configDump(await resourcesOf(supervisor, connection.connectionId)),
+  )
   proxyPage('sidecarz', async (connection) => {
     const writers = supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))
     for (const { name } of writers) {
@@ -79,7 +91,8 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): 
       const type = connection.types.find((entry) => entry.typeUrl === typeUrl)
       return type && type.nonceAcked !== '' && type.nonceAcked === type.nonceSent && generation !== undefined ? String(generation) : ''
     }
-    const inNamespace = (connection: ConnectionStatus) => !query.proxy_namespace || connection.nodeId.split('~')[2]?.endsWith(`.${query.proxy_namespace}`)
+    const inNamespace = (connection: ConnectionStatus) =>
+      !query.proxy_namespace || connection.nodeId.split('~')[2]?.endsWith(`.${query.proxy_namespace}`)
     return (await connections()).filter(inNamespace).map((connection) => ({
       proxy: connection.nodeId.split('~')[2] ?? '',
       cluster_acked: status(connection, clusterType),
@@ -91,10 +104,17 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): 
   page('instancesz', () => queue('instances'))
   page('push_status', async () => ({ faults: await queue('faults'), listenerConflicts: await queue('conflicts'), memory: await queue('memory') }))
   page('mesh', () => queue('mesh'))
-  page('resourcesz', async () => [...new Set((await queue<{ apiVersion: string; kind: string }[]>('configs')).map(({ apiVersion, kind }) => `${apiVersion}/${kind}`))])
+  page('resourcesz', async () => [
+    ...new Set((await queue<{ apiVersion: string; kind: string }[]>('configs')).map(({ apiVersion, kind }) => `${apiVersion}/${kind}`)),
+  ])
   page('actorsz', async () => {
     const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
-    return supervisor.states().map((state) => ({ ...state, startedAt: new Date(state.startedAt).toISOString(), lastError: state.lastError?.message, ...stats.get(state.name) }))
+    return supervisor.states().map((state) => ({
+      ...state,
+      startedAt: new Date(state.startedAt).toISOString(),
+      lastError: state.lastError?.message,
+      ...stats.get(state.name),
+    }))
   })
 }
 
@@ -130,16 +150,18 @@ function shardPage(states: readonly EndpointState[]): unknown {
 
 function syncStatus(connection: ConnectionStatus): Record<string, string> {
   const result: Record<string, string> = { proxy: connection.nodeId.split('~')[2] ?? '', istio_version: connection.version }
-  for (const [name, typeUrl] of [['cluster', clusterType], ['listener', listenerType], ['route', routeType], ['endpoint', endpointType]] as const) {
+  for (const [name, typeUrl] of [
+    ['cluster', clusterType],
+    ['listener', listenerType],
+    ['route', routeType],
+    ['endpoint', endpointType],
+  ] as const) {
     const type = connection.types.find((entry) => entry.typeUrl === typeUrl)
     result[`${name}_sent`] = type?.nonceSent ?? ''
     result[`${name}_acked`] = type?.nonceAcked ?? ''
   }
   return result
 }
-
-/** Encoded resources of a proxy, from the writer that has it. */
-export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
 
 async function resourcesOf(supervisor: Supervisor, connectionId: string): Promise<ProxyResources> {
   const answers = await supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)

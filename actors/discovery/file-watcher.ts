@@ -60,7 +60,12 @@ class FileWatcher implements Behaviour<never> {
     this.#names = meshNames((context.config.features as Features).MESH_DOMAIN)
     const registers = [context.metrics]
     this.#metrics = {
-      rejected: new Counter({ name: 'pilot_config_documents_rejected_total', help: 'configuration documents that could not be used', labelNames: ['kind'], registers }),
+      rejected: new Counter({
+        name: 'pilot_config_documents_rejected_total',
+        help: 'configuration documents that could not be used',
+        labelNames: ['kind'],
+        registers,
+      }),
       invalid: new Gauge({ name: 'pilot_config_documents_invalid', help: 'configuration documents that cannot be used at present', registers }),
       events: new Counter({ name: 'pilot_orch_cfg_events', help: 'events from configuration', labelNames: ['type', 'event'], registers }),
     }
@@ -112,15 +117,25 @@ class FileWatcher implements Behaviour<never> {
     queue.tell({ type: 'ReplayStarted', source })
     if (this.#mesh) queue.tell(this.#mesh, 'mesh')
     if (this.#networks) queue.tell(this.#networks, 'networks')
-    for (const [key, file] of this.#owners) queue.tell({ type: 'ConfigChanged', source, key, object: this.#files.get(file)?.objects.get(key), at }, `config|${key}`)
+    for (const [key, file] of this.#owners)
+      queue.tell({ type: 'ConfigChanged', source, key, object: this.#files.get(file)?.objects.get(key), at }, `config|${key}`)
     queue.tell({ type: 'SourceSynced', source })
   }
 
   async #list(): Promise<string[]> {
     try {
       const entries = await readdir(this.#root, { recursive: true, withFileTypes: true })
-      const files = entries.filter((entry) => isConfigFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())).map((entry) => join(entry.parentPath, entry.name))
-      return files.filter((file) => !relative(this.#root, file).split('/').some((part) => part.startsWith('..'))).sort()
+      const files = entries
+        .filter((entry) => isConfigFile(entry.name) && (entry.isFile() || entry.isSymbolicLink()))
+        .map((entry) => join(entry.parentPath, entry.name))
+      return files
+        .filter(
+          (file) =>
+            !relative(this.#root, file)
+              .split('/')
+              .some((part) => part.startsWith('..')),
+        )
+        .sort()
     } catch (error) {
       this.#context.log('source').error(`cannot read the configuration directory ${this.#root}: ${(error as Error).message}`)
       return []
@@ -176,9 +191,16 @@ class FileWatcher implements Behaviour<never> {
   }
 
   /** The object that a bad document stood for, as it was when it was good. */
-  #lastGood(before: KnownFile | undefined, fault: { file: string; document: number; key: string | undefined }, present: ReadonlyMap<string, ConfigObject>): ConfigObject | undefined {
+  #lastGood(
+    before: KnownFile | undefined,
+    fault: { file: string; document: number; key: string | undefined },
+    present: ReadonlyMap<string, ConfigObject>,
+  ): ConfigObject | undefined {
     if (!before) return undefined
-    const known = fault.key !== undefined ? before.objects.get(fault.key) : [...before.objects.values()].find((object) => object.origin.endsWith(`#${fault.document}`))
+    const known =
+      fault.key !== undefined
+        ? before.objects.get(fault.key)
+        : [...before.objects.values()].find((object) => object.origin.endsWith(`#${fault.document}`))
     return known && !present.has(configKey(known)) ? known : undefined
   }
 
@@ -193,13 +215,25 @@ class FileWatcher implements Behaviour<never> {
 
   async #parse(file: string, content: string): Promise<ParsedFile> {
     const name = relative(this.#root, file)
-    if (content.length < pooledBytes || content.length > fileLimits.bytes) return parseConfigFile(name, content, this.#names, Date.now())
+    if (content.length < pooledBytes || content.length > fileLimits.bytes) return parseConfigFile(name, content, this.#names)
     this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
     try {
-      const task: ParseTask = { name, content, domain: this.#names.domain, now: Date.now() }
+      const task: ParseTask = { name, content, domain: this.#names.domain }
       return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
     } catch (error) {
-      return { objects: [], faults: [{ file: name, document: 1, key: undefined, path: '', reason: `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}` }], warnings: [] }
+      return {
+        objects: [],
+        faults: [
+          {
+            file: name,
+            document: 1,
+            key: undefined,
+            path: '',
+            reason: `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`,
+          },
+        ],
+        warnings: [],
+      }
     }
   }
 
@@ -224,9 +258,15 @@ class FileWatcher implements Behaviour<never> {
     }
   }
 
-  #report(level: 'error' | 'warn', fault: { file: string; document: number; key: string | undefined; path: string; reason: string }, suffix: string): void {
+  #report(
+    level: 'error' | 'warn',
+    fault: { file: string; document: number; key: string | undefined; path: string; reason: string },
+    suffix: string,
+  ): void {
     const field = fault.path === '' ? '' : `, field ${fault.path}`
-    this.#context.log('validation')[level](`${fault.file}, document ${fault.document}${fault.key ? `, ${fault.key}` : ''}${field}: ${fault.reason}${suffix}`)
+    this.#context
+      .log('validation')
+      [level](`${fault.file}, document ${fault.document}${fault.key ? `, ${fault.key}` : ''}${field}: ${fault.reason}${suffix}`)
   }
 
   #watchOne(file: string, changed: () => Promise<void>): void {

@@ -1,5 +1,5 @@
 /** gRPC over raw `node:http2` streams: frames in, frames out, nothing decoded (see ARCHITECTURE, "Decisions"). */
-import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream, type IncomingHttpHeaders } from 'node:http2'
+import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
 import { BadFrame, FrameReader } from '../../src/xds/session/frames.ts'
@@ -176,5 +176,10 @@ export class GrpcServer {
 const longestTimer = 2_147_483_647
 
 function trailersOf(code: number, message: string) {
-  return { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(code), ...(message ? { 'grpc-message': encodeURIComponent(message).replaceAll('%20', ' ') } : {}) }
+  return {
+    ':status': 200,
+    'content-type': 'application/grpc',
+    'grpc-status': String(code),
+    ...(message ? { 'grpc-message': encodeURIComponent(message).replaceAll('%20', ' ') } : {}),
+  }
 }

@@ -29,7 +29,11 @@ class MockRegistry implements Behaviour<never> {
       domain: context.config.domain,
     }
     this.#services = mockServices(this.#settings)
-    context.log('source').info(`Mock registry: ${this.#services.length} services with ${this.#settings.endpoints} endpoints each, ${this.#settings.churnPerSecond} changes a second`)
+    context
+      .log('source')
+      .info(
+        `Mock registry: ${this.#services.length} services with ${this.#settings.endpoints} endpoints each, ${this.#settings.churnPerSecond} changes a second`,
+      )
     if (this.#settings.churnPerSecond > 0) {
       const tick = Math.max(shortestTickMs, 1000 / this.#settings.churnPerSecond)
       this.#timer = setInterval(() => this.#churn(tick), tick)

@@ -1,5 +1,5 @@
 /** Pool task: parses one large configuration file. */
-import { parseConfigFile, type ParsedFile } from '../../src/config/parse.ts'
+import { type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 
 /** What to parse. */
@@ -7,10 +7,9 @@ export interface ParseTask {
   readonly name: string
   readonly content: string
   readonly domain: string
-  readonly now: number
 }
 
 /** Runs on a thread of the pool. */
 export default function parse(task: ParseTask): ParsedFile {
-  return parseConfigFile(task.name, task.content, meshNames(task.domain), task.now)
+  return parseConfigFile(task.name, task.content, meshNames(task.domain))
 }

@@ -1,6 +1,7 @@
 /** Answers of the push queue to the debug pages. */
-import type { Planner } from '../../src/push/planner.ts'
+
 import { configKey } from '../../src/config/kinds.ts'
+import type { Planner } from '../../src/push/planner.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
 export function debugAnswers(planner: Planner, own: { status: () => unknown; pushAgain: () => number }) {
@@ -10,12 +11,26 @@ export function debugAnswers(planner: Planner, own: { status: () => unknown; pus
       planner.state.configs().map((object) => ({
         apiVersion: `${object.group}/${object.version}`,
         kind: object.kind,
-        metadata: { name: object.name, namespace: object.namespace, labels: object.labels, annotations: object.annotations, generation: object.generation, creationTimestamp: new Date(object.createdAt).toISOString() },
+        metadata: {
+          name: object.name,
+          namespace: object.namespace,
+          labels: object.labels,
+          annotations: object.annotations,
+          generation: object.generation,
+          creationTimestamp: new Date(object.createdAt).toISOString(),
+        },
         spec: object.spec,
         origin: object.origin,
       })),
     services: () => [...planner.snapshot.services.values()].flat().map(({ service }) => service),
-    endpoints: () => [...planner.snapshot.services.values()].flat().map(({ service, endpoints }) => ({ hostname: service.hostname, namespace: service.namespace, registry: service.registry, ports: service.ports, endpoints })),
+    endpoints: () =>
+      [...planner.snapshot.services.values()].flat().map(({ service, endpoints }) => ({
+        hostname: service.hostname,
+        namespace: service.namespace,
+        registry: service.registry,
+        ports: service.ports,
+        endpoints,
+      })),
     mesh: () => planner.snapshot.mesh,
     faults: () => planner.faults.all(),
     cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),
@@ -26,7 +41,15 @@ export function debugAnswers(planner: Planner, own: { status: () => unknown; pus
       Object.fromEntries(
         planner.proxies().map(({ connection, proxyClass }) => [
           connection,
-          (proxyClass?.instances ?? []).map(({ service, port, endpoint, targetPort }) => ({ service: service.hostname, namespace: service.namespace, port: port.number, name: port.name, protocol: port.protocol, address: endpoint.address, targetPort })),
+          (proxyClass?.instances ?? []).map(({ service, port, endpoint, targetPort }) => ({
+            service: service.hostname,
+            namespace: service.namespace,
+            port: port.number,
+            name: port.name,
+            protocol: port.protocol,
+            address: endpoint.address,
+            targetPort,
+          })),
         ]),
       ),
     sidecarScope: (connection: string) => {
@@ -37,7 +60,12 @@ export function debugAnswers(planner: Planner, own: { status: () => unknown; pus
         view: view.id,
         sidecar: view.sidecar && configKey(view.sidecar),
         outboundTrafficPolicy: view.allowAny ? 'ALLOW_ANY' : 'REGISTRY_ONLY',
-        egress: view.egress.map((egress) => ({ port: egress.port, bind: egress.bind, services: egress.services.map(({ service }) => `${service.namespace}/${service.hostname}`), virtualServices: egress.virtualServices.map((service) => `${service.namespace}/${service.name}`) })),
+        egress: view.egress.map((egress) => ({
+          port: egress.port,
+          bind: egress.bind,
+          services: egress.services.map(({ service }) => `${service.namespace}/${service.hostname}`),
+          virtualServices: egress.virtualServices.map((service) => `${service.namespace}/${service.name}`),
+        })),
       }
     },
   }

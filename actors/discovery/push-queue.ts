@@ -157,7 +157,9 @@ class PushQueue implements Behaviour<Message> {
       this.#replays.delete(source)
       for (const key of [...(this.#said.get(source) ?? [])]) {
         if (again.has(key)) continue
-        const event = source.startsWith('registry:') ? { type: 'ServiceChanged' as const, service: undefined, endpoints: [] } : { type: 'ConfigChanged' as const, object: undefined }
+        const event = source.startsWith('registry:')
+          ? { type: 'ServiceChanged' as const, service: undefined, endpoints: [] }
+          : { type: 'ConfigChanged' as const, object: undefined }
         this.#event({ ...event, source, key, at: Date.now() })
       }
     }
@@ -180,7 +182,9 @@ class PushQueue implements Behaviour<Message> {
     this.#reasons = new Set()
     const changes = this.#planner.advance()
     for (const fault of this.#planner.faults.takeNew()) {
-      this.#context.log('model').warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
+      this.#context
+        .log('model')
+        .warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
     }
     if (!this.#ready || !isNothing(changes)) {
       for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
@@ -214,7 +218,9 @@ class PushQueue implements Behaviour<Message> {
     this.#pushId++
     for (const [name, writer] of this.#writers) {
       this.#takers.add(name)
-      const assignments = content.assignments.filter((assignment) => assignment.connection.startsWith(`${name}/`)).map(({ connection, classId }) => ({ connection: connection.slice(name.length + 1), classId }))
+      const assignments = content.assignments
+        .filter((assignment) => assignment.connection.startsWith(`${name}/`))
+        .map(({ connection, classId }) => ({ connection: connection.slice(name.length + 1), classId }))
       writer.tell({ type: 'PublishPush', push: { ...info, id: this.#pushId }, ...content, assignments })
     }
     clearTimeout(this.#takenTimer)
@@ -259,7 +265,11 @@ function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Plann
   gauge('pilot_virt_services', 'virtual services known', () => planner.snapshot.virtualServices.all.length)
   gauge('pilot_destrule_subsets', 'duplicate subsets across destination rules for the same host', () => duplicateSubsets(planner))
   for (const kind of ['http_over_current_tcp', 'tcp_over_current_http', 'tcp_over_current_tcp'] as const) {
-    gauge(`pilot_conflict_outbound_listener_${kind}`, 'conflicting outbound listeners', () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length)
+    gauge(
+      `pilot_conflict_outbound_listener_${kind}`,
+      'conflicting outbound listeners',
+      () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length,
+    )
   }
   gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
   gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
@@ -284,7 +294,8 @@ function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Plann
 
 function duplicateSubsets(planner: Planner): number {
   let count = 0
-  for (const rules of planner.snapshot.destinationRules.byNamespace.values()) for (const rule of [...rules.exact.values(), ...rules.wildcards]) count += rule.duplicateSubsets.length
+  for (const rules of planner.snapshot.destinationRules.byNamespace.values())
+    for (const rule of [...rules.exact.values(), ...rules.wildcards]) count += rule.duplicateSubsets.length
   return count
 }
 

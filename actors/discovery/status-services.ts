@@ -2,8 +2,8 @@
 import { create, type DescFile, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
-import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
 import { messageFrame } from '../../src/xds/session/frames.ts'
+import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
 import type { GrpcStream, Methods } from './grpc-server.ts'
 
 type Ask = (question: string) => Promise<unknown>
@@ -31,7 +31,10 @@ function answerEach(stream: GrpcStream, answer: (message: Buffer) => Promise<Uin
         const bytes = await answer(message)
         await new Promise<void>((resolve) => stream.write([messageFrame(bytes)], () => resolve()))
       } catch (error) {
-        stream.end(error instanceof RangeError || (error as Error).message.includes('premature') ? invalidArgument : internal, (error as Error).message)
+        stream.end(
+          error instanceof RangeError || (error as Error).message.includes('premature') ? invalidArgument : internal,
+          (error as Error).message,
+        )
       }
     })
   })
@@ -69,7 +72,11 @@ async function reflect(message: Buffer): Promise<Uint8Array> {
   const { ServerReflectionRequestSchema, ServerReflectionResponseSchema } = await import('../../protocols/gen/grpc/reflection/v1/reflection_pb.js')
   const request = fromBinary(ServerReflectionRequestSchema, message)
   described ??= describeServices()
-  const response = create(ServerReflectionResponseSchema, { validHost: request.host, originalRequest: request, messageResponse: reflectionAnswer(request, await described) })
+  const response = create(ServerReflectionResponseSchema, {
+    validHost: request.host,
+    originalRequest: request,
+    messageResponse: reflectionAnswer(request, await described),
+  })
   return toBinary(ServerReflectionResponseSchema, response)
 }
 
@@ -80,7 +87,10 @@ function reflectionAnswer(request: ServerReflectionRequest, { services, files, s
     if (!file) return notFound(what)
     const all = new Map<string, DescFile>()
     collect(file, all)
-    return { case: 'fileDescriptorResponse' as const, value: { fileDescriptorProto: [...all.values()].map((known) => toBinary(FileDescriptorProtoSchema, known.proto)) } }
+    return {
+      case: 'fileDescriptorResponse' as const,
+      value: { fileDescriptorProto: [...all.values()].map((known) => toBinary(FileDescriptorProtoSchema, known.proto)) },
+    }
   }
   if (kind === 'listServices') return { case: 'listServicesResponse' as const, value: { service: services.map((name) => ({ name })) } }
   if (kind === 'fileByFilename') return fileAnswer(files.get(value), value)

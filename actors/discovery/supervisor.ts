@@ -8,10 +8,11 @@ import type { FileWatcherConfig, MockRegistryConfig, PushQueueConfig, XdsWriterC
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { createLogger } from '../runtime/logger.ts'
 import { openLog } from '../runtime/log-writer.ts'
+import { createLogger } from '../runtime/logger.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
+import { splitAddress } from './address.ts'
 import { startAdmin } from './admin.ts'
 import { statusAnswers } from './status-answers.ts'
 
@@ -56,7 +57,9 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
       module: module('file-watcher'),
       config: { features, configDir: options.configDir, meshConfig: options.meshConfig, networksConfig: options.networksConfig },
     },
-    ...(options.registries.includes('Mock') ? [{ name: 'registry-watcher/mock', source: 'registry:Mock', module: module('mock-registry'), config: { features, domain: options.domain } }] : []),
+    ...(options.registries.includes('Mock')
+      ? [{ name: 'registry-watcher/mock', source: 'registry:Mock', module: module('mock-registry'), config: { features, domain: options.domain } }]
+      : []),
   ]
   const [host, port] = splitAddress(options.grpcAddr)
   const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
@@ -92,11 +95,4 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
       await writer.flush()
     },
   }
-}
-
-/** Host and port of `host:port`; an empty host means every address. */
-export function splitAddress(address: string): [host: string, port: number] {
-  const colon = address.lastIndexOf(':')
-  const host = address.slice(0, colon).replace(/^\[|\]$/g, '')
-  return [host === '*' ? '' : host, Number(address.slice(colon + 1))]
 }

@@ -5,7 +5,25 @@ import { clusterType, endpointType, listenerType, routeType, shortType } from '.
 import type { Connection } from './connection.ts'
 
 const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 10, 20, 30]
-const grpcCodes = ['OK', 'Canceled', 'Unknown', 'InvalidArgument', 'DeadlineExceeded', 'NotFound', 'AlreadyExists', 'PermissionDenied', 'ResourceExhausted', 'FailedPrecondition', 'Aborted', 'OutOfRange', 'Unimplemented', 'Internal', 'Unavailable', 'DataLoss', 'Unauthenticated']
+const grpcCodes = [
+  'OK',
+  'Canceled',
+  'Unknown',
+  'InvalidArgument',
+  'DeadlineExceeded',
+  'NotFound',
+  'AlreadyExists',
+  'PermissionDenied',
+  'ResourceExhausted',
+  'FailedPrecondition',
+  'Aborted',
+  'OutOfRange',
+  'Unimplemented',
+  'Internal',
+  'Unavailable',
+  'DataLoss',
+  'Unauthenticated',
+]
 
 /** Makes the metrics of a writer. */
 export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>) {
@@ -13,7 +31,15 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
   const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })
   const histogram = (name: string, help: string, labelNames: string[] = []) => new Histogram({ name, help, labelNames, buckets: fine, registers })
   const rejects = new Map<string, Gauge>(
-    [clusterType, endpointType, listenerType, routeType].map((type) => [type, new Gauge({ name: `pilot_xds_${shortType(type)}_reject`, help: `${shortType(type).toUpperCase()} configs rejected`, labelNames: ['node', 'err'], registers })]),
+    [clusterType, endpointType, listenerType, routeType].map((type) => [
+      type,
+      new Gauge({
+        name: `pilot_xds_${shortType(type)}_reject`,
+        help: `${shortType(type).toUpperCase()} configs rejected`,
+        labelNames: ['node', 'err'],
+        registers,
+      }),
+    ]),
   )
   new Gauge({
     name: 'pilot_xds',
@@ -22,7 +48,8 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
     registers,
     collect() {
       this.reset()
-      for (const { node } of connections.values()) this.inc({ version: node?.version ? node.version.filter((part) => part !== Number.MAX_SAFE_INTEGER).join('.') : 'unknown' })
+      for (const { node } of connections.values())
+        this.inc({ version: node?.version ? node.version.filter((part) => part !== Number.MAX_SAFE_INTEGER).join('.') : 'unknown' })
     },
   })
   const totalRejects = counter('pilot_total_xds_rejects', 'XDS responses rejected by the proxy', ['type'])
@@ -44,7 +71,9 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
         totalRejects.inc({ type })
         rejects.get(typeUrl)?.set({ node, err: grpcCodes[error?.code ?? 2] ?? 'Unknown' }, 1)
       }
-      if (outcome === 'ack' && connection.rejections.length > 0) for (const err of new Set(connection.rejections.map((rejection) => grpcCodes[rejection.code] ?? 'Unknown'))) rejects.get(typeUrl)?.remove({ node, err })
+      if (outcome === 'ack' && connection.rejections.length > 0)
+        for (const err of new Set(connection.rejections.map((rejection) => grpcCodes[rejection.code] ?? 'Unknown')))
+          rejects.get(typeUrl)?.remove({ node, err })
     },
     /** A response left, or did not. */
     sent(typeUrl: string, seconds: number, length: number, failure: 'closed' | 'timeout' | undefined): void {

@@ -18,11 +18,11 @@ import { Subscriptions } from '../../src/xds/session/subscription.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import type { Peer } from '../runtime/link.ts'
+import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GrpcServer, type GrpcStream } from './grpc-server.ts'
-import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
-import { writerMetrics } from './writer-metrics.ts'
 import { statusServices } from './status-services.ts'
+import { writerMetrics } from './writer-metrics.ts'
 
 /** gRPC status codes that streams end with. */
 const status = { invalidArgument: 3, deadlineExceeded: 4, unavailable: 14 }
@@ -116,7 +116,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
       if (first) this.#pump(connection)
       else this.#enqueue(connection)
     }
-    for (const classId of touched) for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
+    for (const classId of touched)
+      for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
     this.#work()
   }
@@ -236,7 +237,9 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #held(connection: Connection, now: number): void {
     clearTimeout(connection.heldTimer)
     connection.heldTimer = undefined
-    const until = connection.session.heldUntil ?? (this.#parts.flowControl !== undefined && connection.session.isDue() ? now + this.#parts.flowControl : undefined)
+    const until =
+      connection.session.heldUntil ??
+      (this.#parts.flowControl !== undefined && connection.session.isDue() ? now + this.#parts.flowControl : undefined)
     if (until === undefined) return
     connection.heldTimer = setTimeout(() => this.#pump(connection), Math.max(1, until - now))
   }

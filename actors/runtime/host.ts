@@ -161,5 +161,10 @@ export function hostActor(definition: ActorDefinition<unknown, unknown>, port: M
 /** An error as plain data. */
 export function wireError(error: unknown): WireError {
   if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: '' }
-  return { name: error.name, message: error.message, stack: error.stack ?? '', ...(error.cause === undefined ? {} : { cause: wireError(error.cause) }) }
+  return {
+    name: error.name,
+    message: error.message,
+    stack: error.stack ?? '',
+    ...(error.cause === undefined ? {} : { cause: wireError(error.cause) }),
+  }
 }

@@ -18,21 +18,23 @@ export type Logger = (scope: string) => ScopedLogger
 /** A logger whose lines go to `write` when their scope's level lets them through. */
 export function createLogger(options: LogOptions, write: (record: LogRecord) => void): Logger {
   return (scope) => {
-    const at = (level: Exclude<Level, 'none'>) => (message: string, labels: Labels = {}) => {
-      if (!passes(level, levelOf(options.output, scope))) return
-      const withStack = passes(level, levelOf(options.stackTrace, scope))
-      const withCaller = options.callers.includes('all') || options.callers.includes(scope)
-      const frames = withStack || withCaller ? callFrames() : []
-      write({
-        time: performance.timeOrigin + performance.now(),
-        level,
-        scope,
-        message,
-        labels,
-        ...(withCaller ? { caller: callerOf(frames[0] ?? '') } : {}),
-        ...(withStack ? { stack: frames.join('\n') } : {}),
-      })
-    }
+    const at =
+      (level: Exclude<Level, 'none'>) =>
+      (message: string, labels: Labels = {}) => {
+        if (!passes(level, levelOf(options.output, scope))) return
+        const withStack = passes(level, levelOf(options.stackTrace, scope))
+        const withCaller = options.callers.includes('all') || options.callers.includes(scope)
+        const frames = withStack || withCaller ? callFrames() : []
+        write({
+          time: performance.timeOrigin + performance.now(),
+          level,
+          scope,
+          message,
+          labels,
+          ...(withCaller ? { caller: callerOf(frames[0] ?? '') } : {}),
+          ...(withStack ? { stack: frames.join('\n') } : {}),
+        })
+      }
     return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   }
 }

@@ -11,7 +11,14 @@ export interface Pool {
 /** Makes a pool for a task module (its default export is the task). Idle threads end after ten seconds. */
 export function createPool(module: URL, size: { threads: number; queue: number }): Pool {
   // Atomics would park idle threads in Atomics.wait and stop their asynchronous work.
-  const pool = new Piscina({ filename: module.href, minThreads: 0, maxThreads: size.threads, maxQueue: size.queue, idleTimeout: 10_000, atomics: 'disabled' })
+  const pool = new Piscina({
+    filename: module.href,
+    minThreads: 0,
+    maxThreads: size.threads,
+    maxQueue: size.queue,
+    idleTimeout: 10_000,
+    atomics: 'disabled',
+  })
   return {
     run: (task, deadlineMs) => pool.run(task, { signal: AbortSignal.timeout(deadlineMs) }),
     destroy: () => pool.destroy(),

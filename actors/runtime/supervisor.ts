@@ -106,7 +106,13 @@ export class Supervisor {
 
   /** The state of every actor. */
   states(): ActorState[] {
-    return [...this.#children.values()].map(({ spec, state, restarts, lastError, startedAt }) => ({ name: spec.name, state, restarts, lastError, startedAt }))
+    return [...this.#children.values()].map(({ spec, state, restarts, lastError, startedAt }) => ({
+      name: spec.name,
+      state,
+      restarts,
+      lastError,
+      startedAt,
+    }))
   }
 
   /** Ends an actor at once, as a crash would; it is restarted like after one. */

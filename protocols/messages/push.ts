@@ -6,11 +6,18 @@ export type SourceEvent =
   /** An object is there as said, or gone. */
   | { readonly type: 'ConfigChanged'; readonly source: string; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
   /** A registry's service is there as said with its endpoints, or gone. `key` is `<namespace>/<hostname>`. */
-  | { readonly type: 'ServiceChanged'; readonly source: string; readonly key: string; readonly service: Service | undefined; readonly endpoints: readonly Endpoint[]; readonly at: number }
+  | {
+      readonly type: 'ServiceChanged'
+      readonly source: string
+      readonly key: string
+      readonly service: Service | undefined
+      readonly endpoints: readonly Endpoint[]
+      readonly at: number
+    }
   /** The endpoints of a registry's service are now these. */
   | { readonly type: 'EndpointsChanged'; readonly source: string; readonly key: string; readonly endpoints: readonly Endpoint[]; readonly at: number }
-  | { readonly type: 'MeshChanged'; /** A `MeshConfig` with its defaults filled in. */ readonly mesh: object; readonly at: number }
-  | { readonly type: 'NetworksChanged'; /** A `MeshNetworks`. */ readonly networks: object; readonly at: number }
+  | { readonly type: 'MeshChanged' /** A `MeshConfig` with its defaults filled in. */; readonly mesh: object; readonly at: number }
+  | { readonly type: 'NetworksChanged' /** A `MeshNetworks`. */; readonly networks: object; readonly at: number }
   /** The source has said all it knows: what it said before and not again since `ReplayStarted` is gone. */
   | { readonly type: 'ReplayStarted'; readonly source: string }
   | { readonly type: 'SourceSynced'; readonly source: string }

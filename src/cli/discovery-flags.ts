@@ -10,50 +10,126 @@ const webhooks = 'there are no webhooks yet'
 export const loggingFlags = {
   log_as_json: { type: 'switch', default: false, about: 'output as JSON instead of plain console format' },
   log_caller: { type: 'string', default: '', about: `comma-separated scopes for which caller information is included; scopes: ${scopeList}` },
-  log_output_level: { type: 'string', default: 'default:info', about: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${scopeList}; levels: debug, info, warn, error, fatal, none` },
+  log_output_level: {
+    type: 'string',
+    default: 'default:info',
+    about: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${scopeList}; levels: debug, info, warn, error, fatal, none`,
+  },
   log_rotate: { type: 'string', default: '', about: 'path of the optional rotating log file' },
   log_rotate_max_age: { type: 'int', default: 30, about: 'maximum age in days before rotation; 0 means no limit' },
   log_rotate_max_backups: { type: 'int', default: 1000, about: 'maximum number of backups kept; 0 means no limit' },
   log_rotate_max_size: { type: 'int', default: 104857600, about: 'maximum size in megabytes of a log file before rotation' },
-  log_stacktrace_level: { type: 'string', default: 'default:none', about: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured' },
+  log_stacktrace_level: {
+    type: 'string',
+    default: 'default:none',
+    about: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured',
+  },
   log_target: { type: 'array', default: ['stdout'], about: 'paths where the log is written; special values stdout and stderr' },
 } as const satisfies FlagTable
 
 /** Accepted by every command of this binary. */
 export const rootFlags = {
-  ctrlz_address: { type: 'string', default: 'localhost', about: 'IP address the ControlZ introspection facility listens on; * means all addresses', notYet: 'there is no ControlZ yet' },
+  ctrlz_address: {
+    type: 'string',
+    default: 'localhost',
+    about: 'IP address the ControlZ introspection facility listens on; * means all addresses',
+    notYet: 'there is no ControlZ yet',
+  },
   ctrlz_port: { type: 'uint16', default: 9876, about: 'IP port of the ControlZ introspection facility', notYet: 'there is no ControlZ yet' },
   keepaliveInterval: { type: 'duration', default: '30s', about: 'interval after which, with no activity, the peer is pinged to check the transport' },
-  keepaliveMaxServerConnectionAge: { type: 'duration', default: '2562047h47m16.854775807s', about: 'maximum time a server connection stays open before a graceful close' },
+  keepaliveMaxServerConnectionAge: {
+    type: 'duration',
+    default: '2562047h47m16.854775807s',
+    about: 'maximum time a server connection stays open before a graceful close',
+  },
   keepaliveTimeout: { type: 'duration', default: '10s', about: 'after a keepalive ping, time waited for activity before the connection is closed' },
 } as const satisfies FlagTable
 
 /** Of `pilot-discovery discovery`. */
 export const discoveryFlags = {
-  appNamespace: { type: 'string', char: 'a', default: '', about: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched', notYet: orchestrator },
+  appNamespace: {
+    type: 'string',
+    char: 'a',
+    default: '',
+    about: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched',
+    notYet: orchestrator,
+  },
   caCertFile: { type: 'string', default: '', about: 'file with the x509 server CA certificate', notYet: 'there is no secured gRPC server yet' },
   clusterID: { type: 'string', default: 'Orchestrator', about: 'ID of the cluster this instance resides in', notYet: orchestrator },
-  clusterRegistriesNamespace: { type: 'string', default: 'mesh-system', about: 'namespace of the ConfigMap storing cluster configs', notYet: orchestrator },
-  configDir: { type: 'string', default: '', about: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client' },
+  clusterRegistriesNamespace: {
+    type: 'string',
+    default: 'mesh-system',
+    about: 'namespace of the ConfigMap storing cluster configs',
+    notYet: orchestrator,
+  },
+  configDir: {
+    type: 'string',
+    default: '',
+    about: 'directory watched for YAML config files; when set, the files are the config source instead of a CRD client',
+  },
   domain: { type: 'string', default: 'cluster.local', about: 'DNS domain suffix' },
   grpcAddr: { type: 'string', default: ':15010', about: 'discovery service gRPC address' },
   httpAddr: { type: 'string', default: ':8080', about: 'discovery service HTTP address' },
   httpsAddr: { type: 'string', default: ':15017', about: 'injection and validation service HTTPS address', notYet: webhooks },
-  orchconfig: { type: 'string', default: '', about: 'use an orchestrator configuration file instead of in-cluster configuration', notYet: orchestrator },
+  orchconfig: {
+    type: 'string',
+    default: '',
+    about: 'use an orchestrator configuration file instead of in-cluster configuration',
+    notYet: orchestrator,
+  },
   orchestratorApiBurst: { type: 'int', default: 160, about: 'maximum burst when throttling calls to the orchestrator API', notYet: orchestrator },
   orchestratorApiQPS: { type: 'float32', default: 80, about: 'maximum QPS of calls to the orchestrator API', notYet: orchestrator },
   meshConfig: { type: 'string', default: './etc/mesh/config/mesh', about: 'mesh configuration file; when unspecified a default mesh is used' },
   monitoringAddr: { type: 'string', default: ':15014', about: 'HTTP address for self-monitoring information' },
-  namespace: { type: 'string', char: 'n', default: 'mesh-system', about: 'namespace where the controller resides; when unset, environment variable POD_NAMESPACE is used', notYet: orchestrator },
-  networksConfig: { type: 'string', default: '/etc/mesh/config/meshNetworks', about: 'mesh networks configuration file; when unspecified a default is used' },
-  plugins: { type: 'slice', default: ['ext_authz', 'authn', 'authz'], about: 'comma-separated networking plugins to enable', notYet: 'there are no policies yet' },
-  profile: { type: 'switch', default: false, about: 'enables profiling via web interface at host:port/debug/pprof', notYet: 'there is no profiling page yet' },
-  registries: { type: 'slice', default: ['Orchestrator'], about: 'comma-separated platform service registries to read; choose from Orchestrator, Mock' },
+  namespace: {
+    type: 'string',
+    char: 'n',
+    default: 'mesh-system',
+    about: 'namespace where the controller resides; when unset, environment variable POD_NAMESPACE is used',
+    notYet: orchestrator,
+  },
+  networksConfig: {
+    type: 'string',
+    default: '/etc/mesh/config/meshNetworks',
+    about: 'mesh networks configuration file; when unspecified a default is used',
+  },
+  plugins: {
+    type: 'slice',
+    default: ['ext_authz', 'authn', 'authz'],
+    about: 'comma-separated networking plugins to enable',
+    notYet: 'there are no policies yet',
+  },
+  profile: {
+    type: 'switch',
+    default: false,
+    about: 'enables profiling via web interface at host:port/debug/pprof',
+    notYet: 'there is no profiling page yet',
+  },
+  registries: {
+    type: 'slice',
+    default: ['Orchestrator'],
+    about: 'comma-separated platform service registries to read; choose from Orchestrator, Mock',
+  },
   resync: { type: 'duration', default: '1m0s', about: 'controller resync interval', notYet: orchestrator },
-  secureGRPCAddr: { type: 'string', default: ':15012', about: 'discovery service secured gRPC address', notYet: 'there is no secured gRPC server yet' },
+  secureGRPCAddr: {
+    type: 'string',
+    default: ':15012',
+    about: 'discovery service secured gRPC address',
+    notYet: 'there is no secured gRPC server yet',
+  },
   tlsCertFile: { type: 'string', default: '', about: 'file with the x509 server certificate', notYet: 'there is no secured gRPC server yet' },
-  tlsKeyFile: { type: 'string', default: '', about: 'file with the x509 private key matching --tlsCertFile', notYet: 'there is no secured gRPC server yet' },
-  'trust-domain': { type: 'string', default: '', about: 'domain identifying the system with SPIFFE', notYet: 'there are no identities yet; meshConfig.trustDomain is used' },
+  tlsKeyFile: {
+    type: 'string',
+    default: '',
+    about: 'file with the x509 private key matching --tlsCertFile',
+    notYet: 'there is no secured gRPC server yet',
+  },
+  'trust-domain': {
+    type: 'string',
+    default: '',
+    about: 'domain identifying the system with SPIFFE',
+    notYet: 'there are no identities yet; meshConfig.trustDomain is used',
+  },
   writers: { type: 'int', default: 0, about: 'threads that write to proxies; 0 = one a core' },
 } as const satisfies FlagTable
 
@@ -72,6 +148,14 @@ export function readLogOptions(flags: FlagValues<typeof loggingFlags>): LogOptio
     callers: about('log_caller', () => parseScopes(flags.log_caller, discoveryScopes)),
     asJson: flags.log_as_json,
     targets: flags.log_target,
-    rotate: flags.log_rotate === '' ? undefined : { path: flags.log_rotate, maxSizeMb: flags.log_rotate_max_size, maxAgeDays: flags.log_rotate_max_age, maxBackups: flags.log_rotate_max_backups },
+    rotate:
+      flags.log_rotate === ''
+        ? undefined
+        : {
+            path: flags.log_rotate,
+            maxSizeMb: flags.log_rotate_max_size,
+            maxAgeDays: flags.log_rotate_max_age,
+            maxBackups: flags.log_rotate_max_backups,
+          },
   }
 }

@@ -13,7 +13,13 @@ export interface FlagSpec {
 
 export type FlagTable = Readonly<Record<string, FlagSpec>>
 
-type ValueOf<S extends FlagSpec> = S['type'] extends 'switch' ? boolean : S['type'] extends 'int' | 'uint16' | 'float32' | 'duration' ? number : S['type'] extends 'slice' | 'array' ? string[] : string
+type ValueOf<S extends FlagSpec> = S['type'] extends 'switch'
+  ? boolean
+  : S['type'] extends 'int' | 'uint16' | 'float32' | 'duration'
+    ? number
+    : S['type'] extends 'slice' | 'array'
+      ? string[]
+      : string
 /** Values of a table's flags; durations in milliseconds. */
 export type FlagValues<T extends FlagTable> = { readonly [N in keyof T]: ValueOf<T[N]> }
 
@@ -24,8 +30,17 @@ export function oclifFlags(table: FlagTable, group: string): Record<string, Retu
     const common = { description: spec.about, ...(group === '' ? {} : { helpGroup: group }), ...(spec.char ? { char: spec.char as 'a' } : {}) }
     const shown = Array.isArray(spec.default) ? spec.default.join(',') : String(spec.default)
     if (spec.type === 'switch') flags[name] = Flags.boolean({ ...common })
-    else if (spec.type === 'slice') flags[name] = Flags.string({ ...common, multiple: true, multipleNonGreedy: true, delimiter: ',', default: spec.default as string[], helpValue: 'a,b' })
-    else if (spec.type === 'array') flags[name] = Flags.string({ ...common, multiple: true, multipleNonGreedy: true, default: spec.default as string[], helpValue: 'path' })
+    else if (spec.type === 'slice')
+      flags[name] = Flags.string({
+        ...common,
+        multiple: true,
+        multipleNonGreedy: true,
+        delimiter: ',',
+        default: spec.default as string[],
+        helpValue: 'a,b',
+      })
+    else if (spec.type === 'array')
+      flags[name] = Flags.string({ ...common, multiple: true, multipleNonGreedy: true, default: spec.default as string[], helpValue: 'path' })
     else flags[name] = Flags.string({ ...common, helpValue: spec.type, ...(shown === '' ? {} : { default: shown }) })
   }
   return flags as Record<string, ReturnType<typeof Flags.string>>

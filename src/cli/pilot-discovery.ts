@@ -12,7 +12,12 @@ export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promi
 
 const shared = { ...oclifFlags(rootFlags, 'GLOBAL'), ...oclifFlags(loggingFlags, 'LOGGING') }
 /** Flag tables, for what must know flags before they are parsed. */
-export const flagTables: readonly FlagTable[] = [rootFlags, loggingFlags, discoveryFlags, { short: { type: 'switch', char: 's', default: false, about: '' } }]
+export const flagTables: readonly FlagTable[] = [
+  rootFlags,
+  loggingFlags,
+  discoveryFlags,
+  { short: { type: 'switch', char: 's', default: false, about: '' } },
+]
 
 /** The commands; the discovery service itself is started by `run`, which only `discovery` loads. */
 export function discoveryCommands(run: RunDiscovery) {
@@ -23,7 +28,10 @@ function discoveryCommand(run: RunDiscovery) {
   return class DiscoveryCommand extends Command {
     static override summary = 'Start the proxy discovery service'
     static override description = 'Reads configuration and service registries and programs proxies over XDS.'
-    static override examples = ['<%= config.bin %> <%= command.id %> --registries Mock', '<%= config.bin %> <%= command.id %> --registries Mock --configDir ./config']
+    static override examples = [
+      '<%= config.bin %> <%= command.id %> --registries Mock',
+      '<%= config.bin %> <%= command.id %> --registries Mock --configDir ./config',
+    ]
     static override flags = { ...oclifFlags(discoveryFlags, ''), ...shared }
 
     override async run(): Promise<void> {
@@ -43,21 +51,31 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
   if (values.keepaliveMaxServerConnectionAge <= 0) throw new Error('--keepaliveMaxServerConnectionAge: must be positive')
   if (values.writers < 0 || values.writers > 256) throw new Error('--writers: must be from 0 to 256')
-  for (const registry of values.registries) if (registry !== 'Orchestrator' && registry !== 'Mock') throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
+  for (const registry of values.registries)
+    if (registry !== 'Orchestrator' && registry !== 'Mock')
+      throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
   const table: FlagTable = { ...rootFlags, ...discoveryFlags }
   const notices: DiscoveryOptions['notices'][number][] = given.flatMap((name) => {
     const notYet = table[name]?.notYet
     return notYet ? [{ level: 'warn' as const, message: `flag --${name} has no effect yet: ${notYet}` }] : []
   })
-  if (values.registries.includes('Orchestrator')) notices.push({ level: 'warn', message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock' })
-  notices.push({ level: 'info', message: `${values.grpcAddr} serves configuration in plain text to whoever can reach it; ${values.httpAddr} and ${values.monitoringAddr} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)` })
+  if (values.registries.includes('Orchestrator'))
+    notices.push({
+      level: 'warn',
+      message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
+    })
+  notices.push({
+    level: 'info',
+    message: `${values.grpcAddr} serves configuration in plain text to whoever can reach it; ${values.httpAddr} and ${values.monitoringAddr} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)`,
+  })
   return { ...values, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
 }
 
 function checkAddress(flag: string, address: string): void {
   if (address === '') return
   const match = /^(.*):(\d+)$/.exec(address)
-  if (!match || Number(match[2]) > 65_535) throw new Error(`--${flag}: ${JSON.stringify(address)} is not an address such as :15010 or 127.0.0.1:15010`)
+  if (!match || Number(match[2]) > 65_535)
+    throw new Error(`--${flag}: ${JSON.stringify(address)} is not an address such as :15010 or 127.0.0.1:15010`)
 }
 
 class VersionCommand extends Command {
@@ -75,12 +93,19 @@ class VersionCommand extends Command {
     if (flags.output !== '' && flags.output !== 'yaml' && flags.output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
     if (flags.output === 'yaml') {
       const fields = { golang_version: info.runtime, revision: info.revision, status: info.status, tag: info.tag, version: info.version }
-      this.log(`clientVersion:\n${Object.entries(fields).map(([key, value]) => `  ${key}: ${value}\n`).join('')}`)
+      this.log(
+        `clientVersion:\n${Object.entries(fields)
+          .map(([key, value]) => `  ${key}: ${value}\n`)
+          .join('')}`,
+      )
     } else if (flags.output === 'json') {
       const clientVersion = { version: info.version, revision: info.revision, golang_version: info.runtime, status: info.status, tag: info.tag }
       this.log(JSON.stringify({ clientVersion }, null, 2))
     } else if (flags.short) this.log(info.version)
-    else this.log(`version.BuildInfo{Version:"${info.version}", GitRevision:"${info.revision}", GolangVersion:"${info.runtime}", BuildStatus:"${info.status}", GitTag:"${info.tag}"}`)
+    else
+      this.log(
+        `version.BuildInfo{Version:"${info.version}", GitRevision:"${info.revision}", GolangVersion:"${info.runtime}", BuildStatus:"${info.status}", GitTag:"${info.tag}"}`,
+      )
   }
 }
 

@@ -17,17 +17,3 @@ export function parseDuration(text: string): number | undefined {
   }
   return match?.[1] === '-' ? -total : total
 }
-
-/** A duration in Go's own notation: `1m30s`, `100ms`, `0s`. */
-export function formatDuration(ms: number): string {
-  if (ms === 0) return '0s'
-  const sign = ms < 0 ? '-' : ''
-  let rest = Math.abs(ms)
-  if (rest < 1000) return `${sign}${Number(rest.toFixed(6))}ms`
-  const hours = Math.floor(rest / 3_600_000)
-  rest -= hours * 3_600_000
-  const minutes = Math.floor(rest / 60_000)
-  const seconds = Number(((rest - minutes * 60_000) / 1000).toFixed(9))
-  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}s`
-  return minutes > 0 ? `${sign}${minutes}m${seconds}s` : `${sign}${seconds}s`
-}

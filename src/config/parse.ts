@@ -27,7 +27,7 @@ export interface ParsedFile {
 }
 
 /** Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. */
-export function parseConfigFile(file: string, content: string, names: MeshNames, now: number): ParsedFile {
+export function parseConfigFile(file: string, content: string, names: MeshNames): ParsedFile {
   const objects: ConfigObject[] = []
   const faults: DocumentFault[] = []
   const warnings: DocumentFault[] = []
@@ -48,7 +48,7 @@ export function parseConfigFile(file: string, content: string, names: MeshNames,
       continue
     }
     if (document.value === null || document.value === undefined) continue
-    const read = readObject(document.value, `${file}#${number}`, names, now)
+    const read = readObject(document.value, `${file}#${number}`, names)
     if (!read) continue
     warnings.push(...read.report.warnings.map((fault) => problem(read.key, fault)))
     if (read.report.faults.length > 0 || !read.object) {
@@ -139,7 +139,6 @@ function readObject(
   value: unknown,
   origin: string,
   names: MeshNames,
-  now: number,
 ): { key: string | undefined; object?: ConfigObject; report: Report } | undefined {
   const report: Report = { faults: [], warnings: [] }
   if (!isMapping(value)) {
@@ -175,7 +174,7 @@ function readObject(
     name,
     labels: names.canonicalKeys(textMap(metadata.labels, 'metadata.labels', report)),
     annotations: names.canonicalKeys(textMap(metadata.annotations, 'metadata.annotations', report)),
-    createdAt: Number.isNaN(created) ? now : created,
+    createdAt: Number.isNaN(created) ? 0 : created,
     generation: typeof metadata.generation === 'number' ? metadata.generation : 1,
     spec,
     origin,

@@ -182,11 +182,6 @@ export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
   return { read: (value, path, report) => shape.read(value, path, report), required: true }
 }
 
-/** A shape that is looked up when it is used, for recursive documents. */
-export function lazy<T>(get: () => Shape<T>): Shape<T> {
-  return { read: (value, path, report) => get().read(value, path, report) }
-}
-
 /** Adds a fault at a path below a record. */
 export function reject(report: Report, path: string, reason: string): void {
   report.faults.push({ path, reason })

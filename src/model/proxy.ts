@@ -42,7 +42,8 @@ export function readNode(node: RawNode, names: MeshNames): ProxyNode {
 function readAddresses(list: string, fallback: string): string[] {
   if (list !== '') {
     const addresses = list.split(',').map((entry) => entry.trim())
-    for (const entry of addresses) if (!ipaddr.isValid(entry)) throw new BadNode(`INSTANCE_IPS: ${JSON.stringify(entry.slice(0, 60))} is not an IP address`)
+    for (const entry of addresses)
+      if (!ipaddr.isValid(entry)) throw new BadNode(`INSTANCE_IPS: ${JSON.stringify(entry.slice(0, 60))} is not an IP address`)
     return addresses
   }
   if (!ipaddr.isValid(fallback)) throw new BadNode(`no valid IP address in node ID or INSTANCE_IPS (got ${JSON.stringify(fallback.slice(0, 60))})`)

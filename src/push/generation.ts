@@ -21,8 +21,8 @@ import { type ListenerConflict, outboundListeners } from '../xds/listeners/outbo
 import { outboundCluster, sniCluster } from '../xds/names.ts'
 import { extensionConfigs, type PatchContext, patchClusters, patchListeners, patchRoutes } from '../xds/patches/apply.ts'
 import { InvalidResource } from '../xds/resource-check.ts'
-import { encodeResource, isUsable, type Resource } from '../xds/slab/resource.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
+import { encodeResource, isUsable, type Resource } from '../xds/slab/resource.ts'
 import type { Traits } from '../xds/traits.ts'
 import { clusterType, endpointType, extensionConfigType, listenerType, routeType } from '../xds/type-urls.ts'
 import type { Faults } from './faults.ts'
@@ -32,15 +32,59 @@ import { SidecarRouteGroup } from './sidecar-route-group.ts'
 
 /** Kinds that alone never touch a group of the type (discovery behaviour 1.6); an unknown kind touches everything. */
 const untouchedBy: Readonly<Record<string, ReadonlySet<string>>> = {
-  'clusters-outbound': new Set(['Gateway', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
-  'clusters-inbound': new Set(['Gateway', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
-  endpoints: new Set(['Gateway', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
-  'listeners-outbound': new Set(['Gateway', 'DestinationRule', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
+  'clusters-outbound': new Set([
+    'Gateway',
+    'VirtualService',
+    'WorkloadEntry',
+    'WorkloadGroup',
+    'AuthorizationPolicy',
+    'RequestAuthentication',
+    'PeerAuthentication',
+  ]),
+  'clusters-inbound': new Set([
+    'Gateway',
+    'VirtualService',
+    'WorkloadEntry',
+    'WorkloadGroup',
+    'AuthorizationPolicy',
+    'RequestAuthentication',
+    'PeerAuthentication',
+  ]),
+  endpoints: new Set([
+    'Gateway',
+    'VirtualService',
+    'WorkloadEntry',
+    'WorkloadGroup',
+    'AuthorizationPolicy',
+    'RequestAuthentication',
+    'PeerAuthentication',
+  ]),
+  'listeners-outbound': new Set([
+    'Gateway',
+    'DestinationRule',
+    'WorkloadEntry',
+    'WorkloadGroup',
+    'AuthorizationPolicy',
+    'RequestAuthentication',
+    'PeerAuthentication',
+  ]),
   'listeners-inbound': new Set(['Gateway', 'DestinationRule', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup']),
   'listeners-gateway': new Set(['DestinationRule', 'Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'PeerAuthentication']),
   'routes-outbound': new Set(['Gateway', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
   'routes-gateway': new Set(['Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
-  extensions: new Set(['Service', 'Gateway', 'VirtualService', 'DestinationRule', 'Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'Mesh']),
+  extensions: new Set([
+    'Service',
+    'Gateway',
+    'VirtualService',
+    'DestinationRule',
+    'Sidecar',
+    'WorkloadEntry',
+    'WorkloadGroup',
+    'AuthorizationPolicy',
+    'RequestAuthentication',
+    'PeerAuthentication',
+    'Mesh',
+  ]),
 }
 
 /** Types whose resources outlive their reason for a moment: routes that still name them must go first. */
@@ -140,9 +184,19 @@ export class Generation {
     return [
       ...this.#outboundGroups(proxy, shared),
       [`clusters-in|${inbound}`, { kind: 'clusters-inbound', typeUrl: clusterType, build: () => this.#inboundClusters(proxy) }],
-      [`listeners-out|${shared}|${source}|${this.#namespaceIfMatched(proxy)}`, { kind: 'listeners-outbound', typeUrl: listenerType, build: () => this.#outboundListeners(proxy) }],
+      [
+        `listeners-out|${shared}|${source}|${this.#namespaceIfMatched(proxy)}`,
+        { kind: 'listeners-outbound', typeUrl: listenerType, build: () => this.#outboundListeners(proxy) },
+      ],
       [`listeners-in|${inbound}`, { kind: 'listeners-inbound', typeUrl: listenerType, build: () => this.#inboundListeners(proxy) }],
-      [`routes-out|${shared}|${source}|${proxy.namespace}`, { kind: 'routes-outbound', typeUrl: routeType, build: () => this.#sidecarRoutes(proxy, `${shared}|${source}|${this.#namespaceIfMatched(proxy)}`) }],
+      [
+        `routes-out|${shared}|${source}|${proxy.namespace}`,
+        {
+          kind: 'routes-outbound',
+          typeUrl: routeType,
+          build: () => this.#sidecarRoutes(proxy, `${shared}|${source}|${this.#namespaceIfMatched(proxy)}`),
+        },
+      ],
       ...this.#extensionGroups(proxy),
     ]
   }
@@ -167,7 +221,12 @@ export class Generation {
 
   #extensionGroups(proxy: ProxyClass): [string, GroupSpec][] {
     if (proxy.traits.filters.length === 0) return []
-    return [[`extensions|${proxy.traits.key}`, { kind: 'extensions', typeUrl: extensionConfigType, build: () => extensionConfigs(this.#patchContext(proxy.traits, 'extensions')) }]]
+    return [
+      [
+        `extensions|${proxy.traits.key}`,
+        { kind: 'extensions', typeUrl: extensionConfigType, build: () => extensionConfigs(this.#patchContext(proxy.traits, 'extensions')) },
+      ],
+    ]
   }
 
   #outboundClusters(proxy: ProxyClass): Resource[] {
@@ -180,8 +239,13 @@ export class Generation {
       const rule = view.ruleFor(state.service)
       const subject = dependsOnEndpoints(state, rule) ? state : state.service
       resources.push(
-        ...this.#memo.get(subject, `${variant}|${traits.key}|${ruleId(rule)}`, [rule, snapshot.mesh, snapshot.networks, ...traits.filters], () =>
-          this.#encodeAll(ClusterSchema, patchClusters(make(state, rule, snapshot, traits), context), 'cds', () => objectsOf(state, rule)), allUsable),
+        ...this.#memo.get(
+          subject,
+          `${variant}|${traits.key}|${ruleId(rule)}`,
+          [rule, snapshot.mesh, snapshot.networks, ...traits.filters],
+          () => this.#encodeAll(ClusterSchema, patchClusters(make(state, rule, snapshot, traits), context), 'cds', () => objectsOf(state, rule)),
+          allUsable,
+        ),
       )
     }
     for (const state of view.services) add(state, 'clusters', outboundClusters)
@@ -199,7 +263,11 @@ export class Generation {
   #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Resource[] {
     const snapshot = this.#snapshot
     const { service } = state
-    if (service.resolution === 'dns' || (service.resolution === 'passthrough' && traits.type === 'sidecar' && !snapshot.settings.features.PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES)) return []
+    if (
+      service.resolution === 'dns' ||
+      (service.resolution === 'passthrough' && traits.type === 'sidecar' && !snapshot.settings.features.PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES)
+    )
+      return []
     const rule = view.ruleFor(service)
     const subsets = [undefined, ...(rule?.subsets ?? [])]
     const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
@@ -212,8 +280,28 @@ export class Generation {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
         const assignments = service.ports
           .filter((port) => port.protocol !== 'udp')
-          .flatMap((port) => subsets.flatMap((subset) => names.map((nameOf) => loadAssignment(nameOf(port.number, subset?.name ?? '', service.hostname), state, port, subset, policyFor(rule, subset, port.number), snapshot, traits))))
-        return this.#encodeAll(ClusterLoadAssignmentSchema, assignments, 'eds', () => objectsOf(state, rule), (assignment) => assignment.clusterName)
+          .flatMap((port) =>
+            subsets.flatMap((subset) =>
+              names.map((nameOf) =>
+                loadAssignment(
+                  nameOf(port.number, subset?.name ?? '', service.hostname),
+                  state,
+                  port,
+                  subset,
+                  policyFor(rule, subset, port.number),
+                  snapshot,
+                  traits,
+                ),
+              ),
+            ),
+          )
+        return this.#encodeAll(
+          ClusterLoadAssignmentSchema,
+          assignments,
+          'eds',
+          () => objectsOf(state, rule),
+          (assignment) => assignment.clusterName,
+        )
       },
       allUsable,
     )
@@ -237,18 +325,28 @@ export class Generation {
     const view = this.view(proxy.viewKey)
     const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
     const clusters = inboundClusters(ports, view, this.#snapshot, proxy.traits)
-    return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () => instanceObjects(proxy))
+    return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () =>
+      instanceObjects(proxy),
+    )
   }
 
   #inboundListeners(proxy: ProxyClass): Resource[] {
     const ports = inboundPorts(this.view(proxy.viewKey), proxy.instances, proxy.traits, proxy.address)
     const listeners = inboundListeners(ports, this.#snapshot, proxy.traits)
-    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () => instanceObjects(proxy))
+    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
+      instanceObjects(proxy),
+    )
   }
 
   #outboundListeners(proxy: ProxyClass): Resource[] {
     const view = this.view(proxy.viewKey)
-    const { listeners, conflicts } = outboundListeners({ view, snapshot: this.#snapshot, traits: proxy.traits, sourceLabels: proxy.sourceLabels, namespace: proxy.namespace })
+    const { listeners, conflicts } = outboundListeners({
+      view,
+      snapshot: this.#snapshot,
+      traits: proxy.traits,
+      sourceLabels: proxy.sourceLabels,
+      namespace: proxy.namespace,
+    })
     if (view.id === 'public') this.#conflicts = conflicts
     return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND')), 'lds', () => [])
   }
@@ -263,12 +361,16 @@ export class Generation {
   #gatewayListeners(proxy: ProxyClass): Resource[] {
     const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#snapshot)
     for (const { gateway, reason } of rejected) this.#faults.add({ type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason })
-    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () => proxy.gateways.map((name) => `Gateway/${name}`))
+    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () =>
+      proxy.gateways.map((name) => `Gateway/${name}`),
+    )
   }
 
   #gatewayRoutes(proxy: ProxyClass): Resource[] {
     const routes = gatewayRoutes(proxy, this.view(proxy.viewKey), this.#snapshot)
-    return this.#encodeAll(RouteConfigurationSchema, patchRoutes(routes, this.#patchContext(proxy.traits, 'GATEWAY')), 'rds', () => proxy.gateways.map((name) => `Gateway/${name}`))
+    return this.#encodeAll(RouteConfigurationSchema, patchRoutes(routes, this.#patchContext(proxy.traits, 'GATEWAY')), 'rds', () =>
+      proxy.gateways.map((name) => `Gateway/${name}`),
+    )
   }
 
   #patchContext(traits: Traits, context: PatchContext['context']): PatchContext {
@@ -317,7 +419,10 @@ function dependsOnEndpoints(state: ServiceState, rule: MergedRule | undefined): 
 }
 
 function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {
-  return [`${state.service.registry}/${state.service.namespace}/${state.service.name}`, ...(rule?.sources ?? []).map((source) => `DestinationRule/${source.namespace}/${source.name}`)].sort(compare)
+  return [
+    `${state.service.registry}/${state.service.namespace}/${state.service.name}`,
+    ...(rule?.sources ?? []).map((source) => `DestinationRule/${source.namespace}/${source.name}`),
+  ].sort(compare)
 }
 
 function instanceObjects(proxy: ProxyClass): string[] {

@@ -132,7 +132,15 @@ export class Planner {
 
   /** Everything, for a writer that has nothing. Take {@link takePush} for the others first. */
   everything(): PushContent {
-    return { slabs: this.slabs.all(), retiredSlabs: [], groups: this.groups.allPatches(), retiredGroups: [], manifests: [...this.#manifests.values()], retiredClasses: [], assignments: [] }
+    return {
+      slabs: this.slabs.all(),
+      retiredSlabs: [],
+      groups: this.groups.allPatches(),
+      retiredGroups: [],
+      manifests: [...this.#manifests.values()],
+      retiredClasses: [],
+      assignments: [],
+    }
   }
 
   /** A digest of all objects and their generations, twelve characters. */

@@ -1,11 +1,11 @@
 /** Classes of proxies: those that must see the same configuration share one, and with it every byte they are sent. */
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
+import { labelsMatch } from '../model/match.ts'
+import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { compare, type EnvoyFilter } from '../snapshot/objects.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type ViewKey, viewKeyOf } from '../snapshot/view.ts'
-import { labelsMatch } from '../model/match.ts'
-import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { filtersFor } from '../xds/patches/selection.ts'
 import { type Traits, traitsOf } from '../xds/traits.ts'
 
@@ -37,7 +37,11 @@ export interface ClassRules {
 export function sourceLabelKeys(snapshot: MeshSnapshot): Set<string> {
   const keys = new Set<string>()
   for (const service of snapshot.virtualServices.all) {
-    const matches = [...service.http.flatMap((route) => route.match ?? []), ...(service.source.spec.tls ?? []).flatMap((route) => route.match), ...(service.source.spec.tcp ?? []).flatMap((route) => route.match ?? [])]
+    const matches = [
+      ...service.http.flatMap((route) => route.match ?? []),
+      ...(service.source.spec.tls ?? []).flatMap((route) => route.match),
+      ...(service.source.spec.tcp ?? []).flatMap((route) => route.match ?? []),
+    ]
     for (const match of matches) for (const key of Object.keys(match.sourceLabels ?? {})) keys.add(key)
   }
   return keys
@@ -49,7 +53,9 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
   const filters: readonly EnvoyFilter[] = filtersFor(rules.snapshot, node, labels)
   const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters)
   const viewKey = viewKeyOf(rules.snapshot, rules.specialNamespaces, { namespace: node.namespace, labels, type: node.type })
-  const sourceLabels = Object.fromEntries([...rules.sourceLabelKeys].sort(compare).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])))
+  const sourceLabels = Object.fromEntries(
+    [...rules.sourceLabelKeys].sort(compare).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
+  )
   const own = node.type === 'sidecar' ? instances : []
   const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
   const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
@@ -61,5 +67,7 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
 
 function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {
   const scoped = snapshot.settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
-  return snapshot.gateways.filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gateway.spec.selector, labels)).map((gateway) => `${gateway.namespace}/${gateway.name}`)
+  return snapshot.gateways
+    .filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gateway.spec.selector, labels))
+    .map((gateway) => `${gateway.namespace}/${gateway.name}`)
 }

@@ -51,7 +51,9 @@ export class SidecarRouteGroup {
     }
     for (const routed of plan.ports) {
       const { namespace } = routed.state.service
-      const piece = claim(this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches), (without) => this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches, without))
+      const piece = claim(this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches), (without) =>
+        this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches, without),
+      )
       let group = groups[groups.length - 1]
       if (group?.namespace !== namespace) groups.push((group = { namespace, pieces: [] }))
       if (piece) group.pieces.push(piece)
@@ -59,7 +61,10 @@ export class SidecarRouteGroup {
     const rest: HostPiece[] = []
     const context = routeContext(view, snapshot, plan.port, proxy.sourceLabels, proxy.namespace)
     for (const { host, virtualService } of plan.extraHosts) {
-      const make = (without: ReadonlySet<string>) => this.#encode(plan, () => withoutDomains(virtualServiceHost(host, virtualService, context), without), patches, [`VirtualService/${virtualService.namespace}/${virtualService.name}`])
+      const make = (without: ReadonlySet<string>) =>
+        this.#encode(plan, () => withoutDomains(virtualServiceHost(host, virtualService, context), without), patches, [
+          `VirtualService/${virtualService.namespace}/${virtualService.name}`,
+        ])
       const piece = claim(make(new Set()), make)
       if (piece) rest.push(piece)
     }
@@ -78,7 +83,9 @@ export class SidecarRouteGroup {
 
   #resource(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource {
     const { table } = this.#tables.get(plan.name) as { table: RouteTable }
-    const own = plan.ports.filter((routed) => routed.state.service.namespace === proxy.namespace).flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
+    const own = plan.ports
+      .filter((routed) => routed.state.service.namespace === proxy.namespace)
+      .flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
     const key = `${plan.name}|${proxy.namespace}`
     const before = this.#resources.get(key)
     const extra = routeConfigurationExtra(plan.name, patches)
@@ -89,7 +96,16 @@ export class SidecarRouteGroup {
     return resource
   }
 
-  #servicePiece(plan: RoutePlan, routed: RoutedPort, own: boolean, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext, without?: ReadonlySet<string>): Piece {
+  #servicePiece(
+    plan: RoutePlan,
+    routed: RoutedPort,
+    own: boolean,
+    view: View,
+    snapshot: MeshSnapshot,
+    proxy: ProxyClass,
+    patches: PatchContext,
+    without?: ReadonlySet<string>,
+  ): Piece {
     const { state, port, virtualService } = routed
     const { traits } = proxy
     const inputs = virtualService ? destinationInputs(view, virtualService) : [view.ruleFor(state.service)]
@@ -97,7 +113,10 @@ export class SidecarRouteGroup {
     const variant = `host|${plan.name}|${own}|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filters.length > 0 ? traits.key : ''}|${without ? [...without].join() : ''}`
     return this.#memo.get(state.service, variant, [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters], () => {
       const context = routeContext(view, snapshot, port.number, proxy.sourceLabels, proxy.namespace)
-      const objects = [`${state.service.registry}/${state.service.namespace}/${state.service.name}`, ...(virtualService ? [`VirtualService/${virtualService.namespace}/${virtualService.name}`] : [])]
+      const objects = [
+        `${state.service.registry}/${state.service.namespace}/${state.service.name}`,
+        ...(virtualService ? [`VirtualService/${virtualService.namespace}/${virtualService.name}`] : []),
+      ]
       const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, context), without)
       return this.#encode(plan, plan.catchAll ? make : () => anyDomain(make()), patches, objects)
     })
@@ -145,8 +164,14 @@ function destinationInputs(view: View, virtualService: NonNullable<RoutedPort['v
   })
 }
 
-function sameGroups(one: readonly { namespace: string; pieces: readonly HostPiece[] }[], other: readonly { namespace: string; pieces: readonly HostPiece[] }[]): boolean {
-  return one.length === other.length && one.every((group, index) => group.namespace === other[index]?.namespace && samePieces(group.pieces, other[index]?.pieces ?? []))
+function sameGroups(
+  one: readonly { namespace: string; pieces: readonly HostPiece[] }[],
+  other: readonly { namespace: string; pieces: readonly HostPiece[] }[],
+): boolean {
+  return (
+    one.length === other.length &&
+    one.every((group, index) => group.namespace === other[index]?.namespace && samePieces(group.pieces, other[index]?.pieces ?? []))
+  )
 }
 
 function samePieces(one: readonly HostPiece[], other: readonly HostPiece[]): boolean {

@@ -62,14 +62,20 @@ export function mockServices(settings: MockSettings): MockService[] {
 }
 
 /** The endpoint that replaces another in churn step `step` (0, 1, 2 ...). */
-export function mockChurn(settings: MockSettings, services: readonly MockService[], step: number): { index: number; replaced: MockService } | undefined {
+export function mockChurn(
+  settings: MockSettings,
+  services: readonly MockService[],
+  step: number,
+): { index: number; replaced: MockService } | undefined {
   const replaceable = settings.endpoints - Math.min(settings.endpoints, settings.proxiesPerService)
   if (services.length === 0 || replaceable <= 0) return undefined
   const random = seededRandom(settings.seed + 7919 * (step + 1))
   const index = Math.floor(random() * services.length)
   const current = services[index] as MockService
   const slot = settings.proxiesPerService + Math.floor(random() * replaceable)
-  const endpoints = current.endpoints.map((endpoint, at) => (at === slot ? mockEndpoint(settings, current.service, index, slot, 1 + (step % 3)) : endpoint))
+  const endpoints = current.endpoints.map((endpoint, at) =>
+    at === slot ? mockEndpoint(settings, current.service, index, slot, 1 + (step % 3)) : endpoint,
+  )
   return { index, replaced: { service: current.service, endpoints } }
 }
 

@@ -1,9 +1,9 @@
 /** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (discovery behaviour 2.14). */
 import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
 import type { ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
-import type { MeshNames } from '../names/mesh-names.ts'
 import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
+import type { MeshNames } from '../names/mesh-names.ts'
 
 type ServiceEntry = ConfigObject<ServiceEntrySpec>
 type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
@@ -41,7 +41,8 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
     const found: Endpoint[] = []
     for (const workload of workloads) {
       const labels = workloadLabels(workload, names)
-      if (workload.namespace === entry.namespace && labelsMatch(wanted, labels)) found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
+      if (workload.namespace === entry.namespace && labelsMatch(wanted, labels))
+        found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
     }
     return found
   }

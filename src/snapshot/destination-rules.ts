@@ -38,7 +38,11 @@ interface NamespaceRules {
 }
 
 /** Builds the index. Merged rules whose sources are unchanged since `previous` keep their identity. */
-export function indexDestinationRules(rules: Iterable<DestinationRule>, domain: string, previous: DestinationRuleIndex | undefined): DestinationRuleIndex {
+export function indexDestinationRules(
+  rules: Iterable<DestinationRule>,
+  domain: string,
+  previous: DestinationRuleIndex | undefined,
+): DestinationRuleIndex {
   const grouped = new Map<string, Map<string, DestinationRule[]>>()
   for (const rule of [...rules].sort(byAge)) {
     const host = completeHost(rule.spec.host, rule.namespace, domain).toLowerCase()
@@ -66,7 +70,13 @@ export function indexDestinationRules(rules: Iterable<DestinationRule>, domain: 
 }
 
 /** The rule for a service as a proxy in `viewer` sees it: its own namespace, then the service's, then the root namespace. */
-export function ruleFor(index: DestinationRuleIndex, service: Service, viewer: string | undefined, rootNamespace: string, defaultExportTo: readonly string[]): MergedRule | undefined {
+export function ruleFor(
+  index: DestinationRuleIndex,
+  service: Service,
+  viewer: string | undefined,
+  rootNamespace: string,
+  defaultExportTo: readonly string[],
+): MergedRule | undefined {
   if (viewer !== undefined && viewer !== rootNamespace) {
     const own = find(index, viewer, service.hostname)
     if (own) return own

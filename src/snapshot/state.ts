@@ -4,7 +4,17 @@ import { configKey } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
 import { indexDestinationRules } from './destination-rules.ts'
-import { byAge, compare, type DestinationRule, type EnvoyFilter, type Gateway, type ServiceEntry, type Sidecar, type VirtualService, type WorkloadEntry } from './objects.ts'
+import {
+  byAge,
+  compare,
+  type DestinationRule,
+  type EnvoyFilter,
+  type Gateway,
+  type ServiceEntry,
+  type Sidecar,
+  type VirtualService,
+  type WorkloadEntry,
+} from './objects.ts'
 import type { Changes, MeshSnapshot, ServiceState, Settings } from './snapshot.ts'
 import { indexVirtualServices } from './virtual-services.ts'
 
@@ -149,7 +159,8 @@ export class MeshState {
 
   #reselect(namespace: string): void {
     for (const [key, object] of this.#configs) {
-      if (object.kind === 'ServiceEntry' && object.namespace === namespace && (object as ServiceEntry).spec.workloadSelector) this.#setEntry(key, object as ServiceEntry)
+      if (object.kind === 'ServiceEntry' && object.namespace === namespace && (object as ServiceEntry).spec.workloadSelector)
+        this.#setEntry(key, object as ServiceEntry)
     }
   }
 
@@ -162,7 +173,11 @@ export class MeshState {
       const before = services.get(hostname)?.find((state) => state.service.namespace === namespace)
       const merged = mergeContributions(this.#contributions.get(key), before)
       if (merged === before) continue
-      if (merged) services.set(hostname, [...others, merged].sort((one, other) => compare(one.service.namespace, other.service.namespace)))
+      if (merged)
+        services.set(
+          hostname,
+          [...others, merged].sort((one, other) => compare(one.service.namespace, other.service.namespace)),
+        )
       else if (others.length > 0) services.set(hostname, others)
       else services.delete(hostname)
       // Endpoints reach proxies on their own (EDS) unless the cluster itself carries them (DNS).
@@ -179,7 +194,8 @@ export class MeshState {
   }
 
   #build(last: { before: MeshSnapshot; kinds: ReadonlySet<string> } | undefined): MeshSnapshot {
-    const keep = <T>(kind: string, before: T | undefined, make: () => T): T => (last && before !== undefined && !last.kinds.has(kind) && !last.kinds.has('Mesh') ? before : make())
+    const keep = <T>(kind: string, before: T | undefined, make: () => T): T =>
+      last && before !== undefined && !last.kinds.has(kind) && !last.kinds.has('Mesh') ? before : make()
     const ofKind = <T extends ConfigObject>(kind: string) => [...this.#configs.values()].filter((object) => object.kind === kind).sort(byAge) as T[]
     const before = last?.before
     const domain = this.#settings.domain
@@ -188,9 +204,16 @@ export class MeshState {
       mesh: this.#mesh,
       networks: this.#networks,
       services: this.#services,
-      destinationRules: keep('DestinationRule', before?.destinationRules, () => indexDestinationRules(ofKind<DestinationRule>('DestinationRule'), domain, before?.destinationRules)),
+      destinationRules: keep('DestinationRule', before?.destinationRules, () =>
+        indexDestinationRules(ofKind<DestinationRule>('DestinationRule'), domain, before?.destinationRules),
+      ),
       virtualServices: keep('VirtualService', before?.virtualServices, () =>
-        indexVirtualServices(ofKind<VirtualService>('VirtualService'), domain, this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE, before?.virtualServices),
+        indexVirtualServices(
+          ofKind<VirtualService>('VirtualService'),
+          domain,
+          this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE,
+          before?.virtualServices,
+        ),
       ),
       sidecars: keep('Sidecar', before?.sidecars, () => ofKind<Sidecar>('Sidecar')),
       gateways: keep('Gateway', before?.gateways, () => ofKind<Gateway>('Gateway')),
@@ -211,7 +234,13 @@ function mergeContributions(sources: ReadonlyMap<string, Contribution> | undefin
   if (!sources || sources.size === 0) return undefined
   const sorted = [...sources.entries()].sort(([one, a], [other, b]) => a.service.createdAt - b.service.createdAt || compare(one, other))
   const service = (sorted[0] as [string, Contribution])[1].service
-  const endpoints = sorted.length === 1 ? (sorted[0] as [string, Contribution])[1].endpoints : sorted.flatMap(([, contribution]) => contribution.endpoints)
-  if (before && before.service === service && (before.endpoints === endpoints || (sorted.length > 1 && JSON.stringify(before.endpoints) === JSON.stringify(endpoints)))) return before
+  const endpoints =
+    sorted.length === 1 ? (sorted[0] as [string, Contribution])[1].endpoints : sorted.flatMap(([, contribution]) => contribution.endpoints)
+  if (
+    before &&
+    before.service === service &&
+    (before.endpoints === endpoints || (sorted.length > 1 && JSON.stringify(before.endpoints) === JSON.stringify(endpoints)))
+  )
+    return before
   return { service, endpoints }
 }

@@ -46,7 +46,11 @@ export interface ViewKey {
 }
 
 /** Finds the view of a proxy by its namespace and labels; routers have no Sidecar. */
-export function viewKeyOf(snapshot: MeshSnapshot, special: ReadonlySet<string>, proxy: { namespace: string; labels: Readonly<Record<string, string>>; type: string }): ViewKey {
+export function viewKeyOf(
+  snapshot: MeshSnapshot,
+  special: ReadonlySet<string>,
+  proxy: { namespace: string; labels: Readonly<Record<string, string>>; type: string },
+): ViewKey {
   const sidecar = proxy.type === 'sidecar' ? selectSidecar(snapshot, proxy.namespace, proxy.labels) : undefined
   if (sidecar) return { id: `sidecar:${sidecar.namespace}/${sidecar.name}@${proxy.namespace}`, namespace: proxy.namespace, sidecar }
   if (special.has(proxy.namespace)) return { id: `namespace:${proxy.namespace}`, namespace: proxy.namespace, sidecar: undefined }
@@ -73,7 +77,8 @@ export function specialNamespaces(snapshot: MeshSnapshot): Set<string> {
   }
   for (const states of snapshot.services.values()) {
     for (const { service } of states) {
-      if (!isPublic(service.exportTo, mesh.defaultServiceExportTo)) addTargets(service.exportTo.length ? service.exportTo : mesh.defaultServiceExportTo, service.namespace)
+      if (!isPublic(service.exportTo, mesh.defaultServiceExportTo))
+        addTargets(service.exportTo.length ? service.exportTo : mesh.defaultServiceExportTo, service.namespace)
       if (states.length > 1) special.add(service.namespace)
     }
   }
@@ -86,7 +91,8 @@ export function specialNamespaces(snapshot: MeshSnapshot): Set<string> {
     for (const rule of [...rules.exact.values(), ...rules.wildcards]) {
       const targets = rule.exportTo.length ? rule.exportTo : mesh.defaultDestinationRuleExportTo
       if (!targets.includes('*')) addTargets([...targets, '.'], namespace)
-      else if (rule.host.startsWith('*') || snapshot.services.get(rule.host)?.some(({ service }) => service.namespace !== namespace)) special.add(namespace)
+      else if (rule.host.startsWith('*') || snapshot.services.get(rule.host)?.some(({ service }) => service.namespace !== namespace))
+        special.add(namespace)
     }
   }
   return special
@@ -98,10 +104,14 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   const visible = visibleServices(snapshot, key.namespace)
   const virtualServices = snapshot.virtualServices.all.filter((service) => {
     if (!service.gateways.includes('mesh')) return false
-    return key.namespace === undefined ? isPublic(service.exportTo, mesh.defaultVirtualServiceExportTo) : isExported(service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, key.namespace)
+    return key.namespace === undefined
+      ? isPublic(service.exportTo, mesh.defaultVirtualServiceExportTo)
+      : isExported(service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, key.namespace)
   })
   const spec = key.sidecar?.spec
-  const egress = spec?.egress?.length ? spec.egress.map((entry) => sidecarEgress(snapshot, key, entry, visible, virtualServices)) : [catchAll(visible, virtualServices)]
+  const egress = spec?.egress?.length
+    ? spec.egress.map((entry) => sidecarEgress(snapshot, key, entry, visible, virtualServices))
+    : [catchAll(visible, virtualServices)]
   const services = egress.length === 1 ? (egress[0] as EgressListener).services : union(egress)
   const policy = spec?.outboundTrafficPolicy
   const rules = new Map<Service, MergedRule | undefined>()
@@ -115,38 +125,55 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
     allowAny: (policy?.mode ?? mesh.outboundTrafficPolicy.mode) === 'ALLOW_ANY',
     egressProxy: policy?.egressProxy,
     ruleFor(service) {
-      if (!rules.has(service)) rules.set(service, ruleFor(snapshot.destinationRules, service, key.namespace, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo))
+      if (!rules.has(service))
+        rules.set(service, ruleFor(snapshot.destinationRules, service, key.namespace, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo))
       return rules.get(service)
     },
   }
 }
 
-const catchAll = (services: readonly ServiceState[], virtualServices: readonly ResolvedVirtualService[]): EgressListener => ({ port: undefined, bind: '', captureMode: 'DEFAULT', services, virtualServices })
+const catchAll = (services: readonly ServiceState[], virtualServices: readonly ResolvedVirtualService[]): EgressListener => ({
+  port: undefined,
+  bind: '',
+  captureMode: 'DEFAULT',
+  services,
+  virtualServices,
+})
 
 /** One service a host name: the viewer's own namespace wins, else the first that is visible. */
 function visibleServices(snapshot: MeshSnapshot, viewer: string | undefined): ServiceState[] {
   const result: ServiceState[] = []
   const fallback = snapshot.mesh.defaultServiceExportTo
   for (const states of snapshot.services.values()) {
-    const seen = states.filter(({ service }) => (viewer === undefined ? isPublic(service.exportTo, fallback) : isExported(service.exportTo, fallback, service.namespace, viewer)))
+    const seen = states.filter(({ service }) =>
+      viewer === undefined ? isPublic(service.exportTo, fallback) : isExported(service.exportTo, fallback, service.namespace, viewer),
+    )
     const chosen = seen.find(({ service }) => service.namespace === viewer) ?? seen[0]
     if (chosen) result.push(chosen)
   }
   return result.sort(byNamespaceThenHost)
 }
 
-const byNamespaceThenHost = (one: ServiceState, other: ServiceState) => compare(one.service.namespace, other.service.namespace) || compare(one.service.hostname, other.service.hostname)
+const byNamespaceThenHost = (one: ServiceState, other: ServiceState) =>
+  compare(one.service.namespace, other.service.namespace) || compare(one.service.hostname, other.service.hostname)
 
 type Egress = NonNullable<SidecarSpec['egress']>[number]
 
-function sidecarEgress(snapshot: MeshSnapshot, key: ViewKey, entry: Egress, visible: readonly ServiceState[], virtualServices: readonly ResolvedVirtualService[]): EgressListener {
+function sidecarEgress(
+  snapshot: MeshSnapshot,
+  key: ViewKey,
+  entry: Egress,
+  visible: readonly ServiceState[],
+  virtualServices: readonly ResolvedVirtualService[],
+): EgressListener {
   const own = key.namespace ?? ''
   const patterns = entry.hosts.map((text) => {
     const slash = text.indexOf('/')
     const namespace = text.slice(0, slash)
     return { namespace: namespace === '.' ? own : namespace, host: completeHost(text.slice(slash + 1), own, snapshot.settings.domain).toLowerCase() }
   })
-  const allowed = (namespace: string, overlaps: (host: string) => boolean) => patterns.some((pattern) => (pattern.namespace === '*' || pattern.namespace === namespace) && overlaps(pattern.host))
+  const allowed = (namespace: string, overlaps: (host: string) => boolean) =>
+    patterns.some((pattern) => (pattern.namespace === '*' || pattern.namespace === namespace) && overlaps(pattern.host))
   const seen = virtualServices.filter((service) => allowed(service.namespace, (host) => service.hosts.some((own) => hostsOverlap(host, own))))
   const destinations = new Set(seen.flatMap((service) => destinationHosts(service)))
   const services = visible.filter(({ service }) => {
@@ -159,7 +186,9 @@ function sidecarEgress(snapshot: MeshSnapshot, key: ViewKey, entry: Egress, visi
 
 /** Every host that a VirtualService sends traffic to. */
 export function destinationHosts(service: ResolvedVirtualService): string[] {
-  const l4 = [...(service.source.spec.tls ?? []), ...(service.source.spec.tcp ?? [])].flatMap((route) => route.route.map((entry) => entry.destination.host))
+  const l4 = [...(service.source.spec.tls ?? []), ...(service.source.spec.tcp ?? [])].flatMap((route) =>
+    route.route.map((entry) => entry.destination.host),
+  )
   const http = service.http.flatMap((route) => [
     ...(route.route ?? []).map((entry) => entry.destination.host),
     ...(route.mirror ? [route.mirror.host] : []),

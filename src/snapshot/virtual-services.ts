@@ -27,7 +27,12 @@ export interface VirtualServiceIndex {
 }
 
 /** Resolves all objects. Those whose sources are unchanged since `previous` keep their identity. */
-export function indexVirtualServices(objects: Iterable<VirtualService>, domain: string, delegates: boolean, previous: VirtualServiceIndex | undefined): VirtualServiceIndex {
+export function indexVirtualServices(
+  objects: Iterable<VirtualService>,
+  domain: string,
+  delegates: boolean,
+  previous: VirtualServiceIndex | undefined,
+): VirtualServiceIndex {
   const sorted = [...objects].sort(byAge)
   const byName = new Map(sorted.map((object) => [`${object.namespace}/${object.name}`, object]))
   const before = new Map(previous?.all.map((resolved) => [resolved.source, resolved]))
@@ -57,7 +62,9 @@ export function indexVirtualServices(objects: Iterable<VirtualService>, domain: 
       namespace: object.namespace,
       name: object.name,
       hosts: object.spec.hosts.map((host) => completeHost(host, object.namespace, domain).toLowerCase()),
-      gateways: (object.spec.gateways?.length ? object.spec.gateways : ['mesh']).map((gateway) => (gateway === 'mesh' ? gateway : qualify(gateway, object.namespace))),
+      gateways: (object.spec.gateways?.length ? object.spec.gateways : ['mesh']).map((gateway) =>
+        gateway === 'mesh' ? gateway : qualify(gateway, object.namespace),
+      ),
       exportTo: object.spec.exportTo ?? [],
       http: http.map((route) => completeRoute(route, object.namespace, domain)),
       source: object,
@@ -74,7 +81,10 @@ export function qualify(gateway: string, namespace: string): string {
 }
 
 /** Finds the VirtualService of a host among those given: an exact host first, then the most specific wildcard; the oldest wins. */
-export function hostLookup(candidates: readonly ResolvedVirtualService[]): { find(host: string): ResolvedVirtualService | undefined; hosts(): Iterable<string> } {
+export function hostLookup(candidates: readonly ResolvedVirtualService[]): {
+  find(host: string): ResolvedVirtualService | undefined
+  hosts(): Iterable<string>
+} {
   const exact = new Map<string, ResolvedVirtualService>()
   const wild = new Map<string, ResolvedVirtualService>()
   for (const candidate of candidates) {
@@ -96,7 +106,10 @@ export function hostLookup(candidates: readonly ResolvedVirtualService[]): { fin
 }
 
 function completeRoute(route: HttpRoute, namespace: string, domain: string): HttpRoute {
-  const complete = <D extends { host: string }>(destination: D): D => ({ ...destination, host: completeHost(destination.host, namespace, domain).toLowerCase() })
+  const complete = <D extends { host: string }>(destination: D): D => ({
+    ...destination,
+    host: completeHost(destination.host, namespace, domain).toLowerCase(),
+  })
   return {
     ...route,
     ...(route.route ? { route: route.route.map((entry) => ({ ...entry, destination: complete(entry.destination) })) } : {}),

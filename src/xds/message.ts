@@ -27,7 +27,9 @@ export function socketAddress(address: string, port: number) {
 
 /** An address as users write endpoints: an IP, a host name, or `unix://path`. */
 export function endpointAddress(address: string, port: number) {
-  return address.startsWith('unix://') ? { address: { case: 'pipe' as const, value: { path: address.slice('unix://'.length) } } } : socketAddress(address, port)
+  return address.startsWith('unix://')
+    ? { address: { case: 'pipe' as const, value: { path: address.slice('unix://'.length) } } }
+    : socketAddress(address, port)
 }
 
 /** The configuration source that means "over the stream this came on". */

@@ -5,7 +5,13 @@
 import { type DescField, type DescMessage, type DescOneof, getOption, hasOption, type Message } from '@bufbuild/protobuf'
 import { type ReflectMessage, reflect, type ScalarValue } from '@bufbuild/protobuf/reflect'
 import type { Duration } from '@bufbuild/protobuf/wkt'
-import { type FieldRules, KnownRegex, disabled as messageDisabled, required as oneofRequired, rules as rulesOption } from '../../protocols/gen/validate/validate_pb.js'
+import {
+  type FieldRules,
+  KnownRegex,
+  disabled as messageDisabled,
+  required as oneofRequired,
+  rules as rulesOption,
+} from '../../protocols/gen/validate/validate_pb.js'
 
 /** A resource that Envoy would refuse: where, and why. */
 export class InvalidResource extends Error {
@@ -61,9 +67,12 @@ function compile(schema: DescMessage): Check | null {
       if (check) checks.push(check)
     }
   }
-  const all: Check | null = checks.length === 0 ? null : (message, path) => {
-    for (const check of checks) check(message, path)
-  }
+  const all: Check | null =
+    checks.length === 0
+      ? null
+      : (message, path) => {
+          for (const check of checks) check(message, path)
+        }
   compiled.set(schema, all)
   return all
 }
@@ -116,10 +125,16 @@ function fieldCheck(field: DescField): Check | undefined {
   }
 }
 
-function messageCheck(field: DescField & { fieldKind: 'message' }, rules: FieldRules | undefined, nested: DescMessage | undefined, at: (path: string) => string): Check {
+function messageCheck(
+  field: DescField & { fieldKind: 'message' },
+  rules: FieldRules | undefined,
+  nested: DescMessage | undefined,
+  at: (path: string) => string,
+): Check {
   const type = rules?.type
   const required = rules?.message?.required || (type?.case === 'any' && type.value.required) || (type?.case === 'duration' && type.value.required)
-  const wrapped = rules && field.message.typeName.startsWith('google.protobuf.') && field.message.typeName.endsWith('Value') ? valueCheck(rules) : undefined
+  const wrapped =
+    rules && field.message.typeName.startsWith('google.protobuf.') && field.message.typeName.endsWith('Value') ? valueCheck(rules) : undefined
   return (message, path) => {
     if (!message.isSet(field)) {
       if (required && !field.oneof) throw new InvalidResource(at(path), 'required, but missing')
@@ -160,7 +175,8 @@ function valueCheck(rules: FieldRules): ValueCheck | undefined {
       return stringCheck(type.value)
     case 'bytes':
       return (value, path) => {
-        if (type.value.minLen > 0n && (value as Uint8Array).length < type.value.minLen) throw new InvalidResource(path, `needs at least ${type.value.minLen} bytes`)
+        if (type.value.minLen > 0n && (value as Uint8Array).length < type.value.minLen)
+          throw new InvalidResource(path, `needs at least ${type.value.minLen} bytes`)
       }
     case 'bool':
       return (value, path) => {
@@ -218,8 +234,10 @@ function stringCheck(rules: Extract<FieldRules['type'], { case: 'string' }>['val
     if (rules.maxLen > 0n && value.length > rules.maxLen) fail(`takes at most ${rules.maxLen} characters`)
     if (rules.prefix !== '' && !value.startsWith(rules.prefix)) fail(`must start with ${rules.prefix}`)
     if (rules.in.length > 0 && !rules.in.includes(value)) fail(`must be one of ${rules.in.join(', ')}`)
-    if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_NAME && badHeader(value, rules.strict, true)) fail(`${JSON.stringify(value)} is not an HTTP header name`)
-    if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_VALUE && badHeader(value, rules.strict, false)) fail(`${JSON.stringify(value)} is not an HTTP header value`)
+    if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_NAME && badHeader(value, rules.strict, true))
+      fail(`${JSON.stringify(value)} is not an HTTP header name`)
+    if (rules.wellKnownRegex === KnownRegex.HTTP_HEADER_VALUE && badHeader(value, rules.strict, false))
+      fail(`${JSON.stringify(value)} is not an HTTP header value`)
   }
 }
 

@@ -57,8 +57,20 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     ipv6: node.addresses.every((address) => address.includes(':')),
   } satisfies Partial<Traits>
   // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
-  const key = JSON.stringify([facts, requested, filters.map((filter) => `${filter.namespace}/${filter.name}`), filters.length > 0 ? [node.version, proxyFacts(filters, metadata)] : []])
-  return { ...facts, key, networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]), filters, version: node.version, metadata }
+  const key = JSON.stringify([
+    facts,
+    requested,
+    filters.map((filter) => `${filter.namespace}/${filter.name}`),
+    filters.length > 0 ? [node.version, proxyFacts(filters, metadata)] : [],
+  ])
+  return {
+    ...facts,
+    key,
+    networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]),
+    filters,
+    version: node.version,
+    metadata,
+  }
 }
 
 function proxyConfigOf(value: unknown): ProxyConfig {
@@ -72,6 +84,8 @@ function proxyConfigOf(value: unknown): ProxyConfig {
 
 /** The metadata entries that any of the filters compares with. */
 function proxyFacts(filters: readonly EnvoyFilter[], metadata: Readonly<Record<string, unknown>>): unknown[] {
-  const names = new Set(filters.flatMap((filter) => (filter.spec.configPatches ?? []).flatMap((patch) => Object.keys(patch.match?.proxy?.metadata ?? {}))))
+  const names = new Set(
+    filters.flatMap((filter) => (filter.spec.configPatches ?? []).flatMap((patch) => Object.keys(patch.match?.proxy?.metadata ?? {}))),
+  )
   return [...names].sort().map((name) => [name, metadata[name]])
 }

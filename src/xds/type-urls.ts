@@ -12,7 +12,14 @@ export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtension
 /** Types in the order in which a proxy is sent them. */
 export const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType, extensionConfigType]
 
-const shortNames: Readonly<Record<string, string>> = { [clusterType]: 'cds', [endpointType]: 'eds', [listenerType]: 'lds', [routeType]: 'rds', [secretType]: 'sds', [extensionConfigType]: 'ecds' }
+const shortNames: Readonly<Record<string, string>> = {
+  [clusterType]: 'cds',
+  [endpointType]: 'eds',
+  [listenerType]: 'lds',
+  [routeType]: 'rds',
+  [secretType]: 'sds',
+  [extensionConfigType]: 'ecds',
+}
 
 /** `cds`, `eds` ...; the URL itself for a type without a short name. */
 export function shortType(typeUrl: string): string {

@@ -20,8 +20,33 @@ for (const { version, path: binary } of envoyBinaries()) {
       ports.plain = await freePort()
       await backend.start()
       const file = (name: string) => join(service.dir, name)
-      execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', file('key.pem'), '-out', file('cert.pem'), '-days', '2', '-subj', '/CN=shop.example.com', '-addext', 'subjectAltName=DNS:shop.example.com'], { stdio: 'ignore' })
-      service.write('mesh-config', 'accessLogFile: /dev/null\naccessLogEncoding: JSON\nlocalityLbSetting: {enabled: true}\ntcpKeepalive: {time: 10s, interval: 5s}\n')
+      execFileSync(
+        'openssl',
+        [
+          'req',
+          '-x509',
+          '-newkey',
+          'ec',
+          '-pkeyopt',
+          'ec_paramgen_curve:prime256v1',
+          '-nodes',
+          '-keyout',
+          file('key.pem'),
+          '-out',
+          file('cert.pem'),
+          '-days',
+          '2',
+          '-subj',
+          '/CN=shop.example.com',
+          '-addext',
+          'subjectAltName=DNS:shop.example.com',
+        ],
+        { stdio: 'ignore' },
+      )
+      service.write(
+        'mesh-config',
+        'accessLogFile: /dev/null\naccessLogEncoding: JSON\nlocalityLbSetting: {enabled: true}\ntcpKeepalive: {time: 10s, interval: 5s}\n',
+      )
       service.write(
         'everything.yaml',
         `apiVersion: networking.istio.io/v1beta1
@@ -151,7 +176,12 @@ spec:
       )
       await service.start()
       const start = async (type: string, address: string, name: string, metadata: object = {}) => {
-        const proxy = new Envoy({ binary, grpcPort: service.grpcPort, nodeId: `${type}~${address}~${name}.mock-0~mock-0.svc.cluster.local`, metadata: { NAMESPACE: 'mock-0', LABELS: { app: name }, ...metadata } })
+        const proxy = new Envoy({
+          binary,
+          grpcPort: service.grpcPort,
+          nodeId: `${type}~${address}~${name}.mock-0~mock-0.svc.cluster.local`,
+          metadata: { NAMESPACE: 'mock-0', LABELS: { app: name }, ...metadata },
+        })
         proxies.push(proxy)
         await proxy.start()
         return proxy
@@ -170,21 +200,42 @@ spec:
       const listeners = await sidecar.admin('/listeners')
       for (const name of ['virtualInbound', 'virtualOutbound', '0.0.0.0_80', '240.0.9.9_8004']) expect(listeners).to.contain(name)
       const dump = await sidecar.admin('/config_dump')
-      expect(dump).to.contain('"per_connection_buffer_limit_bytes": 12345').and.to.contain('"per_connection_buffer_limit_bytes": 54321').and.to.contain('"name": "added"').and.to.contain('"max_direct_response_body_size_bytes": 99')
+      expect(dump)
+        .to.contain('"per_connection_buffer_limit_bytes": 12345')
+        .and.to.contain('"per_connection_buffer_limit_bytes": 54321')
+        .and.to.contain('"name": "added"')
+        .and.to.contain('"max_direct_response_body_size_bytes": 99')
       expect(await service.rejections()).to.deep.equal([])
       for (const proxy of proxies) expect(await proxy.rejected()).to.equal(0)
     })
 
     it('ends TLS with certificates from files, with patched filters', async () => {
       const answer = await new Promise<{ status: number; headers: Record<string, unknown> }>((resolve, reject) => {
-        const request = httpsRequest({ host: '127.0.0.1', port: ports.tls, path: '/', servername: 'shop.example.com', headers: { host: 'shop.example.com' }, rejectUnauthorized: false, agent: false }, (response) => {
-          response.resume()
-          response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }))
-        })
+        const request = httpsRequest(
+          {
+            host: '127.0.0.1',
+            port: ports.tls,
+            path: '/',
+            servername: 'shop.example.com',
+            headers: { host: 'shop.example.com' },
+            rejectUnauthorized: false,
+            agent: false,
+          },
+          (response) => {
+            response.resume()
+            response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }))
+          },
+        )
         request.on('error', reject)
         request.end()
       })
-      expect([answer.status, answer.headers['x-lua'], answer.headers['x-host'], answer.headers['x-route'], answer.headers.server]).to.deep.equal([200, 'yes', 'patched', 'patched', 'merged'])
+      expect([answer.status, answer.headers['x-lua'], answer.headers['x-host'], answer.headers['x-route'], answer.headers.server]).to.deep.equal([
+        200,
+        'yes',
+        'patched',
+        'patched',
+        'merged',
+      ])
       const redirect = await call('127.0.0.1', ports.plain, '/x', { host: 'shop.example.com' })
       expect([redirect.status, redirect.headers.location]).to.deep.equal([301, 'https://shop.example.com/x'])
     })

@@ -114,7 +114,12 @@ spec:
             delta,
             grpcPort: service.grpcPort,
             nodeId: `${type}~${address}~${name}.shop~shop.svc.cluster.local`,
-            metadata: { NAMESPACE: 'shop', LABELS: { app: name }, MESH_VERSION: '1.9.0', ...(type === 'sidecar' ? { INTERCEPTION_MODE: 'NONE' } : {}) },
+            metadata: {
+              NAMESPACE: 'shop',
+              LABELS: { app: name },
+              MESH_VERSION: '1.9.0',
+              ...(type === 'sidecar' ? { INTERCEPTION_MODE: 'NONE' } : {}),
+            },
           })
         gateway = envoy('router', '127.0.0.4', 'edge')
         server = envoy('sidecar', '127.0.0.2', 'behind')
@@ -140,7 +145,10 @@ spec:
       }
 
       it('takes HTTP through the gateway to the subset that the rule names', async () => {
-        await route(`  - match: [{headers: {end-user: {exact: jason}}}]\n    route: [${to('v2')}]\n  - route: [${to('v1')}]`, async () => (await viaGateway('/', { 'end-user': 'jason' })).body === 'v2')
+        await route(
+          `  - match: [{headers: {end-user: {exact: jason}}}]\n    route: [${to('v2')}]\n  - route: [${to('v1')}]`,
+          async () => (await viaGateway('/', { 'end-user': 'jason' })).body === 'v2',
+        )
         expect((await viaGateway('/')).body).to.equal('v1')
         expect((await viaGateway('/', { 'end-user': 'somebody' })).body).to.equal('v1')
       })
@@ -225,7 +233,10 @@ spec:
         })
         for (const round of [1, 2, 3]) {
           // A subset that did not exist, the route to it in the same file, and the old subset gone at the same time.
-          service.write('extra.yaml', `apiVersion: networking.mesh.io/v1alpha3\nkind: DestinationRule\nmetadata: {name: extra, namespace: shop}\nspec: {host: ${host}, subsets: [{name: round${round}, labels: {version: v${(round % 2) + 1}}}]}\n`)
+          service.write(
+            'extra.yaml',
+            `apiVersion: networking.mesh.io/v1alpha3\nkind: DestinationRule\nmetadata: {name: extra, namespace: shop}\nspec: {host: ${host}, subsets: [{name: round${round}, labels: {version: v${(round % 2) + 1}}}]}\n`,
+          )
           service.write('routes.yaml', routes(`  - route: [${to(`round${round}`)}]`))
           await until('the new subset to be used', () => bodies.has(`v${(round % 2) + 1}`))
           bodies.clear()

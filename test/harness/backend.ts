@@ -1,5 +1,5 @@
 /** Workloads that traffic is sent to. */
-import { createServer as createHttpServer, type IncomingHttpHeaders, request as httpRequest, type Server } from 'node:http'
+import { createServer as createHttpServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { freePort } from './service.ts'
 
@@ -59,15 +59,23 @@ export interface Answer {
 }
 
 /** Sends one HTTP request over a connection of its own. */
-export function call(address: string, port: number, path: string, options: { host?: string; method?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
+export function call(
+  address: string,
+  port: number,
+  path: string,
+  options: { host?: string; method?: string; headers?: Record<string, string> } = {},
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { ...options.headers, host: options.host ?? `${address}:${port}`, connection: 'close' }
-    const request = httpRequest({ host: address, port, path, method: options.method ?? 'GET', headers, agent: false, timeout: 10_000 }, (response) => {
-      let body = ''
-      response.on('data', (bytes) => (body += bytes))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }))
-      response.on('error', reject)
-    })
+    const request = httpRequest(
+      { host: address, port, path, method: options.method ?? 'GET', headers, agent: false, timeout: 10_000 },
+      (response) => {
+        let body = ''
+        response.on('data', (bytes) => (body += bytes))
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }))
+        response.on('error', reject)
+      },
+    )
     request.on('timeout', () => request.destroy(new Error('no answer')))
     request.on('error', reject)
     request.end()

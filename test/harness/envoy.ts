@@ -42,7 +42,20 @@ export class Envoy {
     const config = join(this.#dir, 'bootstrap.json')
     writeFileSync(config, JSON.stringify(this.#bootstrap()))
     const base = String(this.#admin % 30_000)
-    const child = spawn(this.#options.binary, ['-c', config, '--base-id', base, '--concurrency', '1', '-l', 'warning', '--drain-time-s', '1', '--parent-shutdown-time-s', '2'])
+    const child = spawn(this.#options.binary, [
+      '-c',
+      config,
+      '--base-id',
+      base,
+      '--concurrency',
+      '1',
+      '-l',
+      'warning',
+      '--drain-time-s',
+      '1',
+      '--parent-shutdown-time-s',
+      '2',
+    ])
     this.#child = child
     child.stderr.on('data', (bytes) => (this.log += bytes))
     await until('Envoy to be live', async () => {
@@ -88,7 +101,12 @@ export class Envoy {
       node: { id: nodeId, cluster: 'test', metadata },
       admin: { address: { socket_address: { address: '127.0.0.1', port_value: this.#admin } } },
       dynamic_resources: {
-        ads_config: { api_type: delta ? 'DELTA_GRPC' : 'GRPC', transport_api_version: 'V3', set_node_on_first_message_only: true, grpc_services: [{ envoy_grpc: { cluster_name: 'xds-grpc' } }] },
+        ads_config: {
+          api_type: delta ? 'DELTA_GRPC' : 'GRPC',
+          transport_api_version: 'V3',
+          set_node_on_first_message_only: true,
+          grpc_services: [{ envoy_grpc: { cluster_name: 'xds-grpc' } }],
+        },
         cds_config: ads,
         lds_config: ads,
       },
@@ -104,7 +122,10 @@ export class Envoy {
                 explicit_http_config: { http2_protocol_options: { connection_keepalive: { interval: '30s', timeout: '5s' } } },
               },
             },
-            load_assignment: { cluster_name: 'xds-grpc', endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: grpcPort } } } }] }] },
+            load_assignment: {
+              cluster_name: 'xds-grpc',
+              endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: grpcPort } } } }] }],
+            },
           },
         ],
       },

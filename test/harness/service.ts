@@ -76,8 +76,26 @@ export class Service {
     this.httpPort ||= await freePort()
     this.monitoringPort ||= await freePort()
     const address = (port: number) => `127.0.0.1:${port}`
-    const args = ['discovery', '--registries', 'Mock', '--configDir', this.dir, '--meshConfig', join(this.dir, 'mesh-config'), '--networksConfig', join(this.dir, 'networks')]
-    args.push('--grpcAddr', address(this.grpcPort), '--httpAddr', address(this.httpPort), '--monitoringAddr', address(this.monitoringPort), ...this.flags)
+    const args = [
+      'discovery',
+      '--registries',
+      'Mock',
+      '--configDir',
+      this.dir,
+      '--meshConfig',
+      join(this.dir, 'mesh-config'),
+      '--networksConfig',
+      join(this.dir, 'networks'),
+    ]
+    args.push(
+      '--grpcAddr',
+      address(this.grpcPort),
+      '--httpAddr',
+      address(this.httpPort),
+      '--monitoringAddr',
+      address(this.monitoringPort),
+      ...this.flags,
+    )
     const child = spawn(process.execPath, [entry, ...args], { env: { ...process.env, ...this.env } })
     this.#child = child
     child.stdout.on('data', (bytes) => (this.output += bytes))

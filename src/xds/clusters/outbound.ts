@@ -1,13 +1,20 @@
 /** Clusters of the services a proxy calls: `envoy.config.cluster.v3.Cluster` from services and DestinationRules (discovery behaviour 2.1). */
 import { create } from '@bufbuild/protobuf'
-import { type Cluster, Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema, Cluster_DiscoveryType, Cluster_DnsLookupFamily, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import type { ServicePort } from '../../../protocols/data.ts'
+import {
+  type Cluster,
+  Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema,
+  Cluster_DiscoveryType,
+  Cluster_DnsLookupFamily,
+  Cluster_LbPolicy,
+  ClusterSchema,
+} from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import { isHttp, isHttp2 } from '../../model/protocol.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
-import { usesLocalityWeights } from '../endpoints/locality.ts'
 import { loadAssignment } from '../endpoints/load-assignment.ts'
+import { usesLocalityWeights } from '../endpoints/locality.ts'
 import { durationOf, overAds, pack } from '../message.ts'
 import { blackHole, outboundCluster, passthrough, sniCluster } from '../names.ts'
 import type { Traits } from '../traits.ts'
@@ -33,7 +40,9 @@ export function outboundClusters(state: ServiceState, rule: MergedRule | undefin
 export function sniDnatClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Cluster[] {
   return state.service.ports
     .filter((port) => port.protocol !== 'udp')
-    .flatMap((port) => [undefined, ...(rule?.subsets ?? [])].flatMap((subset) => outboundClusterOf(state, port, subset, rule, snapshot, traits, sniCluster) ?? []))
+    .flatMap((port) =>
+      [undefined, ...(rule?.subsets ?? [])].flatMap((subset) => outboundClusterOf(state, port, subset, rule, snapshot, traits, sniCluster) ?? []),
+    )
 }
 
 function outboundClusterOf(
@@ -52,17 +61,34 @@ function outboundClusterOf(
   const policy = policyFor(rule, subset, port.number)
   applyPolicy(cluster, policy, snapshot)
   const http2 = applyHttp(cluster, port, policy, snapshot, traits)
-  if (usesLocalityWeights(policy, snapshot)) cluster.commonLbConfig = { ...cluster.commonLbConfig, localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: create(Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema) } }
+  if (usesLocalityWeights(policy, snapshot))
+    cluster.commonLbConfig = {
+      ...cluster.commonLbConfig,
+      localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: create(Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema) },
+    }
   const tls = policy.tls
   if (nameOf === outboundCluster && tls?.mode !== undefined && tls.mode !== 'DISABLE') {
     const accounts = service.serviceAccounts.length > 0 ? service.serviceAccounts : accountsOf(state, snapshot)
-    cluster.transportSocket = tlsSocket(tls, { defaultSni: sniCluster(port.number, subset?.name ?? '', service.hostname), serviceAccounts: accounts, http2, router: traits.type === 'router' })
+    cluster.transportSocket = tlsSocket(tls, {
+      defaultSni: sniCluster(port.number, subset?.name ?? '', service.hostname),
+      serviceAccounts: accounts,
+      http2,
+      router: traits.type === 'router',
+    })
   }
   cluster.metadata = { filterMetadata: { istio: metadataOf(state, port, subset, rule, snapshot) } }
   return create(ClusterSchema, cluster)
 }
 
-function applyDiscovery(cluster: ClusterInit, state: ServiceState, port: ServicePort, subset: Subset | undefined, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): boolean {
+function applyDiscovery(
+  cluster: ClusterInit,
+  state: ServiceState,
+  port: ServicePort,
+  subset: Subset | undefined,
+  rule: MergedRule | undefined,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): boolean {
   const { service } = state
   const { features, mesh } = { features: snapshot.settings.features, mesh: snapshot.mesh }
   if (service.resolution === 'dns') {
@@ -81,16 +107,25 @@ function applyDiscovery(cluster: ClusterInit, state: ServiceState, port: Service
     return true
   }
   cluster.clusterDiscoveryType = { case: 'type', value: Cluster_DiscoveryType.EDS }
-  cluster.edsClusterConfig = { serviceName: cluster.name, edsConfig: { ...overAds, initialFetchTimeout: durationOf(features.PILOT_INITIAL_FETCH_TIMEOUT) } }
+  cluster.edsClusterConfig = {
+    serviceName: cluster.name,
+    edsConfig: { ...overAds, initialFetchTimeout: durationOf(features.PILOT_INITIAL_FETCH_TIMEOUT) },
+  }
   return true
 }
 
 /** Sets HTTP/2 and sniffing options; returns whether the cluster always speaks HTTP/2. */
 function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForce, snapshot: MeshSnapshot, traits: Traits): boolean {
   const http = policy.connectionPool?.http
-  if (cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST) cluster.lbPolicy = Cluster_LbPolicy.CLUSTER_PROVIDED
+  if (cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST)
+    cluster.lbPolicy = Cluster_LbPolicy.CLUSTER_PROVIDED
   const sniffed = port.protocol === 'unknown' && traits.type === 'sidecar' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
-  const upgrade = http?.h2UpgradePolicy && http.h2UpgradePolicy !== 'DEFAULT' ? http.h2UpgradePolicy : isHttp(port.protocol) ? snapshot.mesh.h2UpgradePolicy : 'DO_NOT_UPGRADE'
+  const upgrade =
+    http?.h2UpgradePolicy && http.h2UpgradePolicy !== 'DEFAULT'
+      ? http.h2UpgradePolicy
+      : isHttp(port.protocol)
+        ? snapshot.mesh.h2UpgradePolicy
+        : 'DO_NOT_UPGRADE'
   const http2 = isHttp2(port.protocol) || (upgrade === 'UPGRADE' && !http?.useClientProtocol)
   const common = {
     ...(http?.idleTimeout !== undefined ? { idleTimeout: durationOf(http.idleTimeout) } : {}),
@@ -104,7 +139,12 @@ function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForc
       commonHttpProtocolOptions: common,
       upstreamProtocolOptions: followsClient
         ? { case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions } }
-        : { case: 'explicitHttpConfig', value: http2 ? { protocolConfig: { case: 'http2ProtocolOptions', value: http2ProtocolOptions } } : { protocolConfig: { case: 'httpProtocolOptions', value: {} } } },
+        : {
+            case: 'explicitHttpConfig',
+            value: http2
+              ? { protocolConfig: { case: 'http2ProtocolOptions', value: http2ProtocolOptions } }
+              : { protocolConfig: { case: 'httpProtocolOptions', value: {} } },
+          },
     }),
   }
   return http2
@@ -112,14 +152,24 @@ function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForc
 
 /** SPIFFE names of the accounts behind a service. */
 function accountsOf(state: ServiceState, snapshot: MeshSnapshot): string[] {
-  const names = state.endpoints.filter((endpoint) => endpoint.serviceAccount !== '').map((endpoint) => `spiffe://${snapshot.mesh.trustDomain}/ns/${endpoint.namespace}/sa/${endpoint.serviceAccount}`)
+  const names = state.endpoints
+    .filter((endpoint) => endpoint.serviceAccount !== '')
+    .map((endpoint) => `spiffe://${snapshot.mesh.trustDomain}/ns/${endpoint.namespace}/sa/${endpoint.serviceAccount}`)
   return [...new Set(names)].sort()
 }
 
-function metadataOf(state: ServiceState, port: ServicePort, subset: Subset | undefined, rule: MergedRule | undefined, snapshot: MeshSnapshot): { [key: string]: import('@bufbuild/protobuf').JsonValue } {
+function metadataOf(
+  state: ServiceState,
+  port: ServicePort,
+  subset: Subset | undefined,
+  rule: MergedRule | undefined,
+  snapshot: MeshSnapshot,
+): { [key: string]: import('@bufbuild/protobuf').JsonValue } {
   const { service } = state
   return {
-    ...(rule ? { config: `/apis/networking.${snapshot.settings.names.domain}/v1alpha3/namespaces/${rule.namespace}/destination-rule/${rule.name}` } : {}),
+    ...(rule
+      ? { config: `/apis/networking.${snapshot.settings.names.domain}/v1alpha3/namespaces/${rule.namespace}/destination-rule/${rule.name}` }
+      : {}),
     ...(subset ? { subset: subset.name } : {}),
     default_original_port: port.number,
     services: [{ host: service.hostname, name: service.name, namespace: service.namespace }],
@@ -140,7 +190,12 @@ function statName(pattern: string, state: ServiceState, port: ServicePort, subse
 
 /** The cluster that drops whatever reaches it. */
 export function blackHoleCluster(snapshot: MeshSnapshot): Cluster {
-  return create(ClusterSchema, { name: blackHole, clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC }, connectTimeout: durationOf(snapshot.mesh.connectTimeout), lbPolicy: Cluster_LbPolicy.ROUND_ROBIN })
+  return create(ClusterSchema, {
+    name: blackHole,
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
+    connectTimeout: durationOf(snapshot.mesh.connectTimeout),
+    lbPolicy: Cluster_LbPolicy.ROUND_ROBIN,
+  })
 }
 
 /** The cluster that forwards to wherever the connection was going. */
@@ -151,7 +206,12 @@ export function passthroughCluster(snapshot: MeshSnapshot): Cluster {
     connectTimeout: durationOf(snapshot.mesh.connectTimeout),
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
     typedExtensionProtocolOptions: {
-      [httpOptions]: pack(HttpProtocolOptionsSchema, { upstreamProtocolOptions: { case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions: { maxConcurrentStreams } } } }),
+      [httpOptions]: pack(HttpProtocolOptionsSchema, {
+        upstreamProtocolOptions: {
+          case: 'useDownstreamProtocolConfig',
+          value: { httpProtocolOptions: {}, http2ProtocolOptions: { maxConcurrentStreams } },
+        },
+      }),
     },
   })
 }

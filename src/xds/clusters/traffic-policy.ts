@@ -1,6 +1,11 @@
 /** DestinationRule policies onto `envoy.config.cluster.v3.Cluster` (discovery behaviour 2.2, 2.3). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { Cluster_DiscoveryType, Cluster_LbPolicy, Cluster_RingHashLbConfig_HashFunction, type ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import {
+  Cluster_DiscoveryType,
+  Cluster_LbPolicy,
+  Cluster_RingHashLbConfig_HashFunction,
+  type ClusterSchema,
+} from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { PortPolicy, TlsSettings, TrafficPolicy } from '../../config/traffic-specs.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
@@ -73,14 +78,24 @@ function applyOutlierDetection(cluster: ClusterInit, policy: PolicyInForce): voi
     enforcingSuccessRate: 0,
     ...(consecutive5xx !== undefined ? { consecutive5xx, enforcingConsecutive5xx: consecutive5xx > 0 ? 100 : 0 } : {}),
     ...(outlier.consecutiveGatewayErrors !== undefined
-      ? { consecutiveGatewayFailure: outlier.consecutiveGatewayErrors, enforcingConsecutiveGatewayFailure: outlier.consecutiveGatewayErrors > 0 ? 100 : 0 }
+      ? {
+          consecutiveGatewayFailure: outlier.consecutiveGatewayErrors,
+          enforcingConsecutiveGatewayFailure: outlier.consecutiveGatewayErrors > 0 ? 100 : 0,
+        }
       : {}),
     ...(outlier.interval !== undefined ? { interval: durationOf(outlier.interval) } : {}),
     ...(outlier.baseEjectionTime !== undefined ? { baseEjectionTime: durationOf(outlier.baseEjectionTime) } : {}),
-    ...(outlier.baseEjectionTime !== undefined && outlier.baseEjectionTime > 300_000 ? { maxEjectionTime: durationOf(outlier.baseEjectionTime) } : {}),
+    ...(outlier.baseEjectionTime !== undefined && outlier.baseEjectionTime > 300_000
+      ? { maxEjectionTime: durationOf(outlier.baseEjectionTime) }
+      : {}),
     ...(outlier.maxEjectionPercent !== undefined ? { maxEjectionPercent: outlier.maxEjectionPercent } : {}),
     ...(outlier.splitExternalLocalOriginErrors
-      ? { splitExternalLocalOriginErrors: true, enforcingLocalOriginSuccessRate: 0, consecutiveLocalOriginFailure: outlier.consecutiveLocalOriginFailures ?? 5, enforcingConsecutiveLocalOriginFailure: 100 }
+      ? {
+          splitExternalLocalOriginErrors: true,
+          enforcingLocalOriginSuccessRate: 0,
+          consecutiveLocalOriginFailure: outlier.consecutiveLocalOriginFailures ?? 5,
+          enforcingConsecutiveLocalOriginFailure: 100,
+        }
       : {}),
   }
 }
@@ -94,7 +109,10 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
   } else if (hash) {
     cluster.lbPolicy = Cluster_LbPolicy.RING_HASH
     const size = hash.ringHash?.minimumRingSize ?? hash.minimumRingSize ?? 1024
-    cluster.lbConfig = { case: 'ringHashLbConfig', value: { minimumRingSize: BigInt(size === 0 ? 1024 : size), hashFunction: Cluster_RingHashLbConfig_HashFunction.XX_HASH } }
+    cluster.lbConfig = {
+      case: 'ringHashLbConfig',
+      value: { minimumRingSize: BigInt(size === 0 ? 1024 : size), hashFunction: Cluster_RingHashLbConfig_HashFunction.XX_HASH },
+    }
   } else if (balancer?.simple === 'LEAST_CONN' || balancer?.simple === 'LEAST_REQUEST') {
     cluster.lbPolicy = Cluster_LbPolicy.LEAST_REQUEST
   } else if (balancer?.simple === 'RANDOM') {
@@ -126,17 +144,31 @@ export function tlsSocket(tls: TlsSettings, target: TlsTarget): ClusterInit['tra
       ? {
           alpnProtocols: [...(target.http2 ? ['h2'] : []), 'istio-peer-exchange', 'istio'],
           tlsCertificateSdsSecretConfigs: [agentSecret('default')],
-          validationContextType: { case: 'combinedValidationContext' as const, value: { defaultValidationContext: { matchTypedSubjectAltNames: sans }, validationContextSdsSecretConfig: agentSecret('ROOTCA') } },
+          validationContextType: {
+            case: 'combinedValidationContext' as const,
+            value: { defaultValidationContext: { matchTypedSubjectAltNames: sans }, validationContextSdsSecretConfig: agentSecret('ROOTCA') },
+          },
         }
       : {
           alpnProtocols: target.http2 ? ['h2'] : [],
-          tlsCertificates: tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }] : [],
+          tlsCertificates:
+            tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey
+              ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }]
+              : [],
           ...(tls.caCertificates && !tls.insecureSkipVerify
-            ? { validationContextType: { case: 'validationContext' as const, value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: sans } } }
+            ? {
+                validationContextType: {
+                  case: 'validationContext' as const,
+                  value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: sans },
+                },
+              }
             : {}),
         }
   const sni = tls.sni || (tls.mode === 'ISTIO_MUTUAL' ? target.defaultSni : '')
-  return { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni, commonTlsContext: common }) } }
+  return {
+    name: 'envoy.transport_sockets.tls',
+    configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni, commonTlsContext: common }) },
+  }
 }
 
 const exact = (value: string) => ({ matchPattern: { case: 'exact' as const, value } })
@@ -150,7 +182,12 @@ export function agentSecret(name: string) {
       resourceApiVersion: 2,
       configSourceSpecifier: {
         case: 'apiConfigSource' as const,
-        value: { apiType: 2, transportApiVersion: 2, setNodeOnFirstMessageOnly: true, grpcServices: [{ targetSpecifier: { case: 'envoyGrpc' as const, value: { clusterName: 'sds-grpc' } } }] },
+        value: {
+          apiType: 2,
+          transportApiVersion: 2,
+          setNodeOnFirstMessageOnly: true,
+          grpcServices: [{ targetSpecifier: { case: 'envoyGrpc' as const, value: { clusterName: 'sds-grpc' } } }],
+        },
       },
     },
   }

@@ -1,8 +1,8 @@
 /** `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (discovery behaviour 2.4). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
-import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
+import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
+import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { labelsMatch } from '../../model/match.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { compare } from '../../snapshot/objects.ts'
@@ -16,7 +16,15 @@ type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
 
 /** Endpoints of one service port, grouped by locality, narrowed to a subset if one is given. */
-export function loadAssignment(name: string, state: ServiceState, port: ServicePort, subset: Subset | undefined, policy: PolicyInForce, snapshot: MeshSnapshot, traits: Traits): ClusterLoadAssignment {
+export function loadAssignment(
+  name: string,
+  state: ServiceState,
+  port: ServicePort,
+  subset: Subset | undefined,
+  policy: PolicyInForce,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): ClusterLoadAssignment {
   const wanted = subset?.labels
   const groups = new Map<string, LbEndpoint[]>()
   for (const endpoint of reachable(state.endpoints, snapshot, traits)) {
@@ -29,7 +37,13 @@ export function loadAssignment(name: string, state: ServiceState, port: ServiceP
   }
   const placed = [...groups.entries()]
     .sort(([one], [other]) => compare(one, other))
-    .map(([locality, endpoints]): PlacedLocality => ({ locality, weight: endpoints.reduce((sum, entry) => sum + (entry.loadBalancingWeight ?? 1), 0), priority: 0 }))
+    .map(
+      ([locality, endpoints]): PlacedLocality => ({
+        locality,
+        weight: endpoints.reduce((sum, entry) => sum + (entry.loadBalancingWeight ?? 1), 0),
+        priority: 0,
+      }),
+    )
   const endpoints = placeLocalities(placed, traits.locality, policy, snapshot)
     .sort((one, other) => one.priority - other.priority)
     .map((group) => localityEndpoints(group, groups.get(group.locality) ?? []))
@@ -38,7 +52,12 @@ export function loadAssignment(name: string, state: ServiceState, port: ServiceP
 
 function localityEndpoints(group: PlacedLocality, lbEndpoints: LbEndpoint[]): LocalityLbEndpoints {
   const [region = '', zone = '', subZone = ''] = group.locality.split('/')
-  return { lbEndpoints, loadBalancingWeight: group.weight, priority: group.priority, ...(group.locality === '' ? {} : { locality: { region, zone, subZone } }) }
+  return {
+    lbEndpoints,
+    loadBalancingWeight: group.weight,
+    priority: group.priority,
+    ...(group.locality === '' ? {} : { locality: { region, zone, subZone } }),
+  }
 }
 
 function lbEndpoint(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): LbEndpoint {
@@ -85,7 +104,8 @@ function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, trait
     const mtls = sample.labels[`security.${snapshot.settings.names.domain}/tlsMode`] === 'istio' || sample.serviceAccount !== ''
     if (!mtls) continue
     const list = gateways.get(sample.network) ?? []
-    for (const gateway of list) result.push({ ...sample, address: gateway.address, ports: gatewayPorts(gateway.port), workload: '', weight: (count * product) / list.length })
+    for (const gateway of list)
+      result.push({ ...sample, address: gateway.address, ports: gatewayPorts(gateway.port), workload: '', weight: (count * product) / list.length })
   }
   return result
 }
@@ -97,7 +117,11 @@ function gatewaysByNetwork(snapshot: MeshSnapshot): Map<string, { address: strin
   const result = new Map<string, { address: string; port: number }[]>()
   for (const [network, { gateways }] of Object.entries(snapshot.networks.networks ?? {})) {
     const usable = (gateways ?? []).filter((gateway) => gateway.address !== undefined && /^[0-9.]+$|:/.test(gateway.address))
-    if (usable.length > 0) result.set(network, usable.map((gateway) => ({ address: gateway.address as string, port: gateway.port ?? 15_443 })))
+    if (usable.length > 0)
+      result.set(
+        network,
+        usable.map((gateway) => ({ address: gateway.address as string, port: gateway.port ?? 15_443 })),
+      )
   }
   return result
 }

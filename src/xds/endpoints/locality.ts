@@ -19,7 +19,9 @@ export function usesLocalityWeights(policy: PolicyInForce, snapshot: MeshSnapsho
 export function dependsOnLocality(policy: PolicyInForce, snapshot: MeshSnapshot): boolean {
   const settings = localitySettings(policy, snapshot)
   if (settings?.distribute?.length) return true
-  const off = policy.loadBalancer?.localityLbSetting?.enabled === false || (!policy.loadBalancer?.localityLbSetting && snapshot.mesh.localityLbSetting?.enabled === false)
+  const off =
+    policy.loadBalancer?.localityLbSetting?.enabled === false ||
+    (!policy.loadBalancer?.localityLbSetting && snapshot.mesh.localityLbSetting?.enabled === false)
   return !off && policy.outlierDetection !== undefined
 }
 

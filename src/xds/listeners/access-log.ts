@@ -1,9 +1,9 @@
 /** Access logs: `envoy.config.accesslog.v3.AccessLog` from the mesh configuration (discovery behaviour 2.6). */
 import type { JsonObject, MessageInitShape } from '@bufbuild/protobuf'
+import { create } from '@bufbuild/protobuf'
 import { type AccessLogSchema, ResponseFlagFilterSchema } from '../../../protocols/gen/envoy/config/accesslog/v3/accesslog_pb.js'
 import { FileAccessLogSchema } from '../../../protocols/gen/envoy/extensions/access_loggers/file/v3/file_pb.js'
 import { HttpGrpcAccessLogConfigSchema } from '../../../protocols/gen/envoy/extensions/access_loggers/grpc/v3/als_pb.js'
-import { create } from '@bufbuild/protobuf'
 import type { MeshConfig } from '../../config/mesh-config.ts'
 import { pack } from '../message.ts'
 
@@ -50,7 +50,11 @@ export function accessLogs(mesh: MeshConfig): AccessLog[] {
       configType: {
         case: 'typedConfig',
         value: pack(HttpGrpcAccessLogConfigSchema, {
-          commonConfig: { logName: 'http_envoy_accesslog', transportApiVersion: 2, grpcService: { targetSpecifier: { case: 'envoyGrpc', value: { clusterName: 'envoy_accesslog_service' } } } },
+          commonConfig: {
+            logName: 'http_envoy_accesslog',
+            transportApiVersion: 2,
+            grpcService: { targetSpecifier: { case: 'envoyGrpc', value: { clusterName: 'envoy_accesslog_service' } } },
+          },
         }),
       },
     })
@@ -61,15 +65,22 @@ export function accessLogs(mesh: MeshConfig): AccessLog[] {
 /** The log of a listener itself: connections for which no filter chain was found. */
 export function listenerAccessLogs(mesh: MeshConfig): AccessLog[] {
   if (mesh.disableEnvoyListenerLog || mesh.accessLogFile === '') return []
-  return [{ ...fileLog(mesh), filter: { filterSpecifier: { case: 'responseFlagFilter', value: create(ResponseFlagFilterSchema, { flags: ['NR'] }) } } }]
+  return [
+    { ...fileLog(mesh), filter: { filterSpecifier: { case: 'responseFlagFilter', value: create(ResponseFlagFilterSchema, { flags: ['NR'] }) } } },
+  ]
 }
 
 function fileLog(mesh: MeshConfig): { name: string; configType: { case: 'typedConfig'; value: ReturnType<typeof pack> } } {
   const json = mesh.accessLogEncoding === 'JSON'
-  const format = json ? { case: 'jsonFormat' as const, value: jsonFormat(mesh.accessLogFormat) } : { case: 'textFormatSource' as const, value: { specifier: { case: 'inlineString' as const, value: mesh.accessLogFormat || textFormat } } }
+  const format = json
+    ? { case: 'jsonFormat' as const, value: jsonFormat(mesh.accessLogFormat) }
+    : { case: 'textFormatSource' as const, value: { specifier: { case: 'inlineString' as const, value: mesh.accessLogFormat || textFormat } } }
   return {
     name: 'envoy.access_loggers.file',
-    configType: { case: 'typedConfig', value: pack(FileAccessLogSchema, { path: mesh.accessLogFile, accessLogFormat: { case: 'logFormat', value: { format } } }) },
+    configType: {
+      case: 'typedConfig',
+      value: pack(FileAccessLogSchema, { path: mesh.accessLogFile, accessLogFormat: { case: 'logFormat', value: { format } } }),
+    },
   }
 }
 

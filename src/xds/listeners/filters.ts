@@ -50,7 +50,13 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
     statPrefix: options.statPrefix,
     routeSpecifier:
       typeof options.routes === 'string'
-        ? { case: 'rds', value: { routeConfigName: options.routes, configSource: { ...overAds, initialFetchTimeout: durationOf(features.PILOT_INITIAL_FETCH_TIMEOUT) } } }
+        ? {
+            case: 'rds',
+            value: {
+              routeConfigName: options.routes,
+              configSource: { ...overAds, initialFetchTimeout: durationOf(features.PILOT_INITIAL_FETCH_TIMEOUT) },
+            },
+          }
         : { case: 'routeConfig', value: options.routes },
     httpFilters: httpFilters(options.protocol),
     accessLog: accessLogs(mesh),
@@ -61,9 +67,21 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
     mergeSlashes: normalization === 'MERGE_SLASHES' || normalization === 'DECODE_AND_MERGE_SLASHES',
     ...(normalization === 'DECODE_AND_MERGE_SLASHES' ? { pathWithEscapedSlashesAction: 4 } : {}),
     ...(http10 ? { httpProtocolOptions: { acceptHttp10: true, enableTrailers: false } } : {}),
-    ...(options.side === 'inbound' ? { serverName: 'istio-envoy', forwardClientCertDetails: ForwardClientCert.APPEND_FORWARD, setCurrentClientCertDetails: { subject: true, uri: true, dns: true } } : {}),
+    ...(options.side === 'inbound'
+      ? {
+          serverName: 'istio-envoy',
+          forwardClientCertDetails: ForwardClientCert.APPEND_FORWARD,
+          setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
+        }
+      : {}),
     ...(gateway
-      ? { useRemoteAddress: true, xffNumTrustedHops: hops, forwardClientCertDetails: ForwardClientCert[topology.forwardClientCertDetails as keyof typeof ForwardClientCert] ?? ForwardClientCert.SANITIZE_SET, setCurrentClientCertDetails: { subject: true, uri: true, dns: true, cert: true } }
+      ? {
+          useRemoteAddress: true,
+          xffNumTrustedHops: hops,
+          forwardClientCertDetails:
+            ForwardClientCert[topology.forwardClientCertDetails as keyof typeof ForwardClientCert] ?? ForwardClientCert.SANITIZE_SET,
+          setCurrentClientCertDetails: { subject: true, uri: true, dns: true, cert: true },
+        }
       : { useRemoteAddress: options.side === 'outbound' && features.PILOT_SIDECAR_USE_REMOTE_ADDRESS }),
     ...(mesh.enableTracing ? { tracing: tracingOf(snapshot, traits) } : {}),
   })
@@ -75,14 +93,24 @@ function tracingOf(snapshot: MeshSnapshot, traits: Traits) {
   const sampling = traits.proxyConfig.tracing?.sampling ?? snapshot.mesh.defaultConfig.tracing?.sampling ?? features.PILOT_TRACE_SAMPLING
   const literal = (tag: string, value: string) => ({ tag, type: { case: 'literal' as const, value: { value } } })
   const tags = features.PILOT_ENABLE_MESH_TAGS && traits.meshId !== '' ? [literal('istio.mesh_id', traits.meshId)] : []
-  return { clientSampling: { value: 100 }, randomSampling: { value: Math.min(100, Math.max(0, sampling)) }, overallSampling: { value: 100 }, customTags: tags }
+  return {
+    clientSampling: { value: 100 },
+    randomSampling: { value: Math.min(100, Math.max(0, sampling)) },
+    overallSampling: { value: 100 },
+    customTags: tags,
+  }
 }
 
 function httpFilters(protocol: Protocol | undefined): HttpFilter[] {
   return [
     ...(protocol === 'grpc-web' ? [httpFilter('envoy.filters.http.grpc_web', pack(GrpcWebSchema, {}))] : []),
     ...(protocol === 'grpc' || protocol === 'grpc-web'
-      ? [httpFilter('envoy.filters.http.grpc_stats', pack(GrpcStatsSchema, { emitFilterState: true, perMethodStatSpecifier: { case: 'statsForAllMethods', value: { value: false } } }))]
+      ? [
+          httpFilter(
+            'envoy.filters.http.grpc_stats',
+            pack(GrpcStatsSchema, { emitFilterState: true, perMethodStatSpecifier: { case: 'statsForAllMethods', value: { value: false } } }),
+          ),
+        ]
       : []),
     httpFilter('envoy.filters.http.cors', pack(CorsSchema, {})),
     httpFilter('envoy.filters.http.fault', pack(HTTPFaultSchema, {})),
@@ -99,16 +127,28 @@ export interface TcpTarget {
 }
 
 /** Network filters that carry bytes to clusters, with the protocol's own filter before them. */
-export function tcpFilters(statPrefix: string, targets: readonly TcpTarget[], protocol: Protocol | undefined, snapshot: MeshSnapshot, traits: Traits): Filter[] {
+export function tcpFilters(
+  statPrefix: string,
+  targets: readonly TcpTarget[],
+  protocol: Protocol | undefined,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): Filter[] {
   const weighted = targets.filter((target) => targets.length === 1 || target.weight > 0)
   const [only] = weighted
   const clusterSpecifier =
     weighted.length === 1 && only
       ? { case: 'cluster' as const, value: only.cluster }
       : { case: 'weightedClusters' as const, value: { clusters: weighted.map((target) => ({ name: target.cluster, weight: target.weight })) } }
-  const proxy = pack(TcpProxySchema, { statPrefix, clusterSpecifier, accessLog: accessLogs(snapshot.mesh), ...(traits.idleTimeout !== undefined ? { idleTimeout: durationOf(traits.idleTimeout) } : {}) })
+  const proxy = pack(TcpProxySchema, {
+    statPrefix,
+    clusterSpecifier,
+    accessLog: accessLogs(snapshot.mesh),
+    ...(traits.idleTimeout !== undefined ? { idleTimeout: durationOf(traits.idleTimeout) } : {}),
+  })
   const filters: Filter[] = [{ name: 'envoy.filters.network.tcp_proxy', configType: { case: 'typedConfig', value: proxy } }]
-  if (protocol === 'mongo') filters.unshift({ name: 'envoy.filters.network.mongo_proxy', configType: { case: 'typedConfig', value: pack(MongoProxySchema, { statPrefix }) } })
+  if (protocol === 'mongo')
+    filters.unshift({ name: 'envoy.filters.network.mongo_proxy', configType: { case: 'typedConfig', value: pack(MongoProxySchema, { statPrefix }) } })
   return filters
 }
 

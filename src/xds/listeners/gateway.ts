@@ -6,16 +6,16 @@ import { type RouteConfiguration, RouteConfigurationSchema } from '../../../prot
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/traffic-specs.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
+import type { ProxyClass } from '../../push/proxy-class.ts'
 import { compare, type Gateway } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
+import { agentSecret } from '../clusters/traffic-policy.ts'
 import { durationOf, pack, socketAddress } from '../message.ts'
 import { outboundCluster, sniCluster } from '../names.ts'
 import { type RouteInit, routesOf, type VirtualHostInit } from '../routes/http-routes.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
-import { agentSecret } from '../clusters/traffic-policy.ts'
-import type { ProxyClass } from '../../push/proxy-class.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type Filter, httpConnectionManager, tcpFilters, tlsInspector } from './filters.ts'
 import { wildcardOf } from './outbound.ts'
@@ -47,7 +47,8 @@ interface PortPlan {
 
 const isTls = (use: ServerInUse): boolean => use.protocol === 'HTTPS' || use.protocol === 'TLS'
 const isPlainHttp = (use: ServerInUse): boolean => ['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB'].includes(use.protocol)
-const terminates = (use: ServerInUse): boolean => use.server.tls?.mode !== undefined && use.server.tls.mode !== 'PASSTHROUGH' && use.server.tls.mode !== 'AUTO_PASSTHROUGH'
+const terminates = (use: ServerInUse): boolean =>
+  use.server.tls?.mode !== undefined && use.server.tls.mode !== 'PASSTHROUGH' && use.server.tls.mode !== 'AUTO_PASSTHROUGH'
 
 /** Sorts the servers of all Gateways that select the proxy onto ports; servers that cannot share a port are rejected. */
 function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; rejected: RejectedServer[] } {
@@ -57,7 +58,13 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
   for (const gateway of gateways) {
     const name = `${gateway.namespace}/${gateway.name}`
     for (const server of gateway.spec.servers) {
-      const use: ServerInUse = { gateway, server, protocol: server.port.protocol.toUpperCase(), hosts: server.hosts.map((host) => splitHost(host, gateway.namespace)), listenPort: targetPort(server, proxy) }
+      const use: ServerInUse = {
+        gateway,
+        server,
+        protocol: server.port.protocol.toUpperCase(),
+        hosts: server.hosts.map((host) => splitHost(host, gateway.namespace)),
+        listenPort: targetPort(server, proxy),
+      }
       if (proxy.traits.unprivileged && use.listenPort < 1024) continue
       const bind = server.bind || wildcardOf(proxy.traits)
       const key = `${bind}_${use.listenPort}`
@@ -104,7 +111,10 @@ export function gatewayListeners(proxy: ProxyClass, view: View, snapshot: MeshSn
   const { ports, rejected } = plan(proxy, snapshot)
   const listeners: Listener[] = []
   for (const port of ports) {
-    const chains = port.plainHttp.length > 0 ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, proxy, snapshot)] }] : port.others.flatMap((use) => serverChains(use, port, proxy, view, snapshot))
+    const chains =
+      port.plainHttp.length > 0
+        ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, proxy, snapshot)] }]
+        : port.others.flatMap((use) => serverChains(use, port, proxy, view, snapshot))
     if (chains.length === 0) continue
     listeners.push(
       create(ListenerSchema, {
@@ -123,7 +133,11 @@ export function gatewayListeners(proxy: ProxyClass, view: View, snapshot: MeshSn
 }
 
 function httpFilter(routes: string, port: PortPlan, proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
-  return httpConnectionManager({ side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocol: undefined }, snapshot, proxy.traits)
+  return httpConnectionManager(
+    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocol: undefined },
+    snapshot,
+    proxy.traits,
+  )
 }
 
 interface ChainInit {
@@ -147,11 +161,14 @@ function serverChains(use: ServerInUse, port: PortPlan, proxy: ProxyClass, view:
   return filters.length > 0 ? [{ filters }] : []
 }
 
-const secureRouteName = ({ server, gateway }: ServerInUse): string => `https.${server.port.number}.${server.port.name}.${gateway.name}.${gateway.namespace}`
+const secureRouteName = ({ server, gateway }: ServerInUse): string =>
+  `https.${server.port.number}.${server.port.name}.${gateway.name}.${gateway.namespace}`
 
 const tlsVersions: Readonly<Record<string, number>> = { TLS_AUTO: 0, TLSV1_0: 1, TLSV1_1: 2, TLSV1_2: 3, TLSV1_3: 4 }
 const knownCiphers = new Set(
-  'ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA AES256-SHA'.split(' '),
+  'ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA AES256-SHA'.split(
+    ' ',
+  ),
 )
 
 function serverTls(use: ServerInUse) {
@@ -163,12 +180,18 @@ function serverTls(use: ServerInUse) {
     ...(tls.maxProtocolVersion ? { tlsMaximumProtocolVersion: tlsVersions[tls.maxProtocolVersion] } : {}),
     cipherSuites: (tls.cipherSuites ?? []).filter((name) => knownCiphers.has(name)),
   }
-  const sans = (tls.subjectAltNames ?? []).map((name) => ({ sanType: name.includes('://') ? 3 : 2, matcher: { matchPattern: { case: 'exact' as const, value: name } } }))
+  const sans = (tls.subjectAltNames ?? []).map((name) => ({
+    sanType: name.includes('://') ? 3 : 2,
+    matcher: { matchPattern: { case: 'exact' as const, value: name } },
+  }))
   const own =
     tls.mode === 'ISTIO_MUTUAL'
       ? {
           tlsCertificateSdsSecretConfigs: [agentSecret('default')],
-          validationContextType: { case: 'combinedValidationContext' as const, value: { defaultValidationContext: {}, validationContextSdsSecretConfig: agentSecret('ROOTCA') } },
+          validationContextType: {
+            case: 'combinedValidationContext' as const,
+            value: { defaultValidationContext: {}, validationContextSdsSecretConfig: agentSecret('ROOTCA') },
+          },
         }
       : {
           tlsCertificates: [{ certificateChain: file(tls.serverCertificate ?? ''), privateKey: file(tls.privateKey ?? '') }],
@@ -176,7 +199,12 @@ function serverTls(use: ServerInUse) {
             ? {
                 validationContextType: {
                   case: 'validationContext' as const,
-                  value: { trustedCa: file(tls.caCertificates), matchTypedSubjectAltNames: sans, verifyCertificateHash: tls.verifyCertificateHash ?? [], verifyCertificateSpki: tls.verifyCertificateSpki ?? [] },
+                  value: {
+                    trustedCa: file(tls.caCertificates),
+                    matchTypedSubjectAltNames: sans,
+                    verifyCertificateHash: tls.verifyCertificateHash ?? [],
+                    verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
+                  },
                 },
               }
             : {}),
@@ -194,25 +222,44 @@ function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapsh
     (service) =>
       service.gateways.includes(name) &&
       isExported(service.exportTo, snapshot.mesh.defaultVirtualServiceExportTo, service.namespace, proxy.namespace) &&
-      service.hosts.some((host) => use.hosts.some((own) => (own.namespace === '*' || own.namespace === service.namespace) && hostsOverlap(own.host, host))),
+      service.hosts.some((host) =>
+        use.hosts.some((own) => (own.namespace === '*' || own.namespace === service.namespace) && hostsOverlap(own.host, host)),
+      ),
   )
 }
 
-function destinationOf(destination: { host: string; subset?: string; port?: { number: number } }, namespace: string, view: View, snapshot: MeshSnapshot, port: number): string {
+function destinationOf(
+  destination: { host: string; subset?: string; port?: { number: number } },
+  namespace: string,
+  view: View,
+  snapshot: MeshSnapshot,
+  port: number,
+): string {
   const host = completeHost(destination.host, namespace, snapshot.settings.domain).toLowerCase()
   const ports = view.byHost.get(host)?.service.ports
   return outboundCluster(destination.port?.number ?? (ports?.length === 1 ? (ports[0]?.number as number) : port), destination.subset ?? '', host)
 }
 
-const targetsOf = (route: { route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[] }, service: ResolvedVirtualService, view: View, snapshot: MeshSnapshot, port: number) =>
-  route.route.map((entry) => ({ cluster: destinationOf(entry.destination, service.namespace, view, snapshot, port), weight: entry.weight ?? 0 }))
+const targetsOf = (
+  route: { route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[] },
+  service: ResolvedVirtualService,
+  view: View,
+  snapshot: MeshSnapshot,
+  port: number,
+) => route.route.map((entry) => ({ cluster: destinationOf(entry.destination, service.namespace, view, snapshot, port), weight: entry.weight ?? 0 }))
 
 function tcpTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): Filter[] {
   const port = use.server.port.number
   for (const service of boundServices(use, proxy, snapshot)) {
     for (const route of service.source.spec.tcp ?? []) {
       if (route.match?.length && !route.match.some((match) => match.port === undefined || match.port === port)) continue
-      return tcpFilters(`outbound_${use.listenPort}`, targetsOf(route, service, view, snapshot, port), use.protocol === 'MONGO' ? 'mongo' : undefined, snapshot, proxy.traits)
+      return tcpFilters(
+        `outbound_${use.listenPort}`,
+        targetsOf(route, service, view, snapshot, port),
+        use.protocol === 'MONGO' ? 'mongo' : undefined,
+        snapshot,
+        proxy.traits,
+      )
     }
   }
   return []
@@ -245,7 +292,10 @@ function autoPassthroughChains(view: View, proxy: ProxyClass, snapshot: MeshSnap
       .flatMap((port) =>
         [undefined, ...(view.ruleFor(state.service)?.subsets ?? [])].map((subset): ChainInit => {
           const cluster = sniCluster(port.number, subset?.name ?? '', state.service.hostname)
-          return { filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls' }, filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, proxy.traits) }
+          return {
+            filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls' },
+            filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, proxy.traits),
+          }
         }),
       ),
   )
@@ -261,14 +311,22 @@ export function gatewayRoutes(proxy: ProxyClass, view: View, snapshot: MeshSnaps
       const name = `http.${first.server.port.number}`
       byName.set(name, { port: first.server.port.number, uses: [...(byName.get(name)?.uses ?? []), ...plainHttp] })
     }
-    for (const use of others) if (use.protocol === 'HTTPS' && terminates(use)) byName.set(secureRouteName(use), { port: use.server.port.number, uses: [use] })
+    for (const use of others)
+      if (use.protocol === 'HTTPS' && terminates(use)) byName.set(secureRouteName(use), { port: use.server.port.number, uses: [use] })
   }
   return [...byName.entries()].map(([name, { port, uses }]) => gatewayRoute(name, port, uses, proxy, view, snapshot))
 }
 
 type Host = { routes: RouteInit[]; redirect: boolean }
 
-function gatewayRoute(name: string, port: number, uses: readonly ServerInUse[], proxy: ProxyClass, view: View, snapshot: MeshSnapshot): RouteConfiguration {
+function gatewayRoute(
+  name: string,
+  port: number,
+  uses: readonly ServerInUse[],
+  proxy: ProxyClass,
+  view: View,
+  snapshot: MeshSnapshot,
+): RouteConfiguration {
   const hosts = new Map<string, Host>()
   for (const use of uses) {
     const redirect = use.server.tls?.httpsRedirect === true
@@ -284,7 +342,9 @@ function gatewayRoute(name: string, port: number, uses: readonly ServerInUse[], 
     }
     if (redirect) for (const { host } of use.hosts) if (!hosts.has(host)) hosts.set(host, { routes: [], redirect })
   }
-  const virtualHosts = [...hosts.entries()].sort(([one], [other]) => compare(one, other)).map(([host, { routes, redirect }]) => virtualHost(host, port, routes, redirect))
+  const virtualHosts = [...hosts.entries()]
+    .sort(([one], [other]) => compare(one, other))
+    .map(([host, { routes, redirect }]) => virtualHost(host, port, routes, redirect))
   if (virtualHosts.length === 0) virtualHosts.push({ name: `blackhole:${port}`, domains: ['*'] })
   return create(RouteConfigurationSchema, { name, virtualHosts, validateClusters: false })
 }
@@ -303,7 +363,11 @@ function narrowHosts(use: ServerInUse, service: ResolvedVirtualService): string[
 }
 
 function virtualHost(host: string, port: number, routes: RouteInit[], redirect: boolean): VirtualHostInit {
-  const isAny = (route: RouteInit) => route.match?.pathSpecifier?.case === 'prefix' && route.match.pathSpecifier.value === '/' && !route.match.headers?.length && !route.match.queryParameters?.length
+  const isAny = (route: RouteInit) =>
+    route.match?.pathSpecifier?.case === 'prefix' &&
+    route.match.pathSpecifier.value === '/' &&
+    !route.match.headers?.length &&
+    !route.match.queryParameters?.length
   const ordered = [...routes.filter((route) => !isAny(route)), ...routes.filter(isAny)]
   return create(VirtualHostSchema, {
     name: `${host}:${port}`,

@@ -10,7 +10,7 @@ import type { ServiceInstance } from '../../model/workload.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
-import { type ClusterInit, applyPolicy, policyFor } from '../clusters/traffic-policy.ts'
+import { applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
 import type { Traits } from '../traits.ts'
@@ -84,14 +84,30 @@ export function inboundClusters(ports: readonly InboundPort[], view: View, snaps
     const cluster: ClusterInit = {
       name,
       clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
-      loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(port.endpoint, port.endpointPort) } } }] }] },
+      loadAssignment: {
+        clusterName: name,
+        endpoints: [
+          { lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(port.endpoint, port.endpointPort) } } }] },
+        ],
+      },
     }
     const { connectionPool } = port.instance ? policyFor(view.ruleFor(port.instance.service), undefined, port.servicePort) : {}
     applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
     cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
-    if (isHttp2(port.protocol)) cluster.typedExtensionProtocolOptions = httpOptions({ case: 'explicitHttpConfig', value: { protocolConfig: { case: 'http2ProtocolOptions', value: {} } } })
-    else if (port.protocol === 'unknown') cluster.typedExtensionProtocolOptions = httpOptions({ case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions: {} } })
-    if (port.instance) cluster.metadata = { filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } } }
+    if (isHttp2(port.protocol))
+      cluster.typedExtensionProtocolOptions = httpOptions({
+        case: 'explicitHttpConfig',
+        value: { protocolConfig: { case: 'http2ProtocolOptions', value: {} } },
+      })
+    else if (port.protocol === 'unknown')
+      cluster.typedExtensionProtocolOptions = httpOptions({
+        case: 'useDownstreamProtocolConfig',
+        value: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
+      })
+    if (port.instance)
+      cluster.metadata = {
+        filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } },
+      }
     return create(ClusterSchema, cluster)
   })
   if (traits.interception === 'NONE') return clusters
@@ -117,21 +133,36 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
 export function inboundListeners(ports: readonly InboundPort[], snapshot: MeshSnapshot, traits: Traits): Listener[] {
   const bound = ports.filter((port) => port.bind !== '').map((port) => boundListener(port, snapshot, traits))
   if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
-  return [...bound, virtualInbound(ports.filter((port) => port.bind === ''), snapshot, traits)]
+  return [
+    ...bound,
+    virtualInbound(
+      ports.filter((port) => port.bind === ''),
+      snapshot,
+      traits,
+    ),
+  ]
 }
 
 interface Chain {
   readonly name: string
-  readonly filterChainMatch: { destinationPort?: number; transportProtocol?: string; applicationProtocols?: string[]; prefixRanges?: { addressPrefix: string; prefixLen: number }[] }
+  readonly filterChainMatch: {
+    destinationPort?: number
+    transportProtocol?: string
+    applicationProtocols?: string[]
+    prefixRanges?: { addressPrefix: string; prefixLen: number }[]
+  }
   readonly filters: Filter[]
 }
 
-const sniffs = (port: InboundPort, snapshot: MeshSnapshot): boolean => port.protocol === 'unknown' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+const sniffs = (port: InboundPort, snapshot: MeshSnapshot): boolean =>
+  port.protocol === 'unknown' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
 
 /** The chains of one port: by protocol, and by sniffing where the protocol is not known. */
 function portChains(port: InboundPort, snapshot: MeshSnapshot, traits: Traits, match: Chain['filterChainMatch']): Chain[] {
   const name = `${wildcardOf(traits)}_${port.port}`
-  const http = () => [httpConnectionManager({ side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocol: port.protocol }, snapshot, traits)]
+  const http = () => [
+    httpConnectionManager({ side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocol: port.protocol }, snapshot, traits),
+  ]
   const tcp = () => tcpFilters(inboundCluster(port.port), [{ cluster: inboundCluster(port.port), weight: 1 }], port.protocol, snapshot, traits)
   if (isHttp(port.protocol)) return [{ name, filterChainMatch: match, filters: http() }]
   if (!sniffs(port, snapshot)) return [{ name, filterChainMatch: match, filters: tcp() }]
@@ -155,7 +186,14 @@ function inboundRoutes(port: InboundPort) {
             name: 'default',
             match: { pathSpecifier: { case: 'prefix', value: '/' } },
             decorator: { operation: `${port.host || cluster}:${port.servicePort}/*` },
-            action: { case: 'route', value: { clusterSpecifier: { case: 'cluster', value: cluster }, timeout: durationOf(0), maxStreamDuration: { maxStreamDuration: durationOf(0), grpcTimeoutHeaderMax: durationOf(0) } } },
+            action: {
+              case: 'route',
+              value: {
+                clusterSpecifier: { case: 'cluster', value: cluster },
+                timeout: durationOf(0),
+                maxStreamDuration: { maxStreamDuration: durationOf(0), grpcTimeoutHeaderMax: durationOf(0) },
+              },
+            },
           },
         ],
       },
@@ -177,25 +215,41 @@ function boundListener(port: InboundPort, snapshot: MeshSnapshot, traits: Traits
   })
 }
 
-const detection = (snapshot: MeshSnapshot) => ({ listenerFiltersTimeout: durationOf(snapshot.settings.features.PILOT_INBOUND_PROTOCOL_DETECTION_TIMEOUT), continueOnListenerFiltersTimeout: true })
+const detection = (snapshot: MeshSnapshot) => ({
+  listenerFiltersTimeout: durationOf(snapshot.settings.features.PILOT_INBOUND_PROTOCOL_DETECTION_TIMEOUT),
+  continueOnListenerFiltersTimeout: true,
+})
 
 function virtualInbound(ports: readonly InboundPort[], snapshot: MeshSnapshot, traits: Traits): Listener {
   const passthroughChains = [
     { cluster: inboundPassthrough4, addressPrefix: '0.0.0.0' },
     { cluster: inboundPassthrough6, addressPrefix: '::0' },
-  ].map(({ cluster, addressPrefix }): Chain => ({
-    name: 'virtualInbound',
-    filterChainMatch: { prefixRanges: [{ addressPrefix, prefixLen: 0 }] },
-    filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits),
-  }))
-  const blocker: Chain = { name: 'virtualInbound-blackhole', filterChainMatch: { destinationPort: virtualInboundPort }, filters: tcpFilters('BlackHoleCluster', [{ cluster: 'BlackHoleCluster', weight: 1 }], undefined, snapshot, traits) }
-  const own = ports.flatMap((port) => portChains(port, snapshot, traits, { destinationPort: port.port })).sort((one, other) => compare(one.name, other.name))
+  ].map(
+    ({ cluster, addressPrefix }): Chain => ({
+      name: 'virtualInbound',
+      filterChainMatch: { prefixRanges: [{ addressPrefix, prefixLen: 0 }] },
+      filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits),
+    }),
+  )
+  const blocker: Chain = {
+    name: 'virtualInbound-blackhole',
+    filterChainMatch: { destinationPort: virtualInboundPort },
+    filters: tcpFilters('BlackHoleCluster', [{ cluster: 'BlackHoleCluster', weight: 1 }], undefined, snapshot, traits),
+  }
+  const own = ports
+    .flatMap((port) => portChains(port, snapshot, traits, { destinationPort: port.port }))
+    .sort((one, other) => compare(one.name, other.name))
   const quiet = ports.filter((port) => !sniffs(port, snapshot)).map((port) => port.port)
   return create(ListenerSchema, {
     name: 'virtualInbound',
     address: socketAddress(wildcardOf(traits), virtualInboundPort),
     filterChains: [...(snapshot.settings.features.PILOT_ENABLE_LOOP_BLOCKER ? [blocker] : []), ...passthroughChains, ...own],
-    listenerFilters: [originalDst(), ...(traits.interception === 'TPROXY' ? [originalSrc()] : []), tlsInspector(), { ...httpInspector(), ...disabledOn(quiet) }],
+    listenerFilters: [
+      originalDst(),
+      ...(traits.interception === 'TPROXY' ? [originalSrc()] : []),
+      tlsInspector(),
+      { ...httpInspector(), ...disabledOn(quiet) },
+    ],
     ...detection(snapshot),
     trafficDirection: 1,
     transparent: traits.interception === 'TPROXY' ? true : undefined,

@@ -65,7 +65,9 @@ export function outboundListeners(inputs: OutboundInputs): { listeners: Listener
     if (egress.port) addSidecarListener(drafts, egress, inputs, conflicts)
     else for (const state of egress.services) for (const port of state.service.ports) addServicePort(drafts, egress, state, port, inputs, conflicts)
   }
-  const sorted = [...drafts.entries()].sort(([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other))
+  const sorted = [...drafts.entries()].sort(
+    ([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other),
+  )
   const listeners = sorted.map(([name, draft]) => listenerOf(name, draft, inputs))
   const { mesh } = inputs.snapshot
   if (inputs.traits.interception !== 'NONE' && mesh.proxyListenPort !== 0) {
@@ -105,7 +107,14 @@ function addSidecarListener(drafts: Map<string, Draft>, egress: EgressListener, 
   }
 }
 
-function addServicePort(drafts: Map<string, Draft>, egress: EgressListener, state: ServiceState, port: ServicePort, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
+function addServicePort(
+  drafts: Map<string, Draft>,
+  egress: EgressListener,
+  state: ServiceState,
+  port: ServicePort,
+  inputs: OutboundInputs,
+  conflicts: ListenerConflict[],
+): void {
   if (port.protocol === 'udp') return
   const { service } = state
   const wildcard = wildcardOf(inputs.traits)
@@ -123,7 +132,11 @@ function addServicePort(drafts: Map<string, Draft>, egress: EgressListener, stat
     return
   }
   const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
-  const headless = addresses.length === 0 && service.resolution === 'passthrough' && service.registry === 'Orchestrator' && features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
+  const headless =
+    addresses.length === 0 &&
+    service.resolution === 'passthrough' &&
+    service.registry === 'Orchestrator' &&
+    features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
   const binds = addresses.length > 0 ? addresses : headless ? [...new Set(state.endpoints.map((endpoint) => endpoint.address))] : [wildcard]
   for (const bind of binds) {
     const draft = draftAt(drafts, egress, bind, port.number, inputs)
@@ -144,7 +157,10 @@ function addTcp(draft: Draft, state: ServiceState, port: ServicePort, inputs: Ou
   const { service } = state
   const cidrs = shared ? service.addresses.filter((address) => address !== '0.0.0.0') : []
   for (const chain of tcpChains(draft.egress, state, port, inputs)) {
-    const match: ChainMatch = { ...chain.match, ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}) }
+    const match: ChainMatch = {
+      ...chain.match,
+      ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}),
+    }
     const key = JSON.stringify(match)
     if (draft.tcpKeys.has(key)) {
       conflicts.push({ kind: 'tcp_over_current_tcp', key: `${draft.bind}_${draft.port}` })
@@ -174,13 +190,21 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
   let caught = false
   for (const virtualService of egress.virtualServices) {
     if (!virtualService.hosts.some((host) => hostCovers(host, service.hostname))) continue
-    const targets = (route: { route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[] }): TcpTarget[] =>
-      route.route.map((entry) => ({ cluster: destinationCluster(entry.destination, virtualService.namespace, port.number, inputs), weight: entry.weight ?? 0 }))
+    const targets = (route: {
+      route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[]
+    }): TcpTarget[] =>
+      route.route.map((entry) => ({
+        cluster: destinationCluster(entry.destination, virtualService.namespace, port.number, inputs),
+        weight: entry.weight ?? 0,
+      }))
     if (isOpaqueTls(port.protocol)) {
       for (const route of virtualService.source.spec.tls ?? []) {
         for (const match of route.match) {
           if (!applies(match)) continue
-          chains.push({ match: { serverNames: match.sniHosts, transportProtocol: 'tls', prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) }, filters: tcpFilters(statPrefix, targets(route), undefined, snapshot, traits) })
+          chains.push({
+            match: { serverNames: match.sniHosts, transportProtocol: 'tls', prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) },
+            filters: tcpFilters(statPrefix, targets(route), undefined, snapshot, traits),
+          })
           caught = true
         }
       }
@@ -188,18 +212,27 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
     for (const route of virtualService.source.spec.tcp ?? []) {
       const matches = route.match?.length ? route.match.filter(applies) : [{ destinationSubnets: [] as string[] }]
       for (const match of matches) {
-        chains.push({ match: { prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) }, filters: tcpFilters(statPrefix, targets(route), port.protocol, snapshot, traits) })
+        chains.push({
+          match: { prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) },
+          filters: tcpFilters(statPrefix, targets(route), port.protocol, snapshot, traits),
+        })
         if (!match.destinationSubnets?.length) caught = true
       }
     }
   }
   if (caught) return chains
-  const match: ChainMatch = isOpaqueTls(port.protocol) && !service.addresses.length ? { serverNames: [service.hostname], transportProtocol: 'tls' } : {}
+  const match: ChainMatch =
+    isOpaqueTls(port.protocol) && !service.addresses.length ? { serverNames: [service.hostname], transportProtocol: 'tls' } : {}
   chains.push({ match, filters: tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits) })
   return chains
 }
 
-function destinationCluster(destination: { host: string; subset?: string; port?: { number: number } }, namespace: string, port: number, inputs: OutboundInputs): string {
+function destinationCluster(
+  destination: { host: string; subset?: string; port?: { number: number } },
+  namespace: string,
+  port: number,
+  inputs: OutboundInputs,
+): string {
   const host = completeHost(destination.host, namespace, inputs.snapshot.settings.domain).toLowerCase()
   const ports = inputs.view.byHost.get(host)?.service.ports
   const number = destination.port?.number ?? (ports?.length === 1 ? (ports[0]?.number as number) : port)
@@ -217,8 +250,16 @@ function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listene
   const mixed = draft.tcp.length > 0 && draft.routes !== undefined
   const wildcard = draft.bind === wildcardOf(traits)
   if (draft.routes !== undefined) {
-    const manager = httpConnectionManager({ side: 'outbound', statPrefix: `outbound_${name}`, routes: draft.routes, protocol: draft.httpProtocol }, snapshot, traits)
-    chains.push(mixed ? { filterChainMatch: { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }, filters: [manager] } : { filters: [manager] })
+    const manager = httpConnectionManager(
+      { side: 'outbound', statPrefix: `outbound_${name}`, routes: draft.routes, protocol: draft.httpProtocol },
+      snapshot,
+      traits,
+    )
+    chains.push(
+      mixed
+        ? { filterChainMatch: { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }, filters: [manager] }
+        : { filters: [manager] },
+    )
   }
   let fallback: Chain | undefined
   for (const chain of draft.tcp) {
@@ -227,7 +268,11 @@ function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listene
     else chains.push(chain)
   }
   // On a shared address, what no service claims goes where the catch-all listener would have sent it.
-  if (!fallback && wildcard && draft.tcp.length > 0) fallback = { name: 'PassthroughFilterChain', filters: tcpFilters(catchAllCluster(inputs), [{ cluster: catchAllCluster(inputs), weight: 1 }], undefined, snapshot, traits) }
+  if (!fallback && wildcard && draft.tcp.length > 0)
+    fallback = {
+      name: 'PassthroughFilterChain',
+      filters: tcpFilters(catchAllCluster(inputs), [{ cluster: catchAllCluster(inputs), weight: 1 }], undefined, snapshot, traits),
+    }
   if (chains.length === 0 && fallback) {
     chains.push({ filters: fallback.filters })
     fallback = undefined
@@ -256,8 +301,17 @@ function catchAllCluster(inputs: OutboundInputs): string {
 function httpProxyListener(inputs: OutboundInputs): Listener {
   const { mesh } = inputs.snapshot
   const name = `127.0.0.1_${mesh.proxyHttpPort}`
-  const manager = httpConnectionManager({ side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocol: undefined }, inputs.snapshot, inputs.traits)
-  return create(ListenerSchema, { name, address: socketAddress('127.0.0.1', mesh.proxyHttpPort), filterChains: [{ filters: [manager] }], trafficDirection: 2 })
+  const manager = httpConnectionManager(
+    { side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocol: undefined },
+    inputs.snapshot,
+    inputs.traits,
+  )
+  return create(ListenerSchema, {
+    name,
+    address: socketAddress('127.0.0.1', mesh.proxyHttpPort),
+    filterChains: [{ filters: [manager] }],
+    trafficDirection: 2,
+  })
 }
 
 /** Takes all redirected connections and hands each to the listener of its destination, or to the catch-all chain. */
@@ -265,7 +319,11 @@ function virtualOutbound(inputs: OutboundInputs): Listener {
   const { snapshot, traits } = inputs
   const port = snapshot.mesh.proxyListenPort
   const cluster = catchAllCluster(inputs)
-  const blocker: Chain = { name: 'virtualOutbound-blackhole', filterChainMatch: { destinationPort: port }, filters: tcpFilters(blackHole, [{ cluster: blackHole, weight: 1 }], undefined, snapshot, traits) }
+  const blocker: Chain = {
+    name: 'virtualOutbound-blackhole',
+    filterChainMatch: { destinationPort: port },
+    filters: tcpFilters(blackHole, [{ cluster: blackHole, weight: 1 }], undefined, snapshot, traits),
+  }
   return create(ListenerSchema, {
     name: 'virtualOutbound',
     address: socketAddress(wildcardOf(traits), port),

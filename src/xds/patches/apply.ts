@@ -2,11 +2,20 @@
 import { clone, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
-import { type Filter, type FilterChain, FilterChainSchema, FilterSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
+import {
+  type Filter,
+  type FilterChain,
+  FilterChainSchema,
+  FilterSchema,
+} from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { type Route, RouteSchema, type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import { type HttpFilter, HttpConnectionManagerSchema, HttpFilterSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import {
+  HttpConnectionManagerSchema,
+  type HttpFilter,
+  HttpFilterSchema,
+} from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import type { ConfigPatch } from '../../config/registry-specs.ts'
 import { encodeResource, type Resource } from '../slab/resource.ts'
 import type { Traits } from '../traits.ts'
@@ -33,7 +42,11 @@ function patchesOf(context: PatchContext, applyTo: ConfigPatch['applyTo']): Patc
     (filter.spec.configPatches ?? [])
       .filter((patch) => {
         const wanted = patch.match?.context ?? 'ANY'
-        return patch.applyTo === applyTo && (wanted === 'ANY' || wanted === context.context || context.context === 'extensions') && matchesProxy(patch, context.traits)
+        return (
+          patch.applyTo === applyTo &&
+          (wanted === 'ANY' || wanted === context.context || context.context === 'extensions') &&
+          matchesProxy(patch, context.traits)
+        )
       })
       .map((patch) => ({ patch, object: `EnvoyFilter/${filter.namespace}/${filter.name}` })),
   )
@@ -42,7 +55,7 @@ function patchesOf(context: PatchContext, applyTo: ConfigPatch['applyTo']): Patc
 const values = new WeakMap<ConfigPatch, unknown>()
 
 /** The value of a patch as a message; each reading is a copy. Undefined, and reported, when it cannot be read. */
-function valueOf<Schema extends DescMessage>(schema: Schema, { patch, object }: Patch, context: PatchContext): MessageShape<Schema> | undefined {
+function readPatch<Schema extends DescMessage>(schema: Schema, { patch, object }: Patch, context: PatchContext): MessageShape<Schema> | undefined {
   try {
     let known = values.get(patch) as MessageShape<Schema> | undefined
     if (!known) values.set(patch, (known = readValue(schema, patch.patch.value, patch.patch.operation === 'MERGE')))
@@ -56,13 +69,20 @@ function valueOf<Schema extends DescMessage>(schema: Schema, { patch, object }: 
 type Order = 'ADD' | 'INSERT_BEFORE' | 'INSERT_AFTER' | 'INSERT_FIRST' | 'MERGE' | 'REMOVE' | 'REPLACE'
 
 /** Applies patches of one kind to a list of messages: removals, merges and replacements first, then what is added. */
-function patchList<Schema extends DescMessage>(schema: Schema, items: MessageShape<Schema>[], patches: readonly Patch[], context: PatchContext, matches: (item: MessageShape<Schema>, patch: ConfigPatch) => boolean, ordered?: { matched(patch: ConfigPatch): boolean }): MessageShape<Schema>[] {
+function patchList<Schema extends DescMessage>(
+  schema: Schema,
+  items: MessageShape<Schema>[],
+  patches: readonly Patch[],
+  context: PatchContext,
+  matches: (item: MessageShape<Schema>, patch: ConfigPatch) => boolean,
+  ordered?: { matched(patch: ConfigPatch): boolean },
+): MessageShape<Schema>[] {
   let list = items
   for (const entry of patches) {
     const operation: Order = entry.patch.patch.operation
     if (operation === 'REMOVE') list = list.filter((item) => !matches(item, entry.patch))
     else if (operation === 'MERGE' || operation === 'REPLACE') {
-      const value = valueOf(schema, entry, context)
+      const value = readPatch(schema, entry, context)
       if (!value) continue
       list = list.map((item) => {
         if (!matches(item, entry.patch)) return item
@@ -73,13 +93,19 @@ function patchList<Schema extends DescMessage>(schema: Schema, items: MessageSha
   for (const entry of patches) {
     const operation: Order = entry.patch.patch.operation
     if (!['ADD', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST'].includes(operation)) continue
-    const value = valueOf(schema, entry, context)
+    const value = readPatch(schema, entry, context)
     if (value) list = insert(list, value, ordered ? operation : 'ADD', (item) => matches(item, entry.patch), ordered?.matched(entry.patch) ?? false)
   }
   return list
 }
 
-function merged<Schema extends DescMessage>(schema: Schema, item: MessageShape<Schema>, value: MessageShape<Schema>, entry: Patch, context: PatchContext): MessageShape<Schema> {
+function merged<Schema extends DescMessage>(
+  schema: Schema,
+  item: MessageShape<Schema>,
+  value: MessageShape<Schema>,
+  entry: Patch,
+  context: PatchContext,
+): MessageShape<Schema> {
   const copy = clone(schema, item)
   try {
     mergeInto(schema, copy, clone(schema, value))
@@ -112,7 +138,11 @@ function matchesCluster(cluster: Cluster, patch: ConfigPatch): boolean {
   if (!match) return true
   if (match.name && match.name !== cluster.name) return false
   const [, port = '', subset = '', host = ''] = cluster.name.split('|')
-  return (!match.service || match.service === host) && (!match.subset || match.subset === subset) && (!match.portNumber || String(match.portNumber) === port)
+  return (
+    (!match.service || match.service === host) &&
+    (!match.subset || match.subset === subset) &&
+    (!match.portNumber || String(match.portNumber) === port)
+  )
 }
 
 /** Applies LISTENER, FILTER_CHAIN, NETWORK_FILTER and HTTP_FILTER patches. */
@@ -120,7 +150,10 @@ export function patchListeners(listeners: Listener[], context: PatchContext): Li
   if (context.traits.filters.length === 0) return listeners
   const matchesListener = (listener: Listener, patch: ConfigPatch): boolean => {
     const match = patch.match?.listener
-    return (!match?.name || match.name === listener.name) && (!match?.portNumber || match.portNumber === portOf(listener) || hasDestination(listener, match.portNumber))
+    return (
+      (!match?.name || match.name === listener.name) &&
+      (!match?.portNumber || match.portNumber === portOf(listener) || hasDestination(listener, match.portNumber))
+    )
   }
   const patched = patchList(ListenerSchema, listeners, patchesOf(context, 'LISTENER'), context, matchesListener)
   const chainPatches = patchesOf(context, 'FILTER_CHAIN')
@@ -142,7 +175,8 @@ function portOf(listener: Listener): number | undefined {
   return address?.case === 'socketAddress' && address.value.portSpecifier.case === 'portValue' ? address.value.portSpecifier.value : undefined
 }
 
-const hasDestination = (listener: Listener, port: number): boolean => listener.filterChains.some((chain) => chain.filterChainMatch?.destinationPort === port)
+const hasDestination = (listener: Listener, port: number): boolean =>
+  listener.filterChains.some((chain) => chain.filterChainMatch?.destinationPort === port)
 
 function matchesChain(chain: FilterChain, patch: ConfigPatch): boolean {
   const match = patch.match?.listener?.filterChain
@@ -152,7 +186,10 @@ function matchesChain(chain: FilterChain, patch: ConfigPatch): boolean {
   if (match.sni && !own?.serverNames.includes(match.sni)) return false
   if (match.transportProtocol && match.transportProtocol !== own?.transportProtocol) return false
   if (match.destinationPort && match.destinationPort !== own?.destinationPort) return false
-  const protocols = (match.applicationProtocols ?? '').split(',').map((entry) => entry.trim()).filter(Boolean)
+  const protocols = (match.applicationProtocols ?? '')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean)
   return protocols.every((protocol) => own?.applicationProtocols.includes(protocol))
 }
 
@@ -177,7 +214,9 @@ function patchFilters(chain: FilterChain, network: readonly Patch[], http: reado
   const onChain = (patches: readonly Patch[]) => patches.filter(({ patch }) => matchesChain(chain, patch))
   const filterName = (patch: ConfigPatch) => patch.match?.listener?.filterChain?.filter?.name
   const matchesFilter = (filter: Filter, patch: ConfigPatch) => !filterName(patch) || sameName(filterName(patch) as string, filter.name)
-  chain.filters = patchList(FilterSchema, chain.filters, onChain(network), context, matchesFilter, { matched: (patch) => filterName(patch) !== undefined })
+  chain.filters = patchList(FilterSchema, chain.filters, onChain(network), context, matchesFilter, {
+    matched: (patch) => filterName(patch) !== undefined,
+  })
   const httpHere = onChain(http)
   if (httpHere.length === 0) return
   const subFilter = (patch: ConfigPatch) => patch.match?.listener?.filterChain?.filter?.subFilter?.name
@@ -186,7 +225,9 @@ function patchFilters(chain: FilterChain, network: readonly Patch[], http: reado
     const wanted = httpHere.filter(({ patch }) => !filterName(patch) || sameName(filterName(patch) as string, managerName))
     editPacked(HttpConnectionManagerSchema, filter.configType.value, (manager) => {
       const matches = (item: HttpFilter, patch: ConfigPatch) => !subFilter(patch) || sameName(subFilter(patch) as string, item.name)
-      const patched = patchList(HttpFilterSchema, manager.httpFilters, wanted, context, matches, { matched: (patch) => subFilter(patch) !== undefined })
+      const patched = patchList(HttpFilterSchema, manager.httpFilters, wanted, context, matches, {
+        matched: (patch) => subFilter(patch) !== undefined,
+      })
       // The router must stay last: what was added without a place goes before it.
       const router = patched.findIndex((item) => item.name === 'envoy.filters.http.router')
       if (router >= 0 && router < patched.length - 1) patched.push(...patched.splice(router, 1))
@@ -218,7 +259,9 @@ export function patchVirtualHosts(hosts: VirtualHost[], route: string, context: 
     const here = routePatches.filter(({ patch }) => matchesHost(original, patch))
     if (here.length === 0) return original
     const host = clone(VirtualHostSchema, original)
-    host.routes = patchList(RouteSchema, host.routes, here, context, matchesRoute, { matched: (patch) => patch.match?.routeConfiguration?.vhost?.route !== undefined })
+    host.routes = patchList(RouteSchema, host.routes, here, context, matchesRoute, {
+      matched: (patch) => patch.match?.routeConfiguration?.vhost?.route !== undefined,
+    })
     return host
   })
 }
@@ -233,8 +276,10 @@ function matchesRoute(route: Route, patch: ConfigPatch): boolean {
 
 /** Virtual hosts that patches add to a route configuration. */
 export function addedVirtualHosts(route: string, context: PatchContext): VirtualHost[] {
-  const patches = patchesOf(context, 'VIRTUAL_HOST').filter(({ patch }) => matchesRouteName(route, patch) && patch.patch.operation !== 'MERGE' && patch.patch.operation !== 'REMOVE')
-  return patches.flatMap((patch) => valueOf(VirtualHostSchema, patch, context) ?? [])
+  const patches = patchesOf(context, 'VIRTUAL_HOST').filter(
+    ({ patch }) => matchesRouteName(route, patch) && patch.patch.operation !== 'MERGE' && patch.patch.operation !== 'REMOVE',
+  )
+  return patches.flatMap((patch) => readPatch(VirtualHostSchema, patch, context) ?? [])
 }
 
 /** What ROUTE_CONFIGURATION patches merge into a route configuration, as bytes to put behind it. */
@@ -243,7 +288,7 @@ export function routeConfigurationExtra(route: string, context: PatchContext): U
   if (patches.length === 0) return new Uint8Array()
   const extra = empty(RouteConfigurationSchema)
   for (const patch of patches) {
-    const value = valueOf(RouteConfigurationSchema, patch, context)
+    const value = readPatch(RouteConfigurationSchema, patch, context)
     if (value) mergeInto(RouteConfigurationSchema, extra, value)
   }
   extra.name = ''
@@ -257,7 +302,7 @@ export function patchRoutes(routes: RouteConfiguration[], context: PatchContext)
     let route = clone(RouteConfigurationSchema, original)
     for (const patch of patchesOf(context, 'ROUTE_CONFIGURATION')) {
       if (!matchesRouteName(route.name, patch.patch)) continue
-      const value = valueOf(RouteConfigurationSchema, patch, context)
+      const value = readPatch(RouteConfigurationSchema, patch, context)
       if (value) route = merged(RouteConfigurationSchema, route, value, patch, context)
     }
     route.virtualHosts = [...patchVirtualHosts(route.virtualHosts, route.name, context), ...addedVirtualHosts(route.name, context)]
@@ -268,7 +313,7 @@ export function patchRoutes(routes: RouteConfiguration[], context: PatchContext)
 /** EXTENSION_CONFIG patches as resources (`envoy.config.core.v3.TypedExtensionConfig`), delivered by name. */
 export function extensionConfigs(context: PatchContext): Resource[] {
   return patchesOf(context, 'EXTENSION_CONFIG').flatMap((patch) => {
-    const value = valueOf(TypedExtensionConfigSchema, patch, context)
+    const value = readPatch(TypedExtensionConfigSchema, patch, context)
     return value ? [encodeResource(TypedExtensionConfigSchema, value, value.name)] : []
   })
 }

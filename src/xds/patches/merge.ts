@@ -65,7 +65,14 @@ function mergeMessage(into: ReflectMessage, from: ReflectMessage): void {
 function checkNested(message: ReflectMessage): void {
   for (const field of message.fields) {
     if (!message.isSet(field)) continue
-    const inner = field.fieldKind === 'message' ? [message.get(field)] : field.fieldKind === 'list' && field.listKind === 'message' ? [...message.get(field)] : field.fieldKind === 'map' && field.mapKind === 'message' ? [...message.get(field).values()] : []
+    const inner =
+      field.fieldKind === 'message'
+        ? [message.get(field)]
+        : field.fieldKind === 'list' && field.listKind === 'message'
+          ? [...message.get(field)]
+          : field.fieldKind === 'map' && field.mapKind === 'message'
+            ? [...message.get(field).values()]
+            : []
     for (const value of inner as ReflectMessage[]) {
       if (value.desc.typeName === anyType) checkAny(value.message as unknown as Any)
       else checkNested(value)

@@ -9,9 +9,14 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 /** The filters for a proxy: those of the root namespace, then those of its own; by priority, then age. */
 export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Readonly<Record<string, string>>): EnvoyFilter[] {
   const root = snapshot.mesh.rootNamespace
-  const selected = snapshot.envoyFilters.filter((filter) => (filter.namespace === root || filter.namespace === node.namespace) && labelsMatch(filter.spec.workloadSelector?.labels, labels))
+  const selected = snapshot.envoyFilters.filter(
+    (filter) => (filter.namespace === root || filter.namespace === node.namespace) && labelsMatch(filter.spec.workloadSelector?.labels, labels),
+  )
   const matching = selected.filter((filter) => (filter.spec.configPatches ?? []).some((patch) => matchesProxy(patch, node)))
-  return matching.sort((one, other) => (one.spec.priority ?? 0) - (other.spec.priority ?? 0) || Number(other.namespace === root) - Number(one.namespace === root) || byAge(one, other))
+  return matching.sort(
+    (one, other) =>
+      (one.spec.priority ?? 0) - (other.spec.priority ?? 0) || Number(other.namespace === root) - Number(one.namespace === root) || byAge(one, other),
+  )
 }
 
 /** Whether a patch is meant for a proxy: its version and metadata match. */

@@ -1,5 +1,6 @@
 /** Rules of a VirtualService onto `envoy.config.route.v3.Route` (discovery behaviour 2.7). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Any } from '@bufbuild/protobuf/wkt'
 import {
   RedirectAction_RedirectResponseCode,
   type RetryPolicySchema,
@@ -12,7 +13,6 @@ import { CorsPolicySchema } from '../../../protocols/gen/envoy/extensions/filter
 import { HTTPFaultSchema } from '../../../protocols/gen/envoy/extensions/filters/http/fault/v3/fault_pb.js'
 import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js'
 import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
-import type { Any } from '@bufbuild/protobuf/wkt'
 import type { Destination, HeaderOperations, HttpMatch, HttpRoute, RouteDestination } from '../../config/traffic-specs.ts'
 import { labelsMatch } from '../../model/match.ts'
 import type { MergedRule } from '../../snapshot/destination-rules.ts'
@@ -64,7 +64,10 @@ function applies(match: HttpMatch, context: RouteContext): boolean {
   if (match.port !== undefined && match.port !== context.port) return false
   if (match.sourceNamespace && match.sourceNamespace !== context.sourceNamespace) return false
   if (!labelsMatch(match.sourceLabels, context.sourceLabels)) return false
-  return !match.gateways?.length || match.gateways.some((gateway) => context.gateways.has(gateway) || [...context.gateways].some((own) => own.endsWith(`/${gateway}`)))
+  return (
+    !match.gateways?.length ||
+    match.gateways.some((gateway) => context.gateways.has(gateway) || [...context.gateways].some((own) => own.endsWith(`/${gateway}`)))
+  )
 }
 
 const withoutPlace = ({ port: _, gateways: __, sourceLabels: ___, sourceNamespace: ____, ...rest }: HttpMatch): HttpMatch => rest
@@ -75,7 +78,9 @@ function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: Resolve
     match: routeMatch(match),
     metadata: {
       filterMetadata: {
-        istio: { config: `/apis/networking.${context.snapshot.settings.names.domain}/v1alpha3/namespaces/${service.namespace}/virtual-service/${service.name}` },
+        istio: {
+          config: `/apis/networking.${context.snapshot.settings.names.domain}/v1alpha3/namespaces/${service.namespace}/virtual-service/${service.name}`,
+        },
       },
     },
     ...headerFields(rule.headers),
@@ -84,7 +89,10 @@ function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: Resolve
   if (rule.redirect) route.action = { case: 'redirect', value: redirectOf(rule.redirect) }
   else if (rule.directResponse) {
     const body = rule.directResponse.body
-    const content = body?.bytes !== undefined ? { case: 'inlineBytes' as const, value: new Uint8Array(Buffer.from(body.bytes, 'base64')) } : { case: 'inlineString' as const, value: body?.string ?? '' }
+    const content =
+      body?.bytes !== undefined
+        ? { case: 'inlineBytes' as const, value: new Uint8Array(Buffer.from(body.bytes, 'base64')) }
+        : { case: 'inlineString' as const, value: body?.string ?? '' }
     route.action = { case: 'directResponse', value: { status: rule.directResponse.status, ...(body ? { body: { specifier: content } } : {}) } }
   } else {
     route.action = { case: 'route', value: routeActionOf(rule, context) }
@@ -120,9 +128,17 @@ function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
   if (targets.length === 1) {
     const target = targets[0] as RouteDestination
     action.clusterSpecifier = { case: 'cluster', value: clusterOf(target.destination, context) }
-    if (target.headers) action.clusterSpecifier = { case: 'weightedClusters', value: { clusters: [{ name: clusterOf(target.destination, context), weight: 100, ...headerFields(target.headers) }] } }
+    if (target.headers)
+      action.clusterSpecifier = {
+        case: 'weightedClusters',
+        value: { clusters: [{ name: clusterOf(target.destination, context), weight: 100, ...headerFields(target.headers) }] },
+      }
   } else {
-    const clusters = targets.map((target) => ({ name: clusterOf(target.destination, context), weight: target.weight ?? 0, ...headerFields(target.headers) }))
+    const clusters = targets.map((target) => ({
+      name: clusterOf(target.destination, context),
+      weight: target.weight ?? 0,
+      ...headerFields(target.headers),
+    }))
     action.clusterSpecifier = { case: 'weightedClusters', value: { clusters } }
   }
   return action
@@ -134,7 +150,11 @@ function rewriteFields(rule: HttpRoute) {
   const exactOnly = rule.match?.every((match) => match.uri?.regex !== undefined)
   const regex = rewrite.uriRegexRewrite ?? (rewrite.uri !== undefined && exactOnly ? { match: '^/.*$', rewrite: rewrite.uri } : undefined)
   return {
-    ...(regex ? { regexRewrite: { pattern: { regex: regex.match }, substitution: regex.rewrite } } : rewrite.uri !== undefined ? { prefixRewrite: rewrite.uri } : {}),
+    ...(regex
+      ? { regexRewrite: { pattern: { regex: regex.match }, substitution: regex.rewrite } }
+      : rewrite.uri !== undefined
+        ? { prefixRewrite: rewrite.uri }
+        : {}),
     ...(rewrite.authority ? { hostRewriteSpecifier: { case: 'hostRewriteLiteral' as const, value: rewrite.authority } } : {}),
   }
 }
@@ -180,7 +200,10 @@ function retryField(rule: HttpRoute): { retryPolicy?: RetryPolicy } {
   const policy = defaultRetryPolicy()
   policy.numRetries = retries.attempts ?? 2
   if (retries.retryOn) {
-    const conditions = retries.retryOn.split(',').map((entry) => entry.trim()).filter(Boolean)
+    const conditions = retries.retryOn
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter(Boolean)
     const codes = conditions.filter((entry) => /^\d+$/.test(entry)).map(Number)
     const names = conditions.filter((entry) => !/^\d+$/.test(entry))
     if (codes.length > 0 && !names.includes('retriable-status-codes')) names.push('retriable-status-codes')
@@ -189,16 +212,30 @@ function retryField(rule: HttpRoute): { retryPolicy?: RetryPolicy } {
   }
   if (retries.perTryTimeout !== undefined) policy.perTryTimeout = durationOf(retries.perTryTimeout)
   if (retries.retryRemoteLocalities) {
-    policy.retryPriority = { name: 'envoy.retry_priorities.previous_priorities', configType: { case: 'typedConfig', value: pack(PreviousPrioritiesConfigSchema, { updateFrequency: 2 }) } }
+    policy.retryPriority = {
+      name: 'envoy.retry_priorities.previous_priorities',
+      configType: { case: 'typedConfig', value: pack(PreviousPrioritiesConfigSchema, { updateFrequency: 2 }) },
+    }
   }
   return { retryPolicy: policy }
 }
 
 function mirrorsOf(rule: HttpRoute, context: RouteContext) {
-  const single = rule.mirror ? [{ destination: rule.mirror, percentage: rule.mirrorPercentage ?? (rule.mirrorPercent !== undefined ? { value: rule.mirrorPercent } : undefined) }] : []
+  const single = rule.mirror
+    ? [
+        {
+          destination: rule.mirror,
+          percentage: rule.mirrorPercentage ?? (rule.mirrorPercent !== undefined ? { value: rule.mirrorPercent } : undefined),
+        },
+      ]
+    : []
   return [...single, ...(rule.mirrors ?? [])]
     .filter((mirror) => mirror.percentage?.value !== 0)
-    .map((mirror) => ({ cluster: clusterOf(mirror.destination, context), runtimeFraction: { defaultValue: fraction(mirror.percentage?.value ?? 100) }, traceSampled: false }))
+    .map((mirror) => ({
+      cluster: clusterOf(mirror.destination, context),
+      runtimeFraction: { defaultValue: fraction(mirror.percentage?.value ?? 100) },
+      traceSampled: false,
+    }))
 }
 
 /** A percentage with four decimals. */
@@ -241,9 +278,16 @@ function filterConfigs(rule: HttpRoute): Record<string, Any> {
   if (delay || abort) {
     configs['envoy.filters.http.fault'] = pack(HTTPFaultSchema, {
       ...(delay
-        ? { delay: { faultDelaySecifier: { case: 'fixedDelay', value: durationOf(delay.fixedDelay ?? 0) }, percentage: fraction(delay.percentage?.value ?? delay.percent ?? 100) } }
+        ? {
+            delay: {
+              faultDelaySecifier: { case: 'fixedDelay', value: durationOf(delay.fixedDelay ?? 0) },
+              percentage: fraction(delay.percentage?.value ?? delay.percent ?? 100),
+            },
+          }
         : {}),
-      ...(abort ? { abort: { errorType: { case: 'httpStatus', value: abort.httpStatus ?? 503 }, percentage: fraction(abort.percentage?.value ?? 100) } } : {}),
+      ...(abort
+        ? { abort: { errorType: { case: 'httpStatus', value: abort.httpStatus ?? 503 }, percentage: fraction(abort.percentage?.value ?? 100) } }
+        : {}),
     })
   }
   const cors = rule.corsPolicy

@@ -16,9 +16,17 @@ export function routeMatch(match: HttpMatch | undefined): RouteMatch {
   if (!match) return matchAll
   const headers = [
     ...Object.entries(match.headers ?? {}).map(([name, value]) => headerMatcher(name, value)),
-    ...Object.entries(match.withoutHeaders ?? {}).map(([name, value]) => ({ ...headerMatcher(name, value), invertMatch: true, treatMissingHeaderAsEmpty: !isPresence(value) })),
+    ...Object.entries(match.withoutHeaders ?? {}).map(([name, value]) => ({
+      ...headerMatcher(name, value),
+      invertMatch: true,
+      treatMissingHeaderAsEmpty: !isPresence(value),
+    })),
   ].sort((one, other) => ((one.name as string) < (other.name as string) ? -1 : 1))
-  for (const [name, value] of [[':method', match.method], [':authority', match.authority], [':scheme', match.scheme]] as const) {
+  for (const [name, value] of [
+    [':method', match.method],
+    [':authority', match.authority],
+    [':scheme', match.scheme],
+  ] as const) {
     if (value) headers.push(headerMatcher(name, value))
   }
   const queryParameters = Object.entries(match.queryParams ?? {}).map(([name, value]) => {
@@ -40,7 +48,8 @@ function pathSpecifier(uri: StringMatch | undefined): RouteMatch['pathSpecifier'
 }
 
 /** Present, whatever the value: no condition, or the regular expression `*`. */
-const isPresence = (value: StringMatch): boolean => value.regex === '*' || (value.exact === undefined && value.prefix === undefined && value.regex === undefined)
+const isPresence = (value: StringMatch): boolean =>
+  value.regex === '*' || (value.exact === undefined && value.prefix === undefined && value.regex === undefined)
 
 function headerMatcher(name: string, value: StringMatch): HeaderMatcher {
   if (isPresence(value)) return { name, headerMatchSpecifier: { case: 'presentMatch', value: true } }

@@ -66,14 +66,24 @@ export function routeResource(table: RouteTable, namespace: string, own: readonl
   const length = table.block.length + (stretch ? stretch.start - stretch.end + ownLength : 0)
   const before = textField(1, table.name)
   const after = Buffer.concat([Uint8Array.of((validateClustersField << 3) | 2, 0), extra])
-  const head = new Block(Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...(stretch ? own.map((piece) => piece.bytes) : [])]))
+  const head = new Block(
+    Buffer.concat([
+      elementHead(routeType, before.length + length + after.length),
+      before,
+      after,
+      ...(stretch ? own.map((piece) => piece.bytes) : []),
+    ]),
+  )
   const slices: Slice[] = [{ block: head, offset: 0, length: head.length }]
   let hash = addHash(table.hash, hashOf(Buffer.concat([before, after])))
   if (!stretch) {
     if (table.block.length > 0) slices.push({ block: table.block, offset: 0, length: table.block.length })
     return { name: table.name, hash, slices }
   }
-  for (const [start, end] of [[0, stretch.start], [stretch.end, table.block.length]] as const) {
+  for (const [start, end] of [
+    [0, stretch.start],
+    [stretch.end, table.block.length],
+  ] as const) {
     if (end > start) slices.push({ block: table.block, offset: start, length: end - start })
   }
   hash = [(hash[0] - stretch.hash[0]) >>> 0, (hash[1] - stretch.hash[1]) >>> 0]

@@ -83,7 +83,13 @@ function extraHosts(egress: EgressListener, lookup: ReturnType<typeof hostLookup
 }
 
 /** What the routes of a view may refer to. */
-export function routeContext(view: View, snapshot: MeshSnapshot, port: number, sourceLabels: Readonly<Record<string, string>>, namespace: string): RouteContext {
+export function routeContext(
+  view: View,
+  snapshot: MeshSnapshot,
+  port: number,
+  sourceLabels: Readonly<Record<string, string>>,
+  namespace: string,
+): RouteContext {
   return {
     snapshot,
     gateways: new Set(['mesh']),

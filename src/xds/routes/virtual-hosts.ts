@@ -3,17 +3,25 @@ import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { ServiceState } from '../../snapshot/snapshot.ts'
-import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { View } from '../../snapshot/view.ts'
+import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { durationOf } from '../message.ts'
 import { outboundCluster, passthrough } from '../names.ts'
 import { clusterOf, defaultRoute, type RouteContext, routesOf } from './http-routes.ts'
 
 /** The virtual host of one HTTP port of a service; `own` when the caller is in the service's namespace and short names count. */
-export function serviceVirtualHost(state: ServiceState, port: ServicePort, virtualService: ResolvedVirtualService | undefined, own: boolean, context: RouteContext): VirtualHost {
+export function serviceVirtualHost(
+  state: ServiceState,
+  port: ServicePort,
+  virtualService: ResolvedVirtualService | undefined,
+  own: boolean,
+  context: RouteContext,
+): VirtualHost {
   const { service } = state
   const operation = `${service.hostname}:${port.number}/*`
-  const routes = virtualService ? routesOf(virtualService, context) : [defaultRoute(outboundCluster(port.number, '', service.hostname), operation, state, context)]
+  const routes = virtualService
+    ? routesOf(virtualService, context)
+    : [defaultRoute(outboundCluster(port.number, '', service.hostname), operation, state, context)]
   return create(VirtualHostSchema, {
     name: `${service.hostname}:${port.number}`,
     domains: domainsOf(service, port.number, own, context.snapshot.settings.domain),
@@ -24,19 +32,37 @@ export function serviceVirtualHost(state: ServiceState, port: ServicePort, virtu
 
 /** The virtual host of a host that only a VirtualService knows. */
 export function virtualServiceHost(host: string, virtualService: ResolvedVirtualService, context: RouteContext): VirtualHost {
-  return create(VirtualHostSchema, { name: `${host}:${context.port}`, domains: withPort([host], context.port), routes: routesOf(virtualService, context), includeRequestAttemptCount: true })
+  return create(VirtualHostSchema, {
+    name: `${host}:${context.port}`,
+    domains: withPort([host], context.port),
+    routes: routesOf(virtualService, context),
+    includeRequestAttemptCount: true,
+  })
 }
 
 /** What is done with hosts that nobody knows: passed on, or answered 502. */
 export function catchAllHost(view: View, context: RouteContext): VirtualHost {
   if (!view.allowAny) {
-    return create(VirtualHostSchema, { name: 'block_all', domains: ['*'], routes: [{ name: 'block_all', match: { pathSpecifier: { case: 'prefix', value: '/' } }, action: { case: 'directResponse', value: { status: 502 } } }], includeRequestAttemptCount: true })
+    return create(VirtualHostSchema, {
+      name: 'block_all',
+      domains: ['*'],
+      routes: [
+        { name: 'block_all', match: { pathSpecifier: { case: 'prefix', value: '/' } }, action: { case: 'directResponse', value: { status: 502 } } },
+      ],
+      includeRequestAttemptCount: true,
+    })
   }
   const cluster = view.egressProxy ? clusterOf(view.egressProxy, context) : passthrough
   return create(VirtualHostSchema, {
     name: 'allow_any',
     domains: ['*'],
-    routes: [{ name: 'allow_any', match: { pathSpecifier: { case: 'prefix', value: '/' } }, action: { case: 'route', value: { clusterSpecifier: { case: 'cluster', value: cluster }, timeout: durationOf(0) } } }],
+    routes: [
+      {
+        name: 'allow_any',
+        match: { pathSpecifier: { case: 'prefix', value: '/' } },
+        action: { case: 'route', value: { clusterSpecifier: { case: 'cluster', value: cluster }, timeout: durationOf(0) } },
+      },
+    ],
     includeRequestAttemptCount: true,
   })
 }
@@ -50,7 +76,8 @@ function domainsOf(service: Service, port: number, own: boolean, domain: string)
     if (own) names.push(short)
     names.push(`${short}.${service.namespace}`, `${short}.${service.namespace}.svc`)
   }
-  if (service.resolution === 'passthrough' && service.registry === 'Orchestrator' && service.addresses.length === 0) names.push(`*.${service.hostname}`)
+  if (service.resolution === 'passthrough' && service.registry === 'Orchestrator' && service.addresses.length === 0)
+    names.push(`*.${service.hostname}`)
   for (const address of service.addresses) if (!address.includes('/')) names.push(address.includes(':') ? `[${address}]` : address)
   return withPort(names, port)
 }

@@ -50,7 +50,13 @@ export class Group {
       const before = this.entries.get(data.name)
       const same = before?.version === data.version
       const chunks = chunksOf(data)
-      this.entries.set(data.name, { name: data.name, version: data.version, chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0), since: same ? before.since : patch.sequence })
+      this.entries.set(data.name, {
+        name: data.name,
+        version: data.version,
+        chunks,
+        length: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
+        since: same ? before.since : patch.sequence,
+      })
       if (!same) changed.push(data.name)
       if (!before) added.push(data.name)
     }

@@ -35,7 +35,11 @@ export function sentState(state: TypeState): SentState {
 
 /** Makes plans, and keeps the last ones. */
 export class Plans {
-  readonly #cache = new LRUCache<string, Plan>({ max: 2000, maxSize: 256 * 1024 * 1024, sizeCalculation: (plan) => 256 + plan.chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0) })
+  readonly #cache = new LRUCache<string, Plan>({
+    max: 2000,
+    maxSize: 256 * 1024 * 1024,
+    sizeCalculation: (plan) => 256 + plan.chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0),
+  })
 
   /** Everything the subscription gets. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
@@ -49,7 +53,9 @@ export class Plans {
           missing.delete(entry.name)
         }
       }
-      return delta ? planOf(entries, true, [...missing]) : planOf([...entries, ...[...missing].flatMap((name) => emptyEntry(typeUrl, name))], false, [])
+      return delta
+        ? planOf(entries, true, [...missing])
+        : planOf([...entries, ...[...missing].flatMap((name) => emptyEntry(typeUrl, name))], false, [])
     })
   }
 
@@ -106,7 +112,14 @@ const keyOf = (state: TypeState): string => state.groups.map((group) => `${group
 
 function planOf(entries: readonly Entry[], delta: boolean, removed: readonly string[]): Plan {
   const chunks = joinChunks(entries, delta)
-  return { chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0), count: entries.length, removed, added: undefined, changed: undefined }
+  return {
+    chunks,
+    length: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
+    count: entries.length,
+    removed,
+    added: undefined,
+    changed: undefined,
+  }
 }
 
 function find(state: TypeState, name: string): Entry | undefined {
@@ -139,7 +152,8 @@ function compare(state: TypeState, sent: SentState): { changed: Set<string>; rem
   for (const group of fresh) {
     for (const entry of group.entries.values()) {
       const before = [...left].find(([old]) => old !== group && old.entries.has(entry.name))
-      const same = before && before[0].entries.get(entry.name)?.version === entry.version && (before[0].entries.get(entry.name)?.since ?? 0) <= before[1]
+      const same =
+        before && before[0].entries.get(entry.name)?.version === entry.version && (before[0].entries.get(entry.name)?.since ?? 0) <= before[1]
       if (!same) changed.add(entry.name)
       if (!before) added.add(entry.name)
     }

@@ -2,7 +2,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { type Node, NodeSchema } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { RawNode } from '../../model/proxy.ts'
-import { scanFields, WireError } from '../slab/wire.ts'
+import { scanFields, WireError, type WireField } from '../slab/wire.ts'
 
 /** A state-of-the-world request. */
 export interface SotwRequest {
@@ -34,29 +34,35 @@ const namesField = 3
 
 /** Reads a request. `known` are name fields of an earlier request: where they stand again, they are skipped. Throws {@link WireError}. */
 export function readSotwRequest(message: Buffer, known: Buffer): SotwRequest {
-  const request = { node: undefined as RawNode | undefined, typeUrl: '', nonce: '', error: undefined as SotwRequest['error'] }
+  const request: SotwHead = { node: undefined, typeUrl: '', nonce: '', error: undefined }
   const runs = new Runs(message)
-  let at = 0
-  while (at < message.length) {
-    const from = at
-    for (const { field, bytes, start, end } of scanFields(message, from)) {
-      at = end
-      if (!bytes) continue
-      if (field === 2) request.node = readNodeBytes(bytes)
-      else if (field === 4) request.typeUrl = bytes.toString()
-      else if (field === 5) request.nonce = bytes.toString()
-      else if (field === 6) request.error = readStatus(bytes)
-      else if (field === namesField) {
-        if (runs.length === 0 && known.length > 0 && message.subarray(start, start + known.length).equals(known)) {
-          at = start + known.length
-          runs.add(start, at)
+  let from: number | undefined = 0
+  while (from !== undefined) {
+    const start: number = from
+    from = undefined
+    for (const field of scanFields(message, start)) {
+      if (field.field === namesField && field.bytes) {
+        const end: number = field.start + known.length
+        if (runs.length === 0 && known.length > 0 && message.subarray(field.start, end).equals(known)) {
+          runs.add(field.start, end)
+          from = end
           break
         }
-        runs.add(start, end)
-      }
+        runs.add(field.start, field.end)
+      } else takeField(request, field)
     }
   }
   return { ...request, rawNames: runs.bytes() }
+}
+
+type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
+
+function takeField(request: SotwHead, { field, bytes }: WireField): void {
+  if (!bytes) return
+  if (field === 2) request.node = readNodeBytes(bytes)
+  else if (field === 4) request.typeUrl = bytes.toString()
+  else if (field === 5) request.nonce = bytes.toString()
+  else if (field === 6) request.error = readStatus(bytes)
 }
 
 /** Stretches of a message put together; those that touch are not copied. */
@@ -146,5 +152,9 @@ function readNodeBytes(bytes: Buffer): RawNode {
   } catch (error) {
     throw new WireError(`node: ${(error as Error).message}`)
   }
-  return { id: node.id, metadata: node.metadata ?? {}, locality: node.locality ? { region: node.locality.region, zone: node.locality.zone, subZone: node.locality.subZone } : undefined }
+  return {
+    id: node.id,
+    metadata: node.metadata ?? {},
+    locality: node.locality ? { region: node.locality.region, zone: node.locality.zone, subZone: node.locality.subZone } : undefined,
+  }
 }

@@ -94,8 +94,10 @@ export class XdsSession {
       this.watches.delete(typeUrl)
       return 'unsubscribed'
     }
-    const same = watch && watch.subscription.raw.equals(request.rawNames)
-    const subscription = same ? watch.subscription : request.rawNames.length === 0 ? everything : this.#parts.subscriptions.of(request.rawNames, () => namesIn(request.rawNames), false)
+    const same = watch?.subscription.raw.equals(request.rawNames) ? watch.subscription : undefined
+    const read = () =>
+      request.rawNames.length === 0 ? everything : this.#parts.subscriptions.of(request.rawNames, () => namesIn(request.rawNames), false)
+    const subscription = same ?? read()
     if (nonce === '' || !watch) {
       this.#open(typeUrl, subscription).dueInFull = true
       return 'subscribed'
@@ -128,7 +130,12 @@ export class XdsSession {
     if (changes) {
       const wildcard = (known.subscription.wildcard || request.subscribe.includes('*')) && !request.unsubscribe.includes('*')
       const add = request.subscribe.filter((name) => name !== '*')
-      known.subscription = this.#parts.subscriptions.derive(known.subscription, add, request.unsubscribe.filter((name) => name !== '*'), wildcard)
+      known.subscription = this.#parts.subscriptions.derive(
+        known.subscription,
+        add,
+        request.unsubscribe.filter((name) => name !== '*'),
+        wildcard,
+      )
       for (const name of add) known.dueNames.add(name)
       for (const name of request.unsubscribe) known.dueNames.delete(name)
       if (request.subscribe.includes('*')) known.dueInFull = true
@@ -159,7 +166,8 @@ export class XdsSession {
     for (const typeUrl of [...pushOrder, ...[...this.watches.keys()].filter((type) => !pushOrder.includes(type))]) {
       const watch = this.watches.get(typeUrl)
       if (!watch || !this.#isDue(watch)) continue
-      if ((typeUrl === listenerType || typeUrl === routeType) && watch.sent && now < this.#gateUntil && !watch.dueInFull && watch.dueNames.size === 0) continue
+      if ((typeUrl === listenerType || typeUrl === routeType) && watch.sent && now < this.#gateUntil && !watch.dueInFull && watch.dueNames.size === 0)
+        continue
       if (this.#heldByFlowControl(watch, now)) continue
       const response = this.#respond(watch, now)
       if (response) return response
@@ -184,7 +192,8 @@ export class XdsSession {
   #heldByFlowControl(watch: Watch, now: number): boolean {
     const patience = this.#parts.flowControl
     if (patience === undefined || watch.dueInFull || watch.dueNames.size > 0) return false
-    if (watch.nonce === '' || watch.nonceAcked === watch.nonce || watch.lastError?.nonce === watch.nonce || now - watch.sentAt > patience) return false
+    if (watch.nonce === '' || watch.nonceAcked === watch.nonce || watch.lastError?.nonce === watch.nonce || now - watch.sentAt > patience)
+      return false
     watch.delayed = true
     return true
   }

@@ -25,12 +25,17 @@ export class Subscriptions {
   /** A subscription with names added and removed. */
   derive(from: Subscription, add: readonly string[], remove: readonly string[], wildcard: boolean): Subscription {
     const key = `${from.id}|${wildcard}|${hash('sha1', JSON.stringify([add, remove]), 'base64')}`
-    return this.#get(key, Buffer.alloc(0), () => {
-      const names = new Set(from.names)
-      for (const name of remove) names.delete(name)
-      for (const name of add) names.add(name)
-      return names
-    }, wildcard)
+    return this.#get(
+      key,
+      Buffer.alloc(0),
+      () => {
+        const names = new Set(from.names)
+        for (const name of remove) names.delete(name)
+        for (const name of add) names.add(name)
+        return names
+      },
+      wildcard,
+    )
   }
 
   #get(key: string, raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {

@@ -78,8 +78,3 @@ export function encodeResource<Schema extends DescMessage>(schema: Schema, messa
   const block = new Block(bytes)
   return { name, hash: hashOf(bytes), slices: [{ block, offset: 0, length: bytes.length }] }
 }
-
-/** A slice of a whole block. */
-export function whole(block: Block): Slice {
-  return { block, offset: 0, length: block.length }
-}

@@ -1,0 +1,241 @@
+/** Raw XDS clients over gRPC: state of the world and delta, keeping what a proxy would keep. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
+import { type Client, credentials, makeGenericClientConstructor } from '@grpc/grpc-js'
+import { Cluster_DiscoveryType, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { HttpConnectionManagerSchema } from '../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import {
+  DeltaDiscoveryRequestSchema,
+  DeltaDiscoveryResponseSchema,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import { until } from './until.ts'
+
+const bytes = { serialize: (value: Uint8Array) => Buffer.from(value), deserialize: (value: Buffer) => value }
+const method = (name: string) => ({
+  path: `/envoy.service.discovery.v3.AggregatedDiscoveryService/${name}`,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: bytes.serialize,
+  requestDeserialize: bytes.deserialize,
+  responseSerialize: bytes.serialize,
+  responseDeserialize: bytes.deserialize,
+})
+const Ads = makeGenericClientConstructor({ sotw: method('StreamAggregatedResources'), delta: method('DeltaAggregatedResources') }, 'Ads')
+
+/** Who the client says it is. */
+export interface ClientNode {
+  readonly id: string
+  readonly metadata: Record<string, unknown>
+}
+
+/** A node of a sidecar in a namespace. */
+export function sidecarNode(address: string, name: string, namespace: string, metadata: Record<string, unknown> = {}): ClientNode {
+  return { id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`, metadata: { NAMESPACE: namespace, ...metadata } }
+}
+
+/** A simulated proxy: subscribes as Envoy does and keeps what it is sent. */
+export class XdsClient {
+  readonly delta: boolean
+  readonly node: ClientNode
+  /** Resources by type, then name: the message bytes. */
+  readonly resources = new Map<string, Map<string, Buffer>>([clusterType, endpointType, listenerType, routeType].map((type) => [type, new Map()]))
+  readonly versions = new Map<string, string>()
+  /** Responses by type. */
+  readonly responses = new Map<string, number>()
+  /** Types of responses, in order. */
+  readonly order: string[] = []
+  closed: { code: number; details: string } | undefined
+  /** Answers with a refusal instead, once. */
+  refuseNext: string | undefined
+  #client: Client | undefined
+  // biome-ignore lint/suspicious/noExplicitAny: grpc-js has no type for methods made from a table
+  #stream: any
+  #first = true
+  readonly #names = new Map<string, Set<string>>()
+  readonly #nonces = new Map<string, string>()
+  readonly #port: number
+
+  constructor(port: number, node: ClientNode, delta: boolean) {
+    this.#port = port
+    this.node = node
+    this.delta = delta
+  }
+
+  /** Connects and subscribes to clusters and listeners; what they refer to follows. */
+  connect(initialVersions: Record<string, string> = {}): this {
+    this.#client = new Ads(`127.0.0.1:${this.#port}`, credentials.createInsecure(), { 'grpc.max_receive_message_length': -1 })
+    // biome-ignore lint/suspicious/noExplicitAny: see above
+    this.#stream = (this.#client as any)[this.delta ? 'delta' : 'sotw']()
+    this.#stream.on('data', (message: Buffer) => (this.delta ? this.#takeDelta(message) : this.#takeSotw(message)))
+    this.#stream.on('error', (error: { code: number; details: string }) => (this.closed = { code: error.code, details: error.details }))
+    this.#stream.on('end', () => (this.closed ??= { code: 0, details: '' }))
+    this.#subscribe(clusterType, initialVersions)
+    this.#subscribe(listenerType)
+    return this
+  }
+
+  /** Sends bytes as they are. */
+  sendRaw(message: Uint8Array): void {
+    this.#stream.write(message)
+  }
+
+  close(): void {
+    this.#stream?.cancel()
+    this.#client?.close()
+  }
+
+  /** Waits until resources of all four types have come. */
+  async ready(): Promise<this> {
+    await until(
+      'the first configuration',
+      () => [clusterType, listenerType].every((type) => this.responses.has(type)) && [...this.#names].every(([, names]) => names.size === 0 || true),
+    )
+    await until('endpoints and routes', () =>
+      [endpointType, routeType].every((type) => [...(this.#names.get(type) ?? [])].every((name) => this.resources.get(type)?.has(name))),
+    )
+    return this
+  }
+
+  /** Everything held, as text that can be compared. */
+  state(): Record<string, Record<string, string>> {
+    return Object.fromEntries(
+      [...this.resources].map(([type, held]) => [
+        type,
+        Object.fromEntries([...held].sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, value]) => [name, value.toString('base64')])),
+      ]),
+    )
+  }
+
+  #subscribe(typeUrl: string, initialVersions: Record<string, string> = {}): void {
+    const node = this.#first ? { id: this.node.id, metadata: this.node.metadata as never } : undefined
+    this.#first = false
+    if (this.delta)
+      this.#stream.write(
+        toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { node, typeUrl, initialResourceVersions: initialVersions })),
+      )
+    else this.#stream.write(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node, typeUrl })))
+  }
+
+  #takeSotw(message: Buffer): void {
+    const response = fromBinary(DiscoveryResponseSchema, message)
+    const { typeUrl, nonce, versionInfo } = response
+    this.#count(typeUrl)
+    this.#nonces.set(typeUrl, nonce)
+    if (this.#refused(typeUrl, nonce)) return
+    const held = this.resources.get(typeUrl) ?? new Map<string, Buffer>()
+    const names = new Set<string>()
+    for (const any of response.resources) {
+      const name = this.#keep(typeUrl, any)
+      names.add(name)
+    }
+    if (typeUrl === clusterType || typeUrl === listenerType) for (const name of held.keys()) if (!names.has(name)) held.delete(name)
+    this.#stream.write(
+      toBinary(
+        DiscoveryRequestSchema,
+        create(DiscoveryRequestSchema, { typeUrl, responseNonce: nonce, versionInfo, resourceNames: [...(this.#names.get(typeUrl) ?? [])] }),
+      ),
+    )
+    this.#follow(typeUrl)
+  }
+
+  #takeDelta(message: Buffer): void {
+    const response = fromBinary(DeltaDiscoveryResponseSchema, message)
+    const { typeUrl, nonce } = response
+    this.#count(typeUrl)
+    this.#nonces.set(typeUrl, nonce)
+    if (this.#refused(typeUrl, nonce)) return
+    for (const resource of response.resources) {
+      this.#keep(typeUrl, resource.resource as Any)
+      this.versions.set(`${typeUrl}|${resource.name}`, resource.version)
+    }
+    for (const name of response.removedResources) this.resources.get(typeUrl)?.delete(name)
+    this.#stream.write(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce })))
+    this.#follow(typeUrl)
+  }
+
+  #count(typeUrl: string): void {
+    this.order.push(typeUrl)
+    this.responses.set(typeUrl, (this.responses.get(typeUrl) ?? 0) + 1)
+  }
+
+  #refused(typeUrl: string, nonce: string): boolean {
+    if (this.refuseNext === undefined) return false
+    const errorDetail = { code: 13, message: this.refuseNext }
+    this.refuseNext = undefined
+    if (this.delta)
+      this.#stream.write(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce, errorDetail })))
+    else
+      this.#stream.write(
+        toBinary(
+          DiscoveryRequestSchema,
+          create(DiscoveryRequestSchema, { typeUrl, responseNonce: nonce, errorDetail, resourceNames: [...(this.#names.get(typeUrl) ?? [])] }),
+        ),
+      )
+    return true
+  }
+
+  #keep(typeUrl: string, any: Any): string {
+    const value = Buffer.from(any.value)
+    // The name is field 1 of every one of these messages.
+    const name = value.subarray(2, 2 + (value[1] as number)).toString()
+    const long = (value[1] as number) > 127 ? value.subarray(3, 3 + (((value[2] as number) << 7) | ((value[1] as number) & 127))).toString() : name
+    this.resources.get(typeUrl)?.set(long, value)
+    void AnySchema
+    return long
+  }
+
+  /** Subscribes to what clusters and listeners refer to, as Envoy does. */
+  #follow(typeUrl: string): void {
+    if (typeUrl !== clusterType && typeUrl !== listenerType) return
+    const target = typeUrl === clusterType ? endpointType : routeType
+    const wanted = typeUrl === clusterType ? this.#endpointNames() : this.#routeNames()
+    const before = this.#names.get(target)
+    if (before && before.size === wanted.size && [...wanted].every((name) => before.has(name))) return
+    this.#names.set(target, wanted)
+    for (const name of this.resources.get(target)?.keys() ?? []) if (!wanted.has(name)) this.resources.get(target)?.delete(name)
+    if (this.delta) {
+      const add = [...wanted].filter((name) => !before?.has(name))
+      const gone = [...(before ?? [])].filter((name) => !wanted.has(name))
+      this.#stream.write(
+        toBinary(
+          DeltaDiscoveryRequestSchema,
+          create(DeltaDiscoveryRequestSchema, { typeUrl: target, resourceNamesSubscribe: add, resourceNamesUnsubscribe: gone }),
+        ),
+      )
+    } else
+      this.#stream.write(
+        toBinary(
+          DiscoveryRequestSchema,
+          create(DiscoveryRequestSchema, { typeUrl: target, resourceNames: [...wanted].sort(), responseNonce: this.#nonces.get(target) ?? '' }),
+        ),
+      )
+  }
+
+  #endpointNames(): Set<string> {
+    const clusters = [...(this.resources.get(clusterType)?.values() ?? [])].map((value) => fromBinary(ClusterSchema, value))
+    return new Set(
+      clusters
+        .filter((cluster) => cluster.clusterDiscoveryType.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS)
+        .map((cluster) => cluster.edsClusterConfig?.serviceName || cluster.name),
+    )
+  }
+
+  #routeNames(): Set<string> {
+    const names = new Set<string>()
+    for (const value of this.resources.get(listenerType)?.values() ?? []) {
+      const listener = fromBinary(ListenerSchema, value)
+      for (const chain of [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])]) {
+        for (const filter of chain.filters) {
+          if (filter.configType.case !== 'typedConfig' || !filter.configType.value.typeUrl.endsWith('HttpConnectionManager')) continue
+          const manager = fromBinary(HttpConnectionManagerSchema, filter.configType.value.value)
+          if (manager.routeSpecifier.case === 'rds') names.add(manager.routeSpecifier.value.routeConfigName)
+        }
+      }
+    }
+    return names
+  }
+}

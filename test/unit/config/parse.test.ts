@@ -1,0 +1,118 @@
+import { expect } from 'chai'
+import { parseDuration } from '../../../src/config/duration.ts'
+import { readFeatures } from '../../../src/config/features.ts'
+import { readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+
+const names = meshNames('mesh.io')
+const parse = (content: string) => parseConfigFile('file.yaml', content, names)
+const rule = (spec: string, name = 'r', apiVersion = 'networking.mesh.io/v1alpha3') =>
+  `apiVersion: ${apiVersion}\nkind: DestinationRule\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
+
+describe('configuration files', () => {
+  it('reads several documents; a bad one is reported with number and field, the others count', () => {
+    const { objects, faults } = parse(
+      `${rule('{host: a}', 'one')}---\n${rule('{host: b, subsets: [{name: "not ok!"}]}', 'two')}---\n${rule('{host: c}', 'three')}---\nkind: [\n`,
+    )
+    expect(objects.map((object) => object.name)).to.deep.equal(['one', 'three'])
+    expect(faults[0]).to.include({ file: 'file.yaml', document: 2, key: 'DestinationRule/ns/two', path: 'spec.subsets[0].name' })
+    expect(faults[1]).to.include({ document: 4, key: undefined })
+    expect(faults[1]?.reason).to.match(/^not YAML, line \d+/)
+  })
+
+  it('takes istio.io as an alias of the mesh domain, in groups, labels and annotations', () => {
+    const { objects } = parse(
+      'apiVersion: networking.istio.io/v1beta1\nkind: Sidecar\nmetadata: {name: s, labels: {istio.io/rev: x}, annotations: {sidecar.istio.io/inject: "true"}}\nspec: {}\n',
+    )
+    expect(objects[0]).to.deep.include({
+      group: 'networking.mesh.io',
+      labels: { 'mesh.io/rev': 'x' },
+      annotations: { 'sidecar.mesh.io/inject': 'true' },
+    })
+  })
+
+  it('takes snake_case fields, numbers as text, and JSON', () => {
+    const { objects, faults } = parse(rule('{host: a, traffic_policy: {connection_pool: {tcp: {max_connections: "7"}}}}'))
+    expect(faults).to.deep.equal([])
+    expect(objects[0]?.spec).to.deep.equal({ host: 'a', trafficPolicy: { connectionPool: { tcp: { maxConnections: 7 } } } })
+    expect(
+      parse(
+        JSON.stringify({
+          apiVersion: 'networking.mesh.io/v1',
+          kind: 'DestinationRule',
+          metadata: { name: 'j', namespace: 'n' },
+          spec: { host: 'h' },
+        }),
+      ).objects,
+    ).to.have.length(1)
+  })
+
+  it('warns of unknown fields, leaves unknown kinds alone, refuses unknown versions', () => {
+    expect(parse(rule('{host: a, hosst: b}')).warnings[0]).to.include({ path: 'spec.hosst', reason: 'unknown field, left out' })
+    expect(parse('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n')).to.deep.equal({ objects: [], faults: [], warnings: [] })
+    expect(parse(rule('{host: a}', 'r', 'networking.mesh.io/v9')).faults[0]?.path).to.equal('apiVersion')
+  })
+
+  for (const [what, spec, path] of [
+    [
+      'a VirtualService weight of all zero',
+      'VirtualService|{hosts: [a], http: [{route: [{destination: {host: a}, weight: 0}, {destination: {host: b}, weight: 0}]}]}',
+      'spec.http[0].route',
+    ],
+    ['a rule without action', 'VirtualService|{hosts: [a], http: [{match: []}]}', 'spec.http[0]'],
+    [
+      'a regular expression that RE2 refuses',
+      'VirtualService|{hosts: [a], http: [{match: [{uri: {regex: "a(?=b)"}}], route: [{destination: {host: a}}]}]}',
+      'spec.http[0].match[0].uri.regex',
+    ],
+    ['* with the mesh gateway', 'VirtualService|{hosts: ["*"], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts'],
+    ['a port used twice', 'ServiceEntry|{hosts: [a.b], ports: [{number: 1, name: a}, {number: 1, name: b}]}', 'spec.ports[1].number'],
+    [
+      'a host name as STATIC endpoint',
+      'ServiceEntry|{hosts: [a.b], resolution: STATIC, ports: [{number: 1, name: a}], endpoints: [{address: c.d}]}',
+      'spec.endpoints[0].address',
+    ],
+    ['HTTPS without tls', 'Gateway|{servers: [{port: {number: 1, name: a, protocol: HTTPS}, hosts: [a]}]}', 'spec.servers[0].tls'],
+    ['a Sidecar host without namespace', 'Sidecar|{egress: [{hosts: [a]}]}', 'spec.egress[0].hosts[0]'],
+    [
+      'an EnvoyFilter without value',
+      'EnvoyFilter|{configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE}}]}',
+      'spec.configPatches[0].patch.value',
+    ],
+  ] as const) {
+    it(`refuses ${what}`, () => {
+      const [kind, body] = spec.split('|') as [string, string]
+      const { faults } = parse(`apiVersion: networking.mesh.io/v1alpha3\nkind: ${kind}\nmetadata: {name: x, namespace: n}\nspec: ${body}\n`)
+      expect(faults.map((fault) => fault.path)).to.include(path)
+    })
+  }
+})
+
+describe('durations, variables, mesh configuration', () => {
+  it('reads Go durations', () => {
+    expect(['1h2m3.5s', '100ms', '0', '-1.5s', '1us', '2562047h47m16.854775807s'].map(parseDuration)).to.deep.equal([
+      3723500, 100, 0, -1500, 0.001, 9223372036854.775,
+    ])
+    expect(['', '5', 's', '1x', '1 s'].map(parseDuration)).to.deep.equal([undefined, undefined, undefined, undefined, undefined])
+  })
+
+  it('keeps the default of a variable that cannot be read, and says so by name', () => {
+    const { features, warnings } = readFeatures({ PILOT_PUSH_THROTTLE: 'many', PILOT_DEBOUNCE_AFTER: '20ms', PILOT_ENABLE_STATUS: 'true' })
+    expect([features.PILOT_PUSH_THROTTLE, features.PILOT_DEBOUNCE_AFTER, features.PILOT_DEBOUNCE_MAX]).to.deep.equal([100, 20, 10_000])
+    expect(warnings.find((warning) => warning.includes('PILOT_PUSH_THROTTLE'))).to.contain('keeping the default 100')
+    expect(warnings.join()).to.contain('PILOT_ENABLE_STATUS has no effect yet')
+  })
+
+  it('merges defaultConfig, replaces other fields, names what is wrong', () => {
+    const read = readMeshConfig('rootNamespace: root\ndefaultConfig: {concurrency: 9}\n')
+    if ('error' in read) throw new Error(read.error)
+    expect([
+      read.value.rootNamespace,
+      read.value.defaultConfig.concurrency,
+      read.value.defaultConfig.statusPort,
+      read.value.trustDomain,
+    ]).to.deep.equal(['root', 9, 15_020, 'cluster.local'])
+    expect(readMeshConfig('connectTimeout: soon')).to.deep.equal({ error: 'field connectTimeout: expected a duration such as 5s, got string "soon"' })
+  })
+})

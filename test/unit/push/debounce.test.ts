@@ -1,0 +1,79 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { Mailbox } from '../../../actors/runtime/mailbox.ts'
+import { Debounce } from '../../../src/push/debounce.ts'
+import { Throttle } from '../../../src/push/throttle.ts'
+
+describe('debounce', () => {
+  it('waits for quiet, but not for ever', () => {
+    const debounce = new Debounce({ after: 100, max: 250 })
+    expect(debounce.wait(0)).to.equal(undefined)
+    debounce.event(0)
+    expect(debounce.wait(30)).to.equal(70)
+    debounce.event(90)
+    expect(debounce.wait(100)).to.equal(90)
+    debounce.event(180)
+    expect(debounce.wait(200)).to.equal(50)
+    expect(debounce.wait(250)).to.equal(0)
+  })
+
+  it('has one push at a time; events meanwhile wait for the next', () => {
+    const debounce = new Debounce({ after: 10, max: 100 })
+    debounce.event(0)
+    expect(debounce.begin()).to.equal(0)
+    debounce.event(5)
+    expect(debounce.wait(50)).to.equal(undefined)
+    debounce.done()
+    expect(debounce.wait(50)).to.equal(0)
+  })
+
+  it('lets urgent events through at once', () => {
+    const debounce = new Debounce({ after: 10, max: 100 })
+    debounce.event(0, true)
+    expect(debounce.wait(0)).to.equal(0)
+  })
+
+  it('never waits longer than max after the first event', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1 }), (gaps) => {
+        const debounce = new Debounce({ after: 100, max: 1000 })
+        let now = 0
+        for (const gap of gaps) {
+          now += gap
+          debounce.event(now)
+          const wait = debounce.wait(now) as number
+          expect(now + wait).to.be.at.most((gaps[0] as number) + Math.max(1000, now - (gaps[0] as number)))
+          if (wait === 0) return
+        }
+      }),
+    )
+  })
+})
+
+describe('throttle', () => {
+  it('works on as many at a time as there are permits, each once, in order', () => {
+    const throttle = new Throttle<string>(2)
+    for (const thing of ['a', 'b', 'a', 'c']) throttle.add(thing, 1)
+    expect([throttle.take()?.thing, throttle.take()?.thing, throttle.take()]).to.deep.equal(['a', 'b', undefined])
+    throttle.add('a', 2)
+    throttle.done('a')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['c', undefined])
+    throttle.done('b')
+    expect(throttle.take()).to.deep.equal({ thing: 'a', since: 2 })
+  })
+})
+
+describe('mailbox', () => {
+  it('holds each key once, with its newest message, in the order of the newest', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ''), fc.integer())), (messages) => {
+        const mailbox = new Mailbox()
+        for (const [key, value] of messages) mailbox.put([key, value])
+        const taken: [string, unknown][] = []
+        for (let next = mailbox.take(); next; next = mailbox.take()) taken.push([next[0], next[1]])
+        const expected = messages.filter(([key], index) => key === '' || messages.findLastIndex(([other]) => other === key) === index)
+        expect(taken).to.deep.equal(expected)
+      }),
+    )
+  })
+})

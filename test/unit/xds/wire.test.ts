@@ -1,0 +1,172 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
+import { Group } from '../../../src/xds/session/catalog.ts'
+import { BadFrame, FrameReader, messageFrame } from '../../../src/xds/session/frames.ts'
+import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/session/request.ts'
+import { GroupStore } from '../../../src/xds/slab/group-store.ts'
+import { encodeResource } from '../../../src/xds/slab/resource.ts'
+import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
+import { scanFields, WireError } from '../../../src/xds/slab/wire.ts'
+
+const none = Buffer.alloc(0)
+
+describe('requests off the wire', () => {
+  it('are read as protobuf reads them, with and without names known from before', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ minLength: 1 })),
+        fc.string(),
+        fc.string(),
+        fc.array(fc.string({ minLength: 1 })),
+        (names, nonce, typeUrl, known) => {
+          const encode = (resourceNames: string[]) =>
+            Buffer.from(
+              toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames, responseNonce: nonce, typeUrl, versionInfo: 'v' })),
+            )
+          const first = readSotwRequest(encode(known), none)
+          for (const before of [none, first.rawNames, readSotwRequest(encode(names), none).rawNames]) {
+            const request = readSotwRequest(encode(names), before)
+            expect([[...namesIn(request.rawNames)], request.nonce, request.typeUrl]).to.deep.equal([names, nonce, typeUrl])
+          }
+        },
+      ),
+    )
+  })
+
+  it('are read in delta form too', () => {
+    const message = toBinary(
+      DeltaDiscoveryRequestSchema,
+      create(DeltaDiscoveryRequestSchema, {
+        typeUrl: 't',
+        resourceNamesSubscribe: ['a', 'b'],
+        resourceNamesUnsubscribe: ['c'],
+        initialResourceVersions: { d: '1' },
+        responseNonce: 'n',
+        errorDetail: { code: 3, message: 'no' },
+      }),
+    )
+    const request = readDeltaRequest(Buffer.from(message))
+    expect(request).to.deep.include({ typeUrl: 't', subscribe: ['a', 'b'], unsubscribe: ['c'], nonce: 'n', error: { code: 3, message: 'no' } })
+    expect([...request.initialVersions]).to.deep.equal([['d', '1']])
+  })
+
+  it('never do worse than WireError, whatever comes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        for (const read of [
+          () => readSotwRequest(Buffer.from(bytes), none),
+          () => readDeltaRequest(Buffer.from(bytes)),
+          () => [...scanFields(Buffer.from(bytes))],
+        ]) {
+          try {
+            read()
+          } catch (error) {
+            expect(error).to.be.instanceOf(WireError)
+          }
+        }
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('come out of frames however they are cut', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 6 }), fc.array(fc.integer({ min: 1, max: 40 })), (messages, cuts) => {
+        const stream = Buffer.concat(messages.map((message) => messageFrame(message)))
+        const reader = new FrameReader(1000)
+        const taken: Buffer[] = []
+        let at = 0
+        for (const cut of [...cuts, stream.length]) {
+          taken.push(...reader.take(stream.subarray(at, at + cut)))
+          at += cut
+        }
+        expect(taken.map((message) => message.toString('hex'))).to.deep.equal(messages.map((message) => Buffer.from(message).toString('hex')))
+      }),
+    )
+    expect(() => new FrameReader(10).take(Buffer.from([0, 0, 0, 0, 11]))).to.throw(BadFrame, 'larger than max')
+    expect(() => new FrameReader(10).take(Buffer.from([1, 0, 0, 0, 1, 0]))).to.throw(BadFrame, 'compressed')
+  })
+})
+
+describe('the check of resources', () => {
+  it('finds what Envoy would refuse, with the path', () => {
+    expect(() => checkMessage(ClusterSchema, create(ClusterSchema, { name: '' }))).to.throw(InvalidResource, 'Cluster.name: required, but empty')
+    expect(() => checkMessage(ClusterSchema, create(ClusterSchema, { name: 'a', connectTimeout: { seconds: 0n } }))).to.throw(
+      InvalidResource,
+      'connect_timeout: must be longer',
+    )
+    expect(() => checkMessage(RouteSchema, create(RouteSchema, {}))).to.throw(InvalidResource, 'action: one of its fields must be set')
+    expect(() =>
+      checkMessage(
+        RouteSchema,
+        create(RouteSchema, { match: { pathSpecifier: { case: 'prefix', value: '/' } }, action: { case: 'route', value: {} } }),
+      ),
+    ).to.throw(InvalidResource, 'route.cluster_specifier')
+    checkMessage(ClusterSchema, create(ClusterSchema, { name: 'fine' }))
+  })
+})
+
+describe('slabs and groups', () => {
+  const resource = (name: string, size = 10) => encodeResource(ClusterSchema, create(ClusterSchema, { name, altStatName: 'x'.repeat(size) }), name)
+  /** Applies patches as a writer does and returns what it then holds. */
+  const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: ReturnType<GroupStore['takePatches']>['patches']) => {
+    for (const { id, bytes } of slabs.takeFresh()) held.set(id, Buffer.from(bytes))
+    for (const patch of patches)
+      group.apply(patch, (data) => [
+        held.get(data.slices[0] as number)?.subarray(data.slices[1], (data.slices[1] as number) + (data.slices[2] as number)) as Buffer,
+      ])
+    for (const id of slabs.takeRetired()) held.delete(id)
+    return Object.fromEntries([...group.entries].sort().map(([name, entry]) => [name, entry.version]))
+  }
+
+  it('keep writers equal to the store over any changes, and free what is not used', () => {
+    const step = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.integer({ min: 0, max: 3 })), { maxLength: 5 })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const slabs = new SlabStore()
+        const groups = new GroupStore(slabs)
+        const group = new Group('g')
+        const held = new Map<number, Buffer>()
+        for (const wanted of steps) {
+          groups.replace(
+            'g',
+            wanted.map(([name, size]) => resource(name, size * 100)),
+          )
+          const seen = follow(slabs, group, held, groups.takePatches().patches)
+          const truth = new Map<string, string>()
+          for (const [name, size] of wanted)
+            if (!truth.has(name))
+              truth.set(
+                name,
+                resource(name, size * 100)
+                  .hash.map((half) => half.toString(16).padStart(8, '0'))
+                  .join(''),
+              )
+          expect(seen).to.deep.equal(Object.fromEntries([...truth].sort()))
+          expect(held.size).to.equal(slabs.usage().slabs)
+        }
+        groups.retire('g')
+        groups.takePatches()
+        expect(slabs.usage()).to.deep.equal({ bytes: 0, live: 0, slabs: 0 })
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('publish moved bytes under the same version', () => {
+    const slabs = new SlabStore()
+    const groups = new GroupStore(slabs)
+    groups.replace('g', [resource('big', 5000), resource('small', 10)])
+    const [first] = groups.takePatches().patches
+    groups.replace('g', [resource('small', 10)])
+    const [second] = groups.takePatches().patches
+    expect(second?.changed.map((data) => data.name)).to.deep.equal(['small'])
+    expect(second?.changed[0]?.version).to.equal(first?.changed.find((data) => data.name === 'small')?.version)
+    expect(slabs.usage().bytes).to.be.lessThan(500)
+  })
+})
