@@ -106,6 +106,8 @@ class FileWatcher implements Behaviour<never> {
     for (const file of await this.#list()) await this.#load(file)
     const watcher = watch(this.#root, { ignoreInitial: true, persistent: true })
     watcher.on('all', (_, path) => this.#changed(path))
+    // What changed between the reading above and the start of the watch is told by nobody.
+    watcher.on('ready', () => void this.#enqueueAll())
     watcher.on('error', (error) => this.#context.log('source').warn(`watching ${this.#root}: ${(error as Error).message}`))
     this.#watchers.push(watcher)
     this.#audit = setInterval(() => void this.#enqueueAll(), auditMs)

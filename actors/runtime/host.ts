@@ -140,6 +140,14 @@ export function hostActor(definition: ActorDefinition<unknown, unknown>, port: M
     }
   })
 
+  // A supervisor that lets go of the actor ends it. A thread dies with everything in it; here it has to let go itself.
+  port.on('close', () => {
+    if (stopped) return
+    stopped = true
+    for (const link of links) link.close()
+    void behaviour?.drain?.()
+  })
+
   Promise.resolve()
     .then(() =>
       definition.start({

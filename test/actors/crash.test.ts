@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { freePort } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const entry = (name: string, address: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+
+for (const mode of ['threads', 'in-thread'] as const) {
+  describe(`actors that die under load (${mode})`, function () {
+    this.timeout(40_000)
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-actors-'))
+    const log = join(dir, 'log')
+    let service: DiscoveryService
+    let port = 0
+    const clients: XdsClient[] = []
+    const connect = (index: number) => {
+      const client = new XdsClient(port, sidecarNode(`10.3.0.${index}`, `pod-${index}`, 'ns'), index % 2 === 0).connect()
+      clients.push(client)
+      return client
+    }
+
+    before(async () => {
+      writeFileSync(join(dir, 'a.yaml'), entry('a', '10.0.0.1'))
+      process.env.PILOT_MOCK_CHURN_PER_SECOND = '5'
+      port = await freePort()
+      const options: DiscoveryOptions = {
+        grpcAddr: `127.0.0.1:${port}`,
+        httpAddr: `127.0.0.1:${await freePort()}`,
+        monitoringAddr: `127.0.0.1:${await freePort()}`,
+        configDir: dir,
+        meshConfig: '',
+        networksConfig: '',
+        domain: 'cluster.local',
+        registries: ['Mock'],
+        profile: false,
+        keepaliveInterval: 30_000,
+        keepaliveTimeout: 10_000,
+        keepaliveMaxServerConnectionAge: 1e15,
+        writers: 2,
+        notices: [],
+        given: [],
+      }
+      const levels = { fallback: 'debug' as const, scopes: {} }
+      service = await startDiscovery(
+        options,
+        { output: levels, stackTrace: { fallback: 'none', scopes: {} }, callers: [], asJson: false, targets: [log], rotate: undefined },
+        mode,
+      )
+      await service.ready()
+      for (let index = 1; index <= 10; index++) connect(index)
+      await Promise.all(clients.map((client) => client.ready()))
+    })
+    after(async () => {
+      delete process.env.PILOT_MOCK_CHURN_PER_SECOND
+      for (const client of clients) client.close()
+      await service.stop()
+      rmSync(dir, { recursive: true, force: true })
+    })
+
+    let change = 1
+    /** Makes a change and waits until every proxy that is still connected has it. */
+    const converges = async () => {
+      const address = `10.77.0.${++change}`
+      writeFileSync(join(dir, 'a.yaml'), entry('a', address))
+      const live = clients.filter((client) => client.closed === undefined)
+      for (const client of live)
+        await until(
+          `${client.node.id} to get ${address}`,
+          () => client.resources.get(endpointType)?.get('outbound|80||a.ns.svc.cluster.local')?.includes(address) ?? false,
+        )
+      return live.length
+    }
+
+    for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'push-queue', 'xds-writer/0', 'xds-writer/1']) {
+      it(`${name} is restarted and nothing is lost`, async () => {
+        const lostBefore = clients.filter((client) => client.closed).length
+        expect(service.supervisor.kill(name)).to.equal(true)
+        const state = () => service.supervisor.states().find((known) => known.name === name)
+        await until('the restart', () => state()?.state === 'running' && (state()?.restarts ?? 0) > 0)
+        expect(state()?.lastError?.message).to.equal('the actor was killed')
+        const isWriter = name.startsWith('xds-writer')
+        if (isWriter) await until('clients of the writer to notice', () => true)
+        else expect(clients.filter((client) => client.closed).length).to.equal(lostBefore)
+        for (const client of clients.filter((known) => known.closed)) {
+          clients.splice(clients.indexOf(client), 1)
+          const again = new XdsClient(port, client.node, client.delta).connect()
+          clients.push(again)
+          await again.ready()
+        }
+        expect(await converges()).to.be.greaterThan(0)
+        const fresh = connect(200 + change)
+        await fresh.ready()
+        expect(fresh.resources.get(clusterType)?.has('outbound|80||mock-0.mock-0.svc.cluster.local')).to.equal(true)
+      })
+    }
+  })
+}

@@ -1,0 +1,166 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+describe('pilot-discovery on the command line', function () {
+  this.timeout(30_000)
+
+  it('version in all its forms', async () => {
+    await runCommand(['version', '--short'])
+    const short = await runCommand(['version', '--short'])
+    expect([short.stdout, short.code]).to.deep.equal(['0.1.0\n', 0])
+    expect(short.ms, 'milliseconds of version --short').to.be.lessThan(600)
+    expect((await runCommand(['version'])).stdout).to.match(
+      /^version\.BuildInfo\{Version:"0\.1\.0", GitRevision:".*", GolangVersion:".*", BuildStatus:".*", GitTag:".*"\}\n$/,
+    )
+    expect(Object.keys(JSON.parse((await runCommand(['version', '-o', 'json', '--short=false'])).stdout).clientVersion)).to.deep.equal([
+      'version',
+      'revision',
+      'golang_version',
+      'status',
+      'tag',
+    ])
+    expect((await runCommand(['version', '-o', 'yaml'])).stdout).to.match(
+      /^clientVersion:\n {2}golang_version: .*\n {2}revision: .*\n {2}status: .*\n {2}tag: .*\n {2}version: 0\.1\.0\n\n$/,
+    )
+  })
+
+  for (const [args, message] of [
+    [['version', '-o', 'xml'], "--output must be 'yaml' or 'json'"],
+    [['discovery', '--bogus'], 'Nonexistent flag: --bogus'],
+    [['discovery', 'extra'], 'unexpected argument "extra"'],
+    [['discovery', '--ctrlz_port', '70000'], '"--ctrlz_port": expected a whole number from 0 to 65535'],
+    [['discovery', '--resync', 'soon'], '"--resync": expected a duration'],
+    [['discovery', '--registries', 'Consul'], '--registries: "Consul" is not a registry'],
+    [['discovery', '--log_output_level', 'nope:info'], '--log_output_level: unknown scope "nope"'],
+    [['discovery', '--log_output_level', 'ads:loud'], '--log_output_level: unknown level "loud"'],
+    [['discovery', '--grpcAddr', 'here'], '--grpcAddr: "here" is not an address'],
+    [['discovery', '--keepaliveMaxServerConnectionAge', '0s'], '--keepaliveMaxServerConnectionAge: must be positive'],
+    [['nonsense'], 'command nonsense not found'],
+  ] as const) {
+    it(`refuses ${args.join(' ')}`, async () => {
+      const { code, stderr } = await runCommand(args)
+      expect(code).to.equal(255)
+      expect(stderr)
+        .to.match(/^Error: /)
+        .and.to.contain(message)
+    })
+  }
+
+  it('helps, and lists the log scopes', async () => {
+    const help = await runCommand(['discovery', '--help'])
+    expect(help.code).to.equal(0)
+    for (const part of ['--registries', '-a, --appNamespace', '2562047h47m16.854775807s', 'validationController', '--log_rotate_max_size'])
+      expect(help.stdout).to.contain(part)
+  })
+
+  for (const shell of ['bash', 'zsh', 'powershell']) {
+    it(`completes in ${shell}`, async () => {
+      const home = mkdtempSync(join(tmpdir(), 'mesh-home-'))
+      try {
+        const result = await runCommand(['autocomplete', shell], {
+          HOME: home,
+          XDG_CACHE_HOME: join(home, 'cache'),
+          XDG_DATA_HOME: join(home, 'data'),
+        })
+        expect(result.code).to.equal(0)
+        const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+        expect(files.map((file) => readFileSync(join(file.parentPath, file.name), 'utf8')).join('\n'))
+          .to.contain('grpcAddr')
+          .and.to.contain('log_target')
+      } finally {
+        rmSync(home, { recursive: true, force: true })
+      }
+    })
+  }
+
+  describe('discovery', () => {
+    const service = new Service({
+      env: { PILOT_MOCK_SERVICES: '10', PILOT_ENABLE_STATUS: 'true', PILOT_STATUS_QPS: 'x' },
+      flags: ['--resync', '2m', '--log_as_json', '--log_caller', 'default', '--log_output_level', 'default:info,ads:debug'],
+    })
+    before(() => service.start())
+    after(() => service.dispose())
+
+    it('is ready within a second of its start, by its own clock', async () => {
+      const startup = Number(/^startup_duration_seconds (.*)$/m.exec(await service.metrics())?.[1])
+      expect(startup).to.be.greaterThan(0).and.to.be.lessThan(2.5)
+    })
+
+    it('says by name what has no effect yet, in JSON lines with the caller', () => {
+      const lines = service.output
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, string>)
+      const messages = lines.map((line) => line.msg)
+      for (const wanted of [
+        'flag --resync has no effect yet: there is no orchestrator client yet',
+        'environment variable PILOT_ENABLE_STATUS has no effect yet: the part it steers is not built',
+        'FLAG: --resync="2m"',
+      ])
+        expect(messages).to.include(wanted)
+      expect(messages.join('\n')).to.contain('PILOT_STATUS_QPS: "x" is not a number').and.to.contain('in plain text')
+      expect(lines[0]?.caller).to.match(/^discovery\/supervisor\.(ts|js):\d+$/)
+      expect(Object.keys(lines[0] ?? {})).to.deep.equal(['level', 'time', 'caller', 'msg'])
+    })
+
+    it('answers /version, /metrics and every debug page', async () => {
+      const version = await fetch(`http://127.0.0.1:${service.monitoringPort}/version`)
+      expect(await version.text()).to.equal('0.1.0-unknown-Source')
+      for (const page of [
+        'adsz',
+        'syncz',
+        'configz',
+        'registryz',
+        'endpointz',
+        'endpointShardz',
+        'cachez',
+        'instancesz',
+        'push_status',
+        'mesh',
+        'resourcesz',
+        'actorsz',
+      ])
+        expect(await service.debug(page), page).not.to.equal(null)
+      for (const page of ['edsz', 'config_dump', 'sidecarz']) {
+        const url = `http://127.0.0.1:${service.httpPort}/debug/${page}`
+        expect((await fetch(url)).status).to.equal(400)
+        expect((await fetch(`${url}?proxyID=nobody`)).status).to.equal(404)
+      }
+      const metrics = await service.metrics()
+      for (const name of [
+        'pilot_services 10',
+        'pilot_info{version="0.1.0"} 1',
+        'actor_mailbox_depth{actor="push-queue"} 0',
+        'actor_cpu_seconds{actor="xds-writer/0"}',
+      ])
+        expect(metrics).to.contain(name)
+    })
+
+    it('ends in order on SIGTERM', async () => {
+      expect(await service.stop()).to.equal(0)
+      expect(service.output).to.contain('shutting down')
+    })
+  })
+
+  it('hides the debug pages when told to, and rotates its log', async () => {
+    const logs = mkdtempSync(join(tmpdir(), 'mesh-log-'))
+    const service = new Service({
+      env: { ENABLE_DEBUG_ON_HTTP: 'false' },
+      flags: ['--log_target', join(logs, 'target.log'), '--log_rotate', join(logs, 'rotated.log'), '--log_rotate_max_size', '1'],
+    })
+    try {
+      await service.start()
+      expect((await fetch(`http://127.0.0.1:${service.httpPort}/debug/adsz`)).status).to.equal(404)
+      await until('the logs', () => ['target.log', 'rotated.log'].every((name) => readFileSync(join(logs, name), 'utf8').includes('ready after')))
+      expect(readFileSync(join(logs, 'target.log'), 'utf8')).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\tinfo\t/)
+      expect(service.output).to.equal('')
+    } finally {
+      await service.dispose()
+      rmSync(logs, { recursive: true, force: true })
+    }
+  })
+})
