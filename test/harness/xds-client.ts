@@ -67,7 +67,10 @@ export class XdsClient {
 
   /** Connects and subscribes to clusters and listeners; what they refer to follows. */
   connect(initialVersions: Record<string, string> = {}): this {
-    this.#client = new Ads(`127.0.0.1:${this.#port}`, credentials.createInsecure(), { 'grpc.max_receive_message_length': -1 })
+    this.#client = new Ads(`127.0.0.1:${this.#port}`, credentials.createInsecure(), {
+      'grpc.max_receive_message_length': -1,
+      'grpc.use_local_subchannel_pool': 1,
+    })
     // biome-ignore lint/suspicious/noExplicitAny: see above
     this.#stream = (this.#client as any)[this.delta ? 'delta' : 'sotw']()
     this.#stream.on('data', (message: Buffer) => (this.delta ? this.#takeDelta(message) : this.#takeSotw(message)))

@@ -1,0 +1,69 @@
+/**
+ * The limit: a `node:http2` server that writes given bytes and nothing else. It answers each stream's first request of a type
+ * with that type's bytes, and on a signal writes one more message to every stream. One process, as many threads as the
+ * server under test has writers.
+ */
+import { createServer, type ServerHttp2Stream } from 'node:http2'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { FrameReader, messageFrame } from '../src/xds/session/frames.ts'
+import { scanFields } from '../src/xds/slab/wire.ts'
+
+/** What the driver tells the bare server. */
+export type BareCommand =
+  | { readonly type: 'start'; readonly port: number; readonly threads: number; readonly sizes: Readonly<Record<string, number>> }
+  | { readonly type: 'push'; readonly marker: string; readonly size: number }
+
+const varint = (value: number): number[] => (value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))])
+const field = (number: number, content: Buffer): Buffer => Buffer.concat([Buffer.from([(number << 3) | 2, ...varint(content.length)]), content])
+
+/** A response of a given size: filler where resources would be. */
+function response(typeUrl: string, size: number, marker: string): Buffer {
+  const rest = Buffer.concat([field(4, Buffer.from(typeUrl)), field(5, Buffer.from('nonce')), field(1, Buffer.from(marker))])
+  return messageFrame(Buffer.concat([field(9, Buffer.alloc(Math.max(1, size - rest.length), 7)), rest]))
+}
+
+function serve(port: number, sizes: Readonly<Record<string, number>>): void {
+  const streams = new Set<ServerHttp2Stream>()
+  const frames = new Map(Object.entries(sizes).map(([typeUrl, size]) => [typeUrl, response(typeUrl, size, 'v')]))
+  const server = createServer({ settings: { initialWindowSize: 1_048_576, maxConcurrentStreams: 1000 } })
+  server.on('session', (session) => session.setLocalWindowSize(1_048_576))
+  server.on('stream', (stream) => {
+    streams.add(stream)
+    stream.on('close', () => streams.delete(stream))
+    stream.on('error', () => undefined)
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' })
+    const reader = new FrameReader(1 << 26)
+    const sent = new Set<string>()
+    stream.on('data', (bytes: Buffer) => {
+      for (const message of reader.take(bytes)) {
+        for (const part of scanFields(message)) {
+          const typeUrl = part.bytes?.toString('latin1', 0, 200) ?? ''
+          const frame = typeUrl.startsWith('type.googleapis.com/') ? frames.get(typeUrl) : undefined
+          if (!frame || sent.has(typeUrl)) continue
+          sent.add(typeUrl)
+          stream.write(frame)
+        }
+      }
+    })
+  })
+  server.listen({ host: '127.0.0.1', port, reusePort: true }, () => parentPort?.postMessage('listening'))
+  parentPort?.on('message', (command: Extract<BareCommand, { type: 'push' }>) => {
+    const frame = response('type.googleapis.com/bare', command.size, command.marker)
+    for (const stream of streams) stream.write(frame)
+  })
+}
+
+if (isMainThread) {
+  let workers: Worker[] = []
+  process.on('message', (command: BareCommand) => {
+    if (command.type === 'push') for (const worker of workers) worker.postMessage(command)
+    else {
+      let listening = 0
+      workers = Array.from({ length: command.threads }, () => new Worker(new URL(import.meta.url), { workerData: command }))
+      for (const worker of workers) worker.on('message', () => ++listening === workers.length && process.send?.('listening'))
+    }
+  })
+} else {
+  const { port, sizes } = workerData as Extract<BareCommand, { type: 'start' }>
+  serve(port, sizes)
+}
