@@ -73,8 +73,8 @@ class Sidecar {
         seen(this, typeUrl, message)
       }
     })
-    this.stream.on('error', (error) => {
-      throw error
+    this.stream.on('close', () => {
+      if (!ending) throw new Error(`the server closed the stream of sidecar ${index}`)
     })
     this.send(clusterType, '', undefined, node)
     this.send(listenerType, '')
@@ -97,17 +97,25 @@ class Sidecar {
   /** Subscribes to endpoints of the clusters that came first, and to the routes of the bench's two ports. */
   follow(typeUrl: string, message: Buffer): void {
     if (typeUrl === clusterType) {
-      const values = this.delta
-        ? fromBinary(DeltaDiscoveryResponseSchema, message).resources.map((resource) => resource.resource?.value)
-        : fromBinary(DiscoveryResponseSchema, message).resources.map((any) => any.value)
-      const clusters = values.map((value) => fromBinary(ClusterSchema, value ?? new Uint8Array()))
-      this.#names[endpointType] = clusters.filter((cluster) => cluster.edsClusterConfig).map((cluster) => cluster.name)
+      endpointNames ??= namesOf(message, this.delta)
+      this.#names[endpointType] = endpointNames
       this.send(endpointType, '', this.#names[endpointType])
     } else if (typeUrl === listenerType) {
       this.#names[routeType] = ['80', '9090']
       this.send(routeType, '', this.#names[routeType])
     }
   }
+}
+
+/** Names of load assignments; every sidecar of the bench sees the same clusters, so one of them decodes for all. */
+let endpointNames: string[] | undefined
+
+function namesOf(message: Buffer, delta: boolean): string[] {
+  const values = delta
+    ? fromBinary(DeltaDiscoveryResponseSchema, message).resources.map((resource) => resource.resource?.value)
+    : fromBinary(DiscoveryResponseSchema, message).resources.map((any) => any.value)
+  const clusters = values.map((value) => fromBinary(ClusterSchema, value ?? new Uint8Array()))
+  return clusters.filter((cluster) => cluster.edsClusterConfig).map((cluster) => cluster.name)
 }
 
 function headOf(message: Buffer): { nonce: string; typeUrl: string } {
@@ -124,6 +132,7 @@ let sidecars: Sidecar[] = []
 let sessions: ClientHttp2Session[] = []
 let marker: Buffer | undefined
 let markedAt = 0
+let ending = false
 let times: number[] = []
 let bytes = 0
 const report = (message: LoadReport) => process.send?.(message)
@@ -162,6 +171,7 @@ process.on('message', (command: LoadCommand) => {
     bytes = 0
     for (const sidecar of sidecars) sidecar.marked = false
   } else {
+    ending = true
     for (const session of sessions) session.destroy()
     sidecars = []
     sessions = []

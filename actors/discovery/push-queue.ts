@@ -209,7 +209,7 @@ class PushQueue implements Behaviour<Message> {
   }
 
   #info(reasons: readonly string[]): PushInfo {
-    return { id: this.#pushId, startedAt: Date.now(), reasons, ledger: this.#planner.ledger() }
+    return { id: this.#pushId, startedAt: Date.now(), reasons, ledger: this.#planner.ledger }
   }
 
   #publish(info: PushInfo, content: PushContent): void {

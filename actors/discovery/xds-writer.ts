@@ -44,6 +44,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
   #counter = 0
   #nonces = 0
+  /** Name fields of the last long request on any connection: the first of the next proxy is likely to repeat them. */
+  #lastNames: Buffer = Buffer.alloc(0)
   readonly #run = randomBytes(8).toString('hex')
 
   constructor(context: ActorContext<XdsWriterConfig>) {
@@ -169,10 +171,10 @@ class XdsWriter implements Behaviour<WriterCommand> {
         if (!this.#identify(connection, request.node)) return
         this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, Date.now()))
       } else {
-        const request = readSotwRequest(message, connection.lastNames ?? noBytes)
+        const request = readSotwRequest(message, connection.lastNames ?? this.#lastNames)
         if (!this.#identify(connection, request.node)) return
         const outcome = session.takeSotw(request, Date.now())
-        if (request.rawNames.length > 256) connection.lastNames = session.knownNames(request.typeUrl)
+        if (request.rawNames.length > longNames) this.#lastNames = connection.lastNames = session.knownNames(request.typeUrl)
         this.#outcome(connection, request.typeUrl, request.error, outcome)
       }
     } catch (error) {
@@ -266,7 +268,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 }
 
-const noBytes = Buffer.alloc(0)
+/** Lists of names above this many bytes are worth remembering. */
+const longNames = 256
 
 /** An XDS writer as an actor. */
 export const actor: ActorDefinition<XdsWriterConfig, WriterCommand> = { kind: 'xds-writer', start: (context) => new XdsWriter(context) }

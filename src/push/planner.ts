@@ -3,8 +3,9 @@
  * for each push, the patches that bring every writer up to date. Pure: no threads, no clock, no sockets.
  */
 import { hash } from 'node:crypto'
-import type { ProxyNode } from '../../protocols/data.ts'
+import type { ConfigObject, ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment, GroupPatch, Manifest, SlabData } from '../../protocols/messages/push.ts'
+import { configKey } from '../config/kinds.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
@@ -52,6 +53,7 @@ export class Planner {
   #assignments: ClassAssignment[] = []
   #changedManifests = new Set<string>()
   #retiredClasses: string[] = []
+  #ledger = ''
 
   constructor(settings: Settings) {
     this.state = new MeshState(settings)
@@ -100,6 +102,7 @@ export class Planner {
   /** Takes all events so far into a new snapshot and makes what changed. Returns what changed. */
   advance(): Changes {
     const { snapshot, changes } = this.state.take()
+    this.#ledger = digestOf(this.state.configs())
     if (isNothing(changes)) return changes
     const moved = this.#updateInstances(snapshot, changes)
     this.generation.advance(snapshot, changes)
@@ -143,10 +146,9 @@ export class Planner {
     }
   }
 
-  /** A digest of all objects and their generations, twelve characters. */
-  ledger(): string {
-    const entries = this.state.configs().map((object) => `${object.kind}/${object.namespace}/${object.name}@${object.generation}`)
-    return hash('sha1', entries.join('\n'), 'base64').slice(0, 12)
+  /** A digest of all objects and their generations as of the last {@link advance}, twelve characters. */
+  get ledger(): string {
+    return this.#ledger
   }
 
   #makeRules(snapshot: MeshSnapshot): ClassRules {
@@ -220,4 +222,8 @@ export class Planner {
     for (const manifest of this.#manifests.values()) for (const ids of Object.values(manifest.groups)) for (const id of ids) used.add(id)
     this.generation.retain(used)
   }
+}
+
+function digestOf(objects: readonly ConfigObject[]): string {
+  return hash('sha1', objects.map((object) => `${configKey(object)}@${object.generation}`).join('\n'), 'base64').slice(0, 12)
 }
