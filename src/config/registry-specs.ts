@@ -1,4 +1,5 @@
 /** The documents that add services and workloads, and EnvoyFilter. */
+import ipaddr from 'ipaddr.js'
 import { RE2JS } from 're2js'
 import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, text } from './shape.ts'
 
@@ -26,7 +27,7 @@ export const workloadEntrySpec = record({
   serviceAccount: text(),
 })
 
-const isIpOrCidr = (value: string): boolean => /^[0-9.]+(\/\d+)?$|^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(\/\d+)?$/.test(value)
+const isIpOrCidr = (value: string): boolean => (value.includes('/') ? ipaddr.isValidCIDR(value) : ipaddr.isValid(value) && !/^\d+$/.test(value))
 
 /** Shape of a ServiceEntry's spec. */
 export const serviceEntrySpec = record(
