@@ -13,7 +13,6 @@ import { createLogger } from '../runtime/logger.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { splitAddress } from './address.ts'
-import { startAdmin } from './admin.ts'
 import { statusAnswers } from './status-answers.ts'
 
 /** A running discovery service. */
@@ -84,6 +83,8 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
     supervisor.connect('push-queue', `xds-writer/${index}`)
   }
 
+  // The actors start while the HTTP servers are loaded.
+  const { startAdmin } = await import('./admin.ts')
   const admin = await startAdmin({ supervisor, options, features, metrics, startedAt, log })
   return {
     supervisor,

@@ -1,11 +1,15 @@
 /** Entry of every worker thread: loads the actor module it was told to and hosts it. */
+import * as modules from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ActorDefinition } from './actor.ts'
-import { type HostOptions, hostActor, wireError } from './host.ts'
+import type { HostOptions } from './host.ts'
 
 const port = parentPort
 if (!port) throw new Error('this module is the entry of a worker thread')
+// Before anything else is loaded: compiled code is kept from start to start, and shared by the threads.
+modules.enableCompileCache()
 const { module, ...options } = workerData as HostOptions & { module: string }
+const { hostActor, wireError } = await import('./host.ts')
 try {
   const { actor } = (await import(module)) as { actor: ActorDefinition<unknown, unknown> }
   hostActor(actor, port as never, options)

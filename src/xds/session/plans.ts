@@ -2,11 +2,8 @@
  * Works out responses: which resources of a type a subscription gets, in full or as the difference to what was sent before.
  * A plan depends on the class and the subscription, not on the proxy; proxies that are alike share it.
  */
-import { create, toBinary } from '@bufbuild/protobuf'
 import { LRUCache } from 'lru-cache'
-import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
-import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import { elementHead } from '../slab/wire.ts'
+import { elementHead, textField } from '../slab/wire.ts'
 import { endpointType, routeType } from '../type-urls.ts'
 import { type Entry, type Group, joinChunks, type TypeState } from './catalog.ts'
 import type { Subscription } from './subscription.ts'
@@ -163,12 +160,10 @@ function compare(state: TypeState, sent: SentState): { changed: Set<string>; rem
   return { changed, removed, added }
 }
 
-/** What is sent for a name that does not exist: an empty route configuration or load assignment, so that the proxy need not wait. */
+/** What is sent for a name that does not exist, so that the proxy need not wait: a route configuration or load assignment with nothing but its name (field 1 of both). */
 function emptyEntry(typeUrl: string, name: string): Entry[] {
-  let value: Uint8Array
-  if (typeUrl === routeType) value = toBinary(RouteConfigurationSchema, create(RouteConfigurationSchema, { name }))
-  else if (typeUrl === endpointType) value = toBinary(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }))
-  else return []
+  if (typeUrl !== routeType && typeUrl !== endpointType) return []
+  const value = textField(1, name)
   const bytes = Buffer.concat([elementHead(typeUrl, value.length), value])
   return [{ name, version: 'none', chunks: [bytes], length: bytes.length, since: 0 }]
 }
