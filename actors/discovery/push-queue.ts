@@ -271,10 +271,22 @@ function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Plann
       () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length,
     )
   }
+  const every = () => [...planner.snapshot.services.values()].flat()
+  gauge(
+    'pilot_eds_no_instances',
+    'clusters without instances',
+    () => every().filter(({ service, endpoints }) => service.resolution === 'static' && endpoints.length === 0).length,
+  )
+  gauge(
+    'pilot_duplicate_proxy_clusters',
+    'duplicate proxy clusters caused by service entries with the same hostname',
+    () => [...planner.snapshot.services.values()].filter((states) => states.length > 1).length,
+  )
+  gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
   gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
   gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
   gauge('pilot_slab_bytes', 'bytes of shared memory that hold encoded resources', () => planner.slabs.usage().bytes)
-  const rejected = new Gauge({
+  new Gauge({
     name: 'pilot_total_rejected_configs',
     help: 'configs rejected or ignored',
     labelNames: ['type', 'name'],
@@ -284,12 +296,22 @@ function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Plann
       for (const fault of planner.faults.all()) if (fault.type === 'gateway') this.set({ type: 'gateway', name: fault.resource }, 1)
     },
   })
-  void rejected
   return {
     inbound: new Counter({ name: 'pilot_inbound_updates', help: 'updates received', labelNames: ['type'], registers }),
     triggers: new Counter({ name: 'pilot_push_triggers', help: 'pushes triggered, by reason', labelNames: ['type'], registers }),
     avoided: new Counter({ name: 'pilot_pushes_avoided_total', help: 'events that altered nothing a proxy could see', registers }),
   }
+}
+
+/** Hosts that more than one virtual service of the mesh gateway claims. */
+function duplicateHosts(planner: Planner): number {
+  const seen = new Set<string>()
+  const twice = new Set<string>()
+  for (const service of planner.snapshot.virtualServices.all) {
+    if (!service.gateways.includes('mesh')) continue
+    for (const host of service.hosts) (seen.has(host) ? twice : seen).add(host)
+  }
+  return twice.size
 }
 
 function duplicateSubsets(planner: Planner): number {

@@ -57,6 +57,8 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
   const pushes = counter('pilot_xds_pushes', 'builds and send errors for lds, rds, cds and eds', ['type'])
   const bytes = counter('pilot_xds_sent_bytes_total', 'bytes of resources sent', ['type'])
   const writeTimeout = counter('pilot_xds_write_timeout', 'XDS response write timeouts')
+  const delayed = counter('pilot_xds_delayed_pushes_total', 'delayed XDS pushes', ['type'])
+  const delayTimeouts = counter('pilot_xds_delayed_push_timeouts_total', 'delayed XDS pushes that timed out', ['type'])
   const pushTime = histogram('pilot_xds_push_time', 'seconds to push lds, rds, cds and eds', ['type'])
   const sendTime = histogram('pilot_xds_send_time', 'seconds to send generated configuration')
   return {
@@ -74,6 +76,11 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
       if (outcome === 'ack' && connection.rejections.length > 0)
         for (const err of new Set(connection.rejections.map((rejection) => grpcCodes[rejection.code] ?? 'Unknown')))
           rejects.get(typeUrl)?.remove({ node, err })
+    },
+    /** Flow control held a push back, or gave up holding it. */
+    held(typeUrl: string, timedOut: boolean): void {
+      const counted = timedOut ? delayTimeouts : delayed
+      counted.inc({ type: shortType(typeUrl) })
     },
     /** A response left, or did not. */
     sent(typeUrl: string, seconds: number, length: number, failure: 'closed' | 'timeout' | undefined): void {

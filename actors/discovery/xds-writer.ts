@@ -53,15 +53,16 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#features = context.config.features as Features
     this.#names = meshNames(this.#features.MESH_DOMAIN)
     const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
+    this.#metrics = writerMetrics(context.metrics, this.#connections)
     this.#parts = {
       catalog: this.#catalog,
       plans: new Plans(),
       subscriptions: new Subscriptions(),
       flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
+      held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
     this.#throttle = new Throttle(Math.ceil(this.#features.PILOT_PUSH_THROTTLE / context.config.writers))
-    this.#metrics = writerMetrics(context.metrics, this.#connections)
     this.asks = connectionAnswers(this.#connections, this.#parts)
     const services = statusServices((question, ...details) => context.ask(question, ...details))
     this.#server = new GrpcServer(context.config, this.#features, context.log('ads'), {

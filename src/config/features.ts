@@ -15,7 +15,7 @@ interface Variable {
 
 /** The table. */
 export const variables = {
-  CLUSTER_ID: { type: 'string', default: 'Orchestrator', effect: true, meaning: 'cluster and service registry this discovery instance belongs to' },
+  CLUSTER_ID: { type: 'string', default: 'Orchestrator', effect: false, meaning: 'cluster and service registry this discovery instance belongs to' },
   ENABLE_ADMIN_ENDPOINTS: {
     type: 'boolean',
     default: false,
@@ -160,7 +160,7 @@ export const variables = {
   PILOT_ENABLE_MYSQL_FILTER: {
     type: 'boolean',
     default: false,
-    effect: true,
+    effect: false,
     meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain',
   },
   PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND: {
@@ -178,7 +178,7 @@ export const variables = {
   PILOT_ENABLE_REDIS_FILTER: {
     type: 'boolean',
     default: false,
-    effect: true,
+    effect: false,
     meaning: 'injects proxy.filters.network.redis_proxy into the filter chain',
   },
   PILOT_ENABLE_SERVICEENTRY_SELECT_PODS: {
@@ -196,7 +196,7 @@ export const variables = {
   PILOT_ENABLE_THRIFT_FILTER: {
     type: 'boolean',
     default: false,
-    effect: true,
+    effect: false,
     meaning: 'injects proxy.filters.network.thrift_proxy into the filter chain',
   },
   PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE: {
@@ -230,7 +230,7 @@ export const variables = {
     effect: true,
     meaning: 'adds telemetry metadata to Endpoint resources, consumed by the telemetry filter',
   },
-  PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: { type: 'boolean', default: false, effect: true, meaning: '' },
+  PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: { type: 'boolean', default: false, effect: false, meaning: '' },
   PILOT_FLOW_CONTROL_TIMEOUT: {
     type: 'duration',
     default: '15s',
@@ -304,7 +304,7 @@ export const variables = {
     effect: true,
     meaning: 'timeout for sending XDS configuration to proxies; after it the push is discarded',
   },
-  POD_NAME: { type: 'string', default: '', effect: true, meaning: '' },
+  POD_NAME: { type: 'string', default: '', effect: false, meaning: '' },
   REQUIRE_3P_TOKEN: {
     type: 'boolean',
     default: false,
@@ -375,7 +375,7 @@ export const variables = {
     meaning: 'orchestrator service host, set automatically when running in-cluster',
   },
   MAX_WORKLOAD_CERT_TTL: { type: 'duration', default: '2160h0m0s', effect: false, meaning: 'maximum TTL of issued workload certificates' },
-  POD_NAMESPACE: { type: 'string', default: 'mesh-system', effect: true, meaning: '' },
+  POD_NAMESPACE: { type: 'string', default: 'mesh-system', effect: false, meaning: '' },
   REVISION: { type: 'string', default: '', effect: false, meaning: '' },
   ROOT_CA_DIR: { type: 'string', default: './etc/cacerts', effect: false, meaning: 'location of a local or mounted CA root' },
   TOKEN_ISSUER: { type: 'string', default: '', effect: false, meaning: 'OIDC token issuer; when set, used to check tokens' },

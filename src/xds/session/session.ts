@@ -17,6 +17,8 @@ export interface SessionParts {
   readonly flowControl: number | undefined
   /** A nonce that was never used before. */
   nonce(): string
+  /** A push of a type is held back by flow control, or goes out unanswered after all. */
+  held(typeUrl: string, timedOut: boolean): void
 }
 
 /** A refused response. */
@@ -192,10 +194,11 @@ export class XdsSession {
   #heldByFlowControl(watch: Watch, now: number): boolean {
     const patience = this.#parts.flowControl
     if (patience === undefined || watch.dueInFull || watch.dueNames.size > 0) return false
-    if (watch.nonce === '' || watch.nonceAcked === watch.nonce || watch.lastError?.nonce === watch.nonce || now - watch.sentAt > patience)
-      return false
-    watch.delayed = true
-    return true
+    if (watch.nonce === '' || watch.nonceAcked === watch.nonce || watch.lastError?.nonce === watch.nonce) return false
+    const timedOut = now - watch.sentAt > patience
+    if (timedOut || !watch.delayed) this.#parts.held(watch.typeUrl, timedOut)
+    watch.delayed = !timedOut
+    return !timedOut
   }
 
   #respond(watch: Watch, now: number): Response | undefined {
