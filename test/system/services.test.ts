@@ -1,0 +1,175 @@
+import { connect } from 'node:http2'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
+import { expect } from 'chai'
+import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { ClientStatusRequestSchema, ClientStatusResponseSchema, ConfigStatus } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
+import { ServerReflectionRequestSchema, ServerReflectionResponseSchema } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import { FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
+import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const entry = (name: string, address = '10.0.0.1') =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+
+/** Calls a gRPC method with one message and returns the answers and the status. */
+function grpc(port: number, path: string, message: Uint8Array): Promise<{ messages: Buffer[]; status: string }> {
+  return new Promise((resolve, reject) => {
+    const session = connect(`http://127.0.0.1:${port}`)
+    session.on('error', reject)
+    const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
+    const reader = new FrameReader(1 << 26)
+    const messages: Buffer[] = []
+    let status = ''
+    stream.on('data', (bytes: Buffer) => messages.push(...reader.take(bytes)))
+    stream.on('trailers', (trailers) => (status = String(trailers['grpc-status'])))
+    stream.on('close', () => {
+      session.close()
+      resolve({ messages, status })
+    })
+    stream.end(messageFrame(message))
+  })
+}
+
+describe('services beside ADS, and settings of the push path', function () {
+  this.timeout(40_000)
+  const service = new Service({
+    env: {
+      PILOT_ENABLE_FLOW_CONTROL: 'true',
+      PILOT_FLOW_CONTROL_TIMEOUT: '2s',
+      PILOT_XDS_SEND_TIMEOUT: '1s',
+      MESH_GPRC_MAXRECVMSGSIZE: '20000',
+      PILOT_DEBOUNCE_AFTER: '30ms',
+    },
+  })
+  let client: XdsClient
+  before(async () => {
+    service.write('a.yaml', entry('a'))
+    await service.start()
+    client = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.1', 'one', 'ns', { ISTIO_VERSION: '1.9.3' }), false).connect().ready()
+  })
+  after(async () => {
+    client.close()
+    await service.dispose()
+  })
+
+  it('client status discovery tells the state of every proxy, whichever writer has it', async () => {
+    const request = toBinary(ClientStatusRequestSchema, create(ClientStatusRequestSchema))
+    await until('everything in sync', async () => {
+      for (const method of ['FetchClientStatus', 'StreamClientStatus']) {
+        const { messages, status } = await grpc(service.grpcPort, `/envoy.service.status.v3.ClientStatusDiscoveryService/${method}`, request)
+        expect(status).to.equal('0')
+        const [config] = fromBinary(ClientStatusResponseSchema, messages[0] as Buffer).config
+        expect(config?.node?.id).to.equal(client.node.id)
+        expect(config?.genericXdsConfigs.map((entry) => [entry.typeUrl, entry.configStatus])).to.deep.include([clusterType, ConfigStatus.SYNCED])
+      }
+      return true
+    })
+  })
+
+  it('reflection lists the services and describes them', async () => {
+    const ask = async (version: string, request: Parameters<typeof create<typeof ServerReflectionRequestSchema>>[1]) => {
+      const { messages } = await grpc(
+        service.grpcPort,
+        `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+        toBinary(ServerReflectionRequestSchema, create(ServerReflectionRequestSchema, request)),
+      )
+      return fromBinary(ServerReflectionResponseSchema, messages[0] as Buffer).messageResponse
+    }
+    for (const version of ['v1', 'v1alpha']) {
+      const listed = await ask(version, { messageRequest: { case: 'listServices', value: '' } })
+      expect(listed.case === 'listServicesResponse' && listed.value.service.map((entry) => entry.name)).to.include.members([
+        'envoy.service.discovery.v3.AggregatedDiscoveryService',
+        'grpc.reflection.v1.ServerReflection',
+      ])
+    }
+    const file = await ask('v1', { messageRequest: { case: 'fileContainingSymbol', value: 'envoy.service.discovery.v3.AggregatedDiscoveryService' } })
+    if (file.case !== 'fileDescriptorResponse') throw new Error(`got ${file.case}`)
+    expect(file.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name)).to.include(
+      'envoy/service/discovery/v3/ads.proto',
+    )
+    expect((await ask('v1', { messageRequest: { case: 'fileContainingSymbol', value: 'no.such' } })).case).to.equal('errorResponse')
+  })
+
+  it('mesh configuration and networks are reloaded live; a bad one changes nothing', async () => {
+    const accessLog = () => [...client.resources.values()].some((held) => [...held.values()].some((value) => value.includes('/dev/mesh-log')))
+    const routes = () => client.resources.get(routeType)?.get('80')?.toString('latin1') ?? ''
+    service.write('mesh-config', 'accessLogFile: /dev/mesh-log\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n')
+    await until('the mesh configuration', () => accessLog() && routes().includes('block_all'))
+    service.write('mesh-config', 'accessLogFile: [not text]\n')
+    await until('the complaint', () => service.output.includes('field accessLogFile: expected text, got a list; what was in force stays'))
+    expect(accessLog()).to.equal(true)
+    service.write(
+      'b.yaml',
+      `${entry('b').replace('{address: 10.0.0.1}', '{address: 10.0.0.5, network: far, serviceAccount: x}, {address: 10.0.0.6}')}`,
+    )
+    service.write('networks', 'networks: {far: {gateways: [{address: 192.0.2.1, port: 15443}]}}\n')
+    const endpoints = () => client.resources.get(endpointType)?.get('outbound|80||b.ns.svc.cluster.local')?.toString('latin1') ?? ''
+    await until('the gateway in place of the endpoint', () => endpoints().includes('192.0.2.1') && !endpoints().includes('10.0.0.5'))
+  })
+
+  it('flow control holds a push back until the last is answered, and not for ever', async () => {
+    const quiet = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.2', 'quiet', 'ns'), false).connect().ready()
+    quiet.silent = true
+    const count = () => quiet.responses.get(endpointType) ?? 0
+    const start = count()
+    service.write('a.yaml', entry('a', '10.0.9.1'))
+    await until('the first push', () => count() === start + 1)
+    service.write('a.yaml', entry('a', '10.0.9.2'))
+    await until('the delay to be counted', async () => /pilot_xds_delayed_pushes_total\{type="eds"\} [1-9]/.test(await service.metrics()))
+    expect(count()).to.equal(start + 1)
+    await until('the push after all', () => count() === start + 2)
+    expect(await service.metrics()).to.match(/pilot_xds_delayed_push_timeouts_total\{type="eds"\} [1-9]/)
+    quiet.close()
+  })
+
+  it('a proxy that does not read is cut off after the send timeout', async () => {
+    for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, entry(`many-${index}`))
+    await until('many services', () => client.resources.get(clusterType)?.has('outbound|80||many-299.ns.svc.cluster.local') ?? false)
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 1000 } })
+    session.on('error', () => undefined)
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+      'content-type': 'application/grpc',
+    })
+    stream.on('error', () => undefined)
+    const node = sidecarNode('10.8.0.3', 'deaf', 'ns')
+    stream.write(
+      messageFrame(
+        toBinary(
+          DiscoveryRequestSchema,
+          create(DiscoveryRequestSchema, { typeUrl: clusterType, node: { id: node.id, metadata: node.metadata as never } }),
+        ),
+      ),
+    )
+    await until('the write timeout', async () => /pilot_xds_write_timeout [1-9]/.test(await service.metrics()))
+    await until('the connection to be gone', async () => !JSON.stringify(await service.debug('adsz')).includes('deaf.ns'))
+    session.destroy()
+  })
+
+  it('a request above the limit ends its stream with a clear status', async () => {
+    const big = new XdsClient(service.grpcPort, sidecarNode('10.8.0.4', 'big', 'ns', { BIG: 'x'.repeat(30_000) }), true).connect()
+    await until('the end', () => big.closed !== undefined)
+    expect([big.closed?.code, big.closed?.details]).to.deep.equal([
+      8,
+      'received message larger than max (30116 vs. 20000)'.replace('30116', /\((\d+) /.exec(big.closed?.details ?? '')?.[1] ?? ''),
+    ])
+  })
+
+  it('says the version of connected proxies and the metrics of the push path', async () => {
+    const metrics = await service.metrics()
+    for (const line of [
+      'pilot_xds{version="1.9.3"} 1',
+      'pilot_proxy_convergence_time_bucket{le="0.025"}',
+      'pilot_push_triggers{type="config"}',
+      'pilot_push_triggers{type="global"}',
+      'pilot_push_triggers{type="networks"}',
+      'pilot_xds_pushes{type="cds"}',
+      'pilot_inbound_updates{type="config"}',
+    ])
+      expect(metrics).to.contain(line)
+  })
+})
