@@ -80,7 +80,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     return reply.type('text/plain').send(`${version}-${revision}-${status}`)
   })
   for (const instance of new Set([http, monitoring])) {
-    if (features.ENABLE_DEBUG_ON_HTTP) addDebugPages(instance, supervisor)
+    if (features.ENABLE_DEBUG_ON_HTTP) addDebugPages(instance, supervisor, features.ENABLE_ADMIN_ENDPOINTS)
   }
   await listen(http, options.httpAddr)
   if (monitoring !== http) await listen(monitoring, options.monitoringAddr)

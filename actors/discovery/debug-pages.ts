@@ -27,14 +27,15 @@ const pages: readonly (readonly [path: string, what: string])[] = [
   ['actorsz', 'actors, their state and load'],
 ]
 
-/** Adds the pages below `/debug`. */
-export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): void {
+/** Adds the pages below `/debug`; with `withAdmin` those that do something too. */
+export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, withAdmin: boolean): void {
   const queue = <T>(question: string, ...details: unknown[]) => supervisor.ask<T>('push-queue', question, ...details)
   const connections = async () => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat()
   const page = (name: string, answer: (query: Query, reply: FastifyReply) => Promise<unknown>) => {
     server.get(`/debug/${name}`, async (request, reply) => {
       const value = await answer(request.query as Query, reply)
-      if (!reply.sent) await reply.type('application/json').send(JSON.stringify(value, null, 2))
+      if (typeof value === 'string') await reply.type('text/plain').send(value)
+      else if (!reply.sent) await reply.type('application/json').send(JSON.stringify(value, null, 2))
       return reply
     })
   }
@@ -100,6 +101,12 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor): 
       route_acked: status(connection, routeType),
     }))
   })
+  if (withAdmin) {
+    proxyPage('force_disconnect', async ({ connectionId }) => {
+      await supervisor.askAll<boolean>('xds-writer', 'disconnect', connectionId)
+      return 'OK'
+    })
+  }
   page('cachez', () => queue('cacheKeys'))
   page('instancesz', () => queue('instances'))
   page('push_status', async () => ({ faults: await queue('faults'), listenerConflicts: await queue('conflicts'), memory: await queue('memory') }))

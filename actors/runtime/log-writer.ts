@@ -1,5 +1,5 @@
 /** The one place where log lines are written (pino), on the main thread: to targets, and to a rotating file if asked. */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
 import pino from 'pino'
 import { createStream } from 'rotating-file-stream'
@@ -48,7 +48,7 @@ function rotatingFile(rotate: NonNullable<LogOptions['rotate']>) {
     return `${stem}-${stamp}${extension}`
   }
   const bytes = rotate.maxSizeMb * oneMebibyte
-  return createStream(name as never, {
+  const stream = createStream(name as never, {
     path: folder,
     mode: 0o644,
     history: join('.', `.${stem}.history`),
@@ -56,4 +56,20 @@ function rotatingFile(rotate: NonNullable<LogOptions['rotate']>) {
     ...(bytes < Number.MAX_SAFE_INTEGER ? { size: `${rotate.maxSizeMb}M` } : {}),
     ...(rotate.maxBackups > 0 ? { maxFiles: rotate.maxBackups } : {}),
   })
+  if (rotate.maxAgeDays > 0) {
+    const drop = () => dropOlder(folder, stem, extension, Date.now() - rotate.maxAgeDays * oneDay)
+    drop()
+    stream.on('rotated', drop)
+  }
+  return stream
+}
+
+const oneDay = 86_400_000
+
+/** Deletes backups of a log that are older than a time (Unix milliseconds). */
+function dropOlder(folder: string, stem: string, extension: string, oldest: number): void {
+  for (const name of readdirSync(folder)) {
+    const backup = name.startsWith(`${stem}-`) && name.endsWith(extension)
+    if (backup && statSync(join(folder, name)).mtimeMs < oldest) unlinkSync(join(folder, name))
+  }
 }

@@ -19,7 +19,7 @@ export const variables = {
   ENABLE_ADMIN_ENDPOINTS: {
     type: 'boolean',
     default: false,
-    effect: false,
+    effect: true,
     meaning: 'when true, dangerous admin endpoints are exposed on the debug interface; not recommended in production',
   },
   ENABLE_CA_SERVER: { type: 'boolean', default: true, effect: false, meaning: 'when false, no CA server is created in the discovery component' },

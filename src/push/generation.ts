@@ -30,61 +30,20 @@ import { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
 import { SidecarRouteGroup } from './sidecar-route-group.ts'
 
+const workloads = ['WorkloadEntry', 'WorkloadGroup']
+const policies = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
+
 /** Kinds that alone never touch a group of the type (discovery behaviour 1.6); an unknown kind touches everything. */
 const untouchedBy: Readonly<Record<string, ReadonlySet<string>>> = {
-  'clusters-outbound': new Set([
-    'Gateway',
-    'VirtualService',
-    'WorkloadEntry',
-    'WorkloadGroup',
-    'AuthorizationPolicy',
-    'RequestAuthentication',
-    'PeerAuthentication',
-  ]),
-  'clusters-inbound': new Set([
-    'Gateway',
-    'VirtualService',
-    'WorkloadEntry',
-    'WorkloadGroup',
-    'AuthorizationPolicy',
-    'RequestAuthentication',
-    'PeerAuthentication',
-  ]),
-  endpoints: new Set([
-    'Gateway',
-    'VirtualService',
-    'WorkloadEntry',
-    'WorkloadGroup',
-    'AuthorizationPolicy',
-    'RequestAuthentication',
-    'PeerAuthentication',
-  ]),
-  'listeners-outbound': new Set([
-    'Gateway',
-    'DestinationRule',
-    'WorkloadEntry',
-    'WorkloadGroup',
-    'AuthorizationPolicy',
-    'RequestAuthentication',
-    'PeerAuthentication',
-  ]),
-  'listeners-inbound': new Set(['Gateway', 'DestinationRule', 'VirtualService', 'WorkloadEntry', 'WorkloadGroup']),
-  'listeners-gateway': new Set(['DestinationRule', 'Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'PeerAuthentication']),
-  'routes-outbound': new Set(['Gateway', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
-  'routes-gateway': new Set(['Sidecar', 'WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']),
-  extensions: new Set([
-    'Service',
-    'Gateway',
-    'VirtualService',
-    'DestinationRule',
-    'Sidecar',
-    'WorkloadEntry',
-    'WorkloadGroup',
-    'AuthorizationPolicy',
-    'RequestAuthentication',
-    'PeerAuthentication',
-    'Mesh',
-  ]),
+  'clusters-outbound': new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
+  'clusters-inbound': new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
+  endpoints: new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
+  'listeners-outbound': new Set(['Gateway', 'DestinationRule', ...workloads, ...policies]),
+  'listeners-inbound': new Set(['Gateway', 'DestinationRule', 'VirtualService', ...workloads]),
+  'listeners-gateway': new Set(['DestinationRule', 'Sidecar', ...workloads, 'PeerAuthentication']),
+  'routes-outbound': new Set(['Gateway', ...workloads, ...policies]),
+  'routes-gateway': new Set(['Sidecar', ...workloads, ...policies]),
+  extensions: new Set(['Service', 'Gateway', 'VirtualService', 'DestinationRule', 'Sidecar', 'Mesh', ...workloads, ...policies]),
 }
 
 /** Types whose resources outlive their reason for a moment: routes that still name them must go first. */

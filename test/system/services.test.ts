@@ -42,6 +42,7 @@ describe('services beside ADS, and settings of the push path', function () {
       PILOT_XDS_SEND_TIMEOUT: '1s',
       MESH_GPRC_MAXRECVMSGSIZE: '20000',
       PILOT_DEBOUNCE_AFTER: '30ms',
+      ENABLE_ADMIN_ENDPOINTS: 'true',
     },
   })
   let client: XdsClient
@@ -157,6 +158,14 @@ describe('services beside ADS, and settings of the push path', function () {
       8,
       'received message larger than max (30116 vs. 20000)'.replace('30116', /\((\d+) /.exec(big.closed?.details ?? '')?.[1] ?? ''),
     ])
+  })
+
+  it('disconnects a proxy when an admin asks for it', async () => {
+    const victim = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.7', 'victim', 'ns'), true).connect().ready()
+    const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/force_disconnect?proxyID=victim.ns`)
+    expect(await answer.text()).to.equal('OK')
+    await until('the end', () => victim.closed !== undefined)
+    expect(victim.closed?.code).to.equal(14)
   })
 
   it('says the version of connected proxies and the metrics of the push path', async () => {

@@ -73,7 +73,6 @@ function outboundClusterOf(
       defaultSni: sniCluster(port.number, subset?.name ?? '', service.hostname),
       serviceAccounts: accounts,
       http2,
-      router: traits.type === 'router',
     })
   }
   cluster.metadata = { filterMetadata: { istio: metadataOf(state, port, subset, rule, snapshot) } }

@@ -132,7 +132,6 @@ export interface TlsTarget {
   readonly defaultSni: string
   readonly serviceAccounts: readonly string[]
   readonly http2: boolean
-  readonly router: boolean
 }
 
 /** The transport socket for TLS settings: files by name for SIMPLE and MUTUAL, the agent's SDS for ISTIO_MUTUAL. */

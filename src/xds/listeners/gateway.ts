@@ -4,7 +4,7 @@ import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/conf
 import { VirtualHost_TlsRequirementType, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
-import type { GatewayServer } from '../../config/traffic-specs.ts'
+import type { Destination, GatewayServer } from '../../config/traffic-specs.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import type { ProxyClass } from '../../push/proxy-class.ts'
 import { compare, type Gateway } from '../../snapshot/objects.ts'
@@ -13,7 +13,7 @@ import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { agentSecret } from '../clusters/traffic-policy.ts'
 import { durationOf, pack, socketAddress } from '../message.ts'
-import { outboundCluster, sniCluster } from '../names.ts'
+import { destinationCluster, sniCluster } from '../names.ts'
 import { type RouteInit, routesOf, type VirtualHostInit } from '../routes/http-routes.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
 import { listenerAccessLogs } from './access-log.ts'
@@ -228,16 +228,9 @@ function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapsh
   )
 }
 
-function destinationOf(
-  destination: { host: string; subset?: string; port?: { number: number } },
-  namespace: string,
-  view: View,
-  snapshot: MeshSnapshot,
-  port: number,
-): string {
+function destinationOf(destination: Destination, namespace: string, view: View, snapshot: MeshSnapshot, port: number): string {
   const host = completeHost(destination.host, namespace, snapshot.settings.domain).toLowerCase()
-  const ports = view.byHost.get(host)?.service.ports
-  return outboundCluster(destination.port?.number ?? (ports?.length === 1 ? (ports[0]?.number as number) : port), destination.subset ?? '', host)
+  return destinationCluster({ ...destination, host }, port, (name) => view.byHost.get(name))
 }
 
 const targetsOf = (

@@ -2,13 +2,14 @@
 import { create } from '@bufbuild/protobuf'
 import type { Protocol, ServicePort } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import type { Destination } from '../../config/traffic-specs.ts'
 import { completeHost, hostCovers, labelsMatch } from '../../model/match.ts'
 import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import { durationOf, socketAddress } from '../message.ts'
-import { blackHole, outboundCluster, passthrough } from '../names.ts'
+import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
@@ -194,7 +195,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
       route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[]
     }): TcpTarget[] =>
       route.route.map((entry) => ({
-        cluster: destinationCluster(entry.destination, virtualService.namespace, port.number, inputs),
+        cluster: clusterOf(entry.destination, virtualService.namespace, port.number, inputs),
         weight: entry.weight ?? 0,
       }))
     if (isOpaqueTls(port.protocol)) {
@@ -227,16 +228,9 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
   return chains
 }
 
-function destinationCluster(
-  destination: { host: string; subset?: string; port?: { number: number } },
-  namespace: string,
-  port: number,
-  inputs: OutboundInputs,
-): string {
+function clusterOf(destination: Destination, namespace: string, port: number, inputs: OutboundInputs): string {
   const host = completeHost(destination.host, namespace, inputs.snapshot.settings.domain).toLowerCase()
-  const ports = inputs.view.byHost.get(host)?.service.ports
-  const number = destination.port?.number ?? (ports?.length === 1 ? (ports[0]?.number as number) : port)
-  return outboundCluster(number, destination.subset ?? '', host)
+  return destinationCluster({ ...destination, host }, port, (name) => inputs.view.byHost.get(name))
 }
 
 function cidrOf(text: string) {
@@ -294,7 +288,7 @@ function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listene
 
 function catchAllCluster(inputs: OutboundInputs): string {
   const proxy = inputs.view.egressProxy
-  if (proxy && inputs.view.allowAny) return destinationCluster(proxy, inputs.namespace, proxy.port?.number ?? 80, inputs)
+  if (proxy && inputs.view.allowAny) return clusterOf(proxy, inputs.namespace, proxy.port?.number ?? 80, inputs)
   return inputs.view.allowAny ? passthrough : blackHole
 }
 

@@ -20,7 +20,7 @@ import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { durationOf, pack } from '../message.ts'
-import { outboundCluster } from '../names.ts'
+import { destinationCluster, destinationPort } from '../names.ts'
 import { isCatchAll, matchAll, routeMatch, stringMatcher } from './matches.ts'
 
 export type RouteInit = MessageInitShape<typeof RouteSchema>
@@ -102,16 +102,12 @@ function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: Resolve
   return route
 }
 
-/** The cluster that a destination names; without a port, the service's only one, else the port the request came to. */
+/** The cluster that a destination names. */
 export function clusterOf(destination: Destination, context: RouteContext): string {
-  return outboundCluster(portOf(destination, context), destination.subset ?? '', destination.host)
+  return destinationCluster(destination, context.port, context.service)
 }
 
-function portOf(destination: Destination, context: RouteContext): number {
-  if (destination.port) return destination.port.number
-  const ports = context.service(destination.host)?.service.ports
-  return ports?.length === 1 ? (ports[0]?.number as number) : context.port
-}
+const portOf = (destination: Destination, context: RouteContext): number => destinationPort(destination, context.port, context.service)
 
 function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
   const targets = (rule.route ?? []).filter((entry, _, all) => all.length === 1 || (entry.weight ?? 0) > 0)
