@@ -283,6 +283,7 @@ function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Plann
     () => [...planner.snapshot.services.values()].filter((states) => states.length > 1).length,
   )
   gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
+  gauge('pilot_invalid_out_listeners', 'invalid outbound listeners', () => planner.faults.all().filter((fault) => fault.type === 'lds').length)
   gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
   gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
   gauge('pilot_slab_bytes', 'bytes of shared memory that hold encoded resources', () => planner.slabs.usage().bytes)

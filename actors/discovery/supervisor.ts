@@ -12,7 +12,7 @@ import { openLog } from '../runtime/log-writer.ts'
 import { createLogger } from '../runtime/logger.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
-import { splitAddress } from './address.ts'
+import { ensureFree, splitAddress } from './address.ts'
 import { statusAnswers } from './status-answers.ts'
 
 /** A running discovery service. */
@@ -29,6 +29,7 @@ const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`
 /** Starts the discovery service. Rejects when an address cannot be bound. */
 export async function startDiscovery(options: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
   const startedAt = performance.now()
+  await ensureFree('grpcAddr', options.grpcAddr)
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
   const { features, warnings } = readFeatures(process.env)

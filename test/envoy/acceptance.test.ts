@@ -143,6 +143,21 @@ spec:
         typed_config:
           '@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua
           default_source_code: {inline_string: "function envoy_on_response(h) h:headers():add('x-lua', 'yes') end"}
+  - applyTo: EXTENSION_CONFIG
+    patch:
+      operation: ADD
+      value:
+        name: dynamic-lua
+        typed_config:
+          '@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua
+          default_source_code: {inline_string: "function envoy_on_response(h) h:headers():add('x-dynamic', 'yes') end"}
+  - applyTo: HTTP_FILTER
+    match: {context: GATEWAY, listener: {filterChain: {filter: {name: envoy.http_connection_manager, subFilter: {name: envoy.router}}}}}
+    patch:
+      operation: INSERT_BEFORE
+      value:
+        name: dynamic-lua
+        config_discovery: {config_source: {ads: {}, resource_api_version: V3}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}
   - applyTo: NETWORK_FILTER
     match: {context: GATEWAY, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}
     patch:
@@ -229,13 +244,14 @@ spec:
         request.on('error', reject)
         request.end()
       })
-      expect([answer.status, answer.headers['x-lua'], answer.headers['x-host'], answer.headers['x-route'], answer.headers.server]).to.deep.equal([
-        200,
-        'yes',
-        'patched',
-        'patched',
-        'merged',
-      ])
+      expect([
+        answer.status,
+        answer.headers['x-lua'],
+        answer.headers['x-dynamic'],
+        answer.headers['x-host'],
+        answer.headers['x-route'],
+        answer.headers.server,
+      ]).to.deep.equal([200, 'yes', 'patched', 'patched', 'merged'])
       const redirect = await call('127.0.0.1', ports.plain, '/x', { host: 'shop.example.com' })
       expect([redirect.status, redirect.headers.location]).to.deep.equal([301, 'https://shop.example.com/x'])
     })

@@ -140,6 +140,18 @@ describe('pilot-discovery on the command line', function () {
         expect(metrics).to.contain(name)
     })
 
+    it('refuses to share an address with another', async () => {
+      for (const [flag, port] of [
+        ['--grpcAddr', service.grpcPort],
+        ['--httpAddr', service.httpPort],
+      ] as const) {
+        const others = ['--grpcAddr', '--httpAddr', '--monitoringAddr'].filter((name) => name !== flag).flatMap((name) => [name, '127.0.0.1:0'])
+        const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', flag, `127.0.0.1:${port}`, ...others])
+        expect([code, stderr]).to.deep.include(255)
+        expect(stderr).to.match(/^Error: .*EADDRINUSE/)
+      }
+    })
+
     it('ends in order on SIGTERM', async () => {
       expect(await service.stop()).to.equal(0)
       expect(service.output).to.contain('shutting down')
