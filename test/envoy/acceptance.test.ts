@@ -251,7 +251,7 @@ spec:
         answer.headers['x-host'],
         answer.headers['x-route'],
         answer.headers.server,
-      ]).to.deep.equal([200, 'yes', 'patched', 'patched', 'merged'])
+      ]).to.deep.equal([200, 'yes', 'yes', 'patched', 'patched', 'merged'])
       const redirect = await call('127.0.0.1', ports.plain, '/x', { host: 'shop.example.com' })
       expect([redirect.status, redirect.headers.location]).to.deep.equal([301, 'https://shop.example.com/x'])
     })

@@ -71,10 +71,11 @@ function lbEndpoint(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): L
 function metadataOf(endpoint: Endpoint, snapshot: MeshSnapshot): Pick<LbEndpoint, 'metadata'> {
   const telemetry = snapshot.settings.features.PILOT_ENDPOINT_TELEMETRY_LABEL && endpoint.workload !== ''
   const istio: Record<string, string> = {}
+  const owned = `service.${snapshot.settings.names.domain}`
   if (endpoint.network !== '') istio.network = endpoint.network
   if (telemetry) {
-    const name = endpoint.labels['service.istio.io/canonical-name'] ?? endpoint.labels.app ?? endpoint.workload
-    const revision = endpoint.labels['service.istio.io/canonical-revision'] ?? endpoint.labels.version ?? 'latest'
+    const name = endpoint.labels[`${owned}/canonical-name`] ?? endpoint.labels.app ?? endpoint.workload
+    const revision = endpoint.labels[`${owned}/canonical-revision`] ?? endpoint.labels.version ?? 'latest'
     istio.workload = [endpoint.workload, endpoint.namespace, name, revision].join(';')
   }
   return Object.keys(istio).length > 0 ? { metadata: { filterMetadata: { istio } } } : {}
