@@ -66,7 +66,8 @@ export class Generation {
   readonly #views = new Map<string, View>()
   readonly #specs = new Map<string, GroupSpec>()
   readonly #endpointGroups = new Map<string, { viewKey: ViewKey; traits: Traits }>()
-  readonly #routeGroups = new Map<string, SidecarRouteGroup>()
+  /** Tables of routes, and the groups that are made from them. */
+  readonly #routeGroups = new Map<string, { readonly group: SidecarRouteGroup; readonly users: Set<string> }>()
   #built = new Set<string>()
   /** The group that is being built; its resources are the last good state of what fails now. */
   #building = ''
@@ -125,6 +126,10 @@ export class Generation {
       this.#specs.delete(id)
       this.#endpointGroups.delete(id)
       this.#built.delete(id)
+    }
+    for (const [tables, groups] of this.#routeGroups) {
+      for (const id of groups.users) if (!used.has(id)) groups.users.delete(id)
+      if (groups.users.size === 0) this.#routeGroups.delete(tables)
     }
   }
 
@@ -311,10 +316,10 @@ export class Generation {
   }
 
   #sidecarRoutes(proxy: ProxyClass, id: string): Resource[] {
-    let group = this.#routeGroups.get(id)
-    if (!group) this.#routeGroups.set(id, (group = new SidecarRouteGroup(this.#memo, this.#faults)))
-    const context = this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND')
-    return group.resources(this.view(proxy.viewKey), this.#snapshot, proxy, context)
+    let tables = this.#routeGroups.get(id)
+    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo, this.#faults), users: new Set() }))
+    tables.users.add(this.#building)
+    return tables.group.resources(this.view(proxy.viewKey), this.#snapshot, proxy, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND'))
   }
 
   #gatewayListeners(proxy: ProxyClass): Resource[] {
