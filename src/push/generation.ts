@@ -142,44 +142,41 @@ export class Generation {
 
   #sidecarGroups(proxy: ProxyClass): [string, GroupSpec][] {
     const { traits, viewKey } = proxy
-    const shared = `${viewKey.id}|${traits.key}`
-    const inbound = `${proxy.id}`
-    const source = JSON.stringify(proxy.sourceLabels)
+    const caller = `${JSON.stringify(proxy.sourceLabels)}|${this.#namespaceIfMatched(proxy)}`
+    const tables = `${viewKey.id}|${traits.routeKey}|${caller}`
     return [
-      ...this.#outboundGroups(proxy, shared),
-      [`clusters-in|${inbound}`, { kind: 'clusters-inbound', typeUrl: clusterType, build: () => this.#inboundClusters(proxy) }],
+      ...this.#outboundGroups(proxy),
+      [`clusters-in|${proxy.id}`, { kind: 'clusters-inbound', typeUrl: clusterType, build: () => this.#inboundClusters(proxy) }],
       [
-        `listeners-out|${shared}|${source}|${this.#namespaceIfMatched(proxy)}`,
+        `listeners-out|${viewKey.id}|${traits.listenerKey}|${caller}`,
         { kind: 'listeners-outbound', typeUrl: listenerType, build: () => this.#outboundListeners(proxy) },
       ],
-      [`listeners-in|${inbound}`, { kind: 'listeners-inbound', typeUrl: listenerType, build: () => this.#inboundListeners(proxy) }],
-      [
-        `routes-out|${shared}|${source}|${proxy.namespace}`,
-        {
-          kind: 'routes-outbound',
-          typeUrl: routeType,
-          build: () => this.#sidecarRoutes(proxy, `${shared}|${source}|${this.#namespaceIfMatched(proxy)}`),
-        },
-      ],
+      [`listeners-in|${proxy.id}`, { kind: 'listeners-inbound', typeUrl: listenerType, build: () => this.#inboundListeners(proxy) }],
+      [`routes-out|${tables}|${proxy.namespace}`, { kind: 'routes-outbound', typeUrl: routeType, build: () => this.#sidecarRoutes(proxy, tables) }],
       ...this.#extensionGroups(proxy),
     ]
   }
 
   #routerGroups(proxy: ProxyClass): [string, GroupSpec][] {
-    const shared = `${proxy.viewKey.id}|${proxy.traits.key}`
     return [
-      ...this.#outboundGroups(proxy, shared),
+      ...this.#outboundGroups(proxy),
       [`listeners-gw|${proxy.id}`, { kind: 'listeners-gateway', typeUrl: listenerType, build: () => this.#gatewayListeners(proxy) }],
       [`routes-gw|${proxy.id}`, { kind: 'routes-gateway', typeUrl: routeType, build: () => this.#gatewayRoutes(proxy) }],
       ...this.#extensionGroups(proxy),
     ]
   }
 
-  #outboundGroups(proxy: ProxyClass, shared: string): [string, GroupSpec][] {
-    this.#endpointGroups.set(`endpoints|${shared}`, { viewKey: proxy.viewKey, traits: proxy.traits })
+  #outboundGroups(proxy: ProxyClass): [string, GroupSpec][] {
+    const { traits, viewKey } = proxy
+    const carriesEndpoints = this.view(viewKey).services.some((state) => state.service.resolution === 'dns')
+    const endpoints = `endpoints|${viewKey.id}|${traits.type}|${traits.sniDnat}|${traits.placeKey}`
+    this.#endpointGroups.set(endpoints, { viewKey, traits })
     return [
-      [`clusters-out|${shared}`, { kind: 'clusters-outbound', typeUrl: clusterType, build: () => this.#outboundClusters(proxy) }],
-      [`endpoints|${shared}`, { kind: 'endpoints', typeUrl: endpointType, build: () => this.#endpoints(proxy) }],
+      [
+        `clusters-out|${viewKey.id}|${traits.clusterKey}|${carriesEndpoints ? traits.placeKey : ''}`,
+        { kind: 'clusters-outbound', typeUrl: clusterType, build: () => this.#outboundClusters(proxy) },
+      ],
+      [endpoints, { kind: 'endpoints', typeUrl: endpointType, build: () => this.#endpoints(proxy) }],
     ]
   }
 
@@ -187,7 +184,7 @@ export class Generation {
     if (proxy.traits.filters.length === 0) return []
     return [
       [
-        `extensions|${proxy.traits.key}`,
+        `extensions|${proxy.traits.filterKey}`,
         { kind: 'extensions', typeUrl: extensionConfigType, build: () => extensionConfigs(this.#patchContext(proxy.traits, 'extensions')) },
       ],
     ]
@@ -205,7 +202,7 @@ export class Generation {
       resources.push(
         ...this.#memo.get(
           subject,
-          `${variant}|${traits.key}|${ruleId(rule)}`,
+          `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}|${ruleId(rule)}`,
           [rule, snapshot.mesh, snapshot.networks, ...traits.filters],
           () => this.#encodeAll(ClusterSchema, patchClusters(make(state, rule, snapshot, traits), context), 'cds', () => objectsOf(state, rule)),
           allUsable,
@@ -235,7 +232,7 @@ export class Generation {
     const rule = view.ruleFor(service)
     const subsets = [undefined, ...(rule?.subsets ?? [])]
     const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
-    const place = `${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}`
+    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}`
     return this.#memo.get(
       state,
       `endpoints|${place}|${ruleId(rule)}`,

@@ -110,7 +110,7 @@ export class SidecarRouteGroup {
     const { traits } = proxy
     const inputs = virtualService ? destinationInputs(view, virtualService) : [view.ruleFor(state.service)]
     const source = virtualService ? JSON.stringify(proxy.sourceLabels) : ''
-    const variant = `host|${plan.name}|${own}|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filters.length > 0 ? traits.key : ''}|${without ? [...without].join() : ''}`
+    const variant = `host|${plan.name}|${own}|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filterKey}|${without ? [...without].join() : ''}`
     return this.#memo.get(state.service, variant, [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters], () => {
       const context = routeContext(view, snapshot, port.number, proxy.sourceLabels, proxy.namespace)
       const objects = [

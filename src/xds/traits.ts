@@ -11,6 +11,16 @@ import type { EnvoyFilter } from '../snapshot/objects.ts'
 export interface Traits {
   /** Equal for equal traits. */
   readonly key: string
+  /** Equal where clusters are alike, but for endpoints that DNS clusters carry. */
+  readonly clusterKey: string
+  /** Equal where endpoints are alike: networks and locality. */
+  readonly placeKey: string
+  /** Equal where outbound listeners are alike. */
+  readonly listenerKey: string
+  /** Equal where routes are alike. */
+  readonly routeKey: string
+  /** Equal where the same EnvoyFilters do the same. */
+  readonly filterKey: string
   readonly type: 'sidecar' | 'router'
   /** `NONE`: listeners bind their ports themselves, nothing is redirected. */
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE'
@@ -42,12 +52,10 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const mode = text('INTERCEPTION_MODE')
   const requested = text('REQUESTED_NETWORK_VIEW')
   const idle = parseDuration(text('IDLE_TIMEOUT'))
-  const facts = {
+  const place = { network: node.network, locality: locality || node.locality }
+  const shape = {
     type: node.type,
     interception: mode === 'TPROXY' || mode === 'NONE' ? mode : ('REDIRECT' as const),
-    network: node.network,
-    clusterId: node.clusterId,
-    locality: locality || node.locality,
     http10: text('HTTP10') === '1',
     idleTimeout: idle !== undefined && idle > 0 ? idle : undefined,
     unprivileged: text('UNPRIVILEGED_POD') !== '',
@@ -57,15 +65,22 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     ipv6: node.addresses.every((address) => address.includes(':')),
   } satisfies Partial<Traits>
   // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
-  const key = JSON.stringify([
-    facts,
-    requested,
+  const filterKey = JSON.stringify([
     filters.map((filter) => `${filter.namespace}/${filter.name}`),
     filters.length > 0 ? [node.version, proxyFacts(filters, metadata)] : [],
   ])
+  const placeKey = JSON.stringify([place, requested])
+  const listenerKey = JSON.stringify([shape, filterKey])
   return {
-    ...facts,
-    key,
+    ...shape,
+    ...place,
+    clusterId: node.clusterId,
+    key: JSON.stringify([listenerKey, placeKey, node.clusterId]),
+    clusterKey: JSON.stringify([shape.type, shape.sniDnat, filterKey]),
+    placeKey,
+    listenerKey,
+    routeKey: JSON.stringify([shape.type, shape.interception, filterKey]),
+    filterKey,
     networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]),
     filters,
     version: node.version,

@@ -1,0 +1,121 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { readFeatures } from '../../../src/config/features.ts'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+
+const names = meshNames('mesh.io')
+const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local' })
+const node = (address: string, namespace: string, metadata: Record<string, unknown> = {}, zone = '') =>
+  readNode(
+    {
+      id: `sidecar~${address}~p.${namespace}~${namespace}.svc.cluster.local`,
+      metadata,
+      locality: zone === '' ? undefined : { region: 'r', zone, subZone: '' },
+    },
+    names,
+  )
+const objectOf = (kind: string, name: string, spec: string) => {
+  const { objects, faults } = parseConfigFile(
+    'f',
+    `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`,
+    names,
+  )
+  expect(faults).to.deep.equal([])
+  return objects[0] as (typeof objects)[number]
+}
+const entry = (name: string, endpoint: string, port = 80) =>
+  objectOf(
+    'ServiceEntry',
+    name,
+    `{hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: ${endpoint}}]}`,
+  )
+/** What a proxy would hold: resource versions by type and name. */
+const heldBy = (made: Planner, connection: string) => {
+  const proxy = made.proxies().find((known) => known.connection === connection)?.proxyClass
+  if (!proxy) throw new Error(`${connection} has no class`)
+  return Object.fromEntries(
+    Object.entries(made.generation.groupsFor(proxy)).map(([typeUrl, ids]) => [
+      typeUrl,
+      ids.flatMap((id) => [...made.groups.resources(id).values()].map((resource) => `${resource.name}@${resource.hash.join()}`)).sort(),
+    ]),
+  )
+}
+
+describe('the planner', () => {
+  it('lets proxies share what their differences do not touch', () => {
+    const made = planner()
+    made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
+    made.advance()
+    made.connect('plain', node('10.1.0.1', 'one'))
+    made.connect('zone', node('10.1.0.2', 'one', {}, 'z2'))
+    made.connect('idle', node('10.1.0.3', 'one', { IDLE_TIMEOUT: '5s' }))
+    made.connect('other', node('10.1.0.4', 'two'))
+    made.connect('same', node('10.1.0.5', 'one', { NAME: 'another', SERVICE_ACCOUNT: 'x' }))
+    const groups = Object.fromEntries(
+      made.proxies().map(({ connection, proxyClass }) => [connection, proxyClass ? made.generation.groupsFor(proxyClass) : {}]),
+    )
+    const shares = (one: string, other: string, type: string) => groups[one]?.[type]?.[0] === groups[other]?.[type]?.[0]
+    expect(made.classCount).to.equal(4)
+    for (const other of ['zone', 'idle', 'other', 'same']) expect(shares('plain', other, clusterType), `clusters with ${other}`).to.equal(true)
+    expect([shares('plain', 'idle', endpointType), shares('plain', 'idle', listenerType), shares('plain', 'idle', routeType)]).to.deep.equal([
+      true,
+      false,
+      true,
+    ])
+    expect([shares('plain', 'zone', endpointType), shares('plain', 'zone', listenerType), shares('plain', 'zone', routeType)]).to.deep.equal([
+      false,
+      true,
+      true,
+    ])
+    expect([shares('plain', 'other', listenerType), shares('plain', 'other', routeType)]).to.deep.equal([true, false])
+    const before = made.slabs.usage().live
+    made.takePush()
+    expect(made.slabs.usage().live - before).to.be.lessThan(20_000)
+  })
+
+  it('comes to the same whatever the order, repetition and batching of events', () => {
+    const last = [
+      entry('a', '10.0.0.1'),
+      entry('b', '10.0.0.2', 81),
+      objectOf('DestinationRule', 'a', '{host: a, subsets: [{name: s, labels: {x: y}}]}'),
+      objectOf('VirtualService', 'b', '{hosts: [b], http: [{route: [{destination: {host: a, port: {number: 80}}}]}]}'),
+    ]
+    const stale = [entry('a', '10.9.9.9', 82), entry('c', '10.0.0.3'), objectOf('VirtualService', 'b', '{hosts: [b], http: [{redirect: {uri: /}}]}')]
+    const reference = planner()
+    for (const object of last) reference.state.setConfig(configKey(object), object)
+    reference.advance()
+    reference.connect('p', node('10.1.0.1', 'ns'))
+    const wanted = heldBy(reference, 'p')
+    fc.assert(
+      fc.property(
+        fc.shuffledSubarray([...stale, ...last], { minLength: 3 }),
+        fc.shuffledSubarray(last, { minLength: last.length }),
+        fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }),
+        (noise, order, pauses) => {
+          const made = planner()
+          made.connect('p', node('10.1.0.1', 'ns'))
+          let at = 0
+          const apply = (key: string, object: (typeof last)[number] | undefined) => {
+            made.state.setConfig(key, object)
+            if (!pauses[at++ % pauses.length]) return
+            made.advance()
+            made.takePush()
+            if (pauses[at % pauses.length]) made.sweep()
+          }
+          for (const object of noise) apply(configKey(object), object)
+          apply('ServiceEntry/ns/c', undefined)
+          for (const object of [...order, ...order]) apply(configKey(object), object)
+          made.advance()
+          made.sweep()
+          expect(heldBy(made, 'p')).to.deep.equal(wanted)
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+})
