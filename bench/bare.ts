@@ -35,7 +35,7 @@ function serve(port: number, sizes: Readonly<Record<string, number>>): void {
     const reader = new FrameReader(1 << 26)
     const sent = new Set<string>()
     stream.on('data', (bytes: Buffer) => {
-      for (const message of reader.take(bytes)) {
+      reader.take(bytes, (message) => {
         for (const part of scanFields(message)) {
           const typeUrl = part.bytes?.toString('latin1', 0, 200) ?? ''
           const frame = typeUrl.startsWith('type.googleapis.com/') ? frames.get(typeUrl) : undefined
@@ -43,7 +43,7 @@ function serve(port: number, sizes: Readonly<Record<string, number>>): void {
           sent.add(typeUrl)
           stream.write(frame)
         }
-      }
+      })
     })
   })
   server.listen({ host: '127.0.0.1', port, reusePort: true }, () => parentPort?.postMessage('listening'))

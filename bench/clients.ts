@@ -65,13 +65,13 @@ class Sidecar {
       metadata: { NAMESPACE: namespace, LABELS: { app: `client-${index % 50}` } },
     }
     this.stream.on('data', (bytes: Buffer) => {
-      for (const message of this.reader.take(bytes)) {
+      this.reader.take(bytes, (message) => {
         const { nonce, typeUrl } = headOf(message)
         this.acknowledge(typeUrl, nonce)
         if (!this.got.has(typeUrl)) this.follow(typeUrl, message)
         this.got.add(typeUrl)
         seen(this, typeUrl, message)
-      }
+      })
     })
     this.stream.on('close', () => {
       if (!ending) throw new Error(`the server closed the stream of sidecar ${index}`)

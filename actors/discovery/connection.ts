@@ -11,6 +11,8 @@ export interface Connection {
   readonly session: XdsSession
   readonly stream: GrpcStream
   readonly connectedAt: number
+  /** Whether its class is known, so that requests can be answered. */
+  answered: boolean
   /** Whether a response is on its way out. */
   sending: boolean
   /** Whether it holds a permit of the throttle. */

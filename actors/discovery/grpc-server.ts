@@ -148,7 +148,7 @@ export class GrpcServer {
         stream.on('data', (bytes: Buffer) => {
           if (ended) return
           try {
-            for (const message of reader.take(bytes)) listen(message)
+            reader.take(bytes, listen)
           } catch (error) {
             if (!(error instanceof BadFrame)) throw error
             end(error.status, error.message)

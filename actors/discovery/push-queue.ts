@@ -23,6 +23,9 @@ const lingerMs = 2000
 /** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
 const takenMs = 5000
 
+/** What is made ahead of the first proxy: for so many milliseconds at a time, up to so many bytes. */
+const preparation = { sliceMs: 5, bytes: 32 * 1024 * 1024 }
+
 class PushQueue implements Behaviour<Message> {
   readonly asks: Behaviour<Message>['asks']
   readonly #context: ActorContext<PushQueueConfig>
@@ -39,6 +42,7 @@ class PushQueue implements Behaviour<Message> {
   #timer: NodeJS.Timeout | undefined
   #sweepTimer: NodeJS.Timeout | undefined
   #connectTimer: NodeJS.Immediate | undefined
+  #prepareTimer: NodeJS.Immediate | undefined
   #pushId = 0
   #takers = new Set<string>()
   #takenTimer: NodeJS.Timeout | undefined
@@ -108,6 +112,7 @@ class PushQueue implements Behaviour<Message> {
     clearTimeout(this.#timer)
     clearTimeout(this.#sweepTimer)
     clearTimeout(this.#takenTimer)
+    clearImmediate(this.#prepareTimer)
   }
 
   #event(event: Exclude<SourceEvent, { type: 'ReplayStarted' | 'SourceSynced' }>): void {
@@ -147,7 +152,8 @@ class PushQueue implements Behaviour<Message> {
     }
     this.#reasons.add(reason)
     if (this.#debounce.events === 0) this.#startedAt = at
-    this.#debounce.event(Date.now(), reason === 'endpoint' && !this.#edsDebounced)
+    const { onlyEndpoints } = this.#planner.state
+    this.#debounce.event(Date.now(), { urgent: onlyEndpoints && !this.#edsDebounced, onlyEndpoints })
     this.#arm()
   }
 
@@ -198,6 +204,22 @@ class PushQueue implements Behaviour<Message> {
   #open(): void {
     this.#ready = true
     for (const writer of this.#writers.values()) writer.tell({ type: 'OpenListener' })
+    this.#prepare(this.#planner.prepare(), 0)
+  }
+
+  /** Uses the idle time before the first proxy comes, a slice at a time. */
+  #prepare(steps: Iterator<number>, done: number): void {
+    const until = performance.now() + preparation.sliceMs
+    let bytes = done
+    while (performance.now() < until) {
+      const step = steps.next()
+      if (step.done || bytes > preparation.bytes) return
+      bytes += step.value
+    }
+    const { snapshot } = this.#planner
+    this.#prepareTimer = setImmediate(() => {
+      if (this.#planner.classCount === 0 && this.#planner.snapshot === snapshot) this.#prepare(steps, bytes)
+    })
   }
 
   #scheduleSweep(): void {

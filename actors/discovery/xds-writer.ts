@@ -110,14 +110,13 @@ class XdsWriter implements Behaviour<WriterCommand> {
     for (const { connection: id, classId } of command.assignments) {
       const connection = this.#connections.get(id)
       if (!connection) continue
-      const first = connection.session.classId === ''
       this.#members.get(connection.session.classId)?.delete(connection)
       connection.session.classId = classId
       const members = this.#members.get(classId)
       if (members) members.add(connection)
       else this.#members.set(classId, new Set([connection]))
-      if (first) this.#pump(connection)
-      else this.#enqueue(connection)
+      if (connection.answered) this.#enqueue(connection)
+      else this.#wake(connection)
     }
     for (const classId of touched)
       for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
@@ -130,15 +129,23 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#throttle.add(connection, Date.now())
   }
 
+  /** Has a connection looked at that asked for something. First configurations take permits too: a few at a time arrive sooner than all at once. */
+  #wake(connection: Connection): void {
+    connection.answered = true
+    if (connection.permit) return this.#pump(connection)
+    this.#throttle.add(connection, Date.now())
+    this.#work()
+  }
+
   /** Starts pushes as far as permits go. */
   #work(): void {
     for (;;) {
       const next = this.#throttle.take()
       if (!next) return
       const connection = next.thing
+      if (connection.changedAt > 0) this.#metrics.queueTime.observe(Math.max(0, Date.now() - next.since) / 1000)
       connection.pushedSince = connection.changedAt
       connection.changedAt = 0
-      this.#metrics.queueTime.observe(Math.max(0, Date.now() - next.since) / 1000)
       connection.permit = true
       this.#pump(connection)
     }
@@ -152,6 +159,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       session,
       stream,
       connectedAt: Date.now(),
+      answered: false,
       sending: false,
       permit: false,
       changedAt: 0,
@@ -210,12 +218,12 @@ class XdsWriter implements Behaviour<WriterCommand> {
       rejectionHistory(connection, typeUrl, error)
       this.#context.log('ads').warn(`${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
-    if (outcome !== 'stale' && connection.session.classId !== '') this.#pump(connection)
+    if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#wake(connection)
   }
 
   /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
   #pump(connection: Connection): void {
-    if (connection.sending) return
+    if (connection.sending || !connection.permit) return
     const now = Date.now()
     const response = connection.session.next(now)
     if (!response) {
@@ -244,7 +252,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connection.session.heldUntil ??
       (this.#parts.flowControl !== undefined && connection.session.isDue() ? now + this.#parts.flowControl : undefined)
     if (until === undefined) return
-    connection.heldTimer = setTimeout(() => this.#pump(connection), Math.max(1, until - now))
+    connection.heldTimer = setTimeout(() => this.#wake(connection), Math.max(1, until - now))
   }
 
   #pushDone(connection: Connection): void {

@@ -1,6 +1,6 @@
 /**
  * Debouncing (discovery behaviour 1.8): a push is due when no event has come for `after`, or when events have come without a
- * break for `max`. One push at a time; events that come meanwhile wait for the next. Times in milliseconds of any clock.
+ * break for `max`; where only endpoints changed, for five times `after`, since old endpoints cost requests. One push at a time; events that come meanwhile wait for the next. Times in milliseconds of any clock.
  */
 
 /** The two waits. */
@@ -9,6 +9,9 @@ export interface DebounceOptions {
   readonly max: number
 }
 
+/** Quiet periods that a change of endpoints waits at most. */
+const endpointPatience = 5
+
 /** Decides when to push. Holds no timer: it says when to look again. */
 export class Debounce {
   readonly #options: DebounceOptions
@@ -16,6 +19,7 @@ export class Debounce {
   #last = 0
   #events = 0
   #urgent = false
+  #onlyEndpoints = true
   #busy = false
 
   constructor(options: DebounceOptions) {
@@ -27,19 +31,22 @@ export class Debounce {
     return this.#events
   }
 
-  /** An event came. An urgent one does not wait for others. */
-  event(now: number, urgent = false): void {
+  /** An event came. An urgent one does not wait for others; one that changes only endpoints does not wait long. */
+  event(now: number, { urgent = false, onlyEndpoints = false } = {}): void {
     if (this.#events === 0) this.#first = now
     this.#last = now
     this.#events++
     this.#urgent ||= urgent
+    this.#onlyEndpoints &&= onlyEndpoints
   }
 
   /** Milliseconds until a push may be due: 0 = now, undefined = nothing to wait for (no events, or a push is under way). */
   wait(now: number): number | undefined {
     if (this.#events === 0 || this.#busy) return undefined
     if (this.#urgent) return 0
-    return Math.max(0, Math.min(this.#last + this.#options.after, this.#first + this.#options.max) - now)
+    const { after, max } = this.#options
+    const longest = this.#onlyEndpoints ? Math.min(max, endpointPatience * after) : max
+    return Math.max(0, Math.min(this.#last + after, this.#first + longest) - now)
   }
 
   /** A push begins with all events so far. Returns the time of the first. */
@@ -47,6 +54,7 @@ export class Debounce {
     this.#busy = true
     this.#events = 0
     this.#urgent = false
+    this.#onlyEndpoints = true
     return this.#first
   }
 

@@ -2,10 +2,9 @@
  * From events to pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and works out,
  * for each push, the patches that bring every writer up to date. Pure: no threads, no clock, no sockets.
  */
-import { hash } from 'node:crypto'
-import type { ConfigObject, ProxyNode } from '../../protocols/data.ts'
+import type { ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment, GroupPatch, Manifest, SlabData } from '../../protocols/messages/push.ts'
-import { configKey } from '../config/kinds.ts'
+import { readNode } from '../model/proxy.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
@@ -86,6 +85,12 @@ export class Planner {
     this.#classify(connection)
   }
 
+  /** Makes, ahead of need, most of what an ordinary sidecar will want. Yields the bytes made at each step; a new snapshot makes the rest pointless. */
+  prepare(): Generator<number> {
+    const node = readNode({ id: 'sidecar~127.0.0.1~ahead.default~default.svc', metadata: {}, locality: undefined }, this.snapshot.settings.names)
+    return this.generation.prepare(classOf(node, [], this.#rules))
+  }
+
   /** A proxy disconnected. Classes without proxies go at the next {@link advance}. */
   disconnect(connection: string): void {
     const proxy = this.#proxies.get(connection)
@@ -102,7 +107,7 @@ export class Planner {
   /** Takes all events so far into a new snapshot and makes what changed. Returns what changed. */
   advance(): Changes {
     const { snapshot, changes } = this.state.take()
-    this.#ledger = digestOf(this.state.configs())
+    this.#ledger = this.state.ledger
     if (isNothing(changes)) return changes
     const moved = this.#updateInstances(snapshot, changes)
     this.generation.advance(snapshot, changes)
@@ -222,8 +227,4 @@ export class Planner {
     for (const manifest of this.#manifests.values()) for (const ids of Object.values(manifest.groups)) for (const id of ids) used.add(id)
     this.generation.retain(used)
   }
-}
-
-function digestOf(objects: readonly ConfigObject[]): string {
-  return hash('sha1', objects.map((object) => `${configKey(object)}@${object.generation}`).join('\n'), 'base64').slice(0, 12)
 }

@@ -40,6 +40,13 @@ export class SidecarRouteGroup {
     return this.#plans.map((plan) => this.#resource(plan, view, snapshot, proxy, patches))
   }
 
+  /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */
+  *prepare(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Generator<number> {
+    for (const plan of routePlans(view, snapshot, proxy.traits)) {
+      for (const routed of plan.ports) yield this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches)?.bytes.length ?? 0
+    }
+  }
+
   #buildTable(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
     const groups: { namespace: string; pieces: HostPiece[] }[] = []
     const taken = new Set<string>()

@@ -1,4 +1,5 @@
 /** The one owner of what is known: takes events in any order, any number of times, and makes snapshots of the result. */
+import { hash } from 'node:crypto'
 import type { ConfigObject, Endpoint, Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
@@ -39,6 +40,9 @@ export class MeshState {
   #endpointHosts = new Set<string>()
   #touchedServices = new Set<string>()
   #workloadNamespaces = new Set<string>()
+  #onlyEndpoints = true
+  /** Sum of the digests of all objects and their generations, two halves modulo 2^32. */
+  readonly #ledger = new Uint32Array(2)
   #snapshot: MeshSnapshot
 
   constructor(settings: Settings) {
@@ -49,6 +53,16 @@ export class MeshState {
   /** All objects as they were accepted, sorted by key. */
   configs(): ConfigObject[] {
     return [...this.#configs.values()].sort((one, other) => compare(configKey(one), configKey(other)))
+  }
+
+  /** A digest of all objects and their generations, twelve characters. */
+  get ledger(): string {
+    return Buffer.from(this.#ledger.buffer).toString('base64')
+  }
+
+  /** Whether what waits for the next snapshot is changes of endpoints and nothing else. */
+  get onlyEndpoints(): boolean {
+    return this.#onlyEndpoints && this.#kinds.size === 0
   }
 
   /** Generation of an object, or undefined when there is none of this key. */
@@ -62,6 +76,8 @@ export class MeshState {
     const fingerprint = object && JSON.stringify([object.spec, object.labels, object.annotations, object.createdAt])
     if (object) this.#configs.set(key, object)
     else this.#configs.delete(key)
+    if (before) this.#count(key, before.generation, -1)
+    if (object) this.#count(key, object.generation, 1)
     if (fingerprint === this.#fingerprints.get(key)) {
       if (before && object) this.#configs.set(key, { ...object, spec: before.spec, labels: before.labels, annotations: before.annotations })
       return false
@@ -97,6 +113,7 @@ export class MeshState {
       sources.set(source, kept)
       this.#contributions.set(key, sources)
     }
+    this.#onlyEndpoints &&= service !== undefined && sources.get(source)?.service === before?.service
     this.#touchedServices.add(key)
     return true
   }
@@ -137,8 +154,14 @@ export class MeshState {
     this.#kinds = new Set()
     this.#keys = new Set()
     this.#endpointHosts = new Set()
+    this.#onlyEndpoints = true
     this.#snapshot = this.#build({ before: this.#snapshot, kinds: changes.kinds })
     return { snapshot: this.#snapshot, changes }
+  }
+
+  #count(key: string, generation: number, sign: 1 | -1): void {
+    const digest = hash('sha1', `${key}@${generation}`, 'buffer')
+    for (const half of [0, 1]) this.#ledger[half] = (this.#ledger[half] as number) + sign * digest.readUInt32BE(4 * half)
   }
 
   #setEntry(key: string, entry: ServiceEntry | undefined): void {

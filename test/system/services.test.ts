@@ -23,7 +23,7 @@ function grpc(port: number, path: string, message: Uint8Array): Promise<{ messag
     const reader = new FrameReader(1 << 26)
     const messages: Buffer[] = []
     let status = ''
-    stream.on('data', (bytes: Buffer) => messages.push(...reader.take(bytes)))
+    stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => messages.push(Buffer.from(message))))
     stream.on('trailers', (trailers) => (status = String(trailers['grpc-status'])))
     stream.on('close', () => {
       session.close()

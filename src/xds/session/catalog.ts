@@ -107,6 +107,8 @@ export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
   readonly #groups = new Map<string, Group>()
   readonly #classes = new Map<string, Manifest>()
+  /** States of types by class since the last push. */
+  readonly #states = new Map<string, Map<string, TypeState>>()
 
   /** Takes over a push. Returns the ids of groups whose content changed. */
   apply(push: {
@@ -117,6 +119,7 @@ export class Catalog {
     readonly manifests: readonly Manifest[]
     readonly retiredClasses: readonly string[]
   }): Set<string> {
+    this.#states.clear()
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
     const changed = new Set<string>()
     for (const patch of push.groups) {
@@ -142,8 +145,16 @@ export class Catalog {
 
   /** The state of a type for a class. */
   typeState(classId: string, typeUrl: string): TypeState {
-    const groups = (this.#classes.get(classId)?.groups[typeUrl] ?? []).flatMap((id) => this.#groups.get(id) ?? [])
-    return { groups, version: combineVersions(groups) }
+    const ids = this.#classes.get(classId)?.groups[typeUrl]
+    if (!ids) return nothing
+    let states = this.#states.get(classId)
+    if (!states) this.#states.set(classId, (states = new Map()))
+    let state = states.get(typeUrl)
+    if (!state) {
+      const groups = ids.flatMap((id) => this.#groups.get(id) ?? [])
+      states.set(typeUrl, (state = { groups, version: combineVersions(groups) }))
+    }
+    return state
   }
 
   /** Whether a class uses one of these groups. */
@@ -163,6 +174,9 @@ export class Catalog {
   }
 }
 
+/** A type of which a class has nothing. */
+const nothing: TypeState = { groups: [], version: '0000000000000000' }
+
 function combineVersions(groups: readonly Group[]): string {
   const [only] = groups
   if (groups.length === 1 && only) return only.version
@@ -172,7 +186,7 @@ function combineVersions(groups: readonly Group[]): string {
     high = (high + Number.parseInt(version.slice(0, 8), 16)) >>> 0
     low = (low + Number.parseInt(version.slice(8), 16)) >>> 0
   }
-  return groups.length === 0 ? '0000000000000000' : high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
+  return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
 }
 
 /** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */

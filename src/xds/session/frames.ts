@@ -43,6 +43,19 @@ export class BadFrame extends Error {
   }
 }
 
+/** Where messages that came in several pieces are put together: one place for all streams of a thread, because each message is read at once. */
+let scratch = Buffer.alloc(0)
+/** Messages above this many bytes are put together in a place of their own. */
+const scratchLimit = 4_194_304
+
+function gather(parts: readonly Buffer[], length: number): Buffer {
+  if (length > scratchLimit) return Buffer.concat(parts, length)
+  if (scratch.length < length) scratch = Buffer.allocUnsafeSlow(Math.min(scratchLimit, length * 2))
+  let at = 0
+  for (const part of parts) at += part.copy(scratch, at)
+  return scratch.subarray(0, length)
+}
+
 /** Cuts messages out of a stream of bytes. */
 export class FrameReader {
   readonly #limit: number
@@ -53,31 +66,41 @@ export class FrameReader {
     this.#limit = limit
   }
 
-  /** Takes bytes, returns the messages that are complete. Throws {@link BadFrame} for one that is too large or compressed. */
-  take(bytes: Buffer): Buffer[] {
+  /**
+   * Takes bytes and hands on the messages that are complete. A message is valid only during the call: its bytes are used
+   * again for the next. Throws {@link BadFrame} for one that is too large or compressed.
+   */
+  take(bytes: Buffer, each: (message: Buffer) => void): void {
     this.#parts.push(bytes)
     this.#length += bytes.length
-    const messages: Buffer[] = []
-    for (;;) {
-      if (this.#length < prefixLength) return messages
+    while (this.#length >= prefixLength) {
       const prefix = this.#peek()
       if (prefix[0] !== 0) throw new BadFrame(12, 'compressed messages are not supported')
       const length = prefix.readUInt32BE(1)
       if (length > this.#limit) throw new BadFrame(8, `received message larger than max (${length} vs. ${this.#limit})`)
-      if (this.#length < prefixLength + length) return messages
-      const all = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts, this.#length)
-      messages.push(all.subarray(prefixLength, prefixLength + length))
-      const rest = all.subarray(prefixLength + length)
-      this.#parts = rest.length > 0 ? [rest] : []
-      this.#length = rest.length
+      if (this.#length < prefixLength + length) return
+      const parts = this.#cut(prefixLength + length)
+      each((parts.length === 1 ? (parts[0] as Buffer) : gather(parts, prefixLength + length)).subarray(prefixLength))
     }
+  }
+
+  /** Takes so many bytes off the front. */
+  #cut(length: number): Buffer[] {
+    const taken: Buffer[] = []
+    let left = length
+    while (left > 0) {
+      const part = this.#parts.shift() as Buffer
+      taken.push(part.subarray(0, left))
+      if (part.length > left) this.#parts.unshift(part.subarray(left))
+      left -= Math.min(left, part.length)
+    }
+    this.#length -= length
+    return taken
   }
 
   #peek(): Buffer {
     const [first] = this.#parts
     if (first && first.length >= prefixLength) return first
-    const joined = Buffer.concat(this.#parts, this.#length)
-    this.#parts = [joined]
-    return joined
+    return Buffer.concat(this.#parts, prefixLength)
   }
 }

@@ -16,10 +16,14 @@ let nextId = 1
 /** Makes subscriptions, equal ones only once. */
 export class Subscriptions {
   readonly #known = new LRUCache<string, Subscription>({ max: 4096 })
+  /** The last long list that was asked for: proxies that are alike ask for the same. */
+  #last: Subscription = everything
 
   /** The subscription that a list of names in a request means. `raw` are the name fields as they came. */
   of(raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
-    return this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
+    if (raw.length > 0 && wildcard === this.#last.wildcard && this.#last.raw.equals(raw)) return this.#last
+    this.#last = this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
+    return this.#last
   }
 
   /** A subscription with names added and removed. */

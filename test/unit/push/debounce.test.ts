@@ -17,6 +17,14 @@ describe('debounce', () => {
     expect(debounce.wait(250)).to.equal(0)
   })
 
+  it('waits five quiet periods at most when only endpoints changed', () => {
+    const debounce = new Debounce({ after: 100, max: 10_000 })
+    for (let now = 0; now < 500; now += 50) debounce.event(now, { onlyEndpoints: true })
+    expect(debounce.wait(480)).to.equal(20)
+    debounce.event(490)
+    expect(debounce.wait(490)).to.equal(100)
+  })
+
   it('has one push at a time; events meanwhile wait for the next', () => {
     const debounce = new Debounce({ after: 10, max: 100 })
     debounce.event(0)
@@ -29,7 +37,7 @@ describe('debounce', () => {
 
   it('lets urgent events through at once', () => {
     const debounce = new Debounce({ after: 10, max: 100 })
-    debounce.event(0, true)
+    debounce.event(0, { urgent: true })
     expect(debounce.wait(0)).to.equal(0)
   })
 

@@ -82,14 +82,14 @@ describe('requests off the wire', () => {
         const taken: Buffer[] = []
         let at = 0
         for (const cut of [...cuts, stream.length]) {
-          taken.push(...reader.take(stream.subarray(at, at + cut)))
+          reader.take(stream.subarray(at, at + cut), (message) => taken.push(Buffer.from(message)))
           at += cut
         }
         expect(taken.map((message) => message.toString('hex'))).to.deep.equal(messages.map((message) => Buffer.from(message).toString('hex')))
       }),
     )
-    expect(() => new FrameReader(10).take(Buffer.from([0, 0, 0, 0, 11]))).to.throw(BadFrame, 'larger than max')
-    expect(() => new FrameReader(10).take(Buffer.from([1, 0, 0, 0, 1, 0]))).to.throw(BadFrame, 'compressed')
+    expect(() => new FrameReader(10).take(Buffer.from([0, 0, 0, 0, 11]), () => undefined)).to.throw(BadFrame, 'larger than max')
+    expect(() => new FrameReader(10).take(Buffer.from([1, 0, 0, 0, 1, 0]), () => undefined)).to.throw(BadFrame, 'compressed')
   })
 })
 
