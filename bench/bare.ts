@@ -3,14 +3,20 @@
  * with that type's bytes, and on a signal writes one more message to every stream. One process, as many threads as the
  * server under test has writers.
  */
-import { createServer, type ServerHttp2Stream } from 'node:http2'
+import { createSecureServer, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
 
 /** What the driver tells the bare server. */
 export type BareCommand =
-  | { readonly type: 'start'; readonly port: number; readonly threads: number; readonly sizes: Readonly<Record<string, number>> }
+  | {
+      readonly type: 'start'
+      readonly port: number
+      readonly threads: number
+      readonly sizes: Readonly<Record<string, number>>
+      readonly tls: { readonly cert: string; readonly key: string } | undefined
+    }
   | { readonly type: 'push'; readonly marker: string; readonly size: number }
 
 const varint = (value: number): number[] => (value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))])
@@ -22,12 +28,13 @@ function response(typeUrl: string, size: number, marker: string): Buffer {
   return messageFrame(Buffer.concat([field(9, Buffer.alloc(Math.max(1, size - rest.length), 7)), rest]))
 }
 
-function serve(port: number, sizes: Readonly<Record<string, number>>): void {
+function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): void {
   const streams = new Set<ServerHttp2Stream>()
   const frames = new Map(Object.entries(sizes).map(([typeUrl, size]) => [typeUrl, response(typeUrl, size, 'v')]))
-  const server = createServer({ settings: { initialWindowSize: 1_048_576, maxConcurrentStreams: 1000 } })
-  server.on('session', (session) => session.setLocalWindowSize(1_048_576))
-  server.on('stream', (stream) => {
+  const settings = { initialWindowSize: 1_048_576, maxConcurrentStreams: 1000 }
+  const server = tls ? createSecureServer({ settings, ...tls }) : createServer({ settings })
+  server.on('session', (session: ServerHttp2Session) => session.setLocalWindowSize(1_048_576))
+  server.on('stream', (stream: ServerHttp2Stream) => {
     streams.add(stream)
     stream.on('close', () => streams.delete(stream))
     stream.on('error', () => undefined)
@@ -64,6 +71,5 @@ if (isMainThread) {
     }
   })
 } else {
-  const { port, sizes } = workerData as Extract<BareCommand, { type: 'start' }>
-  serve(port, sizes)
+  serve(workerData as Extract<BareCommand, { type: 'start' }>)
 }

@@ -1,180 +1,364 @@
 /**
- * The load: one process that plays many sidecars over raw HTTP/2 and reports, for each round, when the marker of a change
- * reached each of them and what came in. It decodes nothing after the first configuration, so that it costs little beside the
- * server under test. Driven by messages from bench/run.ts.
+ * The load: one process that plays many sidecars over raw HTTP/2. It subscribes as a proxy does (endpoints of the clusters it
+ * was sent, anew when they change), reports when the marker of a change reached each sidecar, and knows what each of them
+ * holds. Messages that were seen before are not decoded again, so that it costs little beside the server under test. Driven by
+ * messages from bench/load.ts.
  */
+import { hash } from 'node:crypto'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import { crc32 } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { ClusterSchema } from '../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import {
-  DeltaDiscoveryRequestSchema,
-  DeltaDiscoveryResponseSchema,
-  DiscoveryRequestSchema,
-  DiscoveryResponseSchema,
-} from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { Cluster_DiscoveryType, ClusterSchema } from '../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../src/xds/type-urls.ts'
 
+/** Sidecars to connect: `count` of them, numbered `first`, `first + step` ... */
+export interface ConnectCommand {
+  readonly type: 'connect'
+  readonly port: number
+  readonly tls: boolean
+  readonly delta: boolean
+  readonly namespaces: number
+  readonly count: number
+  readonly first: number
+  readonly step: number
+  /** The server is the bare one: nothing that comes is understood. */
+  readonly bare: boolean
+  /** Each sidecar runs beside the first endpoint of the service of its number, and so has inbound configuration of its own. */
+  readonly own: boolean
+  /** Every so-manieth sidecar, in turn, reads 10 KB a second, never acknowledges, or comes and goes; 0 = none does. They do not count. */
+  readonly misbehaving: number
+  /** Namespace of all of them, instead of spreading them. */
+  readonly namespace?: string
+  /** What their numbers start from, in place of 0. */
+  readonly from?: number
+}
+
 /** What the driver tells the load. */
 export type LoadCommand =
-  | {
-      readonly type: 'connect'
-      readonly port: number
-      readonly count: number
-      readonly first: number
-      readonly delta: boolean
-      readonly namespaces: number
-      readonly bare: boolean
-    }
+  | ConnectCommand
   | { readonly type: 'mark'; readonly marker: string; readonly at: number }
-  | { readonly type: 'end' }
+  | { readonly type: 'digest' | 'count' | 'end' }
 
 /** What the load reports. Times in milliseconds since the round began. */
 export type LoadReport =
-  | { readonly type: 'connected'; readonly times: readonly number[]; readonly bytes: number }
-  | { readonly type: 'marked'; readonly times: readonly number[]; readonly bytes: number }
+  | { readonly type: 'connected' | 'marked'; readonly times: readonly number[]; readonly bytes: number }
+  | { readonly type: 'received'; readonly bytes: number }
+  | { readonly type: 'digests'; readonly digests: readonly (readonly [sidecar: number, digest: string])[] }
 
 const window = 1_048_576
+const slowBytesPerSecond = 10_240
+const flapMs = 2000
+
+/** A message as far as it matters to who holds it: the same for all sidecars that were sent the same. */
+interface Body {
+  readonly id: number
+  /** Digest of each resource by name. */
+  readonly resources: ReadonlyMap<string, string>
+  readonly removed: readonly string[]
+  /** Names of endpoint resources that clusters in it ask for. */
+  readonly endpointNames: readonly string[]
+}
+
+const bodies = new Map<string, Body>()
+let nextBody = 1
+
+/** Finds a message among those seen before by its length and a checksum of samples; reads it when it is new. */
+function bodyOf(message: Buffer, delta: boolean, { typeUrl, end, rest }: Head): Body {
+  let sum = crc32(message.subarray(0, Math.min(end, 65_536)))
+  for (let at = 65_536; at < end; at += 65_536) sum = crc32(message.subarray(at, Math.min(end, at + 4096)), sum)
+  sum = crc32(message.subarray(rest), crc32(message.subarray(Math.max(0, end - 65_536), end), sum))
+  const key = `${delta}|${typeUrl}|${end}|${message.length - rest}|${sum}`
+  let body = bodies.get(key)
+  if (!body) bodies.set(key, (body = readBody(message, delta, typeUrl)))
+  return body
+}
+
+function readBody(message: Buffer, delta: boolean, typeUrl: string): Body {
+  const resources = new Map<string, string>()
+  const removed: string[] = []
+  const endpointNames: string[] = []
+  for (const { field, bytes } of scanFields(message)) {
+    if (field === 6 && delta && bytes) removed.push(bytes.toString())
+    if (field !== 2 || !bytes) continue
+    const any = delta ? fieldOf(bytes, 2) : bytes
+    const value = any && fieldOf(any, 2)
+    if (!value) continue
+    resources.set(fieldOf(value, 1)?.toString() ?? '', hash('sha1', value, 'base64'))
+    if (typeUrl !== clusterType) continue
+    const cluster = fromBinary(ClusterSchema, value)
+    if (cluster.clusterDiscoveryType.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS)
+      endpointNames.push(cluster.edsClusterConfig?.serviceName || cluster.name)
+  }
+  return { id: nextBody++, resources, removed, endpointNames }
+}
+
+function fieldOf(message: Buffer, wanted: number): Buffer | undefined {
+  for (const { field, bytes } of scanFields(message)) if (field === wanted && bytes) return bytes
+  return undefined
+}
+
+/** Digests of what results from bodies one after another, for names that are subscribed to. */
+const folded = new Map<string, string>()
 
 class Sidecar {
-  readonly reader = new FrameReader(1 << 30)
-  readonly stream: ClientHttp2Stream
-  readonly delta: boolean
+  readonly index: number
+  readonly counts: boolean
   readonly got = new Set<string>()
   marked = false
-  #names: Record<string, string[]> = {}
+  #session: ClientHttp2Session
+  #stream: ClientHttp2Stream
+  readonly #options: ConnectCommand
+  readonly #role: 'ordinary' | 'slow' | 'silent' | 'flapping'
+  readonly #seen: (sidecar: Sidecar, message: Buffer) => void
+  readonly #held = new Map<string, Body[]>()
+  #names: ReadonlySet<string> = new Set()
+  readonly #subscribed: Record<string, readonly string[]> = {}
 
-  constructor(
-    session: ClientHttp2Session,
-    index: number,
-    options: Extract<LoadCommand, { type: 'connect' }>,
-    seen: (sidecar: Sidecar, typeUrl: string, message: Buffer) => void,
-  ) {
-    this.delta = options.delta
-    const method = options.delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources'
-    this.stream = session.request({
+  constructor(index: number, options: ConnectCommand, seen: (sidecar: Sidecar, message: Buffer) => void) {
+    this.index = index
+    this.#options = options
+    this.#seen = seen
+    const every = options.misbehaving
+    this.#role = every > 0 && index % every < 3 ? (['slow', 'silent', 'flapping'] as const)[(index % every) as 0 | 1 | 2] : 'ordinary'
+    this.counts = this.#role === 'ordinary'
+    ;[this.#session, this.#stream] = this.#open()
+    if (this.#role === 'flapping') setInterval(() => this.#flap(), flapMs)
+  }
+
+  /** A digest of everything it holds. */
+  digest(): string {
+    return [clusterType, endpointType, listenerType, routeType].map((typeUrl) => this.#digestOf(typeUrl)).join('|')
+  }
+
+  end(): void {
+    this.#session.destroy()
+  }
+
+  #digestOf(typeUrl: string): string {
+    const held = this.#held.get(typeUrl) ?? []
+    const key = `${typeUrl}|${held.map((body) => body.id).join()}|${typeUrl === endpointType ? hash('sha1', [...this.#names].sort().join(), 'base64') : ''}`
+    let digest = folded.get(key)
+    if (digest === undefined) {
+      const state = new Map<string, string>()
+      for (const body of held) {
+        for (const [name, sum] of body.resources) state.set(name, sum)
+        for (const name of body.removed) state.delete(name)
+      }
+      const wanted = [...state].filter(([name]) => typeUrl !== endpointType || this.#names.has(name)).map(([name, sum]) => `${name}=${sum}`)
+      digest = hash('sha1', wanted.sort().join('\n'), 'base64')
+      folded.set(key, digest)
+    }
+    return digest
+  }
+
+  #flap(): void {
+    this.#session.destroy()
+    this.#held.clear()
+    this.#names = new Set()
+    ;[this.#session, this.#stream] = this.#open()
+  }
+
+  #open(): [ClientHttp2Session, ClientHttp2Stream] {
+    const { port, tls, delta } = this.#options
+    const size = this.#role === 'slow' ? 16_384 : window
+    const session = connect(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, { settings: { initialWindowSize: size }, rejectUnauthorized: false })
+    session.on('connect', () => session.setLocalWindowSize(size))
+    session.on('error', (error) => this.#lost(error.message))
+    const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources'
+    const stream = session.request({
       ':method': 'POST',
       ':path': `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
       'content-type': 'application/grpc',
       te: 'trailers',
     })
-    const namespace = `ns-${index % options.namespaces}`
-    const node = {
-      id: `sidecar~10.${100 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}~pod-${index}.${namespace}~${namespace}.svc.cluster.local`,
+    const reader = new FrameReader(1 << 30)
+    stream.on('data', (bytes: Buffer) => {
+      if (this.#role === 'slow') {
+        stream.pause()
+        setTimeout(() => stream.resume(), (bytes.length / slowBytesPerSecond) * 1000)
+      }
+      reader.take(bytes, (message) => this.#take(message))
+    })
+    stream.on('error', (error) => this.#lost(error.message))
+    stream.on('close', () => this.#lost('closed'))
+    this.#stream = stream
+    this.#send(clusterType, '', [], this.#node())
+    this.#send(listenerType, '')
+    return [session, stream]
+  }
+
+  /** Only those that misbehave may lose their streams. */
+  #lost(reason: string): void {
+    if (this.counts && !ending) throw new Error(`sidecar ${this.index} lost its stream: ${reason}`)
+  }
+
+  #node() {
+    const { index } = this
+    const namespace = this.#options.namespace ?? `ns-${index % this.#options.namespaces}`
+    const address = `10.${this.#options.own ? 10 : 100 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
+    return {
+      id: `sidecar~${address}~pod-${index}.${namespace}~${namespace}.svc.cluster.local`,
       metadata: { NAMESPACE: namespace, LABELS: { app: `client-${index % 50}` } },
     }
-    this.stream.on('data', (bytes: Buffer) => {
-      this.reader.take(bytes, (message) => {
-        const { nonce, typeUrl } = headOf(message)
-        this.acknowledge(typeUrl, nonce)
-        if (!this.got.has(typeUrl)) this.follow(typeUrl, message)
-        this.got.add(typeUrl)
-        seen(this, typeUrl, message)
-      })
-    })
-    this.stream.on('close', () => {
-      if (!ending) throw new Error(`the server closed the stream of sidecar ${index}`)
-    })
-    this.send(clusterType, '', undefined, node)
-    this.send(listenerType, '')
   }
 
-  acknowledge(typeUrl: string, nonce: string): void {
-    this.send(typeUrl, nonce, this.delta ? undefined : this.#names[typeUrl])
+  #take(message: Buffer): void {
+    const head = headOf(message)
+    const { nonce, typeUrl } = head
+    if (!this.#options.bare) this.#hold(typeUrl, bodyOf(message, this.#options.delta, head))
+    if (this.#role !== 'silent') this.#send(typeUrl, nonce, this.#options.delta ? [] : this.#subscribed[typeUrl])
+    if (typeUrl === clusterType) this.#follow()
+    else if (typeUrl === listenerType && !this.#subscribed[routeType]) {
+      this.#subscribed[routeType] = ['80', '9090']
+      this.#send(routeType, '', this.#subscribed[routeType])
+    }
+    this.got.add(typeUrl)
+    this.#seen(this, message)
   }
 
-  send(typeUrl: string, nonce: string, names: string[] = [], node?: object): void {
-    const message = this.delta
+  #hold(typeUrl: string, body: Body): void {
+    const whole = !this.#options.delta && (typeUrl === clusterType || typeUrl === listenerType)
+    const held = whole ? undefined : this.#held.get(typeUrl)
+    if (held) held.push(body)
+    else this.#held.set(typeUrl, [body])
+  }
+
+  /** Subscribes to the endpoints of the clusters that it holds. */
+  #follow(): void {
+    if (this.#options.bare) {
+      if (!this.#subscribed[endpointType]) this.#send(endpointType, '', (this.#subscribed[endpointType] = ['any']))
+      return
+    }
+    const held = this.#held.get(clusterType) as Body[]
+    const last = held.at(-1) as Body
+    if (!this.#options.delta || held.length === 1) {
+      if (this.#subscribed[endpointType] === last.endpointNames) return
+      this.#subscribed[endpointType] = last.endpointNames
+      this.#names = namesOf(last)
+      this.#send(endpointType, this.#options.delta ? '' : (this.#nonces[endpointType] ?? ''), last.endpointNames)
+      return
+    }
+    const added = last.endpointNames.filter((name) => !this.#names.has(name))
+    const removed = last.removed.filter((name) => this.#names.has(name))
+    if (added.length + removed.length === 0) return
+    this.#names = new Set([...this.#names, ...added].filter((name) => !removed.includes(name)))
+    this.#send(endpointType, '', added, undefined, removed)
+  }
+  readonly #nonces: Record<string, string> = {}
+
+  #send(typeUrl: string, nonce: string, names: readonly string[] = [], node?: object, without: readonly string[] = []): void {
+    if (nonce !== '') this.#nonces[typeUrl] = nonce
+    const message = this.#options.delta
       ? toBinary(
           DeltaDiscoveryRequestSchema,
-          create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce, resourceNamesSubscribe: names, node: node as never }),
+          create(DeltaDiscoveryRequestSchema, {
+            typeUrl,
+            responseNonce: nonce,
+            resourceNamesSubscribe: [...names],
+            resourceNamesUnsubscribe: [...without],
+            node: node as never,
+          }),
         )
-      : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl, responseNonce: nonce, resourceNames: names, node: node as never }))
-    this.stream.write(messageFrame(message))
-  }
-
-  /** Subscribes to endpoints of the clusters that came first, and to the routes of the bench's two ports. */
-  follow(typeUrl: string, message: Buffer): void {
-    if (typeUrl === clusterType) {
-      endpointNames ??= namesOf(message, this.delta)
-      this.#names[endpointType] = endpointNames
-      this.send(endpointType, '', this.#names[endpointType])
-    } else if (typeUrl === listenerType) {
-      this.#names[routeType] = ['80', '9090']
-      this.send(routeType, '', this.#names[routeType])
-    }
+      : sotwRequest(typeUrl, nonce, names, node)
+    this.#stream.write(messageFrame(message))
   }
 }
 
-/** Names of load assignments; every sidecar of the bench sees the same clusters, so one of them decodes for all. */
-let endpointNames: string[] | undefined
-
-function namesOf(message: Buffer, delta: boolean): string[] {
-  const values = delta
-    ? fromBinary(DeltaDiscoveryResponseSchema, message).resources.map((resource) => resource.resource?.value)
-    : fromBinary(DiscoveryResponseSchema, message).resources.map((any) => any.value)
-  const clusters = values.map((value) => fromBinary(ClusterSchema, value ?? new Uint8Array()))
-  return clusters.filter((cluster) => cluster.edsClusterConfig).map((cluster) => cluster.name)
+const nameSets = new WeakMap<Body, ReadonlySet<string>>()
+function namesOf(body: Body): ReadonlySet<string> {
+  let names = nameSets.get(body)
+  if (!names) nameSets.set(body, (names = new Set(body.endpointNames)))
+  return names
 }
 
-function headOf(message: Buffer): { nonce: string; typeUrl: string } {
+/** Requests of the state of the world repeat long lists of names; each list is encoded once. */
+const encodedNames = new WeakMap<readonly string[], Uint8Array>()
+function sotwRequest(typeUrl: string, responseNonce: string, names: readonly string[], node?: object): Uint8Array {
+  let encoded = encodedNames.get(names)
+  if (!encoded) encodedNames.set(names, (encoded = toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: [...names] }))))
+  const head = toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl, responseNonce, node: node as never }))
+  return Buffer.concat([head, encoded])
+}
+
+/** Nonce and type of a response; where its nonce starts and ends, before which stand its resources and after which what was removed. */
+interface Head {
+  readonly nonce: string
+  readonly typeUrl: string
+  readonly end: number
+  readonly rest: number
+}
+
+function headOf(message: Buffer): Head {
   let nonce = ''
   let typeUrl = ''
-  for (const { field, bytes } of scanFields(message)) {
-    if (field === 4 && bytes) typeUrl = bytes.toString()
-    else if (field === 5 && bytes) nonce = bytes.toString()
+  let end = message.length
+  let rest = message.length
+  for (const field of scanFields(message)) {
+    if (field.field === 4 && field.bytes) typeUrl = field.bytes.toString()
+    if (field.field !== 5 || !field.bytes) continue
+    nonce = field.bytes.toString()
+    end = field.start
+    rest = field.end
   }
-  return { nonce, typeUrl }
+  return { nonce, typeUrl, end, rest }
 }
 
-let sidecars: Sidecar[] = []
-let sessions: ClientHttp2Session[] = []
+const sidecars: Sidecar[] = []
 let marker: Buffer | undefined
 let markedAt = 0
+let waited = 0
 let ending = false
 let times: number[] = []
 let bytes = 0
+let received = 0
 const report = (message: LoadReport) => process.send?.(message)
 
-function connectAll(command: Extract<LoadCommand, { type: 'connect' }>): void {
+function connectAll(command: ConnectCommand): void {
   const started = Date.now()
   times = []
   bytes = 0
-  for (let i = 0; i < command.count; i++) {
-    const session = connect(`http://127.0.0.1:${command.port}`, { settings: { initialWindowSize: window } })
-    session.on('connect', () => session.setLocalWindowSize(window))
-    sessions.push(session)
-    sidecars.push(
-      new Sidecar(session, command.first + i, command, (sidecar, _, message) => {
-        bytes += message.length
-        if (marker && !sidecar.marked && message.includes(marker)) {
-          sidecar.marked = true
-          times.push(Date.now() - markedAt)
-          if (times.length === sidecars.length) report({ type: 'marked', times, bytes })
-        } else if (!marker && sidecar.got.size === 4 && times.length < sidecars.length && !sidecar.marked) {
-          sidecar.marked = true
-          times.push(Date.now() - started)
-          if (times.length === command.count) report({ type: 'connected', times, bytes })
-        }
-      }),
-    )
+  marker = undefined
+  const seen = (sidecar: Sidecar, message: Buffer) => {
+    bytes += message.length
+    received += message.length
+    if (!sidecar.counts || sidecar.marked) return
+    if (marker ? !message.includes(marker) : sidecar.got.size < 4) return
+    sidecar.marked = true
+    times.push(Date.now() - (marker ? markedAt : started))
+    if (times.length === waited) report({ type: marker ? 'marked' : 'connected', times, bytes })
   }
+  const added = Array.from({ length: command.count }, (_, i) => new Sidecar((command.from ?? 0) + command.first + i * command.step, command, seen))
+  waited = added.filter((sidecar) => sidecar.counts).length
+  for (const sidecar of sidecars) sidecar.marked = true
+  sidecars.push(...added)
+  if (waited === 0) report({ type: 'connected', times, bytes })
 }
 
 process.on('message', (command: LoadCommand) => {
-  if (command.type === 'connect') connectAll(command)
-  else if (command.type === 'mark') {
-    marker = Buffer.from(command.marker)
-    markedAt = command.at
-    times = []
-    bytes = 0
-    for (const sidecar of sidecars) sidecar.marked = false
-  } else {
-    ending = true
-    for (const session of sessions) session.destroy()
-    sidecars = []
-    sessions = []
-    process.exit(0)
+  switch (command.type) {
+    case 'connect':
+      return connectAll(command)
+    case 'mark':
+      marker = Buffer.from(command.marker)
+      markedAt = command.at
+      times = []
+      bytes = 0
+      waited = sidecars.filter((sidecar) => sidecar.counts).length
+      for (const sidecar of sidecars) sidecar.marked = false
+      if (waited === 0) report({ type: 'marked', times, bytes })
+      return
+    case 'digest':
+      return report({ type: 'digests', digests: sidecars.filter((one) => one.counts).map((one) => [one.index, one.digest()] as const) })
+    case 'count':
+      report({ type: 'received', bytes: received })
+      received = 0
+      return
+    case 'end':
+      ending = true
+      for (const sidecar of sidecars) sidecar.end()
+      process.exit(0)
   }
 })

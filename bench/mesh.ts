@@ -1,8 +1,20 @@
 /** The mesh that is measured, and the changes made to it. */
 
-const entry = (index: number, namespaces: number, name = `svc-${index}`, extra = '') => `apiVersion: networking.mesh.io/v1
+interface EntryOptions {
+  readonly name?: string
+  /** More lines of endpoints. */
+  readonly endpoints?: string
+  /** More of the metadata. */
+  readonly annotations?: string
+}
+
+const entry = (
+  index: number,
+  namespaces: number,
+  { name = `svc-${index}`, endpoints = '', annotations = '' }: EntryOptions = {},
+) => `apiVersion: networking.mesh.io/v1
 kind: ServiceEntry
-metadata: {name: ${name}, namespace: ns-${index % namespaces}}
+metadata: {name: ${name}, namespace: ns-${index % namespaces}${annotations}}
 spec:
   hosts: [${name}.ns-${index % namespaces}.svc.cluster.local]
   addresses: [240.${(index >> 16) & 15}.${(index >> 8) & 255}.${index & 255}]
@@ -11,7 +23,7 @@ spec:
   ports: [{number: 80, name: http, protocol: HTTP}, {number: 9090, name: grpc, protocol: GRPC}]
   endpoints:
 ${[0, 1, 2, 3, 4].map((slot) => `  - {address: 10.${10 + slot}.${(index >> 8) & 255}.${index & 255}, labels: {app: ${name}, version: v${(slot % 2) + 1}}}`).join('\n')}
-${extra}`
+${endpoints}`
 
 const virtualService = (index: number, namespaces: number, prefix: string) => {
   const host = `svc-${index}.ns-${index % namespaces}.svc.cluster.local`
@@ -51,26 +63,65 @@ export function files(services: number, namespaces: number): [name: string, text
   ])
 }
 
-/** A change: the file to write, and text that will be found in what proxies are sent because of it. */
-export function change(
-  scenario: 'endpoint change' | 'route change' | 'service added',
-  round: number,
-  services: number,
-  namespaces: number,
-): { file: string; text: string; marker: string } {
+/** The changes that are measured. */
+export const changeKinds = ['endpoint change', 'route change', 'service added', 'service removed', 'nothing visible'] as const
+export type ChangeKind = (typeof changeKinds)[number]
+
+/** A change: the file to write or, without text, to remove; and text that will be found in what proxies are sent because of it. */
+export interface MeshChange {
+  readonly file: string
+  readonly text: string | undefined
+  readonly marker: string | undefined
+}
+
+/** The change of a round. */
+export function change(kind: ChangeKind, round: number, services: number, namespaces: number): MeshChange {
   const index = (round * 10) % services
-  if (scenario === 'endpoint change') {
-    const marker = `10.2${String(round % 50).padStart(2, '0')}.99.${100 + (round % 100)}`
-    return {
-      file: `se-${index + 1}.yaml`,
-      text: entry(index + 1, namespaces, undefined, `  - {address: ${marker}, labels: {app: svc-${index + 1}, version: v1}}\n`),
-      marker,
+  switch (kind) {
+    case 'endpoint change': {
+      const marker = `10.2${String(round % 50).padStart(2, '0')}.${1 + (Math.floor(round / 50) % 250)}.${100 + (round % 100)}`
+      const text = entry(index + 1, namespaces, { endpoints: `  - {address: ${marker}, labels: {app: svc-${index + 1}, version: v1}}\n` })
+      return { file: `se-${index + 1}.yaml`, text, marker }
     }
+    case 'route change': {
+      const marker = `mark-${round}-${Date.now()}`
+      return { file: `vs-${index}.yaml`, text: virtualService(index, namespaces, marker), marker }
+    }
+    case 'service added': {
+      const marker = `new-${round}-${Date.now()}`
+      return { file: `new-${round}.yaml`, text: entry(services + round, namespaces, { name: marker }), marker }
+    }
+    case 'service removed':
+      return { file: `new-${round}.yaml`, text: undefined, marker: undefined }
+    case 'nothing visible':
+      return {
+        file: `se-${index + 2}.yaml`,
+        text: entry(index + 2, namespaces, { annotations: `, annotations: {note: round-${round}}` }),
+        marker: undefined,
+      }
   }
-  if (scenario === 'route change') {
-    const marker = `mark-${round}-${Date.now()}`
-    return { file: `vs-${index}.yaml`, text: virtualService(index, namespaces, marker), marker }
-  }
-  const marker = `new-${round}-${Date.now()}`
-  return { file: `new-${round}.yaml`, text: entry(services + round, namespaces, marker), marker }
+}
+
+/** A big mesh, in few files, of which the namespace `scoped` sees ten services. */
+export function scopedFiles(services: number, endpoints: number): [name: string, text: string][] {
+  const list = (index: number) =>
+    Array.from({ length: endpoints }, (_, slot) => `{address: 10.${slot}.${(index >> 8) & 255}.${index & 255}}`).join(', ')
+  const service = (index: number) => `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: svc-${index}, namespace: ns-${index % 10}}
+spec:
+  hosts: [svc-${index}.ns-${index % 10}.svc.cluster.local]
+  addresses: [240.${(index >> 16) & 15}.${(index >> 8) & 255}.${index & 255}]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}, {number: 9090, name: grpc, protocol: GRPC}]
+  endpoints: [${list(index)}]
+`
+  const seen = Array.from({ length: 10 }, (_, index) => `"*/svc-${index}.ns-${index}.svc.cluster.local"`)
+  const sidecar = `apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: scoped}
+spec: {egress: [{hosts: [${seen.join(', ')}]}]}
+`
+  const files: [string, string][] = Array.from({ length: services }, (_, index) => [`svc-${index}.yaml`, service(index)])
+  return [['scope.yaml', sidecar], ...files]
 }

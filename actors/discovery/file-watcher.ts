@@ -5,7 +5,6 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { type FSWatcher, watch } from 'chokidar'
 import { Counter, Gauge } from 'prom-client'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { FileWatcherConfig } from '../../protocols/messages/config.ts'
@@ -18,6 +17,7 @@ import { meshNames } from '../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import type { Peer } from '../runtime/link.ts'
 import { createPool, type Pool } from '../runtime/pool.ts'
+import { DirectoryWatch } from './directory-watch.ts'
 import type { ParseTask } from './parse-task.ts'
 
 const source = 'config:files'
@@ -30,6 +30,9 @@ const gatherMs = 10
 
 interface KnownFile {
   readonly content: string
+  /** Inode, size and time of the last change; an audit reads only files of which they differ. */
+  readonly signature: string
+  readonly faults: number
   readonly objects: ReadonlyMap<string, ConfigObject>
 }
 
@@ -41,7 +44,7 @@ class FileWatcher implements Behaviour<never> {
   /** Which file an object is taken from, when several define it. */
   readonly #owners = new Map<string, string>()
   readonly #metrics
-  readonly #watchers: FSWatcher[] = []
+  readonly #watches: DirectoryWatch[] = []
   /** The push queue that was linked last; told things once everything has been read. */
   #latest: Peer<SourceEvent> | undefined
   #queue: Peer<SourceEvent> | undefined
@@ -93,7 +96,7 @@ class FileWatcher implements Behaviour<never> {
   async drain(): Promise<void> {
     clearInterval(this.#audit)
     clearTimeout(this.#gather)
-    await Promise.all(this.#watchers.map((watcher) => watcher.close()))
+    for (const watch of this.#watches) watch.close()
     await this.#pool?.destroy()
   }
 
@@ -102,16 +105,21 @@ class FileWatcher implements Behaviour<never> {
     await Promise.all([this.#readMesh(meshConfig, true), this.#readNetworks(networksConfig)])
     this.#watchOne(meshConfig, () => this.#readMesh(meshConfig, false))
     this.#watchOne(networksConfig, () => this.#readNetworks(networksConfig))
+    this.#audit = setInterval(() => this.#auditAll(), auditMs)
+    this.#audit.unref()
     if (this.#root === '') return
     for (const file of await this.#list()) await this.#load(file)
-    const watcher = watch(this.#root, { ignoreInitial: true, persistent: true })
-    watcher.on('all', (_, path) => this.#changed(path))
+    const watch = new DirectoryWatch(this.#root, true, { changed: (path) => this.#changed(path), everything: () => void this.#enqueueAll() })
+    this.#watches.push(watch)
+    await watch.refresh()
     // What changed between the reading above and the start of the watch is told by nobody.
-    watcher.on('ready', () => void this.#enqueueAll())
-    watcher.on('error', (error) => this.#context.log('source').warn(`watching ${this.#root}: ${(error as Error).message}`))
-    this.#watchers.push(watcher)
-    this.#audit = setInterval(() => void this.#enqueueAll(), auditMs)
-    this.#audit.unref()
+    void this.#enqueueAll()
+  }
+
+  /** Looks for what the file system did not tell of. */
+  #auditAll(): void {
+    for (const watch of this.#watches) void watch.audit()
+    if (this.#root !== '') void this.#enqueueAll()
   }
 
   #replay(queue: Peer<SourceEvent>): void {
@@ -155,8 +163,10 @@ class FileWatcher implements Behaviour<never> {
     }, gatherMs)
   }
 
+  /** Has every file read that is new, gone, or not what it was. */
   async #enqueueAll(): Promise<void> {
-    for (const file of [...this.#files.keys(), ...(await this.#list())]) this.#changed(file)
+    for (const file of new Set([...this.#files.keys(), ...(await this.#list())]))
+      if ((await signatureOf(file)) !== this.#files.get(file)?.signature) this.#changed(file)
   }
 
   async #loadAll(files: readonly string[]): Promise<void> {
@@ -167,8 +177,13 @@ class FileWatcher implements Behaviour<never> {
   async #load(file: string): Promise<void> {
     const at = Date.now()
     const before = this.#files.get(file)
-    const content = await this.#read(file)
-    if (content === before?.content) return
+    const signature = await signatureOf(file)
+    const content = signature === undefined ? undefined : await this.#read(file)
+    if (content === before?.content) {
+      if (before && signature !== undefined) this.#files.set(file, { ...before, signature })
+      return
+    }
+    this.#metrics.invalid.dec(before?.faults ?? 0)
     if (content === undefined) {
       this.#files.delete(file)
       this.#tell(file, before?.objects ?? new Map(), new Map(), at)
@@ -187,7 +202,7 @@ class FileWatcher implements Behaviour<never> {
       const notice = kinds.get(object.kind)?.notYet
       if (notice && !before?.objects.has(configKey(object))) this.#context.log('validation').warn(`${configKey(object)} ${notice}`)
     }
-    this.#files.set(file, { content, objects })
+    this.#files.set(file, { content, signature: signature ?? '', faults: parsed.faults.length, objects })
     this.#metrics.invalid.inc(parsed.faults.length)
     this.#tell(file, before?.objects ?? new Map(), objects, at)
   }
@@ -273,12 +288,17 @@ class FileWatcher implements Behaviour<never> {
 
   #watchOne(file: string, changed: () => Promise<void>): void {
     if (file === '') return
-    const watcher = watch(dirname(resolve(file)), { ignoreInitial: true, depth: 0 })
-    watcher.on('all', (_, path) => {
-      if (basename(path) === basename(file) || basename(path).startsWith('..')) this.#work = this.#work.then(changed)
+    const look = () => {
+      this.#work = this.#work.then(changed)
+    }
+    const watch = new DirectoryWatch(dirname(resolve(file)), false, {
+      changed: (path) => {
+        if (basename(path) === basename(file) || basename(path).startsWith('..')) look()
+      },
+      everything: look,
     })
-    watcher.on('error', () => undefined)
-    this.#watchers.push(watcher)
+    this.#watches.push(watch)
+    void watch.refresh()
   }
 
   async #readMesh(file: string, first: boolean): Promise<void> {
@@ -310,6 +330,11 @@ class FileWatcher implements Behaviour<never> {
     for (const warning of read.warnings) this.#context.log('default').warn(`${what} ${file}: ${warning}`)
     return read.value
   }
+}
+
+async function signatureOf(file: string): Promise<string | undefined> {
+  const found = await stat(file, { bigint: true }).catch(() => undefined)
+  return found && `${found.ino}|${found.size}|${found.mtimeNs}`
 }
 
 const isConfigFile = (path: string): boolean => /\.(ya?ml|json)$/.test(path) && !basename(path).startsWith('.')

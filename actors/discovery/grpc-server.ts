@@ -1,6 +1,15 @@
 /** gRPC over raw `node:http2` streams: frames in, frames out, nothing decoded (see ARCHITECTURE, "Decisions"). */
-import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
 import { BadFrame, FrameReader } from '../../src/xds/session/frames.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
@@ -28,13 +37,13 @@ export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
 const receiveWindow = 1_048_576
 const cancel = 8
 
-/** The server of one writer. All writers listen on the same port; the kernel spreads connections over them. */
+/** The server of one writer, in plain text and over TLS. All writers listen on the same ports; the kernel spreads connections over them. */
 export class GrpcServer {
   readonly #config: XdsWriterConfig
   readonly #log: ScopedLogger
   readonly #methods: Methods
   readonly #limit: number
-  readonly #server: Http2Server
+  readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly host: string; readonly port: number }[] = []
   readonly #sessions = new Set<ServerHttp2Session>()
 
   constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods) {
@@ -42,32 +51,51 @@ export class GrpcServer {
     this.#log = log
     this.#methods = methods
     this.#limit = features.MESH_GPRC_MAXRECVMSGSIZE
-    this.#server = createServer({
+    const options = {
       settings: { maxConcurrentStreams: features.MESH_GPRC_MAXSTREAMS, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
       maxSessionMemory: 64,
       maxSessionInvalidFrames: 100,
       streamResetBurst: 1000,
       streamResetRate: 33,
       unknownProtocolTimeout: 10_000,
-    })
-    this.#server.on('session', (session) => this.#session(session))
-    this.#server.on('stream', (stream, headers) => this.#stream(stream, headers))
-    this.#server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
-    this.#server.on('error', (error: Error) => {
-      throw error
-    })
+    }
+    this.#serve(createServer(options), config)
+    if (config.secure) this.#serve(this.#secureServer(config.secure, options), config.secure)
   }
 
   /** Starts to listen; calls after the first do nothing. */
   open(): void {
-    if (this.#server.listening) return
-    this.#server.listen({ host: this.#config.host || undefined, port: this.#config.port, reusePort: this.#config.writers > 1 })
+    for (const { server, host, port } of this.#servers)
+      if (!server.listening) server.listen({ host: host || undefined, port, reusePort: this.#config.writers > 1 })
+  }
+
+  #serve(server: Http2Server | Http2SecureServer, { host, port }: { host: string; port: number }): void {
+    server.on('session', (session: ServerHttp2Session) => this.#session(session))
+    server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#stream(stream, headers))
+    server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
+    server.on('error', (error: Error) => {
+      throw error
+    })
+    this.#servers.push({ server, host, port })
+  }
+
+  /** A client need not have a certificate; one that has must have it from the given authority. */
+  #secureServer({ cert, key, ca }: SecureServer, options: object): Http2SecureServer {
+    const asked = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: false }
+    const server = createSecureServer({ ...options, cert, key, ...asked, minVersion: 'TLSv1.2', handshakeTimeout: 10_000 })
+    server.on('secureConnection', (socket: TLSSocket) => {
+      if (ca === undefined || socket.authorized || Object.keys(socket.getPeerCertificate()).length === 0) return
+      this.#log.warn(`connection from ${socket.remoteAddress} ended: client certificate refused: ${socket.authorizationError}`)
+      socket.destroy()
+    })
+    server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
+    return server
   }
 
   /** Stops listening and ends connections, those that do not end by themselves after a moment. */
   async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    if (!this.#server.listening && this.#sessions.size === 0) return
+    const closed = Promise.all(this.#servers.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))))
+    if (this.#servers.every(({ server }) => !server.listening) && this.#sessions.size === 0) return
     for (const session of this.#sessions) session.close()
     const hard = setTimeout(() => {
       for (const session of this.#sessions) session.destroy()

@@ -13,6 +13,7 @@ import { createLogger } from '../runtime/logger.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { ensureFree, splitAddress } from './address.ts'
+import { readSecureServer } from './secure-server.ts'
 import { statusAnswers } from './status-answers.ts'
 
 /** A running discovery service. */
@@ -30,6 +31,8 @@ const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`
 export async function startDiscovery(options: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
   const startedAt = performance.now()
   await ensureFree('grpcAddr', options.grpcAddr)
+  const secure = readSecureServer(options)
+  if (secure) await ensureFree('secureGRPCAddr', options.secureGRPCAddr)
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
   const { features, warnings } = readFeatures(process.env)
@@ -74,6 +77,7 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
       features,
       host,
       port,
+      secure,
       writers,
       index,
       keepaliveInterval: options.keepaliveInterval,

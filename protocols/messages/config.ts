@@ -9,11 +9,21 @@ export interface PushQueueConfig {
   readonly sources: readonly string[]
 }
 
+/** A gRPC server over TLS: where, and its certificate, key and the authorities of its clients as PEM. */
+export interface SecureServer {
+  readonly host: string
+  readonly port: number
+  readonly cert: string
+  readonly key: string
+  readonly ca: string | undefined
+}
+
 /** Of an XDS writer. */
 export interface XdsWriterConfig {
   readonly features: object
   readonly host: string
   readonly port: number
+  readonly secure: SecureServer | undefined
   /** How many writers share the port. */
   readonly writers: number
   /** This writer's number, from 0. */

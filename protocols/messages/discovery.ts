@@ -4,6 +4,11 @@ import type { Level } from './log.ts'
 /** Options of the discovery service; durations in milliseconds, addresses as `host:port` or `:port`. */
 export interface DiscoveryOptions {
   readonly grpcAddr: string
+  /** Where configuration is served over TLS; only with {@link tlsCertFile} and {@link tlsKeyFile}. */
+  readonly secureGRPCAddr: string
+  readonly tlsCertFile: string
+  readonly tlsKeyFile: string
+  readonly caCertFile: string
   readonly httpAddr: string
   readonly monitoringAddr: string
   readonly configDir: string

@@ -54,7 +54,7 @@ export const discoveryFlags = {
     about: 'comma-separated namespaces whose applications the controller manages; when unset, all namespaces are watched',
     notYet: orchestrator,
   },
-  caCertFile: { type: 'string', default: '', about: 'file with the x509 server CA certificate', notYet: 'there is no secured gRPC server yet' },
+  caCertFile: { type: 'string', default: '', about: 'file with the x509 server CA certificate; client certificates must come from it' },
   clusterID: { type: 'string', default: 'Orchestrator', about: 'ID of the cluster this instance resides in', notYet: orchestrator },
   clusterRegistriesNamespace: {
     type: 'string',
@@ -114,16 +114,10 @@ export const discoveryFlags = {
   secureGRPCAddr: {
     type: 'string',
     default: ':15012',
-    about: 'discovery service secured gRPC address',
-    notYet: 'there is no secured gRPC server yet',
+    about: 'discovery service secured gRPC address; served when --tlsCertFile and --tlsKeyFile are given',
   },
-  tlsCertFile: { type: 'string', default: '', about: 'file with the x509 server certificate', notYet: 'there is no secured gRPC server yet' },
-  tlsKeyFile: {
-    type: 'string',
-    default: '',
-    about: 'file with the x509 private key matching --tlsCertFile',
-    notYet: 'there is no secured gRPC server yet',
-  },
+  tlsCertFile: { type: 'string', default: '', about: 'file with the x509 server certificate' },
+  tlsKeyFile: { type: 'string', default: '', about: 'file with the x509 private key matching --tlsCertFile' },
   'trust-domain': {
     type: 'string',
     default: '',

@@ -46,7 +46,7 @@ function discoveryCommand(run: RunDiscovery) {
 type Values = FlagValues<typeof rootFlags> & FlagValues<typeof discoveryFlags>
 
 function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>, given: readonly string[]): DiscoveryOptions {
-  for (const name of ['grpcAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
+  for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
   if (values.grpcAddr === '') throw new Error('--grpcAddr: an empty address (gRPC on the HTTP port) is not supported')
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
   if (values.keepaliveMaxServerConnectionAge <= 0) throw new Error('--keepaliveMaxServerConnectionAge: must be positive')
@@ -64,9 +64,11 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
       level: 'warn',
       message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
     })
+  if (given.includes('secureGRPCAddr') && values.tlsCertFile === '')
+    notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
   notices.push({
     level: 'info',
-    message: `${values.grpcAddr} serves configuration in plain text to whoever can reach it; ${values.httpAddr} and ${values.monitoringAddr} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)`,
+    message: `${values.grpcAddr} serves configuration in plain text to whoever can reach it${values.tlsCertFile === '' ? '' : `, ${values.secureGRPCAddr} over TLS`}; ${values.httpAddr} and ${values.monitoringAddr} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)`,
   })
   return { ...values, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
 }

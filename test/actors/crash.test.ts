@@ -31,6 +31,10 @@ for (const mode of ['threads', 'in-thread'] as const) {
       process.env.PILOT_MOCK_CHURN_PER_SECOND = '5'
       port = await freePort()
       const options: DiscoveryOptions = {
+        secureGRPCAddr: '',
+        tlsCertFile: '',
+        tlsKeyFile: '',
+        caCertFile: '',
         grpcAddr: `127.0.0.1:${port}`,
         httpAddr: `127.0.0.1:${await freePort()}`,
         monitoringAddr: `127.0.0.1:${await freePort()}`,

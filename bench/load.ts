@@ -1,0 +1,105 @@
+/** The load in processes of its own, driven from the bench. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { ConnectCommand, LoadCommand, LoadReport } from './clients.ts'
+
+/** What the simulated proxies are like, apart from their number. */
+export type LoadOptions = Omit<ConnectCommand, 'type' | 'count' | 'first' | 'step'>
+
+/** Milliseconds a proxy, sorted, and bytes of messages in all. */
+export interface Arrivals {
+  readonly times: readonly number[]
+  readonly bytes: number
+}
+
+const processes = 2
+
+/** Simulated proxies, spread over two processes. */
+export class Load {
+  readonly #children: ChildProcess[]
+
+  constructor() {
+    this.#children = Array.from({ length: processes }, () => fork(fileURLToPath(new URL('./clients.ts', import.meta.url))))
+  }
+
+  /** Connects proxies, and resolves when each has its first configuration. */
+  connect(count: number, options: LoadOptions): Promise<Arrivals> {
+    return this.#arrivals('connected', (index) => ({
+      ...options,
+      type: 'connect',
+      first: index,
+      step: processes,
+      count: Math.ceil((count - index) / processes),
+    }))
+  }
+
+  /** Makes a change, and resolves when its marker has reached every proxy that counts. */
+  async mark(marker: string, change: () => void): Promise<Arrivals> {
+    const at = Date.now()
+    const arrivals = this.#arrivals('marked', () => ({ type: 'mark', marker, at }))
+    change()
+    return arrivals
+  }
+
+  /** The digests of what each proxy holds, by proxy. */
+  async digests(): Promise<Map<number, string>> {
+    const reports = await this.#all('digests', () => ({ type: 'digest' }))
+    return new Map(reports.flatMap((report) => report.digests))
+  }
+
+  /** Bytes of messages since the last call. */
+  async received(): Promise<number> {
+    return (await this.#all('received', () => ({ type: 'count' }))).reduce((sum, report) => sum + report.bytes, 0)
+  }
+
+  end(): void {
+    for (const child of this.#children) {
+      child.removeAllListeners('exit')
+      if (child.connected) child.send({ type: 'end' } satisfies LoadCommand)
+    }
+  }
+
+  async #arrivals(type: 'connected' | 'marked', command: (index: number) => LoadCommand): Promise<Arrivals> {
+    const reports = await this.#all(type, command)
+    return {
+      times: reports.flatMap((report) => [...report.times]).sort((one, other) => one - other),
+      bytes: reports.reduce((sum, report) => sum + report.bytes, 0),
+    }
+  }
+
+  #all<Type extends LoadReport['type']>(type: Type, command: (index: number) => LoadCommand): Promise<Extract<LoadReport, { type: Type }>[]> {
+    return Promise.all(
+      this.#children.map((child, index) => {
+        const report = once<Extract<LoadReport, { type: Type }>>(child, type)
+        child.send(command(index))
+        return report
+      }),
+    )
+  }
+}
+
+/** The next message of a type from a process. */
+export function once<T>(child: ChildProcess, type: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const listen = (message: { type: string } | string) => {
+      if (message !== type && (message as { type: string }).type !== type) return
+      child.off('message', listen)
+      child.off('exit', ended)
+      resolve(message as T)
+    }
+    const ended = (code: number | null) => reject(new Error(`a process of the bench ended with ${code}`))
+    child.on('message', listen)
+    child.on('exit', ended)
+  })
+}
+
+/** A percentile of sorted numbers; `share` from 0 to 1. */
+export const percentile = (sorted: readonly number[], share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.round(share * (sorted.length - 1)))] ?? 0
+
+/** The median of numbers in any order. */
+export const median = (numbers: readonly number[]): number =>
+  percentile(
+    [...numbers].sort((one, other) => one - other),
+    0.5,
+  )

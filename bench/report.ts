@@ -1,0 +1,82 @@
+/** What the bench prints and keeps. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Limit } from './limit.ts'
+
+/** One measured scenario. Times in milliseconds, CPU in seconds a round, sizes in MiB. */
+export interface Measure {
+  readonly scenario: string
+  readonly variant: string
+  readonly p50?: number
+  readonly p99?: number
+  readonly last?: number
+  readonly cpu: number
+  readonly mib: number
+  readonly rss: number
+  readonly limit?: Limit
+  readonly threads: Readonly<Record<string, number>>
+  /** What else was seen. */
+  readonly notes?: string
+}
+
+/** Says on standard error what is going on. */
+export const progress = (text: string): void => {
+  process.stderr.write(`${text}\n`)
+}
+
+/** How many times the limit's CPU a measure took. */
+export const ratioOf = (measure: Measure): number | undefined =>
+  measure.limit && measure.limit.cpu > 0 ? measure.cpu / measure.limit.cpu : undefined
+
+const number = (value: number | undefined, digits = 0): string => (value === undefined ? '-' : value.toFixed(digits))
+
+/** Measures as a Markdown table. */
+export function table(measures: readonly Measure[]): string {
+  const head = [
+    'scenario',
+    'variant',
+    'p50 ms',
+    'p99 ms',
+    'last ms',
+    'bare last',
+    'CPU s',
+    'bare CPU',
+    'ratio',
+    'MiB',
+    'RSS MiB',
+    'bare RSS',
+    'notes',
+  ]
+  const rows = measures.map((m) => [
+    m.scenario,
+    m.variant,
+    number(m.p50),
+    number(m.p99),
+    number(m.last),
+    number(m.limit?.last),
+    number(m.cpu, 3),
+    number(m.limit?.cpu, 3),
+    ratioOf(m) === undefined ? '-' : `${number(ratioOf(m), 1)}x`,
+    number(m.mib, 1),
+    number(m.rss),
+    number(m.limit?.rss),
+    m.notes ?? '',
+  ])
+  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
+}
+
+/** CPU seconds of each thread and scenario as a Markdown table. */
+export function threadTable(measures: readonly Measure[]): string {
+  const threads = [...new Set(measures.flatMap((measure) => Object.keys(measure.threads)))].sort()
+  const head = ['scenario', 'variant', ...threads, 'all of the process']
+  const rows = measures.map((m) => [m.scenario, m.variant, ...threads.map((thread) => number(m.threads[thread], 3)), number(m.cpu, 3)])
+  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
+}
+
+/** Writes results under bench/out. */
+export function keep(parameters: object, measures: readonly Measure[]): void {
+  const out = fileURLToPath(new URL('./out/', import.meta.url))
+  mkdirSync(out, { recursive: true })
+  writeFileSync(`${out}bench.json`, JSON.stringify({ ...parameters, measures }, null, 2))
+  writeFileSync(`${out}bench.md`, `${table(measures)}\n\nCPU seconds a round:\n\n${threadTable(measures)}\n`)
+}

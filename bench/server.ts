@@ -1,0 +1,130 @@
+/** The server under test: the real command in a process of its own, and what it spends. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+/** CPU seconds and resident memory in MiB of a process, and CPU seconds of its actors. */
+export interface Usage {
+  readonly cpu: number
+  readonly rss: number
+  readonly threads: Readonly<Record<string, number>>
+}
+
+/** User and system CPU seconds of a process, and its resident memory in MiB. */
+export function processUsage(pid: number): { cpu: number; rss: number } {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  const rss = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
+  return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss: Number(rss) / 1024 }
+}
+
+/** A free port of the loopback interface. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+/** What to start. */
+export interface ServerOptions {
+  readonly writers: number
+  readonly files: readonly (readonly [name: string, text: string])[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Certificate and key files for the secured port. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+}
+
+/** A running `pilot-discovery discovery`. */
+export class DiscoveryServer {
+  /** Where proxies connect: the secured port if there is one. */
+  port = 0
+  /** Seconds from the start of the process until ready. */
+  readyAfter = 0
+  readonly dir = mkdtempSync(join(tmpdir(), 'mesh-bench-'))
+  #child: ChildProcess | undefined
+  #monitoring = 0
+
+  static async start(options: ServerOptions): Promise<DiscoveryServer> {
+    const server = new DiscoveryServer()
+    for (const [name, text] of options.files) writeFileSync(join(server.dir, name), text)
+    await server.#start(options)
+    return server
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** Writes a configuration file in one step. */
+  put(name: string, text: string): void {
+    writeFileSync(join(this.dir, `.${name}`), text)
+    renameSync(join(this.dir, `.${name}`), join(this.dir, name))
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.dir, name), { force: true })
+  }
+
+  async usage(): Promise<Usage> {
+    const text = await this.metrics()
+    const threads = [...text.matchAll(/^actor_cpu_seconds\{actor="([^"]+)"\} (\S+)$/gm)]
+    return { ...processUsage(this.pid), threads: Object.fromEntries(threads.map(([, actor, seconds]) => [actor as string, Number(seconds)])) }
+  }
+
+  async metrics(): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.#monitoring}/metrics`)).text()
+  }
+
+  /** The sum of a metric over its labels. */
+  async metric(name: string): Promise<number> {
+    const lines = [...(await this.metrics()).matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))]
+    return lines.reduce((sum, [, value]) => sum + Number(value), 0)
+  }
+
+  stop(): void {
+    this.#child?.kill()
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+
+  async #start(options: ServerOptions): Promise<void> {
+    const [grpc, secure, http, monitoring] = [await freePort(), await freePort(), await freePort(), await freePort()]
+    const flags = {
+      registries: 'Mock',
+      configDir: this.dir,
+      grpcAddr: `127.0.0.1:${grpc}`,
+      httpAddr: `127.0.0.1:${http}`,
+      monitoringAddr: `127.0.0.1:${monitoring}`,
+      writers: String(options.writers),
+      log_output_level: 'all:error',
+      ...(options.tls ? { secureGRPCAddr: `127.0.0.1:${secure}`, tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
+    }
+    const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
+    const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
+    const started = performance.now()
+    this.#child = spawn(process.execPath, [entry, 'discovery', ...args], {
+      env: { ...process.env, PILOT_MOCK_SERVICES: '0', ...options.env },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    this.port = options.tls ? secure : grpc
+    this.#monitoring = monitoring
+    for (;;) {
+      const ready = await fetch(`http://127.0.0.1:${http}/ready`).catch(() => undefined)
+      if (ready?.ok) break
+      if (this.#child.exitCode !== null) throw new Error('the server ended before it was ready')
+      await pause(20)
+    }
+    this.readyAfter = (performance.now() - started) / 1000
+  }
+}
+
+/** CPU seconds spent between two readings, each thread's too. */
+export function spent(now: Usage, then: Usage): { cpu: number; threads: Record<string, number> } {
+  const threads = Object.entries(now.threads).map(([name, seconds]) => [name, Math.max(0, seconds - (then.threads[name] ?? 0))] as const)
+  return { cpu: now.cpu - then.cpu, threads: Object.fromEntries(threads) }
+}

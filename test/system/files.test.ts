@@ -1,0 +1,78 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+const entry = (name: string) => `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: default}
+spec:
+  hosts: [${name}.example.com]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: 10.0.0.1}]
+`
+
+describe('configuration files', () => {
+  const service = new Service()
+  const path = (...parts: string[]) => join(service.dir, ...parts)
+  const objects = async () => (await service.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name).sort()
+  const become = (...names: string[]) =>
+    until(`the objects to be ${names.join()}`, async () => JSON.stringify(await objects()) === JSON.stringify([...names].sort()))
+
+  before(() => service.start())
+  after(() => service.dispose())
+
+  it('are found in directories that come later, however deep, and go with them', async () => {
+    mkdirSync(path('one', 'two', 'three'), { recursive: true })
+    writeFileSync(path('one', 'two', 'three', 'a.yaml'), entry('a'))
+    await become('a')
+    writeFileSync(
+      path('one', 'two', 'b.json'),
+      JSON.stringify({
+        apiVersion: 'networking.mesh.io/v1',
+        kind: 'Sidecar',
+        metadata: { name: 'b', namespace: 'x' },
+        spec: { egress: [{ hosts: ['./*'] }] },
+      }),
+    )
+    await become('a', 'b')
+    writeFileSync(path('one', 'two', 'three', 'c.yaml'), entry('c'))
+    await become('a', 'b', 'c')
+    rmSync(path('one', 'two', 'three'), { recursive: true })
+    await become('b')
+    mkdirSync(path('one', 'two', 'three'))
+    writeFileSync(path('one', 'two', 'three', 'd.yaml'), entry('d'))
+    await become('b', 'd')
+  })
+
+  it('move with a renamed directory', async () => {
+    renameSync(path('one'), path('moved'))
+    writeFileSync(path('moved', 'e.yaml'), entry('e'))
+    await become('b', 'd', 'e')
+    rmSync(path('moved'), { recursive: true })
+    await become()
+  })
+
+  it('are swapped in one step where a link says which directory counts', async () => {
+    for (const version of ['v1', 'v2']) mkdirSync(path('mount', `..${version}`), { recursive: true })
+    writeFileSync(path('mount', '..v1', 'x.yaml'), entry('first'))
+    writeFileSync(path('mount', '..v2', 'x.yaml'), entry('second'))
+    symlinkSync('..v1', path('mount', '..data'))
+    symlinkSync(join('..data', 'x.yaml'), path('mount', 'x.yaml'))
+    await become('first')
+    symlinkSync('..v2', path('mount', '..next'))
+    renameSync(path('mount', '..next'), path('mount', '..data'))
+    await become('second')
+  })
+
+  it('count while they are bad, and no longer', async () => {
+    const invalid = async () => Number(/^pilot_config_documents_invalid(?:\{[^}]*\})? (\d+)/m.exec(await service.metrics())?.[1])
+    service.write('bad.yaml', `${entry('bad')}---\nkind: [`)
+    await until('the document to count', async () => (await invalid()) === 1)
+    service.write('bad.yaml', entry('bad'))
+    await until('it to count no longer', async () => (await invalid()) === 0)
+    expect(await objects()).to.deep.equal(['bad', 'second'])
+  })
+})
