@@ -24,8 +24,11 @@ export interface ConnectCommand {
   readonly count: number
   readonly first: number
   readonly step: number
-  /** The server is the bare one: nothing that comes is understood. */
-  readonly bare: boolean
+  /**
+   * How much of what comes is understood: all, and kept; only the clusters of the first sidecar, whose endpoints all subscribe
+   * to (for many sidecars, so that the load is not what is measured); nothing (for the bare server).
+   */
+  readonly reads: 'all' | 'first' | 'nothing'
   /** Each sidecar runs beside the first endpoint of the service of its number, and so has inbound configuration of its own. */
   readonly own: boolean
   /** Every so-manieth sidecar, in turn, reads 10 KB a second, never acknowledges, or comes and goes; 0 = none does. They do not count. */
@@ -63,6 +66,7 @@ interface Body {
 }
 
 const bodies = new Map<string, Body>()
+let firstBody: Body | undefined
 let nextBody = 1
 
 /** Finds a message among those seen before by its length and a checksum of samples; reads it when it is new. */
@@ -86,13 +90,26 @@ function readBody(message: Buffer, delta: boolean, typeUrl: string): Body {
     const any = delta ? fieldOf(bytes, 2) : bytes
     const value = any && fieldOf(any, 2)
     if (!value) continue
-    resources.set(fieldOf(value, 1)?.toString() ?? '', hash('sha1', value, 'base64'))
-    if (typeUrl !== clusterType) continue
-    const cluster = fromBinary(ClusterSchema, value)
-    if (cluster.clusterDiscoveryType.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS)
-      endpointNames.push(cluster.edsClusterConfig?.serviceName || cluster.name)
+    const sum = hash('sha1', value, 'base64')
+    const [name, endpoints] = known.get(sum) ?? readResource(value, typeUrl, sum)
+    resources.set(name, sum)
+    if (endpoints !== '') endpointNames.push(endpoints)
   }
   return { id: nextBody++, resources, removed, endpointNames }
+}
+
+/** Names of resources, and of the endpoints they ask for, by digest. */
+const known = new Map<string, readonly [name: string, endpoints: string]>()
+
+function readResource(value: Buffer, typeUrl: string, sum: string): readonly [name: string, endpoints: string] {
+  const names: [string, string] = [fieldOf(value, 1)?.toString() ?? '', '']
+  if (typeUrl === clusterType) {
+    const cluster = fromBinary(ClusterSchema, value)
+    if (cluster.clusterDiscoveryType.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS)
+      names[1] = cluster.edsClusterConfig?.serviceName || cluster.name
+  }
+  known.set(sum, names)
+  return names
 }
 
 function fieldOf(message: Buffer, wanted: number): Buffer | undefined {
@@ -208,7 +225,8 @@ class Sidecar {
   #take(message: Buffer): void {
     const head = headOf(message)
     const { nonce, typeUrl } = head
-    if (!this.#options.bare) this.#hold(typeUrl, bodyOf(message, this.#options.delta, head))
+    if (this.#options.reads === 'all') this.#hold(typeUrl, bodyOf(message, this.#options.delta, head))
+    else if (this.#options.reads === 'first' && typeUrl === clusterType) firstBody ??= bodyOf(message, this.#options.delta, head)
     if (this.#role !== 'silent') this.#send(typeUrl, nonce, this.#options.delta ? [] : this.#subscribed[typeUrl])
     if (typeUrl === clusterType) this.#follow()
     else if (typeUrl === listenerType && !this.#subscribed[routeType]) {
@@ -228,8 +246,8 @@ class Sidecar {
 
   /** Subscribes to the endpoints of the clusters that it holds. */
   #follow(): void {
-    if (this.#options.bare) {
-      if (!this.#subscribed[endpointType]) this.#send(endpointType, '', (this.#subscribed[endpointType] = ['any']))
+    if (this.#options.reads !== 'all') {
+      if (!this.#subscribed[endpointType]) this.#send(endpointType, '', (this.#subscribed[endpointType] = firstBody?.endpointNames ?? ['any']))
       return
     }
     const held = this.#held.get(clusterType) as Body[]

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { clusterType, endpointType, listenerType, routeType } from '../src/xds/type-urls.ts'
 import type { BareCommand } from './bare.ts'
-import { Load, median, once, percentile } from './load.ts'
+import { Load, type LoadOptions, median, once, percentile } from './load.ts'
 import { freePort, processUsage } from './server.ts'
 
 /** What the bare server took: milliseconds to the last proxy, CPU seconds, MiB resident. */
@@ -46,7 +46,7 @@ export class BareServer {
     await once(child, 'listening')
     const bare = new BareServer(child, proxies)
     const before = processUsage(child.pid as number).cpu
-    const options = { port, tls: tls !== undefined, delta: false, namespaces: 1, bare: true, own: false, misbehaving: 0 }
+    const options: LoadOptions = { port, tls: tls !== undefined, delta: false, namespaces: 1, reads: 'nothing', own: false, misbehaving: 0 }
     const { times } = await bare.#load.connect(proxies, options)
     await pause(500)
     const { cpu, rss } = processUsage(child.pid as number)

@@ -101,7 +101,7 @@ export class DiscoveryServer {
       httpAddr: `127.0.0.1:${http}`,
       monitoringAddr: `127.0.0.1:${monitoring}`,
       writers: String(options.writers),
-      log_output_level: 'all:error',
+      log_output_level: 'all:warn',
       ...(options.tls ? { secureGRPCAddr: `127.0.0.1:${secure}`, tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
     }
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))

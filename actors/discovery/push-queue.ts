@@ -23,8 +23,8 @@ const lingerMs = 2000
 /** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
 const takenMs = 5000
 
-/** What is made ahead of the first proxy: for so many milliseconds at a time, up to so many bytes. */
-const preparation = { sliceMs: 5, bytes: 32 * 1024 * 1024 }
+/** What is made ahead of the first proxy, if none comes for a moment: for so many milliseconds at a time, up to so many bytes. */
+const preparation = { afterMs: 200, sliceMs: 5, bytes: 32 * 1024 * 1024 }
 
 class PushQueue implements Behaviour<Message> {
   readonly asks: Behaviour<Message>['asks']
@@ -42,7 +42,7 @@ class PushQueue implements Behaviour<Message> {
   #timer: NodeJS.Timeout | undefined
   #sweepTimer: NodeJS.Timeout | undefined
   #connectTimer: NodeJS.Immediate | undefined
-  #prepareTimer: NodeJS.Immediate | undefined
+  #prepareTimer: NodeJS.Timeout | undefined
   #pushId = 0
   #takers = new Set<string>()
   #takenTimer: NodeJS.Timeout | undefined
@@ -112,7 +112,7 @@ class PushQueue implements Behaviour<Message> {
     clearTimeout(this.#timer)
     clearTimeout(this.#sweepTimer)
     clearTimeout(this.#takenTimer)
-    clearImmediate(this.#prepareTimer)
+    clearTimeout(this.#prepareTimer)
   }
 
   #event(event: Exclude<SourceEvent, { type: 'ReplayStarted' | 'SourceSynced' }>): void {
@@ -182,7 +182,8 @@ class PushQueue implements Behaviour<Message> {
   }
 
   #push(): void {
-    this.#committed += this.#debounce.events
+    const { events } = this.#debounce
+    this.#committed += events
     this.#debounce.begin()
     const reasons = [...this.#reasons]
     this.#reasons = new Set()
@@ -193,9 +194,10 @@ class PushQueue implements Behaviour<Message> {
         .warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
     }
     if (!this.#ready || !isNothing(changes)) {
-      for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
-      this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || Date.now() }, this.#planner.takePush())
-    }
+      const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || Date.now() }, this.#planner.takePush())
+      if (published) for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
+      else this.#metrics.avoided.inc(events)
+    } else this.#metrics.avoided.inc(events)
     if (!this.#ready) this.#open()
     if (this.#takers.size === 0) this.#pushDone()
     if (this.#planner.groups.hasLeaving) this.#scheduleSweep()
@@ -204,11 +206,12 @@ class PushQueue implements Behaviour<Message> {
   #open(): void {
     this.#ready = true
     for (const writer of this.#writers.values()) writer.tell({ type: 'OpenListener' })
-    this.#prepare(this.#planner.prepare(), 0)
+    this.#prepareTimer = setTimeout(() => this.#prepare(this.#planner.prepare(), 0), preparation.afterMs)
   }
 
   /** Uses the idle time before the first proxy comes, a slice at a time. */
   #prepare(steps: Iterator<number>, done: number): void {
+    if (this.#planner.classCount > 0) return
     const until = performance.now() + preparation.sliceMs
     let bytes = done
     while (performance.now() < until) {
@@ -217,9 +220,9 @@ class PushQueue implements Behaviour<Message> {
       bytes += step.value
     }
     const { snapshot } = this.#planner
-    this.#prepareTimer = setImmediate(() => {
-      if (this.#planner.classCount === 0 && this.#planner.snapshot === snapshot) this.#prepare(steps, bytes)
-    })
+    this.#prepareTimer = setTimeout(() => {
+      if (this.#planner.snapshot === snapshot) this.#prepare(steps, bytes)
+    }, 0)
   }
 
   #scheduleSweep(): void {
@@ -234,9 +237,10 @@ class PushQueue implements Behaviour<Message> {
     return { id: this.#pushId, startedAt: Date.now(), reasons, ledger: this.#planner.ledger }
   }
 
-  #publish(info: PushInfo, content: PushContent): void {
+  /** Hands a push to the writers. Returns false when there is nothing in it. */
+  #publish(info: PushInfo, content: PushContent): boolean {
     const nothing = Object.values(content).every((list) => list.length === 0)
-    if (nothing) return
+    if (nothing) return false
     this.#pushId++
     for (const [name, writer] of this.#writers) {
       this.#takers.add(name)
@@ -250,6 +254,7 @@ class PushQueue implements Behaviour<Message> {
       this.#takers.clear()
       this.#pushDone()
     }, takenMs)
+    return true
   }
 
   #taken(writer: string): void {

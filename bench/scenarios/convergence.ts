@@ -39,7 +39,15 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
   const measures: Measure[] = []
   try {
     await pause(1500)
-    const client = { port: server.port, tls: tls !== undefined, delta, namespaces, bare: false, own: false, misbehaving: options.misbehaving }
+    const client: LoadOptions = {
+      port: server.port,
+      tls: tls !== undefined,
+      delta,
+      namespaces,
+      reads: 'all',
+      own: false,
+      misbehaving: options.misbehaving,
+    }
     progress(`${variant}: connecting ${proxies} sidecars`)
     const before = await server.usage()
     const connected = await load.connect(proxies, client)

@@ -1,13 +1,13 @@
 /** How cost grows with classes, with services that nobody looks at, and under a steady stream of changes. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Load, percentile } from '../load.ts'
+import { Load, type LoadOptions, percentile } from '../load.ts'
 import * as mesh from '../mesh.ts'
 import { type Measure, progress } from '../report.ts'
 import { DiscoveryServer, spent } from '../server.ts'
 
 const namespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
-const client = { tls: false, delta: true, namespaces, bare: false, own: false, misbehaving: 0 }
+const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
 
 /** Workloads that are each a class of their own, 2,000 services: memory and CPU a change for a quarter, half and all of them. */
 export async function classes(writers: number, services: number): Promise<Measure[]> {

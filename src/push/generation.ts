@@ -168,7 +168,7 @@ export class Generation {
 
   #outboundGroups(proxy: ProxyClass): [string, GroupSpec][] {
     const { traits, viewKey } = proxy
-    const carriesEndpoints = this.view(viewKey).services.some((state) => state.service.resolution === 'dns')
+    const { carriesEndpoints } = this.view(viewKey)
     const endpoints = `endpoints|${viewKey.id}|${traits.type}|${traits.sniDnat}|${traits.placeKey}`
     this.#endpointGroups.set(endpoints, { viewKey, traits })
     return [
@@ -299,20 +299,30 @@ export class Generation {
   }
 
   #inboundClusters(proxy: ProxyClass): Resource[] {
+    return this.#inbound('clusters-in', proxy, (view) => {
+      const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+      const clusters = inboundClusters(ports, view, this.#snapshot, proxy.traits)
+      return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () =>
+        instanceObjects(proxy),
+      )
+    })
+  }
+
+  /** What a workload has of its own depends on its own services, the rules for them and its Sidecar; the class is another object when the services are. */
+  #inbound(variant: string, proxy: ProxyClass, make: (view: View) => readonly Resource[]): Resource[] {
     const view = this.view(proxy.viewKey)
-    const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-    const clusters = inboundClusters(ports, view, this.#snapshot, proxy.traits)
-    return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () =>
-      instanceObjects(proxy),
-    )
+    const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
+    return [...this.#memo.get(proxy, variant, [this.#snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters], () => make(view), allUsable)]
   }
 
   #inboundListeners(proxy: ProxyClass): Resource[] {
-    const ports = inboundPorts(this.view(proxy.viewKey), proxy.instances, proxy.traits, proxy.address)
-    const listeners = inboundListeners(ports, this.#snapshot, proxy.traits)
-    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
-      instanceObjects(proxy),
-    )
+    return this.#inbound('listeners-in', proxy, (view) => {
+      const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+      const listeners = inboundListeners(ports, this.#snapshot, proxy.traits)
+      return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
+        instanceObjects(proxy),
+      )
+    })
   }
 
   #outboundListeners(proxy: ProxyClass): Resource[] {
@@ -356,8 +366,7 @@ export class Generation {
 
   /** Namespace of the caller where some match looks at it, else nothing: then all namespaces can share. */
   #namespaceIfMatched(proxy: ProxyClass): string {
-    const matched = this.#snapshot.virtualServices.all.some((service) => JSON.stringify(service.source.spec).includes('"sourceNamespace"'))
-    return matched ? proxy.namespace : ''
+    return this.#snapshot.virtualServices.matchesCallers ? proxy.namespace : ''
   }
 
   /** Encodes messages. One that Envoy would refuse is reported and stays at its last good state; the others are not affected. */

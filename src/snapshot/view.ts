@@ -30,6 +30,8 @@ export interface View {
   readonly namespace: string | undefined
   /** All visible services, one a host name, sorted by namespace, then host name. */
   readonly services: readonly ServiceState[]
+  /** Whether clusters of some service carry its endpoints. */
+  readonly carriesEndpoints: boolean
   readonly byHost: ReadonlyMap<string, ServiceState>
   readonly egress: readonly EgressListener[]
   readonly sidecar: Sidecar | undefined
@@ -119,6 +121,7 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
     id: key.id,
     namespace: key.namespace,
     services,
+    carriesEndpoints: services.some((state) => state.service.resolution === 'dns'),
     byHost: new Map(services.map((state) => [state.service.hostname, state])),
     egress,
     sidecar: key.sidecar,

@@ -17,6 +17,8 @@ export interface ResolvedVirtualService {
   readonly source: VirtualService
   /** The object and the delegates it was expanded from: when all are the same, so is this. */
   readonly sources: readonly VirtualService[]
+  /** Whether any of its matches looks at the namespace of the caller. */
+  readonly matchesCallers: boolean
 }
 
 /** All VirtualServices, oldest first. */
@@ -24,6 +26,8 @@ export interface VirtualServiceIndex {
   readonly all: readonly ResolvedVirtualService[]
   /** Names of delegates that a root names but that do not exist, for reporting. */
   readonly missingDelegates: readonly string[]
+  /** Whether any match looks at the namespace of the caller. */
+  readonly matchesCallers: boolean
 }
 
 /** Resolves all objects. Those whose sources are unchanged since `previous` keep their identity. */
@@ -69,9 +73,10 @@ export function indexVirtualServices(
       http: http.map((route) => completeRoute(route, object.namespace, domain)),
       source: object,
       sources,
+      matchesCallers: sources.some((from) => JSON.stringify(from.spec).includes('"sourceNamespace"')),
     })
   }
-  return { all, missingDelegates }
+  return { all, missingDelegates, matchesCallers: all.some((resolved) => resolved.matchesCallers) }
 }
 
 /** A gateway name as `<namespace>/<name>`; names without a namespace are in the namespace of the object that says them. */

@@ -30,29 +30,53 @@ export function sentState(state: TypeState): SentState {
   return new Map(state.groups.map((group) => [group, group.sequence]))
 }
 
+/** What one group has of a subscription, ready to be written. */
+interface Part {
+  readonly chunks: readonly Buffer[]
+  readonly length: number
+  readonly count: number
+}
+
+/** Bytes that chunks hold outside shared memory. */
+const heldBytes = ({ chunks }: { chunks: readonly Buffer[] }): number =>
+  256 + chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
+
 /** Makes plans, and keeps the last ones. */
 export class Plans {
-  readonly #cache = new LRUCache<string, Plan>({
-    max: 2000,
-    maxSize: 256 * 1024 * 1024,
-    sizeCalculation: (plan) => 256 + plan.chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0),
-  })
+  /** Full plans are made of parts; a part is kept once, however many classes share its group. */
+  readonly #parts = new LRUCache<string, Part>({ max: 10_000, maxSize: 256 * 1024 * 1024, sizeCalculation: heldBytes })
+  readonly #full = new LRUCache<string, Plan>({ max: 2000 })
+  readonly #differences = new LRUCache<string, Plan>({ max: 2000, maxSize: 64 * 1024 * 1024, sizeCalculation: heldBytes })
 
   /** Everything the subscription gets. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
-    return this.#cached(`full|${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, () => {
-      const entries: Entry[] = []
-      const missing = new Set(subscription.names)
-      for (const group of state.groups) {
-        for (const entry of group.entries.values()) {
-          if (!subscription.wildcard && !subscription.names.has(entry.name)) continue
-          entries.push(entry)
-          missing.delete(entry.name)
-        }
+    return cached(this.#full, `${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, () => {
+      const parts = state.groups.map((group) => this.#part(group, subscription, delta))
+      const missing = [...subscription.names].filter((name) => !find(state, name))
+      if (!delta)
+        parts.push(
+          partOf(
+            missing.flatMap((name) => emptyEntry(typeUrl, name)),
+            false,
+          ),
+        )
+      const chunks = parts.flatMap((part) => part.chunks)
+      const sum = (of: (part: Part) => number) => parts.reduce((total, part) => total + of(part), 0)
+      return {
+        chunks,
+        length: sum((part) => part.length),
+        count: sum((part) => part.count),
+        removed: delta ? missing : [],
+        added: undefined,
+        changed: undefined,
       }
-      return delta
-        ? planOf(entries, true, [...missing])
-        : planOf([...entries, ...[...missing].flatMap((name) => emptyEntry(typeUrl, name))], false, [])
+    })
+  }
+
+  #part(group: Group, subscription: Subscription, delta: boolean): Part {
+    return cached(this.#parts, `${delta}|${group.id}@${group.sequence}|${subscription.id}`, () => {
+      const { wildcard, names } = subscription
+      return partOf(wildcard ? [...group.entries.values()] : [...group.entries.values()].filter((entry) => names.has(entry.name)), delta)
     })
   }
 
@@ -72,7 +96,7 @@ export class Plans {
   /** What changed since a state was sent, and what is gone. */
   difference(typeUrl: string, state: TypeState, sent: SentState, subscription: Subscription, delta: boolean): Plan {
     const from = [...sent].map(([group, sequence]) => `${group.id}@${sequence}`).join()
-    return this.#cached(`diff|${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, () => {
+    return cached(this.#differences, `${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, () => {
       const { changed, removed, added } = compare(state, sent)
       const wanted = (name: string) => subscription.wildcard || subscription.names.has(name)
       const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
@@ -97,26 +121,23 @@ export class Plans {
     const missing = [...subscription.names].filter((name) => !present.has(name) && !versions.has(name))
     return planOf(entries, true, [...gone, ...missing])
   }
+}
 
-  #cached(key: string, make: () => Plan): Plan {
-    let plan = this.#cache.get(key)
-    if (!plan) this.#cache.set(key, (plan = make()))
-    return plan
-  }
+function cached<T extends object>(cache: LRUCache<string, T>, key: string, make: () => T): T {
+  let known = cache.get(key)
+  if (!known) cache.set(key, (known = make()))
+  return known
 }
 
 const keyOf = (state: TypeState): string => state.groups.map((group) => `${group.id}@${group.sequence}`).join()
 
-function planOf(entries: readonly Entry[], delta: boolean, removed: readonly string[]): Plan {
+function partOf(entries: readonly Entry[], delta: boolean): Part {
   const chunks = joinChunks(entries, delta)
-  return {
-    chunks,
-    length: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
-    count: entries.length,
-    removed,
-    added: undefined,
-    changed: undefined,
-  }
+  return { chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0), count: entries.length }
+}
+
+function planOf(entries: readonly Entry[], delta: boolean, removed: readonly string[]): Plan {
+  return { ...partOf(entries, delta), removed, added: undefined, changed: undefined }
 }
 
 function find(state: TypeState, name: string): Entry | undefined {
