@@ -25,6 +25,22 @@ const grpcCodes = [
   'Unauthenticated',
 ]
 
+/** Counts what becomes of the kept responses (`PILOT_XDS_CACHE_STATS`). */
+export function cacheMetrics(registry: Registry, size: () => number): { read(hit: boolean): void; evicted(): void } {
+  const registers = [registry]
+  const reads = new Counter({ name: 'xds_cache_reads', help: 'XDS cache reads', labelNames: ['type'], registers })
+  const evictions = new Counter({ name: 'xds_cache_evictions', help: 'XDS cache evictions', registers })
+  new Gauge({
+    name: 'xds_cache_size',
+    help: 'current XDS cache size',
+    registers,
+    collect() {
+      this.set(size())
+    },
+  })
+  return { read: (hit) => reads.inc({ type: hit ? 'hit' : 'miss' }), evicted: () => evictions.inc() }
+}
+
 /** Makes the metrics of a writer. */
 export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>) {
   const registers = [registry]
@@ -76,6 +92,10 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
       if (outcome === 'ack' && connection.rejections.length > 0)
         for (const err of new Set(connection.rejections.map((rejection) => grpcCodes[rejection.code] ?? 'Unknown')))
           rejects.get(typeUrl)?.remove({ node, err })
+    },
+    /** A connection is gone, and what it refused does not matter any more. */
+    gone({ node, rejections }: Connection): void {
+      for (const { typeUrl, code } of rejections) rejects.get(typeUrl)?.remove({ node: node?.id ?? '', err: grpcCodes[code] ?? 'Unknown' })
     },
     /** Flow control held a push back, or gave up holding it. */
     held(typeUrl: string, timedOut: boolean): void {

@@ -22,7 +22,7 @@ import { type Connection, rejectionHistory, sendResponse } from './connection.ts
 import { connectionAnswers } from './connection-debug.ts'
 import { GrpcServer, type GrpcStream } from './grpc-server.ts'
 import { statusServices } from './status-services.ts'
-import { writerMetrics } from './writer-metrics.ts'
+import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** gRPC status codes that streams end with. */
 const status = { invalidArgument: 3, deadlineExceeded: 4, unavailable: 14 }
@@ -56,7 +56,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#metrics = writerMetrics(context.metrics, this.#connections)
     this.#parts = {
       catalog: this.#catalog,
-      plans: new Plans(),
+      plans: new Plans({
+        enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
+        size: this.#features.PILOT_XDS_CACHE_SIZE,
+        ...(this.#features.PILOT_XDS_CACHE_STATS ? cacheMetrics(context.metrics, () => this.#parts.plans.size) : {}),
+      }),
       subscriptions: new Subscriptions(),
       flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
@@ -176,8 +180,10 @@ class XdsWriter implements Behaviour<WriterCommand> {
     try {
       const { session } = connection
       if (session.delta) {
-        const request = readDeltaRequest(message)
+        const request = readDeltaRequest(message, this.#lastNames)
         if (!this.#identify(connection, request.node)) return
+        if (request.rawSubscribe.length > longNames && !this.#lastNames.equals(request.rawSubscribe))
+          this.#lastNames = Buffer.from(request.rawSubscribe)
         this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, Date.now()))
       } else {
         const request = readSotwRequest(message, connection.lastNames ?? this.#lastNames)
@@ -266,6 +272,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #gone(connection: Connection): void {
     clearTimeout(connection.heldTimer)
     this.#throttle.drop(connection)
+    this.#metrics.gone(connection)
     connection.permit = false
     this.#members.get(connection.session.classId)?.delete(connection)
     if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)

@@ -217,7 +217,7 @@ export const variables = {
     effect: false,
     meaning: 'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration',
   },
-  PILOT_ENABLE_XDS_CACHE: { type: 'boolean', default: true, effect: false, meaning: 'caches XDS responses' },
+  PILOT_ENABLE_XDS_CACHE: { type: 'boolean', default: true, effect: true, meaning: 'caches XDS responses' },
   PILOT_ENABLE_XDS_IDENTITY_CHECK: {
     type: 'boolean',
     default: true,
@@ -296,8 +296,8 @@ export const variables = {
     effect: false,
     meaning: 'time an auto-registered workload may stay disconnected from all discovery instances before its WorkloadEntry is cleaned up',
   },
-  PILOT_XDS_CACHE_SIZE: { type: 'integer', default: 20000, effect: false, meaning: 'maximum XDS cache entries; a value <= 0 means no upper bound' },
-  PILOT_XDS_CACHE_STATS: { type: 'boolean', default: false, effect: false, meaning: 'collects XDS cache efficiency metrics' },
+  PILOT_XDS_CACHE_SIZE: { type: 'integer', default: 20000, effect: true, meaning: 'maximum XDS cache entries; a value <= 0 means no upper bound' },
+  PILOT_XDS_CACHE_STATS: { type: 'boolean', default: false, effect: true, meaning: 'collects XDS cache efficiency metrics' },
   PILOT_XDS_SEND_TIMEOUT: {
     type: 'duration',
     default: '5s',

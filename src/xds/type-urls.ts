@@ -21,9 +21,16 @@ const shortNames: Readonly<Record<string, string>> = {
   [extensionConfigType]: 'ecds',
 }
 
-/** `cds`, `eds` ...; the URL itself for a type without a short name. */
+/** Other types that clients have asked for; they choose the names, so only so many are told apart. */
+const others = new Set<string>()
+const mostOthers = 50
+
+/** `cds`, `eds` ...; the URL itself for a type without a short name, `other` once there are too many of those. */
 export function shortType(typeUrl: string): string {
-  return shortNames[typeUrl] ?? typeUrl
+  const short = shortNames[typeUrl]
+  if (short !== undefined) return short
+  if (others.size < mostOthers && typeUrl.length < 200) others.add(typeUrl)
+  return others.has(typeUrl) ? typeUrl : 'other'
 }
 
 /** Whether a subscription without names means every resource of the type. */

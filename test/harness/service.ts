@@ -44,7 +44,7 @@ export function runCommand(args: readonly string[], env: Record<string, string> 
 export class Service {
   readonly dir: string
   readonly env: Record<string, string>
-  readonly flags: readonly string[]
+  readonly flags: string[]
   grpcPort = 0
   httpPort = 0
   monitoringPort = 0
@@ -54,7 +54,7 @@ export class Service {
   constructor(options: { env?: Record<string, string>; flags?: readonly string[] } = {}) {
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
     this.env = { PILOT_MOCK_SERVICES: '0', ...options.env }
-    this.flags = options.flags ?? []
+    this.flags = [...(options.flags ?? [])]
   }
 
   get pid(): number {

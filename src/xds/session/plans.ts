@@ -37,20 +37,60 @@ interface Part {
   readonly count: number
 }
 
+/** Bytes that a full plan takes by itself: its chunks are those of its parts. */
+const planBytes = () => 256
 /** Bytes that chunks hold outside shared memory. */
 const heldBytes = ({ chunks }: { chunks: readonly Buffer[] }): number =>
-  256 + chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
+  planBytes() + chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
+
+/** How much is kept, and who is told what became of it (`PILOT_ENABLE_XDS_CACHE`, `PILOT_XDS_CACHE_SIZE`, `PILOT_XDS_CACHE_STATS`). */
+export interface PlanCacheOptions {
+  readonly enabled: boolean
+  /** Entries at most; none or fewer = as many as fit into {@link cacheBytes}. */
+  readonly size: number
+  readonly read?: (hit: boolean) => void
+  readonly evicted?: () => void
+}
+
+/** Bytes outside shared memory that are kept at most. */
+const cacheBytes = 256 * 1024 * 1024
 
 /** Makes plans, and keeps the last ones. */
 export class Plans {
-  /** Full plans are made of parts; a part is kept once, however many classes share its group. */
-  readonly #parts = new LRUCache<string, Part>({ max: 10_000, maxSize: 256 * 1024 * 1024, sizeCalculation: heldBytes })
-  readonly #full = new LRUCache<string, Plan>({ max: 2000 })
-  readonly #differences = new LRUCache<string, Plan>({ max: 2000, maxSize: 64 * 1024 * 1024, sizeCalculation: heldBytes })
+  readonly #options: PlanCacheOptions
+  readonly #kept: LRUCache<string, Plan | Part>
+
+  constructor(options: PlanCacheOptions) {
+    this.#options = options
+    const { size, evicted } = options
+    this.#kept = new LRUCache({
+      ...(size > 0 ? { max: size } : {}),
+      maxSize: cacheBytes,
+      disposeAfter: (_, __, reason) => {
+        if (reason === 'evict') evicted?.()
+      },
+    })
+  }
+
+  /** Plans and parts of plans that are kept. */
+  get size(): number {
+    return this.#kept.size
+  }
+
+  /** What is kept under a key, or what is made now. A full plan is made of parts, and a part is kept once, however many classes share its group. */
+  #cached<T extends Plan | Part>(key: string, sizeOf: (made: T) => number, make: () => T): T {
+    const { enabled, read } = this.#options
+    const kept = enabled ? (this.#kept.get(key) as T | undefined) : undefined
+    read?.(kept !== undefined)
+    if (kept) return kept
+    const made = make()
+    if (enabled) this.#kept.set(key, made, { size: sizeOf(made) })
+    return made
+  }
 
   /** Everything the subscription gets. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
-    return cached(this.#full, `${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, () => {
+    return this.#cached(`full|${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, planBytes, () => {
       const parts = state.groups.map((group) => this.#part(group, subscription, delta))
       const missing = [...subscription.names].filter((name) => !find(state, name))
       if (!delta)
@@ -74,7 +114,7 @@ export class Plans {
   }
 
   #part(group: Group, subscription: Subscription, delta: boolean): Part {
-    return cached(this.#parts, `${delta}|${group.id}@${group.sequence}|${subscription.id}`, () => {
+    return this.#cached(`part|${delta}|${group.id}@${group.sequence}|${subscription.id}`, heldBytes, () => {
       const { wildcard, names } = subscription
       return partOf(wildcard ? [...group.entries.values()] : [...group.entries.values()].filter((entry) => names.has(entry.name)), delta)
     })
@@ -96,7 +136,7 @@ export class Plans {
   /** What changed since a state was sent, and what is gone. */
   difference(typeUrl: string, state: TypeState, sent: SentState, subscription: Subscription, delta: boolean): Plan {
     const from = [...sent].map(([group, sequence]) => `${group.id}@${sequence}`).join()
-    return cached(this.#differences, `${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, () => {
+    return this.#cached(`diff|${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, heldBytes, () => {
       const { changed, removed, added } = compare(state, sent)
       const wanted = (name: string) => subscription.wildcard || subscription.names.has(name)
       const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
@@ -121,12 +161,6 @@ export class Plans {
     const missing = [...subscription.names].filter((name) => !present.has(name) && !versions.has(name))
     return planOf(entries, true, [...gone, ...missing])
   }
-}
-
-function cached<T extends object>(cache: LRUCache<string, T>, key: string, make: () => T): T {
-  let known = cache.get(key)
-  if (!known) cache.set(key, (known = make()))
-  return known
 }
 
 const keyOf = (state: TypeState): string => state.groups.map((group) => `${group.id}@${group.sequence}`).join()

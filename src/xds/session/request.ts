@@ -19,10 +19,9 @@ export interface DeltaRequest {
   readonly node: RawNode | undefined
   readonly typeUrl: string
   readonly nonce: string
-  readonly subscribe: readonly string[]
-  readonly unsubscribe: readonly string[]
   /** The `resource_names_subscribe` fields as they came. */
   readonly rawSubscribe: Buffer
+  readonly unsubscribe: readonly string[]
   readonly initialVersions: ReadonlyMap<string, string>
   readonly error: { readonly code: number; readonly message: string } | undefined
 }
@@ -35,24 +34,31 @@ const namesField = 3
 /** Reads a request. `known` are name fields of an earlier request: where they stand again, they are skipped. Throws {@link WireError}. */
 export function readSotwRequest(message: Buffer, known: Buffer): SotwRequest {
   const request: SotwHead = { node: undefined, typeUrl: '', nonce: '', error: undefined }
-  const runs = new Runs(message)
+  const names = new Runs(message)
+  for (const field of fieldsBesideNames(message, known, names)) takeField(request, field)
+  return { ...request, rawNames: names.bytes() }
+}
+
+/** The fields of a request that are not names; the names go to `names`. Both kinds of requests have them in the same field. */
+function* fieldsBesideNames(message: Buffer, known: Buffer, names: Runs): Generator<WireField> {
   let from: number | undefined = 0
   while (from !== undefined) {
     const start: number = from
     from = undefined
     for (const field of scanFields(message, start)) {
-      if (field.field === namesField && field.bytes) {
-        const end: number = field.start + known.length
-        if (runs.length === 0 && known.length > 0 && message.subarray(field.start, end).equals(known)) {
-          runs.add(field.start, end)
-          from = end
-          break
-        }
-        runs.add(field.start, field.end)
-      } else takeField(request, field)
+      if (field.field !== namesField || !field.bytes) {
+        yield field
+        continue
+      }
+      const end: number = field.start + known.length
+      if (names.length === 0 && known.length > 0 && message.subarray(field.start, end).equals(known)) {
+        names.add(field.start, end)
+        from = end
+        break
+      }
+      names.add(field.start, field.end)
     }
   }
-  return { ...request, rawNames: runs.bytes() }
 }
 
 type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
@@ -91,24 +97,20 @@ class Runs {
   }
 }
 
-/** Reads a delta request. Throws {@link WireError}. */
-export function readDeltaRequest(message: Buffer): DeltaRequest {
+/** Reads a delta request; `known` as for {@link readSotwRequest}. Throws {@link WireError}. */
+export function readDeltaRequest(message: Buffer, known: Buffer): DeltaRequest {
   let node: RawNode | undefined
   let typeUrl = ''
   let nonce = ''
   let error: DeltaRequest['error']
-  const subscribe: string[] = []
   const unsubscribe: string[] = []
-  const raw = new Runs(message)
+  const subscribe = new Runs(message)
   const initialVersions = new Map<string, string>()
-  for (const { field, bytes, start, end } of scanFields(message)) {
+  for (const { field, bytes } of fieldsBesideNames(message, known, subscribe)) {
     if (!bytes) continue
     if (field === 1) node = readNodeBytes(bytes)
     else if (field === 2) typeUrl = bytes.toString()
-    else if (field === 3) {
-      subscribe.push(nameOf(bytes, subscribe.length))
-      raw.add(start, end)
-    } else if (field === 4) unsubscribe.push(nameOf(bytes, unsubscribe.length))
+    else if (field === 4) unsubscribe.push(nameOf(bytes, unsubscribe.length))
     else if (field === 5) {
       let name = ''
       let version = ''
@@ -120,7 +122,7 @@ export function readDeltaRequest(message: Buffer): DeltaRequest {
     } else if (field === 6) nonce = bytes.toString()
     else if (field === 7) error = readStatus(bytes)
   }
-  return { node, typeUrl, nonce, subscribe, unsubscribe, rawSubscribe: raw.bytes(), initialVersions, error }
+  return { node, typeUrl, nonce, rawSubscribe: subscribe.bytes(), unsubscribe, initialVersions, error }
 }
 
 /** The names in `resource_names` fields as they came. */

@@ -2,6 +2,7 @@
  * The state of one XDS stream, state of the world or delta: what the proxy subscribed to, what it was sent, what it took
  * (discovery behaviour 1.3, 1.5, 1.10). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
+import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWildcardType, listenerType, pushOrder, routeType } from '../type-urls.ts'
 import type { Catalog, TypeState } from './catalog.ts'
 import { type Plan, type Plans, type SentState, sentState } from './plans.ts'
@@ -68,6 +69,9 @@ const answersEmpty = new Set([clusterType, listenerType])
 /** How long listeners and routes wait for new clusters to be taken, in milliseconds. */
 const gateMs = 5000
 
+/** Types that one stream may ask for; proxies ask for fewer than ten. */
+const mostTypes = 64
+
 /** One stream. */
 export class XdsSession {
   readonly delta: boolean
@@ -119,28 +123,28 @@ export class XdsSession {
     const { typeUrl, nonce } = request
     const known = this.watches.get(typeUrl)
     if (request.error) return this.#reject(known, typeUrl, nonce, request.error, now)
+    const asked = this.#parts.subscriptions.asked(request.rawSubscribe)
     if (!known) {
-      const named = request.subscribe.filter((name) => name !== '*')
-      const wildcard = request.subscribe.includes('*') || (isWildcardType(typeUrl) && named.length === 0)
+      const { named, everything: all } = asked
+      const wildcard = all || (isWildcardType(typeUrl) && named.length === 0)
       const subscription = wildcard && named.length === 0 ? everything : this.#parts.subscriptions.of(request.rawSubscribe, () => named, wildcard)
       const watch = this.#open(typeUrl, subscription)
       if (request.initialVersions.size > 0) watch.initialVersions = request.initialVersions
       watch.dueInFull = wildcard || named.length > 0
       return 'subscribed'
     }
-    const changes = request.subscribe.length > 0 || request.unsubscribe.length > 0
+    const changes = request.rawSubscribe.length > 0 || request.unsubscribe.length > 0
     if (changes) {
-      const wildcard = (known.subscription.wildcard || request.subscribe.includes('*')) && !request.unsubscribe.includes('*')
-      const add = request.subscribe.filter((name) => name !== '*')
+      const wildcard = (known.subscription.wildcard || asked.everything) && !request.unsubscribe.includes('*')
       known.subscription = this.#parts.subscriptions.derive(
         known.subscription,
-        add,
+        asked.named,
         request.unsubscribe.filter((name) => name !== '*'),
         wildcard,
       )
-      for (const name of add) known.dueNames.add(name)
+      for (const name of asked.named) known.dueNames.add(name)
       for (const name of request.unsubscribe) known.dueNames.delete(name)
-      if (request.subscribe.includes('*')) known.dueInFull = true
+      if (asked.everything) known.dueInFull = true
     }
     if (nonce !== '' && nonce === known.nonce) this.#acknowledge(known, now)
     else if (nonce !== '' && !changes) return 'stale'
@@ -253,6 +257,7 @@ export class XdsSession {
   }
 
   #open(typeUrl: string, subscription: Subscription): Watch {
+    if (this.watches.size >= mostTypes && !this.watches.has(typeUrl)) throw new WireError(`more than ${mostTypes} types on one stream`)
     const watch: Watch = {
       typeUrl,
       subscription,

@@ -1,6 +1,7 @@
 /** What a proxy has subscribed to. Equal subscriptions of different proxies are one object, so that what is worked out for one holds for all. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { namesIn } from './request.ts'
 
 /** A set of resource names, or everything. */
 export interface Subscription {
@@ -13,17 +14,37 @@ export interface Subscription {
 
 let nextId = 1
 
+/** What a delta request asks for in addition. */
+export interface Asked {
+  readonly raw: Buffer
+  readonly named: readonly string[]
+  readonly everything: boolean
+}
+
+const nothingAsked: Asked = { raw: Buffer.alloc(0), named: [], everything: false }
+
 /** Makes subscriptions, equal ones only once. */
 export class Subscriptions {
   readonly #known = new LRUCache<string, Subscription>({ max: 4096 })
   /** The last long list that was asked for: proxies that are alike ask for the same. */
   #last: Subscription = everything
+  #lastAsked: Asked = nothingAsked
 
   /** The subscription that a list of names in a request means. `raw` are the name fields as they came. */
   of(raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
     if (raw.length > 0 && wildcard === this.#last.wildcard && this.#last.raw.equals(raw)) return this.#last
     this.#last = this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
     return this.#last
+  }
+
+  /** Names in a delta request, and whether it asks for everything (`*`). An equal list, as the next proxy's often is, is read once. */
+  asked(raw: Buffer): Asked {
+    if (raw.length === 0) return nothingAsked
+    if (!this.#lastAsked.raw.equals(raw)) {
+      const names = [...namesIn(raw)]
+      this.#lastAsked = { raw: Buffer.from(raw), named: names.filter((name) => name !== '*'), everything: names.includes('*') }
+    }
+    return this.#lastAsked
   }
 
   /** A subscription with names added and removed. */

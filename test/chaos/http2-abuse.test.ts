@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { type Socket, connect as tcpConnect } from 'node:net'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { messageFrame } from '../../src/xds/session/frames.ts'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const entry = (name: string, address: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+const ads = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
+
+/** Frame types and flags of RFC 9113, section 6. */
+const type = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 }
+const endHeaders = 4
+
+function frame(kind: number, flags: number, stream: number, payload: Uint8Array = new Uint8Array()): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head[3] = kind
+  head[4] = flags
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+
+/** A header as a literal without indexing (RFC 7541, section 6.2.2), names and values up to 126 bytes. */
+const literal = (name: string, value: string) =>
+  Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)])
+const requestHeaders = Buffer.concat([
+  literal(':method', 'POST'),
+  literal(':scheme', 'http'),
+  literal(':path', ads),
+  literal(':authority', 'x'),
+  literal('content-type', 'application/grpc'),
+])
+const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(type.settings, 0, 0)])
+
+describe('abuse of HTTP/2', function () {
+  this.timeout(60_000)
+  const service = new Service({
+    env: { PILOT_DEBOUNCE_AFTER: '20ms', PILOT_XDS_SEND_TIMEOUT: '2s' },
+    flags: ['--keepaliveInterval', '2s', '--keepaliveTimeout', '2s'],
+  })
+  const sockets: Socket[] = []
+  let witness: XdsClient
+  let rounds = 0
+  let restingMib = 0
+
+  const residentMib = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1024
+  /** A connection of an attacker, who never reads. */
+  const attack = (greeting = preface): Promise<Socket> =>
+    new Promise((resolve) => {
+      const socket = tcpConnect(service.grpcPort, '127.0.0.1', () => {
+        socket.write(greeting)
+        resolve(socket)
+      })
+      socket.on('error', () => undefined)
+      socket.pause()
+      sockets.push(socket)
+    })
+  /** Writes as much as the server takes, until it ends the connection or takes no more for a while. */
+  const flood = async (socket: Socket, chunk: Buffer, times: number): Promise<void> => {
+    for (let i = 0; i < times && !socket.destroyed && socket.writable; i++) {
+      if (socket.write(chunk)) continue
+      const drained = new Promise((resolve) => socket.once('drain', () => resolve(true)).once('close', () => resolve(false)))
+      const stuck = new Promise((resolve) => setTimeout(() => resolve(false), 1000).unref())
+      if (!(await Promise.race([drained, stuck]))) return
+    }
+  }
+  /** Somebody else's change still arrives at once, and memory is bounded. */
+  const othersAreServed = async () => {
+    const address = `10.0.${++rounds}.1`
+    const started = performance.now()
+    service.write('a.yaml', entry('a', address))
+    await until(
+      'the change at the witness',
+      () => witness.resources.get(endpointType)?.get('outbound|80||a.ns.svc.cluster.local')?.includes(address) ?? false,
+    )
+    expect(performance.now() - started).to.be.below(2500)
+    expect(witness.closed).to.equal(undefined)
+    expect(residentMib() - restingMib).to.be.below(200)
+  }
+
+  before(async () => {
+    service.write('a.yaml', entry('a', '10.0.0.1'))
+    for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, entry(`many-${index}`, '10.0.0.9'))
+    await service.start()
+    witness = await new XdsClient(service.grpcPort, sidecarNode('10.6.0.1', 'witness', 'ns'), true).connect().ready()
+    restingMib = residentMib()
+  })
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy()
+  })
+  after(async () => {
+    witness.close()
+    await service.dispose()
+  })
+
+  it('streams that are opened and reset at once', async () => {
+    const socket = await attack()
+    const pairs = Array.from({ length: 20_000 }, (_, index) => [
+      frame(type.headers, endHeaders, index * 2 + 1, requestHeaders),
+      frame(type.reset, 0, index * 2 + 1, Buffer.from([0, 0, 0, 8])),
+    ]).flat()
+    await flood(socket, Buffer.concat(pairs), 1)
+    await othersAreServed()
+  })
+
+  it('header blocks that never end', async () => {
+    for (let i = 0; i < 5; i++) {
+      const socket = await attack()
+      socket.write(frame(type.headers, 0, 1, requestHeaders))
+      await flood(
+        socket,
+        frame(type.continuation, 0, 1, Buffer.concat(Array.from({ length: 100 }, () => literal('x-filler', 'y'.repeat(100))))),
+        5000,
+      )
+    }
+    await othersAreServed()
+  })
+
+  it('settings and pings without end, whose answers nobody reads', async () => {
+    for (const kind of [frame(type.settings, 0, 0), frame(type.ping, 0, 0, Buffer.alloc(8))]) {
+      const socket = await attack()
+      await flood(socket, Buffer.concat(Array.from({ length: 1000 }, () => kind)), 1000)
+    }
+    await othersAreServed()
+  })
+
+  it('small headers that unpack to very many', async () => {
+    const socket = await attack()
+    // One entry of almost the whole dynamic table, then references to it (RFC 7541, section 6.1).
+    const large = Buffer.concat([Buffer.from([0x40, 1]), Buffer.from('x'), Buffer.from([0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'y')])
+    const bomb = Buffer.concat([requestHeaders, large, Buffer.alloc(10_000, 0xbe)])
+    for (let stream = 1; stream < 200; stream += 2) await flood(socket, frame(type.headers, endHeaders, stream, bomb), 1)
+    await othersAreServed()
+  })
+
+  it('peers that say nothing, or stop after the greeting, are let go', async () => {
+    await Promise.all([...Array(200).keys()].map((index) => attack(index % 2 === 0 ? Buffer.alloc(0) : preface)))
+    await othersAreServed()
+    let open = sockets.length
+    for (const socket of sockets) socket.on('close', () => open--).resume()
+    await until('most of them to be cut off', () => open < 20)
+  })
+
+  it('a thousand streams that never read', async () => {
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 0 } })
+    session.on('error', () => undefined)
+    const node = sidecarNode('10.6.0.2', 'deaf', 'ns')
+    const request = messageFrame(
+      toBinary(
+        DiscoveryRequestSchema,
+        create(DiscoveryRequestSchema, { typeUrl: clusterType, node: { id: node.id, metadata: node.metadata as never } }),
+      ),
+    )
+    for (let i = 0; i < 1000; i++) {
+      const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
+      stream.on('error', () => undefined)
+      stream.write(request)
+    }
+    await until('some of them to be known', async () => JSON.stringify(await service.debug('adsz')).includes('deaf.ns'))
+    await othersAreServed()
+    session.destroy()
+    await until('all of them to be forgotten', async () => !JSON.stringify(await service.debug('adsz')).includes('deaf.ns'))
+    await othersAreServed()
+  })
+})

@@ -1,0 +1,307 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import { connect as tcpConnect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { freePort, runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const entry = (name: string, address = '10.0.0.1') =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+const ads = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
+const clusterRequest = (name: string) => {
+  const node = sidecarNode('10.7.0.9', name, 'ns')
+  return messageFrame(
+    toBinary(
+      DiscoveryRequestSchema,
+      create(DiscoveryRequestSchema, { typeUrl: clusterType, node: { id: node.id, metadata: node.metadata as never } }),
+    ),
+  )
+}
+
+/** Milliseconds from a change until the client has what it asks for. */
+async function timeOf(change: () => void, there: () => boolean): Promise<number> {
+  const started = performance.now()
+  change()
+  await until('the change', there)
+  return performance.now() - started
+}
+
+/** Runs with a service of its own. */
+async function withService(
+  options: { env?: Record<string, string>; flags?: readonly string[]; files?: Record<string, string> },
+  use: (service: Service) => Promise<void>,
+): Promise<void> {
+  const service = new Service(options)
+  for (const [name, text] of Object.entries({ 'a.yaml': entry('a'), ...options.files })) service.write(name, text)
+  try {
+    await service.start()
+    await use(service)
+  } finally {
+    await service.dispose()
+  }
+}
+
+const clientOf = (service: Service, name = 'one') => new XdsClient(service.grpcPort, sidecarNode('10.7.0.1', name, 'ns'), true).connect().ready()
+const has = (client: XdsClient, service: string) => client.resources.get(clusterType)?.has(`outbound|80||${service}.ns.svc.cluster.local`) ?? false
+const endpointIs = (client: XdsClient, service: string, address: string) =>
+  client.resources.get(endpointType)?.get(`outbound|80||${service}.ns.svc.cluster.local`)?.includes(address) ?? false
+
+describe('settings of the push path', function () {
+  this.timeout(40_000)
+
+  it('PILOT_DEBOUNCE_AFTER and PILOT_ENABLE_EDS_DEBOUNCE: endpoints alone need not wait for quiet', () =>
+    withService({ env: { PILOT_DEBOUNCE_AFTER: '1500ms', PILOT_ENABLE_EDS_DEBOUNCE: 'false' } }, async (service) => {
+      const client = await clientOf(service)
+      expect(
+        await timeOf(
+          () => service.write('a.yaml', entry('a', '10.0.0.2')),
+          () => endpointIs(client, 'a', '10.0.0.2'),
+        ),
+      ).to.be.below(1000)
+      expect(
+        await timeOf(
+          () => service.write('b.yaml', entry('b')),
+          () => has(client, 'b'),
+        ),
+      ).to.be.above(1400)
+      client.close()
+    }))
+
+  it('PILOT_DEBOUNCE_AFTER and PILOT_DEBOUNCE_MAX: endpoints wait for quiet too, and changes without a pause only so long', () =>
+    withService({ env: { PILOT_DEBOUNCE_AFTER: '700ms', PILOT_DEBOUNCE_MAX: '1500ms' } }, async (service) => {
+      const client = await clientOf(service)
+      expect(
+        await timeOf(
+          () => service.write('a.yaml', entry('a', '10.0.0.2')),
+          () => endpointIs(client, 'a', '10.0.0.2'),
+        ),
+      ).to.be.above(650)
+      let round = 0
+      const busy = setInterval(() => service.write('busy.yaml', entry(`busy-${round++}`)), 100)
+      const took = await timeOf(
+        () => undefined,
+        () => [...(client.resources.get(clusterType)?.keys() ?? [])].some((name) => name.includes('busy-')),
+      )
+      clearInterval(busy)
+      expect(took).to.be.within(1200, 3000)
+      client.close()
+    }))
+
+  for (const [throttle, blocked] of [
+    ['1', true],
+    ['100', false],
+  ] as const) {
+    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that does not read ${blocked ? 'keeps the only permit until its send timeout' : 'holds nobody up'}`, () => {
+      const files = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`many-${index}.yaml`, entry(`many-${index}`)]))
+      const env = { PILOT_PUSH_THROTTLE: throttle, PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' }
+      return withService({ env, files, flags: ['--writers', '1'] }, async (service) => {
+        const client = await clientOf(service)
+        const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 1000 } })
+        session.on('error', () => undefined)
+        const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
+        stream.on('error', () => undefined)
+        stream.write(clusterRequest('deaf'))
+        await until('the deaf one to be known', async () => JSON.stringify(await service.debug('adsz')).includes('deaf.ns'))
+        const took = await timeOf(
+          () => service.write('a.yaml', entry('a', '10.0.0.2')),
+          () => endpointIs(client, 'a', '10.0.0.2'),
+        )
+        if (blocked) expect(took).to.be.above(1000)
+        else expect(took).to.be.below(1000)
+        session.destroy()
+        client.close()
+      })
+    })
+  }
+
+  it('PILOT_XDS_CACHE_STATS and PILOT_XDS_CACHE_SIZE: reads, size and evictions are counted, and the size is kept', () =>
+    withService({ env: { PILOT_XDS_CACHE_STATS: 'true', PILOT_XDS_CACHE_SIZE: '3' }, flags: ['--writers', '1'] }, async (service) => {
+      const clients = [await clientOf(service, 'one'), await clientOf(service, 'two')]
+      const metrics = await service.metrics()
+      const value = (name: string) => Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (\\d+)`, 'm').exec(metrics)?.[1] ?? 0)
+      expect(value('xds_cache_reads{type="miss"}')).to.be.above(3)
+      expect(value('xds_cache_size')).to.equal(3)
+      expect(value('xds_cache_evictions')).to.be.above(0)
+      for (const client of clients) client.close()
+    }))
+
+  it('PILOT_XDS_CACHE_SIZE large enough: what one proxy was sent is found for the next; PILOT_ENABLE_XDS_CACHE=false keeps nothing', async () => {
+    for (const [enabled, hits] of [
+      ['true', true],
+      ['false', false],
+    ] as const) {
+      await withService({ env: { PILOT_XDS_CACHE_STATS: 'true', PILOT_ENABLE_XDS_CACHE: enabled }, flags: ['--writers', '1'] }, async (service) => {
+        const clients = [await clientOf(service, 'one'), await clientOf(service, 'two')]
+        expect(/^xds_cache_reads\{type="hit"\} [1-9]/m.test(await service.metrics())).to.equal(hits)
+        for (const client of clients) client.close()
+      })
+    }
+  })
+
+  it('MESH_GPRC_MAXSTREAMS is what a connection is told and held to', () =>
+    withService({ env: { MESH_GPRC_MAXSTREAMS: '3' } }, async (service) => {
+      const session = connect(`http://127.0.0.1:${service.grpcPort}`)
+      await new Promise((resolve) => session.once('remoteSettings', resolve))
+      expect(session.remoteSettings.maxConcurrentStreams).to.equal(3)
+      session.destroy()
+    }))
+
+  it('keepalive flags: pings at their interval, a peer that does not answer is cut off, and a connection ends at its age', () =>
+    withService({ flags: ['--keepaliveInterval', '1s', '--keepaliveTimeout', '1s', '--keepaliveMaxServerConnectionAge', '4s'] }, async (service) => {
+      const alive = connect(`http://127.0.0.1:${service.grpcPort}`)
+      let pings = 0
+      alive.on('ping', () => pings++)
+      const goaway = new Promise((resolve) => alive.on('goaway', resolve))
+      const halfOpen = tcpConnect(service.grpcPort, '127.0.0.1')
+      halfOpen.on('error', () => undefined)
+      halfOpen.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+      halfOpen.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+      const started = performance.now()
+      await new Promise((resolve) => halfOpen.on('close', resolve).resume())
+      expect(performance.now() - started).to.be.within(1500, 3500)
+      await goaway
+      expect(pings).to.be.within(2, 5)
+      expect(performance.now() - started).to.be.within(3500, 6000)
+      alive.destroy()
+    }))
+
+  it('the histograms of the push path agree with what the proxies see', () =>
+    withService({ env: { PILOT_DEBOUNCE_AFTER: '300ms' } }, async (service) => {
+      const clients = await Promise.all(Array.from({ length: 20 }, (_, index) => clientOf(service, `pod-${index}`)))
+      const read = async () => {
+        const metrics = await service.metrics()
+        const sum = (name: string) =>
+          [...metrics.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].reduce((all, [, value]) => all + Number(value), 0)
+        return Object.fromEntries(
+          ['pilot_proxy_convergence_time', 'pilot_proxy_queue_time', 'pilot_xds_push_time', 'pilot_xds_send_time'].map((name) => [
+            name,
+            { sum: sum(`${name}_sum`), count: sum(`${name}_count`) },
+          ]),
+        ) as Record<string, { sum: number; count: number }>
+      }
+      const before = await read()
+      const seen: number[] = []
+      for (let round = 1; round <= 5; round++) {
+        const started = performance.now()
+        service.write('a.yaml', entry('a', `10.0.1.${round}`))
+        await Promise.all(
+          clients.map(async (client) => {
+            await until('the endpoint', () => endpointIs(client, 'a', `10.0.1.${round}`))
+            seen.push(performance.now() - started)
+          }),
+        )
+      }
+      await pause(500)
+      const after = await read()
+      const mean = (name: string) => ((after[name]?.sum ?? 0) - (before[name]?.sum ?? 0)) / ((after[name]?.count ?? 0) - (before[name]?.count ?? 0))
+      const clientMean = seen.reduce((sum, ms) => sum + ms, 0) / seen.length / 1000
+      expect((after.pilot_proxy_convergence_time?.count ?? 0) - (before.pilot_proxy_convergence_time?.count ?? 0)).to.equal(100)
+      expect(mean('pilot_proxy_convergence_time')).to.be.within(clientMean - 0.1, clientMean + 0.02)
+      expect(mean('pilot_proxy_queue_time')).to.be.below(0.1)
+      for (const name of ['pilot_xds_push_time', 'pilot_xds_send_time']) {
+        expect((after[name]?.count ?? 0) - (before[name]?.count ?? 0)).to.be.at.least(100)
+        expect(mean(name)).to.be.below(mean('pilot_proxy_convergence_time'))
+      }
+      for (const client of clients) client.close()
+    }))
+})
+
+describe('the secured gRPC port', function () {
+  this.timeout(40_000)
+  const service = new Service()
+  const file = (name: string) => join(service.dir, name)
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'ignore', cwd: service.dir })
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  const firstClusters = (session: ClientHttp2Session) =>
+    new Promise<boolean>((resolve) => {
+      session.on('error', () => resolve(false))
+      session.on('close', () => resolve(false))
+      const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
+      const reader = new FrameReader(1 << 24)
+      stream.on('error', () => resolve(false))
+      stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => resolve(message.includes('outbound|80||a.ns.svc.cluster.local'))))
+      stream.write(clusterRequest('secure'))
+    })
+
+  before(() => {
+    service.write('a.yaml', entry('a'))
+    for (const name of ['ca', 'other'])
+      openssl('req', ...newKey, '-x509', '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
+    for (const [name, authority] of [
+      ['server', 'ca'],
+      ['client', 'ca'],
+      ['stranger', 'other'],
+    ] as const) {
+      openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.csr`)
+      openssl(
+        'x509',
+        '-req',
+        '-days',
+        '1',
+        '-in',
+        `${name}.csr`,
+        '-CA',
+        `${authority}.pem`,
+        '-CAkey',
+        `${authority}-key.pem`,
+        '-CAcreateserial',
+        '-out',
+        `${name}.pem`,
+      )
+    }
+  })
+  after(() => service.dispose())
+
+  it('serves configuration over TLS in the writers, and refuses a client certificate of a stranger', async () => {
+    const port = await freePort()
+    service.flags.push(
+      '--secureGRPCAddr',
+      `127.0.0.1:${port}`,
+      '--tlsCertFile',
+      file('server.pem'),
+      '--tlsKeyFile',
+      file('server-key.pem'),
+      '--caCertFile',
+      file('ca.pem'),
+    )
+    await service.start()
+    const pem = (name: string) => execFileSync('cat', [file(name)])
+    const client = (identity: object) =>
+      connect(`https://127.0.0.1:${port}`, { ca: pem('ca.pem'), checkServerIdentity: () => undefined, ...identity })
+    for (const [identity, served] of [
+      [{}, true],
+      [{ cert: pem('client.pem'), key: pem('client-key.pem') }, true],
+      [{ cert: pem('stranger.pem'), key: pem('stranger-key.pem') }, false],
+    ] as const) {
+      const session = client(identity)
+      expect(await firstClusters(session)).to.equal(served)
+      session.destroy()
+    }
+    const plain = connect(`http://127.0.0.1:${port}`)
+    expect(await firstClusters(plain)).to.equal(false)
+    plain.destroy()
+  })
+
+  it('says which file is wrong, and why', async () => {
+    writeFileSync(file('garbage.pem'), 'garbage')
+    for (const [flags, words] of [
+      [['--tlsCertFile', file('server.pem')], 'Error: --tlsKeyFile: needed with the other of the two'],
+      [['--tlsCertFile', file('server.pem'), '--tlsKeyFile', file('client-key.pem')], 'is not the key of the certificate in'],
+      [['--tlsCertFile', file('garbage.pem'), '--tlsKeyFile', file('server-key.pem')], `--tlsCertFile ${file('garbage.pem')}: `],
+      [['--tlsCertFile', file('none.pem'), '--tlsKeyFile', file('server-key.pem')], 'ENOENT'],
+      [['--caCertFile', file('ca.pem')], '--caCertFile: needs --tlsCertFile and --tlsKeyFile'],
+    ] as const) {
+      const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--grpcAddr', '127.0.0.1:0', ...flags])
+      expect(code).not.to.equal(0)
+      expect(stderr).to.contain(words)
+    }
+  })
+})
