@@ -26,6 +26,8 @@ export interface GrpcStream {
   write(parts: readonly Buffer[], done: (failed: boolean) => void): void
   /** Ends the stream with a gRPC status. */
   end(code: number, message: string): void
+  /** Ends the stream with a gRPC status, and the connection as soon as its other streams have ended; new streams need a new connection. */
+  release(code: number, message: string): void
   /** Resets the stream: for a peer that does not read. */
   abort(): void
 }
@@ -195,6 +197,10 @@ export class GrpcServer {
         stream.uncork()
       },
       end,
+      release: (code, message) => {
+        stream.session?.close()
+        end(code, message)
+      },
       abort: () => stream.close(cancel),
     }
   }

@@ -9,6 +9,7 @@ import type { PushInfo, SourceEvent, WriterCommand, WriterEvent } from '../../pr
 import type { Features } from '../../src/config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../../src/config/mesh-config.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
+import { surplus } from '../../src/push/balance.ts'
 import { Debounce } from '../../src/push/debounce.ts'
 import { Planner, type PushContent } from '../../src/push/planner.ts'
 import { isNothing } from '../../src/snapshot/snapshot.ts'
@@ -20,6 +21,8 @@ type Message = SourceEvent | WriterEvent
 
 /** How long clusters outlive the routes to them, in milliseconds. */
 const lingerMs = 2000
+/** How often connections are looked at for being spread evenly, in milliseconds. */
+const balanceMs = 2000
 /** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
 const takenMs = 5000
 
@@ -33,6 +36,9 @@ class PushQueue implements Behaviour<Message> {
   readonly #debounce: Debounce
   readonly #edsDebounced: boolean
   readonly #writers = new Map<string, Peer<WriterCommand>>()
+  /** Connections of each writer. */
+  readonly #connections = new Map<string, Set<string>>()
+  readonly #balanceTimer: NodeJS.Timeout
   readonly #unsynced: Set<string>
   /** Keys each source has said, to find what it no longer says when it says everything again. */
   readonly #said = new Map<string, Set<string>>()
@@ -59,6 +65,8 @@ class PushQueue implements Behaviour<Message> {
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context, this.#planner)
+    this.#balanceTimer = setInterval(() => this.#balance(), balanceMs)
+    this.#balanceTimer.unref()
     this.asks = debugAnswers(this.#planner, {
       status: () => ({ ready: this.#ready, unsynced: [...this.#unsynced], inbound: this.#inbound, committed: this.#committed, push: this.#pushId }),
       pushAgain: () => this.#pushAgain(),
@@ -74,17 +82,20 @@ class PushQueue implements Behaviour<Message> {
       writer.tell({ type: 'OpenListener' })
     }
     this.#writers.set(peer.name, writer)
+    this.#connections.set(peer.name, new Set())
   }
 
   unlinked(peer: Peer): void {
     this.#writers.delete(peer.name)
     this.#taken(peer.name)
-    for (const { connection } of this.#planner.proxies()) if (connection.startsWith(`${peer.name}/`)) this.#planner.disconnect(connection)
+    for (const connection of this.#connections.get(peer.name) ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
+    this.#connections.delete(peer.name)
   }
 
   receive(message: Message, from: Peer): void {
     switch (message.type) {
       case 'ProxyConnected':
+        this.#connections.get(from.name)?.add(message.connection)
         this.#planner.connect(`${from.name}/${message.connection}`, message.node)
         this.#connectTimer ??= setImmediate(() => {
           this.#connectTimer = undefined
@@ -92,6 +103,7 @@ class PushQueue implements Behaviour<Message> {
         })
         return
       case 'ProxyDisconnected':
+        this.#connections.get(from.name)?.delete(message.connection)
         this.#planner.disconnect(`${from.name}/${message.connection}`)
         return
       case 'PushTaken':
@@ -109,6 +121,7 @@ class PushQueue implements Behaviour<Message> {
   }
 
   async drain(): Promise<void> {
+    clearInterval(this.#balanceTimer)
     clearTimeout(this.#timer)
     clearTimeout(this.#sweepTimer)
     clearTimeout(this.#takenTimer)
@@ -262,6 +275,11 @@ class PushQueue implements Behaviour<Message> {
     if (this.#takers.size > 0) return
     clearTimeout(this.#takenTimer)
     this.#pushDone()
+  }
+
+  #balance(): void {
+    const counts = new Map([...this.#connections].map(([writer, connections]) => [writer, connections.size]))
+    for (const [writer, count] of surplus(counts)) this.#writers.get(writer)?.tell({ type: 'ReleaseConnections', count }, 'release')
   }
 
   #pushDone(): void {

@@ -97,6 +97,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
           this.#enqueue(connection)
         }
         return this.#work()
+      case 'ReleaseConnections':
+        return this.#release(command.count)
       case 'OpenListener':
         return this.#server.open()
     }
@@ -126,6 +128,13 @@ class XdsWriter implements Behaviour<WriterCommand> {
       for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
     this.#work()
+  }
+
+  /** Lets the newest connections go: they come back to whichever writer the kernel picks. */
+  #release(count: number): void {
+    this.#context.log('ads').info(`letting ${count} of ${this.#connections.size} connections go, to spread them evenly`)
+    for (const connection of [...this.#connections.values()].slice(-count))
+      connection.stream.release(status.unavailable, 'connection moves to another writer')
   }
 
   #enqueue(connection: Connection): void {

@@ -87,6 +87,8 @@ export type WriterCommand =
     }
   /** A full push was asked for by hand: every type is sent again. */
   | { readonly type: 'PushAgain'; readonly push: PushInfo }
+  /** So many connections are to go, and come back to another writer. */
+  | { readonly type: 'ReleaseConnections'; readonly count: number }
   /** From now on streams are accepted. */
   | { readonly type: 'OpenListener' }
 

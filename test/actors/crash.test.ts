@@ -19,6 +19,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     const log = join(dir, 'log')
     let service: DiscoveryService
     let port = 0
+    let httpPort = 0
     const clients: XdsClient[] = []
     const connect = (index: number) => {
       const client = new XdsClient(port, sidecarNode(`10.3.0.${index}`, `pod-${index}`, 'ns'), index % 2 === 0).connect()
@@ -30,13 +31,14 @@ for (const mode of ['threads', 'in-thread'] as const) {
       writeFileSync(join(dir, 'a.yaml'), entry('a', '10.0.0.1'))
       process.env.PILOT_MOCK_CHURN_PER_SECOND = '5'
       port = await freePort()
+      httpPort = await freePort()
       const options: DiscoveryOptions = {
         secureGRPCAddr: '',
         tlsCertFile: '',
         tlsKeyFile: '',
         caCertFile: '',
         grpcAddr: `127.0.0.1:${port}`,
-        httpAddr: `127.0.0.1:${await freePort()}`,
+        httpAddr: `127.0.0.1:${httpPort}`,
         monitoringAddr: `127.0.0.1:${await freePort()}`,
         configDir: dir,
         meshConfig: '',
@@ -103,5 +105,35 @@ for (const mode of ['threads', 'in-thread'] as const) {
         expect(fresh.resources.get(clusterType)?.has('outbound|80||mock-0.mock-0.svc.cluster.local')).to.equal(true)
       })
     }
+
+    it('connections are spread evenly again after a writer was gone', async function () {
+      this.timeout(60_000)
+      for (let index = 0; index < 40; index++) connect(20 + index)
+      await Promise.all(clients.map((client) => client.ready()))
+      const counts = async () => {
+        const { clients: known } = (await (await fetch(`http://127.0.0.1:${httpPort}/debug/adsz`)).json()) as { clients: { connectionId: string }[] }
+        const numbers = known.map(({ connectionId }) => Number(connectionId.slice(connectionId.lastIndexOf('-') + 1)) % 2)
+        return [numbers.filter((number) => number === 0).length, numbers.filter((number) => number === 1).length] as const
+      }
+      // While it is away all of them come to the other.
+      for (let time = 0; time < 3; time++) {
+        service.supervisor.kill('xds-writer/0')
+        await until('the connections to be elsewhere', async () => {
+          await reconnect()
+          return clients.every((client) => !client.closed)
+        })
+      }
+      const most = clients.length / 2 + 8
+      await until(
+        'an even spread',
+        async () => {
+          await reconnect()
+          const [one, other] = await counts()
+          return one + other === clients.length && Math.max(one, other) <= most
+        },
+        40_000,
+      )
+      await converges()
+    })
   })
 }
