@@ -107,7 +107,7 @@ export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
   readonly #groups = new Map<string, Group>()
   readonly #classes = new Map<string, Manifest>()
-  /** States of types by class since the last push. */
+  /** States of types by class; one stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
 
   /** Takes over a push. Returns the ids of groups whose content changed. */
@@ -119,7 +119,6 @@ export class Catalog {
     readonly manifests: readonly Manifest[]
     readonly retiredClasses: readonly string[]
   }): Set<string> {
-    this.#states.clear()
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
     const changed = new Set<string>()
     for (const patch of push.groups) {
@@ -127,9 +126,16 @@ export class Catalog {
       if (!group) this.#groups.set(patch.group, (group = new Group(patch.group)))
       if (group.apply(patch, (data) => this.#chunksOf(data))) changed.add(patch.group)
     }
-    for (const manifest of push.manifests) this.#classes.set(manifest.classId, manifest)
+    for (const manifest of push.manifests) {
+      this.#classes.set(manifest.classId, manifest)
+      this.#states.delete(manifest.classId)
+    }
+    this.#dropStates(changed)
     for (const id of push.retiredGroups) this.#groups.delete(id)
-    for (const id of push.retiredClasses) this.#classes.delete(id)
+    for (const id of push.retiredClasses) {
+      this.#classes.delete(id)
+      this.#states.delete(id)
+    }
     for (const id of push.retiredSlabs) this.#slabs.delete(id)
     return changed
   }
@@ -155,6 +161,11 @@ export class Catalog {
       states.set(typeUrl, (state = { groups, version: combineVersions(groups) }))
     }
     return state
+  }
+
+  #dropStates(changed: ReadonlySet<string>): void {
+    for (const states of this.#states.values())
+      for (const [typeUrl, state] of states) if (state.groups.some((group) => changed.has(group.id))) states.delete(typeUrl)
   }
 
   /** Whether a class uses one of these groups. */

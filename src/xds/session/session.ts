@@ -37,6 +37,8 @@ export interface Watch {
   readonly typeUrl: string
   subscription: Subscription
   sent: SentState | undefined
+  /** A state that was found to be what was sent. */
+  upToDate: TypeState | undefined
   version: string
   nonce: string
   nonceAcked: string
@@ -77,6 +79,8 @@ export class XdsSession {
   readonly delta: boolean
   readonly watches = new Map<string, Watch>()
   classId = ''
+  /** Watches in push order; types that have no place in it come last. */
+  #inOrder: readonly Watch[] = []
   readonly #parts: SessionParts
   /** Until when listeners and routes wait for the answer to clusters they may refer to. */
   #gateUntil = 0
@@ -98,6 +102,7 @@ export class XdsSession {
     if (request.error) return this.#reject(watch, typeUrl, nonce, request.error, now)
     if (request.rawNames.length === 0 && !isWildcardType(typeUrl)) {
       this.watches.delete(typeUrl)
+      this.#sort()
       return 'unsubscribed'
     }
     const same = watch?.subscription.raw.equals(request.rawNames) ? watch.subscription : undefined
@@ -158,7 +163,7 @@ export class XdsSession {
 
   /** Whether any type is out of date or asked for. */
   isDue(): boolean {
-    for (const watch of this.watches.values()) if (this.#isDue(watch)) return true
+    for (const watch of this.#inOrder) if (this.#isDue(watch)) return true
     return false
   }
 
@@ -169,9 +174,9 @@ export class XdsSession {
 
   /** The next response in push order, or undefined when nothing is to be sent now. */
   next(now: number): Response | undefined {
-    for (const typeUrl of [...pushOrder, ...[...this.watches.keys()].filter((type) => !pushOrder.includes(type))]) {
-      const watch = this.watches.get(typeUrl)
-      if (!watch || !this.#isDue(watch)) continue
+    for (const watch of this.#inOrder) {
+      if (!this.#isDue(watch)) continue
+      const { typeUrl } = watch
       if ((typeUrl === listenerType || typeUrl === routeType) && watch.sent && now < this.#gateUntil && !watch.dueInFull && watch.dueNames.size === 0)
         continue
       if (this.#heldByFlowControl(watch, now)) continue
@@ -186,9 +191,11 @@ export class XdsSession {
   }
 
   #isOutdated(watch: Watch, state: TypeState): boolean {
-    if (!watch.sent) return false
+    if (!watch.sent || watch.upToDate === state) return false
     if (watch.version !== state.version || watch.sent.size !== state.groups.length) return true
-    return state.groups.some((group) => !watch.sent?.has(group))
+    if (state.groups.some((group) => !watch.sent?.has(group))) return true
+    watch.upToDate = state
+    return false
   }
 
   #state(watch: Watch): TypeState {
@@ -262,6 +269,7 @@ export class XdsSession {
       typeUrl,
       subscription,
       sent: undefined,
+      upToDate: undefined,
       version: '',
       nonce: '',
       nonceAcked: '',
@@ -274,7 +282,13 @@ export class XdsSession {
       delayed: false,
     }
     this.watches.set(typeUrl, watch)
+    this.#sort()
     return watch
+  }
+
+  #sort(): void {
+    const place = ({ typeUrl }: Watch) => (pushOrder.includes(typeUrl) ? pushOrder.indexOf(typeUrl) : pushOrder.length)
+    this.#inOrder = [...this.watches.values()].sort((one, other) => place(one) - place(other))
   }
 
   #acknowledge(watch: Watch, _now: number): void {
