@@ -53,6 +53,8 @@ const lingers = new Set([clusterType, endpointType])
 const viewKinds = ['Service', 'VirtualService', 'DestinationRule', 'Sidecar', 'Mesh']
 
 interface GroupSpec {
+  /** The services in it follow a Sidecar, whose scope takes in what visible VirtualServices send to. */
+  readonly scoped?: boolean
   readonly kind: keyof typeof untouchedBy
   readonly typeUrl: string
   readonly build: () => Iterable<Resource>
@@ -93,13 +95,14 @@ export class Generation {
   /** Turns to a new snapshot. Groups that the changes may touch are built again when a class asks for them. */
   advance(snapshot: MeshSnapshot, changes: Changes): void {
     this.#snapshot = snapshot
-    if (viewKinds.some((kind) => changes.kinds.has(kind))) this.#views.clear()
-    else if (changes.endpointHosts.size > 0) this.#refreshEndpoints(changes.endpointHosts)
+    if (changes.endpointHosts.size > 0 || viewKinds.some((kind) => changes.kinds.has(kind))) this.#views.clear()
     for (const id of this.#built) {
       const spec = this.#specs.get(id)
-      const touched = spec && [...changes.kinds].some((kind) => !(untouchedBy[spec.kind] as ReadonlySet<string>).has(kind))
+      const untouched = spec && (untouchedBy[spec.kind] as ReadonlySet<string>)
+      const touched = [...changes.kinds].some((kind) => !untouched?.has(kind) || (spec?.scoped && kind === 'VirtualService'))
       if (touched) this.#built.delete(id)
     }
+    if (changes.endpointHosts.size > 0) this.#refreshEndpoints(changes.endpointHosts)
   }
 
   /** The groups of a class by type URL, every one built for the present snapshot. */
@@ -171,12 +174,13 @@ export class Generation {
     const { carriesEndpoints } = this.view(viewKey)
     const endpoints = `endpoints|${viewKey.id}|${traits.type}|${traits.sniDnat}|${traits.placeKey}`
     this.#endpointGroups.set(endpoints, { viewKey, traits })
+    const scoped = viewKey.sidecar !== undefined
     return [
       [
         `clusters-out|${viewKey.id}|${traits.clusterKey}|${carriesEndpoints ? traits.placeKey : ''}`,
-        { kind: 'clusters-outbound', typeUrl: clusterType, build: () => this.#outboundClusters(proxy) },
+        { kind: 'clusters-outbound', scoped, typeUrl: clusterType, build: () => this.#outboundClusters(proxy) },
       ],
-      [endpoints, { kind: 'endpoints', typeUrl: endpointType, build: () => this.#endpoints(proxy) }],
+      [endpoints, { kind: 'endpoints', scoped, typeUrl: endpointType, build: () => this.#endpoints(proxy) }],
     ]
   }
 
@@ -284,9 +288,8 @@ export class Generation {
     )
   }
 
-  /** The short way of an endpoint change: only the load assignments of these hosts, in every group that has them. */
+  /** The short way of an endpoint change: only the load assignments of these hosts, in every group that has them and is not built anew. */
   #refreshEndpoints(hosts: ReadonlySet<string>): void {
-    this.#views.clear()
     for (const [id, { viewKey, traits }] of this.#endpointGroups) {
       if (!this.#built.has(id)) continue
       const view = this.view(viewKey)

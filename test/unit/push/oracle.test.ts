@@ -1,0 +1,268 @@
+/** Proxies that live through random changes hold what a fresh proxy gets from a control plane that only ever saw the end. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
+import { Cluster_DiscoveryType, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import {
+  DeltaDiscoveryResponseSchema,
+  DiscoveryRequestSchema,
+  DiscoveryResponseSchema,
+} from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { readFeatures } from '../../../src/config/features.ts'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { Catalog } from '../../../src/xds/session/catalog.ts'
+import { responseFrame } from '../../../src/xds/session/frames.ts'
+import { Plans } from '../../../src/xds/session/plans.ts'
+import { XdsSession } from '../../../src/xds/session/session.ts'
+import { Subscriptions } from '../../../src/xds/session/subscription.ts'
+import { scanFields } from '../../../src/xds/slab/wire.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+
+const names = meshNames('mesh.io')
+const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local' })
+
+function object(kind: string, name: string, spec: string): ConfigObject {
+  const text = `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
+  const { objects, faults } = parseConfigFile('f.yaml', text, names)
+  if (!objects[0]) throw new Error(JSON.stringify(faults))
+  return objects[0]
+}
+
+const node: ProxyNode = {
+  id: 'sidecar~10.1.0.1~p.ns~ns.svc.cluster.local',
+  type: 'sidecar',
+  addresses: ['10.1.0.1'],
+  namespace: 'ns',
+  domain: 'ns.svc.cluster.local',
+  version: undefined,
+  labels: {},
+  network: '',
+  clusterId: '',
+  locality: '',
+  metadata: {},
+}
+
+const host = (name: string) => `${name}.ns.svc.cluster.local`
+const arbitraryService = fc
+  .record({ name: fc.constantFrom('a', 'b', 'c'), port: fc.constantFrom(80, 81), last: fc.integer({ min: 1, max: 4 }), own: fc.boolean() })
+  .map(({ name, port, last, own }) =>
+    object(
+      'ServiceEntry',
+      name,
+      `{hosts: [${host(name)}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: 10.0.0.${last}, labels: {v: "${last}"}}${own ? ', {address: 10.1.0.1}' : ''}]}`,
+    ),
+  )
+const arbitraryRule = fc
+  .record({ name: fc.constantFrom('a', 'b'), subset: fc.constantFrom('1', '2') })
+  .map(({ name, subset }) => object('DestinationRule', name, `{host: ${host(name)}, subsets: [{name: s${subset}, labels: {v: "${subset}"}}]}`))
+const arbitraryRoute = fc
+  .record({ name: fc.constantFrom('a', 'b'), to: fc.constantFrom('a', 'c'), timeout: fc.constantFrom('1s', '2s') })
+  .map(({ name, to, timeout }) =>
+    object(
+      'VirtualService',
+      name,
+      `{hosts: [${host(name)}], http: [{timeout: ${timeout}, route: [{destination: {host: ${host(to)}, port: {number: 80}}}]}]}`,
+    ),
+  )
+const arbitrarySidecar = fc
+  .constantFrom('./a.ns.svc.cluster.local', './*', '*/*')
+  .map((scope) => object('Sidecar', 'default', `{egress: [{hosts: ["${scope}"]}]}`))
+
+const arbitraryFilter = fc
+  .constantFrom('1s', '2s')
+  .map((timeout) =>
+    object(
+      'EnvoyFilter',
+      'f',
+      `{configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: MERGE, value: {connect_timeout: ${timeout}}}}]}`,
+    ),
+  )
+const selected = object(
+  'ServiceEntry',
+  'w',
+  `{hosts: [${host('w')}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: w}}}`,
+)
+const arbitraryWorkload = fc
+  .record({ name: fc.constantFrom('w1', 'w2'), last: fc.integer({ min: 1, max: 3 }) })
+  .map(({ name, last }) => object('WorkloadEntry', name, `{address: 10.2.0.${last}, labels: {app: w}}`))
+
+/** What happens, one after another; the booleans say what else goes on meanwhile. */
+const arbitraryStep = fc.record({
+  object: fc.oneof(
+    { weight: 4, arbitrary: arbitraryService },
+    arbitraryRule,
+    arbitraryRoute,
+    arbitrarySidecar,
+    arbitraryFilter,
+    arbitraryWorkload,
+    fc.constant(selected),
+  ),
+  removed: fc.integer({ min: 0, max: 3 }).map((roll) => roll === 0),
+  twice: fc.boolean(),
+  pushed: fc.boolean(),
+  swept: fc.boolean(),
+  delivered: fc.boolean(),
+  answered: fc.boolean(),
+})
+
+/** Planner, catalog and two streams of the same proxy, with pushes on their way from the one to the others. */
+class World {
+  readonly planner = planner()
+  readonly catalog = new Catalog()
+  readonly #onTheWay: ReturnType<Planner['takePush']>[] = []
+  #nonce = 0
+  now = 1000
+  readonly proxies = [false, true].map((delta) => new Proxy(delta, this.catalog, () => `n${++this.#nonce}`))
+
+  connect(): void {
+    for (const proxy of this.proxies) {
+      this.planner.connect(String(proxy.session.delta), node)
+      proxy.start()
+    }
+  }
+
+  push(sweep: boolean): void {
+    this.planner.advance()
+    if (sweep) this.planner.sweep()
+    this.#onTheWay.push(this.planner.takePush())
+  }
+
+  deliver(): void {
+    for (const push of this.#onTheWay.splice(0)) {
+      this.catalog.apply(push)
+      for (const { connection, classId } of push.assignments) this.proxies[connection === 'true' ? 1 : 0]!.session.classId = classId
+    }
+  }
+
+  send(): void {
+    for (const proxy of this.proxies) while (proxy.receive(this.now)) this.now++
+  }
+
+  answer(): void {
+    for (const proxy of this.proxies) proxy.answer(this.now)
+  }
+
+  /** Lets everything come to an end. */
+  settle(): void {
+    this.push(true)
+    for (let round = 0; round < 20; round++) {
+      this.deliver()
+      this.send()
+      this.answer()
+      this.now += 10_000
+    }
+  }
+}
+
+class Proxy {
+  readonly session: XdsSession
+  readonly held = new Map<string, Map<string, string>>([clusterType, endpointType, listenerType, routeType].map((type) => [type, new Map()]))
+  readonly #answers: { typeUrl: string; nonce: string }[] = []
+  readonly #nonces = new Map<string, string>()
+  #endpoints: readonly string[] = []
+
+  constructor(delta: boolean, catalog: Catalog, nonce: () => string) {
+    const plans = new Plans({ enabled: true, size: 100 })
+    this.session = new XdsSession(delta, { catalog, plans, subscriptions: new Subscriptions(), flowControl: undefined, nonce, held: () => undefined })
+  }
+
+  start(): void {
+    this.#ask(clusterType, '', [], [], 0)
+    this.#ask(listenerType, '', [], [], 0)
+    this.#ask(routeType, '', ['80', '81'], [], 0)
+  }
+
+  /** Takes the next response, if there is one. */
+  receive(now: number): boolean {
+    const response = this.session.classId === '' ? undefined : this.session.next(now)
+    if (!response) return false
+    const { delta } = this.session
+    const message = Buffer.concat(responseFrame(response, delta)).subarray(5)
+    const decoded = delta ? fromBinary(DeltaDiscoveryResponseSchema, message) : fromBinary(DiscoveryResponseSchema, message)
+    const values = decoded.resources.map((resource) =>
+      Buffer.from('resource' in resource ? (resource.resource?.value ?? []) : (resource as { value: Uint8Array }).value),
+    )
+    const held = this.held.get(decoded.typeUrl) as Map<string, string>
+    if (!delta && (decoded.typeUrl === clusterType || decoded.typeUrl === listenerType)) held.clear()
+    for (const value of values) held.set([...scanFields(value)][0]?.bytes?.toString() ?? '', value.toString('base64'))
+    if ('removedResources' in decoded) for (const name of decoded.removedResources) held.delete(name)
+    this.#nonces.set(decoded.typeUrl, decoded.nonce)
+    this.#answers.push({ typeUrl: decoded.typeUrl, nonce: decoded.nonce })
+    return true
+  }
+
+  /** Acknowledges what came, and asks for the endpoints of the clusters that are there now. */
+  answer(now: number): void {
+    for (const { typeUrl, nonce } of this.#answers.splice(0)) {
+      this.#ask(typeUrl, nonce, typeUrl === endpointType ? this.#endpoints : typeUrl === routeType ? ['80', '81'] : [], [], now)
+      if (typeUrl !== clusterType) continue
+      const before = this.#endpoints
+      this.#endpoints = [...(this.held.get(clusterType)?.values() ?? [])].flatMap((value) => {
+        const cluster = fromBinary(ClusterSchema, Buffer.from(value, 'base64'))
+        return cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS ? [cluster.edsClusterConfig?.serviceName || cluster.name] : []
+      })
+      const gone = before.filter((name) => !this.#endpoints.includes(name))
+      for (const name of gone) this.held.get(endpointType)?.delete(name)
+      const { delta } = this.session
+      const wanted = delta ? this.#endpoints.filter((name) => !before.includes(name)) : this.#endpoints
+      if (wanted.length + gone.length > 0) this.#ask(endpointType, delta ? '' : (this.#nonces.get(endpointType) ?? ''), wanted, gone, now)
+    }
+  }
+
+  #ask(typeUrl: string, nonce: string, wanted: readonly string[], unsubscribe: readonly string[], now: number): void {
+    const raw = (names: readonly string[]) =>
+      Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: [...names] })))
+    const head = { node: undefined, typeUrl, nonce, error: undefined }
+    // State of the world says all names each time; delta says only new ones, and an answer says none.
+    if (!this.session.delta) this.session.takeSotw({ ...head, rawNames: raw(wanted) }, now)
+    else this.session.takeDelta({ ...head, rawSubscribe: raw(nonce === '' ? wanted : []), unsubscribe, initialVersions: new Map() }, now)
+  }
+}
+
+/** What is held by type and name. Where delta says that a name is gone, state of the world sends a resource that has only its name. */
+const stateOf = ({ held }: Proxy) =>
+  Object.fromEntries(
+    [...held].map(([type, resources]) => [
+      type,
+      Object.fromEntries([...resources].sort().filter(([, value]) => [...scanFields(Buffer.from(value, 'base64'))].length > 1)),
+    ]),
+  )
+
+describe('state of the world and delta', () => {
+  it('come to what a fresh proxy gets, whatever changes came in whatever order, merged, repeated and late', () => {
+    fc.assert(
+      fc.property(fc.array(arbitraryStep, { minLength: 1, maxLength: 25 }), (steps) => {
+        const world = new World()
+        world.connect()
+        const last = new Map<string, ConfigObject | undefined>()
+        for (const step of steps) {
+          const key = configKey(step.object)
+          const next = step.removed ? undefined : step.object
+          last.set(key, next)
+          for (let time = 0; time < (step.twice ? 2 : 1); time++) world.planner.state.setConfig(key, next)
+          if (step.pushed) world.push(step.swept)
+          if (step.delivered) world.deliver()
+          if (step.delivered) world.send()
+          if (step.answered) world.answer()
+          world.now += 50
+        }
+        world.settle()
+        const fresh = new World()
+        for (const [key, value] of last) fresh.planner.state.setConfig(key, value)
+        fresh.planner.advance()
+        fresh.connect()
+        fresh.settle()
+        const [sotw, delta] = world.proxies.map(stateOf)
+        const [wanted, wantedDelta] = fresh.proxies.map(stateOf)
+        expect(wantedDelta).to.deep.equal(wanted)
+        expect(sotw).to.deep.equal(wanted)
+        expect(delta).to.deep.equal(wanted)
+      }),
+      { numRuns: 300 },
+    )
+  }).timeout(60_000)
+})
