@@ -116,7 +116,7 @@ class World {
   readonly #onTheWay: ReturnType<Planner['takePush']>[] = []
   #nonce = 0
   now = 1000
-  readonly proxies = [false, true].map((delta) => new Proxy(delta, this.catalog, () => `n${++this.#nonce}`))
+  readonly proxies = [false, true].map((delta) => new SimulatedProxy(delta, this.catalog, () => `n${++this.#nonce}`))
 
   connect(): void {
     for (const proxy of this.proxies) {
@@ -134,7 +134,8 @@ class World {
   deliver(): void {
     for (const push of this.#onTheWay.splice(0)) {
       this.catalog.apply(push)
-      for (const { connection, classId } of push.assignments) this.proxies[connection === 'true' ? 1 : 0]!.session.classId = classId
+      for (const { connection, classId } of push.assignments)
+        for (const { session } of this.proxies) if (String(session.delta) === connection) session.classId = classId
     }
   }
 
@@ -158,7 +159,7 @@ class World {
   }
 }
 
-class Proxy {
+class SimulatedProxy {
   readonly session: XdsSession
   readonly held = new Map<string, Map<string, string>>([clusterType, endpointType, listenerType, routeType].map((type) => [type, new Map()]))
   readonly #answers: { typeUrl: string; nonce: string }[] = []
@@ -224,7 +225,7 @@ class Proxy {
 }
 
 /** What is held by type and name. Where delta says that a name is gone, state of the world sends a resource that has only its name. */
-const stateOf = ({ held }: Proxy) =>
+const stateOf = ({ held }: SimulatedProxy) =>
   Object.fromEntries(
     [...held].map(([type, resources]) => [
       type,
