@@ -12,7 +12,7 @@ import { Cluster_DiscoveryType, ClusterSchema } from '../protocols/gen/envoy/con
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
-import { clusterType, endpointType, listenerType, routeType } from '../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
 /** Sidecars to connect: `count` of them, numbered `first`, `first + step` ... */
 export interface ConnectCommand {
@@ -92,7 +92,7 @@ function readBody(message: Buffer, delta: boolean, typeUrl: string): Body {
     if (!value) continue
     const sum = hash('sha1', value, 'base64')
     const [name, endpoints] = known.get(sum) ?? readResource(value, typeUrl, sum)
-    resources.set(name, sum)
+    resources.set((delta && fieldOf(bytes, 3)?.toString()) || name, sum)
     if (endpoints !== '') endpointNames.push(endpoints)
   }
   return { id: nextBody++, resources, removed, endpointNames }
@@ -142,12 +142,12 @@ class Sidecar {
     this.#role = every > 0 && index % every < 3 ? (['slow', 'silent', 'flapping'] as const)[(index % every) as 0 | 1 | 2] : 'ordinary'
     this.counts = this.#role === 'ordinary'
     ;[this.#session, this.#stream] = this.#open()
-    if (this.#role === 'flapping') setInterval(() => this.#flap(), flapMs)
+    if (this.#role === 'flapping') setInterval(() => this.#reopen(), flapMs)
   }
 
   /** A digest of everything it holds. */
   digest(): string {
-    return [clusterType, endpointType, listenerType, routeType].map((typeUrl) => this.#digestOf(typeUrl)).join('|')
+    return [clusterType, endpointType, listenerType, routeType, virtualHostType].map((typeUrl) => this.#digestOf(typeUrl)).join('|')
   }
 
   end(): void {
@@ -171,9 +171,10 @@ class Sidecar {
     return digest
   }
 
-  #flap(): void {
+  #reopen(): void {
     this.#session.destroy()
     this.#held.clear()
+    this.#asksHosts = false
     this.#names = new Set()
     ;[this.#session, this.#stream] = this.#open()
   }
@@ -183,7 +184,9 @@ class Sidecar {
     const size = this.#role === 'slow' ? 16_384 : window
     const session = connect(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, { settings: { initialWindowSize: size }, rejectUnauthorized: false })
     session.on('connect', () => session.setLocalWindowSize(size))
-    session.on('error', (error) => this.#lost(error.message))
+    let released = false
+    const lost = (reason: string) => released || this.#lost(reason)
+    session.on('error', (error) => lost(error.message))
     const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources'
     const stream = session.request({
       ':method': 'POST',
@@ -199,8 +202,14 @@ class Sidecar {
       }
       reader.take(bytes, (message) => this.#take(message))
     })
-    stream.on('error', (error) => this.#lost(error.message))
-    stream.on('close', () => this.#lost('closed'))
+    stream.on('error', (error) => lost(error.message))
+    stream.on('close', () => lost('closed'))
+    // The server ended the stream, to have the sidecar on another writer.
+    stream.on('end', () => {
+      if (ending || released) return
+      released = true
+      this.#reopen()
+    })
     this.#stream = stream
     this.#send(clusterType, '', [], this.#node())
     this.#send(listenerType, '')
@@ -219,6 +228,9 @@ class Sidecar {
     return {
       id: `sidecar~${address}~pod-${index}.${namespace}~${namespace}.svc.cluster.local`,
       metadata: { NAMESPACE: namespace, LABELS: { app: `client-${index % 50}` } },
+      // An Envoy that takes virtual hosts by themselves, where the protocol lets it.
+      userAgentName: 'envoy',
+      userAgentVersionType: { case: 'userAgentBuildVersion', value: { version: { majorNumber: 1, minorNumber: 40 } } },
     }
   }
 
@@ -232,6 +244,9 @@ class Sidecar {
     else if (typeUrl === listenerType && !this.#subscribed[routeType]) {
       this.#subscribed[routeType] = ['80', '9090']
       this.#send(routeType, '', this.#subscribed[routeType])
+    } else if (typeUrl === routeType && this.#options.delta && !this.#asksHosts) {
+      this.#asksHosts = true
+      this.#send(virtualHostType, '')
     }
     this.got.add(typeUrl)
     this.#seen(this, message)
@@ -266,6 +281,7 @@ class Sidecar {
     this.#send(endpointType, '', added, undefined, removed)
   }
   readonly #nonces: Record<string, string> = {}
+  #asksHosts = false
 
   #send(typeUrl: string, nonce: string, names: readonly string[] = [], node?: object, without: readonly string[] = []): void {
     if (nonce !== '') this.#nonces[typeUrl] = nonce
@@ -343,7 +359,7 @@ function connectAll(command: ConnectCommand): void {
     bytes += message.length
     received += message.length
     if (!sidecar.counts || sidecar.marked) return
-    if (marker ? !message.includes(marker) : sidecar.got.size < 4) return
+    if (marker ? !message.includes(marker) : sidecar.got.size < (command.delta ? 5 : 4)) return
     sidecar.marked = true
     times.push(Date.now() - (marker ? markedAt : started))
     if (times.length === waited) report({ type: marker ? 'marked' : 'connected', times, bytes })

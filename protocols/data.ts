@@ -84,6 +84,8 @@ export interface ProxyNode {
   readonly clusterId: string
   /** `region/zone/subzone` of the node itself, or empty. */
   readonly locality: string
+  /** Whether it takes virtual hosts by themselves, apart from the route configuration they belong to (VHDS). */
+  readonly takesVirtualHosts: boolean
   /** Metadata with mesh-owned keys in the mesh form, as JSON. */
   readonly metadata: Readonly<Record<string, unknown>>
 }

@@ -13,6 +13,8 @@ export interface Connection {
   readonly connectedAt: number
   /** Whether its class is known, so that requests can be answered. */
   answered: boolean
+  /** Whether it has not been sent anything yet. */
+  newcomer: boolean
   /** Whether a response is on its way out. */
   sending: boolean
   /** Whether it holds a permit of the throttle. */

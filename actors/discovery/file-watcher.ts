@@ -138,14 +138,7 @@ class FileWatcher implements Behaviour<never> {
       const files = entries
         .filter((entry) => isConfigFile(entry.name) && (entry.isFile() || entry.isSymbolicLink()))
         .map((entry) => join(entry.parentPath, entry.name))
-      return files
-        .filter(
-          (file) =>
-            !relative(this.#root, file)
-              .split('/')
-              .some((part) => part.startsWith('..')),
-        )
-        .sort()
+      return files.filter((file) => !isInHiddenDirectory(relative(this.#root, file))).sort()
     } catch (error) {
       this.#context.log('source').error(`cannot read the configuration directory ${this.#root}: ${(error as Error).message}`)
       return []
@@ -153,8 +146,10 @@ class FileWatcher implements Behaviour<never> {
   }
 
   #changed(path: string): void {
-    if (isConfigFile(path)) this.#pending.add(path)
-    else if (basename(path).startsWith('..')) void this.#enqueueAll()
+    // What is in such a directory counts under the links to it, any of which may now show something else.
+    if (isInHiddenDirectory(relative(this.#root, path))) void this.#enqueueAll()
+    else if (isConfigFile(path)) this.#pending.add(path)
+    else return
     this.#gather ??= setTimeout(() => {
       this.#gather = undefined
       const files = [...this.#pending].sort()
@@ -336,6 +331,9 @@ async function signatureOf(file: string): Promise<string | undefined> {
   const found = await stat(file, { bigint: true }).catch(() => undefined)
   return found && `${found.ino}|${found.size}|${found.mtimeNs}`
 }
+
+/** Whether part of a path starts with `..`, as the directories do that mounted volumes swap. */
+const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))
 
 const isConfigFile = (path: string): boolean => /\.(ya?ml|json)$/.test(path) && !basename(path).startsWith('.')
 

@@ -38,6 +38,9 @@ export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
 /** Bytes of requests a stream may send before the server has taken them. */
 const receiveWindow = 1_048_576
 const cancel = 8
+const noError = 0
+/** How long the other half of a stream may stay open after its status was sent, in milliseconds. */
+const closeMs = 1000
 
 /** The server of one writer, in plain text and over TLS. All writers listen on the same ports; the kernel spreads connections over them. */
 export class GrpcServer {
@@ -47,6 +50,7 @@ export class GrpcServer {
   readonly #limit: number
   readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly host: string; readonly port: number }[] = []
   readonly #sessions = new Set<ServerHttp2Session>()
+  #opened: Promise<void> | undefined
 
   constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods) {
     this.#config = config
@@ -65,10 +69,15 @@ export class GrpcServer {
     if (config.secure) this.#serve(this.#secureServer(config.secure, options), config.secure)
   }
 
-  /** Starts to listen; calls after the first do nothing. */
-  open(): void {
-    for (const { server, host, port } of this.#servers)
-      if (!server.listening) server.listen({ host: host || undefined, port, reusePort: this.#config.writers > 1 })
+  /** Starts to listen, once. Resolves when connections are taken. */
+  open(): Promise<void> {
+    this.#opened ??= Promise.all(
+      this.#servers.map(
+        ({ server, host, port }) =>
+          new Promise<void>((resolve) => server.listen({ host: host || undefined, port, reusePort: this.#config.writers > 1 }, resolve)),
+      ),
+    ).then(() => undefined)
+    return this.#opened
   }
 
   #serve(server: Http2Server | Http2SecureServer, { host, port }: { host: string; port: number }): void {
@@ -165,6 +174,8 @@ export class GrpcServer {
     stream.on('wantTrailers', () => {
       const { 'grpc-status': code, 'grpc-message': message } = trailers
       stream.sendTrailers({ 'grpc-status': code, ...(message ? { 'grpc-message': message } : {}) })
+      // A client that has nothing more to say closes its half itself; one that does not is not waited for.
+      setTimeout(() => stream.close(noError), closeMs).unref()
     })
     const end = (code: number, message: string) => {
       if (ended || stream.destroyed) return

@@ -23,6 +23,8 @@ type Message = SourceEvent | WriterEvent
 const lingerMs = 2000
 /** How often connections are looked at for being spread evenly, in milliseconds. */
 const balanceMs = 2000
+/** While more than this share of all connections comes or goes between two looks, none is moved. */
+const unsettledShare = 0.02
 /** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
 const takenMs = 5000
 
@@ -39,6 +41,8 @@ class PushQueue implements Behaviour<Message> {
   /** Connections of each writer. */
   readonly #connections = new Map<string, Set<string>>()
   readonly #balanceTimer: NodeJS.Timeout
+  /** Connections at the last look. */
+  #lastTotal = 0
   readonly #unsynced: Set<string>
   /** Keys each source has said, to find what it no longer says when it says everything again. */
   readonly #said = new Map<string, Set<string>>()
@@ -53,6 +57,8 @@ class PushQueue implements Behaviour<Message> {
   #takers = new Set<string>()
   #takenTimer: NodeJS.Timeout | undefined
   #ready = false
+  /** Whether a writer takes connections. */
+  #serving = false
   #inbound = 0
   #committed = 0
   readonly #metrics
@@ -68,7 +74,13 @@ class PushQueue implements Behaviour<Message> {
     this.#balanceTimer = setInterval(() => this.#balance(), balanceMs)
     this.#balanceTimer.unref()
     this.asks = debugAnswers(this.#planner, {
-      status: () => ({ ready: this.#ready, unsynced: [...this.#unsynced], inbound: this.#inbound, committed: this.#committed, push: this.#pushId }),
+      status: () => ({
+        ready: this.#ready && this.#serving,
+        unsynced: [...this.#unsynced],
+        inbound: this.#inbound,
+        committed: this.#committed,
+        push: this.#pushId,
+      }),
       pushAgain: () => this.#pushAgain(),
     })
   }
@@ -105,6 +117,9 @@ class PushQueue implements Behaviour<Message> {
       case 'ProxyDisconnected':
         this.#connections.get(from.name)?.delete(message.connection)
         this.#planner.disconnect(`${from.name}/${message.connection}`)
+        return
+      case 'ListenerOpened':
+        this.#serving = true
         return
       case 'PushTaken':
         if (message.push >= this.#pushId) this.#taken(from.name)
@@ -279,6 +294,10 @@ class PushQueue implements Behaviour<Message> {
 
   #balance(): void {
     const counts = new Map([...this.#connections].map(([writer, connections]) => [writer, connections.size]))
+    const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
+    const settled = Math.abs(total - this.#lastTotal) <= total * unsettledShare
+    this.#lastTotal = total
+    if (!settled) return
     for (const [writer, count] of surplus(counts)) this.#writers.get(writer)?.tell({ type: 'ReleaseConnections', count }, 'release')
   }
 

@@ -100,7 +100,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       case 'ReleaseConnections':
         return this.#release(command.count)
       case 'OpenListener':
-        return this.#server.open()
+        return void this.#server.open().then(() => this.#queue?.tell({ type: 'ListenerOpened' }))
     }
   }
 
@@ -146,7 +146,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #wake(connection: Connection): void {
     connection.answered = true
     if (connection.permit) return this.#pump(connection)
-    this.#throttle.add(connection, Date.now())
+    this.#throttle.add(connection, Date.now(), connection.newcomer)
     this.#work()
   }
 
@@ -160,6 +160,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connection.pushedSince = connection.changedAt
       connection.changedAt = 0
       connection.permit = true
+      connection.newcomer = false
       this.#pump(connection)
     }
   }
@@ -173,6 +174,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       stream,
       connectedAt: Date.now(),
       answered: false,
+      newcomer: true,
       sending: false,
       permit: false,
       changedAt: 0,
@@ -215,7 +217,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connection.stream.end(status.invalidArgument, 'missing node ID')
       return false
     }
-    connection.node = readNode(node, this.#names)
+    connection.node = readNode(node, this.#names, connection.session.delta)
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
     this.#context.log('ads').info(`new connection ${connection.id}`, { delta: connection.session.delta })
@@ -247,7 +249,9 @@ class XdsWriter implements Behaviour<WriterCommand> {
     }
     connection.sending = true
     const started = performance.now()
+    const slow = setTimeout(() => this.#lapse(connection), patienceMs)
     sendResponse(connection, response, this.#features.PILOT_XDS_SEND_TIMEOUT, (failure) => {
+      clearTimeout(slow)
       connection.sending = false
       this.#metrics.sent(response.typeUrl, (performance.now() - started) / 1000, response.plan.length, failure)
       if (failure === 'timeout') {
@@ -257,6 +261,12 @@ class XdsWriter implements Behaviour<WriterCommand> {
       if (failure) return this.#pushDone(connection)
       this.#pump(connection)
     })
+  }
+
+  /** Whoever reads slowly keeps nobody waiting. */
+  #lapse(connection: Connection): void {
+    this.#throttle.lapse(connection)
+    this.#work()
   }
 
   /** Looks again when what is held back may go after all. */
@@ -292,6 +302,9 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#work()
   }
 }
+
+/** How long a proxy may take to read a response before its permit goes to another, in milliseconds. */
+const patienceMs = 500
 
 /** Lists of names above this many bytes are worth remembering. */
 const longNames = 256

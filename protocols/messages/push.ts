@@ -26,6 +26,8 @@ export type SourceEvent =
 export type WriterEvent =
   | { readonly type: 'ProxyConnected'; readonly connection: string; readonly node: ProxyNode }
   | { readonly type: 'ProxyDisconnected'; readonly connection: string }
+  /** The writer's ports are open. */
+  | { readonly type: 'ListenerOpened' }
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
 

@@ -11,10 +11,15 @@ export interface RawNode {
   readonly id: string
   readonly metadata: Readonly<Record<string, unknown>>
   readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string } | undefined
+  /** `user_agent_name`, and `[major, minor]` of `user_agent_build_version`. */
+  readonly agent?: { readonly name: string; readonly version: readonly [number, number] } | undefined
 }
 
-/** Reads a node. Throws {@link BadNode} with the reason. */
-export function readNode(node: RawNode, names: MeshNames): ProxyNode {
+/** The first Envoy release that takes virtual hosts over the aggregated stream; before, it wants a stream of their own for them. */
+const virtualHostsSince = [1, 40] as const
+
+/** Reads the node that opens a stream, a delta one or not. Throws {@link BadNode} with the reason. */
+export function readNode(node: RawNode, names: MeshNames, delta: boolean): ProxyNode {
   if (node.id === '') throw new BadNode('missing node ID')
   const parts = node.id.split('~')
   if (parts.length !== 4) throw new BadNode(`node ID ${JSON.stringify(node.id.slice(0, 200))} must have four parts separated by ~`)
@@ -35,8 +40,15 @@ export function readNode(node: RawNode, names: MeshNames): ProxyNode {
     network: text(metadata.NETWORK),
     clusterId: text(metadata.CLUSTER_ID),
     locality,
+    takesVirtualHosts: delta && takesVirtualHosts(node.agent),
     metadata,
   }
+}
+
+function takesVirtualHosts(agent: RawNode['agent']): boolean {
+  if (agent?.name !== 'envoy') return false
+  const [major, minor] = agent.version
+  return major > virtualHostsSince[0] || (major === virtualHostsSince[0] && minor >= virtualHostsSince[1])
 }
 
 function readAddresses(list: string, fallback: string): string[] {

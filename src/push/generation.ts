@@ -24,11 +24,11 @@ import { InvalidResource } from '../xds/resource-check.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
 import { encodeResource, isUsable, type Resource } from '../xds/slab/resource.ts'
 import type { Traits } from '../xds/traits.ts'
-import { clusterType, endpointType, extensionConfigType, listenerType, routeType } from '../xds/type-urls.ts'
+import { clusterType, endpointType, extensionConfigType, listenerType, routeType, virtualHostType } from '../xds/type-urls.ts'
 import type { Faults } from './faults.ts'
 import { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
-import { SidecarRouteGroup } from './sidecar-route-group.ts'
+import { bucketOf, buckets, SidecarRouteGroup } from './sidecar-route-group.ts'
 
 const workloads = ['WorkloadEntry', 'WorkloadGroup']
 const policies = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
@@ -156,6 +156,7 @@ export class Generation {
       ],
       [`listeners-in|${proxy.id}`, { kind: 'listeners-inbound', typeUrl: listenerType, build: () => this.#inboundListeners(proxy) }],
       [`routes-out|${tables}|${proxy.namespace}`, { kind: 'routes-outbound', typeUrl: routeType, build: () => this.#sidecarRoutes(proxy, tables) }],
+      ...(traits.takesVirtualHosts ? this.#virtualHostGroups(proxy, tables) : []),
       ...this.#extensionGroups(proxy),
     ]
   }
@@ -341,11 +342,30 @@ export class Generation {
     return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND')), 'lds', () => [])
   }
 
+  /** Virtual hosts as resources of their own: those of strangers in groups that all namespaces share, the own ones in a group of the namespace. */
+  #virtualHostGroups(proxy: ProxyClass, tables: string): [string, GroupSpec][] {
+    const home = bucketOf(proxy.namespace)
+    return buckets.map((bucket) => {
+      const own = bucket === home
+      const build = () => {
+        const { group, context } = this.#routeGroup(proxy, tables)
+        return group.hosts(bucket, own, this.view(proxy.viewKey), this.#snapshot, proxy, context)
+      }
+      return [`vhosts|${tables}|${own ? `of ${proxy.namespace}` : bucket}`, { kind: 'routes-outbound', typeUrl: virtualHostType, build }]
+    })
+  }
+
   #sidecarRoutes(proxy: ProxyClass, id: string): Resource[] {
+    const { group, context } = this.#routeGroup(proxy, id)
+    return group.resources(this.view(proxy.viewKey), this.#snapshot, proxy, context)
+  }
+
+  /** The routes of a set of tables, for the group that is being built. */
+  #routeGroup(proxy: ProxyClass, id: string): { group: SidecarRouteGroup; context: PatchContext } {
     let tables = this.#routeGroups.get(id)
     if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo, this.#faults), users: new Set() }))
     tables.users.add(this.#building)
-    return tables.group.resources(this.view(proxy.viewKey), this.#snapshot, proxy, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND'))
+    return { group: tables.group, context: this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND') }
   }
 
   #gatewayListeners(proxy: ProxyClass): Resource[] {

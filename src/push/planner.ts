@@ -87,7 +87,11 @@ export class Planner {
 
   /** Makes, ahead of need, most of what an ordinary sidecar will want. Yields the bytes made at each step; a new snapshot makes the rest pointless. */
   prepare(): Generator<number> {
-    const node = readNode({ id: 'sidecar~127.0.0.1~ahead.default~default.svc', metadata: {}, locality: undefined }, this.snapshot.settings.names)
+    const node = readNode(
+      { id: 'sidecar~127.0.0.1~ahead.default~default.svc', metadata: {}, locality: undefined },
+      this.snapshot.settings.names,
+      false,
+    )
     return this.generation.prepare(classOf(node, [], this.#rules))
   }
 

@@ -1,11 +1,12 @@
 /** The route configurations that the namespaces of one view share, kept as tables from one snapshot to the next. */
+import { crc32 } from 'node:zlib'
 import { clone, type MessageShape } from '@bufbuild/protobuf'
 import { type VirtualHost, VirtualHostSchema } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import type { View } from '../snapshot/view.ts'
 import { addedVirtualHosts, type PatchContext, patchVirtualHosts, routeConfigurationExtra } from '../xds/patches/apply.ts'
 import { InvalidResource } from '../xds/resource-check.ts'
-import { buildTable, encodeHost, type HostPiece, type RouteTable, routeResource } from '../xds/routes/route-table.ts'
+import { buildTable, encodeHost, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../xds/routes/route-table.ts'
 import { type RoutedPort, type RoutePlan, routeContext, routePlans } from '../xds/routes/sidecar-routes.ts'
 import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../xds/routes/virtual-hosts.ts'
 import { isUsable, lost, type Resource } from '../xds/slab/resource.ts'
@@ -14,12 +15,27 @@ import type { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
 
 type Piece = HostPiece | undefined
+type Groups = readonly { readonly namespace: string; readonly pieces: readonly HostPiece[] }[]
+
+/** What is known of one route: its hosts as strangers see them, by namespace, and all in one table unless hosts are resources of their own. */
+interface Route {
+  readonly groups: Groups
+  readonly table: RouteTable | undefined
+}
+
+/**
+ * Virtual hosts that are resources of their own are shared in so many groups, by namespace: a proxy has all but one in common
+ * with everybody, and that one in the form its own namespace sees.
+ */
+const bucketCount = 16
+export const buckets: readonly number[] = Array.from({ length: bucketCount }, (_, bucket) => bucket)
+export const bucketOf = (namespace: string): number => crc32(namespace) % bucketCount
 
 /** Maker of route configurations for one view, one set of traits and one set of caller labels. */
 export class SidecarRouteGroup {
   readonly #memo: Memo
   readonly #faults: Faults
-  readonly #tables = new Map<string, { table: RouteTable; groups: readonly { namespace: string; pieces: readonly HostPiece[] }[] }>()
+  readonly #routes = new Map<string, Route>()
   #snapshot: MeshSnapshot | undefined
   #plans: readonly RoutePlan[] = []
   /** Last resource of each route and namespace, kept while neither its table nor its own hosts change. */
@@ -32,12 +48,28 @@ export class SidecarRouteGroup {
 
   /** The route configurations for a class. */
   resources(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource[] {
-    if (this.#snapshot !== snapshot) {
-      this.#snapshot = snapshot
-      this.#plans = routePlans(view, snapshot, proxy.traits)
-      for (const plan of this.#plans) this.#buildTable(plan, view, snapshot, proxy, patches)
-    }
+    this.#refresh(view, snapshot, proxy, patches)
     return this.#plans.map((plan) => this.#resource(plan, view, snapshot, proxy, patches))
+  }
+
+  /** The virtual hosts of a bucket as resources of their own; `own` as the namespace of the class sees them. */
+  hosts(bucket: number, own: boolean, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource[] {
+    this.#refresh(view, snapshot, proxy, patches)
+    return this.#plans.flatMap((plan) => {
+      if (!plan.catchAll) return []
+      const groups = (this.#routes.get(plan.name) as Route).groups.filter(({ namespace }) => bucketOf(namespace) === bucket)
+      const pieces = groups.flatMap((group) =>
+        own && group.namespace === proxy.namespace ? this.#ownPieces(plan, view, snapshot, proxy, patches) : group.pieces,
+      )
+      return pieces.map((piece) => hostResource(plan.name, piece))
+    })
+  }
+
+  #refresh(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
+    if (this.#snapshot === snapshot) return
+    this.#snapshot = snapshot
+    this.#plans = routePlans(view, snapshot, proxy.traits)
+    for (const plan of this.#plans) this.#buildRoute(plan, view, snapshot, proxy, patches)
   }
 
   /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */
@@ -47,7 +79,7 @@ export class SidecarRouteGroup {
     }
   }
 
-  #buildTable(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
+  #buildRoute(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
     const groups: { namespace: string; pieces: HostPiece[] }[] = []
     const taken = new Set<string>()
     const claim = (piece: Piece, again: (without: ReadonlySet<string>) => Piece): HostPiece | undefined => {
@@ -83,24 +115,30 @@ export class SidecarRouteGroup {
     const any = plan.catchAll && !taken.has('*') ? this.#encode(plan, () => catchAllHost(view, context), patches, []) : undefined
     if (any) rest.push(any)
     groups.push({ namespace: '', pieces: rest })
-    const before = this.#tables.get(plan.name)
-    if (before && before.table.block.slab !== lost && sameGroups(before.groups, groups)) return
-    this.#tables.set(plan.name, { table: buildTable(plan.name, groups), groups })
+    const before = this.#routes.get(plan.name)
+    if (before && before.table?.block.slab !== lost && sameGroups(before.groups, groups)) return
+    this.#routes.set(plan.name, { groups, table: plan.catchAll && proxy.traits.takesVirtualHosts ? undefined : buildTable(plan.name, groups) })
   }
 
   #resource(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource {
-    const { table } = this.#tables.get(plan.name) as { table: RouteTable }
-    const own = plan.ports
-      .filter((routed) => routed.state.service.namespace === proxy.namespace)
-      .flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
+    const { table } = this.#routes.get(plan.name) as Route
+    const extra = routeConfigurationExtra(plan.name, patches)
+    if (!table) return hostlessRoute(plan.name, extra)
+    const own = this.#ownPieces(plan, view, snapshot, proxy, patches)
     const key = `${plan.name}|${proxy.namespace}`
     const before = this.#resources.get(key)
-    const extra = routeConfigurationExtra(plan.name, patches)
     const same = before && before.table === table && samePieces(before.own, own) && Buffer.compare(before.extra, extra) === 0
     if (same && isUsable(before.resource)) return before.resource
     const resource = routeResource(table, proxy.namespace, own, extra)
     this.#resources.set(key, { table, own, extra, resource })
     return resource
+  }
+
+  /** Hosts of the class's own namespace, short names included. */
+  #ownPieces(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): HostPiece[] {
+    return plan.ports
+      .filter((routed) => routed.state.service.namespace === proxy.namespace)
+      .flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
   }
 
   #servicePiece(
@@ -144,7 +182,10 @@ export class SidecarRouteGroup {
       if (!(error instanceof InvalidResource)) throw error
       this.#faults.add({ type: 'rds', resource: name, objects, reason: error.message })
       const host = name.slice(plan.name.length + 1)
-      return this.#tables.get(plan.name)?.table.pieces.find((piece) => piece.name === host)
+      return this.#routes
+        .get(plan.name)
+        ?.groups.flatMap(({ pieces }) => pieces)
+        .find((piece) => piece.name === host)
     }
   }
 }
@@ -171,10 +212,7 @@ function destinationInputs(view: View, virtualService: NonNullable<RoutedPort['v
   })
 }
 
-function sameGroups(
-  one: readonly { namespace: string; pieces: readonly HostPiece[] }[],
-  other: readonly { namespace: string; pieces: readonly HostPiece[] }[],
-): boolean {
+function sameGroups(one: Groups, other: Groups): boolean {
   return (
     one.length === other.length &&
     one.every((group, index) => group.namespace === other[index]?.namespace && samePieces(group.pieces, other[index]?.pieces ?? []))

@@ -1,9 +1,15 @@
-/** A queue of things to push to, each at most once in it, of which only so many are worked on at a time (discovery behaviour 1.9). */
+/**
+ * A queue of things to push to, each at most once in it, of which only so many are worked on at a time (discovery behaviour
+ * 1.9). Newcomers wait in a lane of their own, so that however many come at once, those who are there get their changes.
+ */
 export class Throttle<T> {
   readonly #permits: number
-  /** Waiting, with the time since which they wait. */
-  readonly #waiting = new Map<T, number>()
+  /** Waiting, with the time since which they wait: those who are there, and newcomers. */
+  readonly #lanes: readonly [Map<T, number>, Map<T, number>] = [new Map(), new Map()]
+  #turn: 0 | 1 = 0
   readonly #active = new Set<T>()
+  /** Those among the active that gave their permit back before they were done. */
+  readonly #lapsed = new Set<T>()
   readonly #again = new Map<T, number>()
 
   constructor(permits: number) {
@@ -11,7 +17,7 @@ export class Throttle<T> {
   }
 
   get waiting(): number {
-    return this.#waiting.size
+    return this.#lanes[0].size + this.#lanes[1].size
   }
 
   get active(): number {
@@ -19,35 +25,45 @@ export class Throttle<T> {
   }
 
   /** Queues a thing. One that waits already keeps its place; one that is worked on is queued again when it is done. */
-  add(thing: T, since: number): void {
-    const queue = this.#active.has(thing) ? this.#again : this.#waiting
+  add(thing: T, since: number, newcomer = false): void {
+    if (this.#lanes.some((lane) => lane.has(thing))) return
+    const queue = this.#active.has(thing) ? this.#again : this.#lanes[newcomer ? 1 : 0]
     if (!queue.has(thing)) queue.set(thing, since)
   }
 
-  /** Takes the next thing to work on, if a permit is free. */
+  /** Takes the next thing to work on, if a permit is free: one of each lane in turn. */
   take(): { thing: T; since: number } | undefined {
-    if (this.#active.size >= this.#permits) return undefined
-    for (const [thing, since] of this.#waiting) {
-      this.#waiting.delete(thing)
+    if (this.#active.size - this.#lapsed.size >= this.#permits) return undefined
+    const lane = this.#lanes[this.#turn].size > 0 ? this.#turn : ((1 - this.#turn) as 0 | 1)
+    for (const [thing, since] of this.#lanes[lane]) {
+      this.#turn = (1 - lane) as 0 | 1
+      this.#lanes[lane].delete(thing)
       this.#active.add(thing)
       return { thing, since }
     }
     return undefined
   }
 
+  /** The work on a thing takes so long that its permit goes to another. */
+  lapse(thing: T): void {
+    if (this.#active.has(thing)) this.#lapsed.add(thing)
+  }
+
   /** The work on a thing is done; its permit is free. */
   done(thing: T): void {
     this.#active.delete(thing)
+    this.#lapsed.delete(thing)
     const since = this.#again.get(thing)
     if (since === undefined) return
     this.#again.delete(thing)
-    this.#waiting.set(thing, since)
+    this.#lanes[0].set(thing, since)
   }
 
   /** Forgets a thing altogether. */
   drop(thing: T): void {
-    this.#waiting.delete(thing)
+    for (const lane of this.#lanes) lane.delete(thing)
     this.#again.delete(thing)
     this.#active.delete(thing)
+    this.#lapsed.delete(thing)
   }
 }

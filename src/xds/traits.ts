@@ -26,6 +26,8 @@ export interface Traits {
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE'
   readonly network: string
   readonly clusterId: string
+  /** Route configurations come without their virtual hosts, which are resources of their own (VHDS). */
+  readonly takesVirtualHosts: boolean
   readonly locality: string
   /** Networks whose endpoints are wanted; undefined = all. */
   readonly networkView: ReadonlySet<string> | undefined
@@ -69,17 +71,19 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     filters.map((filter) => `${filter.namespace}/${filter.name}`),
     filters.length > 0 ? [node.version, proxyFacts(filters, metadata)] : [],
   ])
+  const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
   const placeKey = JSON.stringify([place, requested])
   const listenerKey = JSON.stringify([shape, filterKey])
   return {
     ...shape,
     ...place,
     clusterId: node.clusterId,
-    key: JSON.stringify([listenerKey, placeKey, node.clusterId]),
+    takesVirtualHosts,
+    key: JSON.stringify([listenerKey, placeKey, node.clusterId, takesVirtualHosts]),
     clusterKey: JSON.stringify([shape.type, shape.sniDnat, filterKey]),
     placeKey,
     listenerKey,
-    routeKey: JSON.stringify([shape.type, shape.interception, filterKey]),
+    routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, filterKey]),
     filterKey,
     networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]),
     filters,

@@ -6,17 +6,19 @@ export const clusterType = `${prefix}envoy.config.cluster.v3.Cluster`
 export const endpointType = `${prefix}envoy.config.endpoint.v3.ClusterLoadAssignment`
 export const listenerType = `${prefix}envoy.config.listener.v3.Listener`
 export const routeType = `${prefix}envoy.config.route.v3.RouteConfiguration`
+export const virtualHostType = `${prefix}envoy.config.route.v3.VirtualHost`
 export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`
 export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`
 
 /** Types in the order in which a proxy is sent them. */
-export const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType, extensionConfigType]
+export const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, virtualHostType, secretType, extensionConfigType]
 
 const shortNames: Readonly<Record<string, string>> = {
   [clusterType]: 'cds',
   [endpointType]: 'eds',
   [listenerType]: 'lds',
   [routeType]: 'rds',
+  [virtualHostType]: 'vhds',
   [secretType]: 'sds',
   [extensionConfigType]: 'ecds',
 }

@@ -148,6 +148,17 @@ describe('abuse of HTTP/2', function () {
     await until('most of them to be cut off', () => open < 20)
   })
 
+  it('a peer that keeps its half of a stream open after the stream was ended', async () => {
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`)
+    const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
+    let closed = false
+    stream.on('close', () => (closed = true)).resume()
+    stream.write(messageFrame(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: clusterType }))))
+    await until('the stream to be closed by the server alone', () => closed)
+    session.destroy()
+    await othersAreServed()
+  })
+
   it('a thousand streams that never read', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 0 } })
     session.on('error', () => undefined)

@@ -217,6 +217,28 @@ spec:
         expect(await readAll('127.0.0.3', ports.tcp)).to.equal('tcp-workload')
       })
 
+      it(`sends a virtual host ${version === '1.40' && delta ? 'by itself' : 'within its route configuration'}`, async () => {
+        const updates = async () => [
+          await client.stat(`.rds.${ports.http}.update_success`),
+          await client.stat(`.rds.vhds.${ports.http}.update_success`),
+        ]
+        const viaSidecar = (name = host) => call('127.0.0.3', ports.http, '/', { host: name })
+        await route(`  - route: [${to('v1')}]`, async () => (await viaSidecar()).body === 'v1')
+        const [routesBefore = 0, hostsBefore = 0] = await updates()
+        await route(`  - route: [${to('v2')}]`, async () => (await viaSidecar()).body === 'v2')
+        const [routesAfter = 0, hostsAfter = 0] = await updates()
+        const [routesSent, hostsSent] = version === '1.40' && delta ? [0, 1] : [1, 0]
+        expect([routesAfter - routesBefore, hostsAfter - hostsBefore]).to.deep.equal([routesSent, hostsSent])
+        // A host that is withdrawn is not known any more, and comes back.
+        const entry = `apiVersion: networking.mesh.io/v1alpha3\nkind: ServiceEntry\nmetadata: {name: late, namespace: shop}\nspec: {hosts: [late.example.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${ports.http}, name: http, protocol: HTTP}], endpoints: [{address: 127.0.0.1, ports: {http: ${v1.port}}}]}\n`
+        for (let time = 0; time < 2; time++) {
+          service.write('late.yaml', entry)
+          await until('the host to be known', async () => (await viaSidecar('late.example.com')).body === 'v1')
+          service.remove('late.yaml')
+          await until('the host to be gone', async () => (await viaSidecar('late.example.com').catch(() => ({ body: '' }))).body !== 'v1')
+        }
+      })
+
       it('changes configuration under constant traffic without a failed request', async () => {
         await route(`  - route: [${to('v1')}]`, async () => (await viaGateway('/')).body === 'v1')
         const failures: string[] = []

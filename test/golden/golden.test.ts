@@ -42,7 +42,7 @@ function generate(content: string): unknown {
   }
   for (const object of objects) planner.state.setConfig(configKey(object), object)
   planner.advance()
-  planner.connect('proxy', readNode({ id: head.proxy.id, metadata: head.proxy.metadata ?? {}, locality: undefined }, names))
+  planner.connect('proxy', readNode({ id: head.proxy.id, metadata: head.proxy.metadata ?? {}, locality: undefined }, names, false))
   const push = planner.takePush()
   expect(planner.faults.all()).to.deep.equal([])
   const groups = push.manifests[0]?.groups ?? {}

@@ -50,7 +50,7 @@ export class Envoy {
       '--concurrency',
       '1',
       '-l',
-      'warning',
+      process.env.ENVOY_LOG ?? 'warning',
       '--drain-time-s',
       '1',
       '--parent-shutdown-time-s',

@@ -67,6 +67,17 @@ describe('configuration files', () => {
     await become('second')
   })
 
+  it('do not count within a directory that a mounted volume hides', async () => {
+    mkdirSync(path('..hidden'))
+    writeFileSync(path('probe.yaml'), entry('probe'))
+    await become('second', 'probe')
+    writeFileSync(path('..hidden', 'z.yaml'), entry('hidden'))
+    writeFileSync(path('probe.yaml'), entry('another'))
+    await become('second', 'another')
+    rmSync(path('probe.yaml'))
+    await become('second')
+  })
+
   it('count while they are bad, and no longer', async () => {
     const invalid = async () => Number(/^pilot_config_documents_invalid(?:\{[^}]*\})? (\d+)/m.exec(await service.metrics())?.[1])
     service.write('bad.yaml', `${entry('bad')}---\nkind: [`)

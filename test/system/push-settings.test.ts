@@ -99,7 +99,7 @@ describe('settings of the push path', function () {
     ['1', true],
     ['100', false],
   ] as const) {
-    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that does not read ${blocked ? 'keeps the only permit until its send timeout' : 'holds nobody up'}`, () => {
+    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that does not read ${blocked ? 'keeps the only permit for a moment' : 'holds nobody up'}`, () => {
       const files = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`many-${index}.yaml`, entry(`many-${index}`)]))
       const env = { PILOT_PUSH_THROTTLE: throttle, PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' }
       return withService({ env, files, flags: ['--writers', '1'] }, async (service) => {
@@ -114,8 +114,8 @@ describe('settings of the push path', function () {
           () => service.write('a.yaml', entry('a', '10.0.0.2')),
           () => endpointIs(client, 'a', '10.0.0.2'),
         )
-        if (blocked) expect(took).to.be.above(1000)
-        else expect(took).to.be.below(1000)
+        if (blocked) expect(took).to.be.within(350, 2000)
+        else expect(took).to.be.below(350)
         session.destroy()
         client.close()
       })

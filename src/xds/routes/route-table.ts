@@ -3,12 +3,14 @@
  * other namespaces see, and stand in one block sorted by namespace. The configuration for a namespace is that block without
  * the namespace's own stretch, and in its place the same hosts with short names: four slices, however many services there are.
  */
-import { toBinary } from '@bufbuild/protobuf'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { ApiVersion, ConfigSourceSchema } from '../../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { checkMessage } from '../resource-check.ts'
-import { addHash, Block, type Hash, hashOf, type Resource, type Slice, zeroHash } from '../slab/resource.ts'
-import { elementHead, fieldHead, textField } from '../slab/wire.ts'
-import { routeType } from '../type-urls.ts'
+import { addHash, Block, type Hash, hashOf, isUsable, type Resource, type Slice, zeroHash } from '../slab/resource.ts'
+import { elementHead, fieldHead, scanFields, textField } from '../slab/wire.ts'
+import { routeType, virtualHostType } from '../type-urls.ts'
 
 /** One encoded virtual host: a `virtual_hosts` field of a route configuration. */
 export interface HostPiece {
@@ -89,4 +91,29 @@ export function routeResource(table: RouteTable, namespace: string, own: readonl
   hash = [(hash[0] - stretch.hash[0]) >>> 0, (hash[1] - stretch.hash[1]) >>> 0]
   for (const piece of own) hash = addHash(hash, piece.hash)
   return { name: table.name, hash, slices }
+}
+
+/** The route configuration of proxies that take virtual hosts by themselves (`RouteConfiguration.vhds`): the same whatever hosts there are. */
+export function hostlessRoute(name: string, extra: Uint8Array): Resource {
+  const configSource = create(ConfigSourceSchema, { resourceApiVersion: ApiVersion.V3, configSourceSpecifier: { case: 'ads', value: {} } })
+  const route = create(RouteConfigurationSchema, { name, validateClusters: false, vhds: { configSource } })
+  const value = Buffer.concat([toBinary(RouteConfigurationSchema, route), extra])
+  return wholeResource(name, routeType, value)
+}
+
+const hostResources = new WeakMap<HostPiece, Resource>()
+
+/** A virtual host as a resource of its own, `<route>/<host>`. A piece belongs to one route. */
+export function hostResource(route: string, piece: HostPiece): Resource {
+  const known = hostResources.get(piece)
+  if (known && isUsable(known)) return known
+  const [field] = scanFields(Buffer.from(piece.bytes))
+  const made = wholeResource(`${route}/${piece.name}`, virtualHostType, field?.bytes ?? Buffer.alloc(0))
+  hostResources.set(piece, made)
+  return made
+}
+
+function wholeResource(name: string, typeUrl: string, value: Uint8Array): Resource {
+  const block = new Block(Buffer.concat([elementHead(typeUrl, value.length), value]))
+  return { name, hash: hashOf(value), slices: [{ block, offset: 0, length: block.length }] }
 }

@@ -4,9 +4,9 @@
  */
 import { LRUCache } from 'lru-cache'
 import { elementHead, textField } from '../slab/wire.ts'
-import { endpointType, routeType } from '../type-urls.ts'
+import { endpointType, routeType, virtualHostType } from '../type-urls.ts'
 import { type Entry, type Group, joinChunks, type TypeState } from './catalog.ts'
-import type { Subscription } from './subscription.ts'
+import { isResourceName, type Subscription, takes } from './subscription.ts'
 
 /** What a proxy was sent of a type: the state of each group. */
 export type SentState = ReadonlyMap<Group, number>
@@ -91,8 +91,8 @@ export class Plans {
   /** Everything the subscription gets. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
     return this.#cached(`full|${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, planBytes, () => {
-      const parts = state.groups.map((group) => this.#part(group, subscription, delta))
-      const missing = [...subscription.names].filter((name) => !find(state, name))
+      const parts = state.groups.map((group) => this.#part(typeUrl, group, subscription, delta))
+      const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !find(state, name))
       if (!delta)
         parts.push(
           partOf(
@@ -113,10 +113,12 @@ export class Plans {
     })
   }
 
-  #part(group: Group, subscription: Subscription, delta: boolean): Part {
+  #part(typeUrl: string, group: Group, subscription: Subscription, delta: boolean): Part {
     return this.#cached(`part|${delta}|${group.id}@${group.sequence}|${subscription.id}`, heldBytes, () => {
-      const { wildcard, names } = subscription
-      return partOf(wildcard ? [...group.entries.values()] : [...group.entries.values()].filter((entry) => names.has(entry.name)), delta)
+      return partOf(
+        [...group.entries.values()].filter((entry) => takes(subscription, typeUrl, entry.name)),
+        delta,
+      )
     })
   }
 
@@ -124,8 +126,12 @@ export class Plans {
   some(typeUrl: string, state: TypeState, subscription: Subscription, names: ReadonlySet<string>, delta: boolean): Plan {
     const entries: Entry[] = []
     const missing: string[] = []
+    if (typeUrl === virtualHostType)
+      for (const group of state.groups)
+        for (const entry of group.entries.values())
+          if (!names.has(entry.name) && takes({ wildcard: false, names }, typeUrl, entry.name)) entries.push(entry)
     for (const name of names) {
-      if (!subscription.wildcard && !subscription.names.has(name)) continue
+      if (!isResourceName(typeUrl, name) || !takes(subscription, typeUrl, name)) continue
       const entry = find(state, name)
       if (entry) entries.push(entry)
       else missing.push(name)
@@ -138,7 +144,7 @@ export class Plans {
     const from = [...sent].map(([group, sequence]) => `${group.id}@${sequence}`).join()
     return this.#cached(`diff|${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, heldBytes, () => {
       const { changed, removed, added } = compare(state, sent)
-      const wanted = (name: string) => subscription.wildcard || subscription.names.has(name)
+      const wanted = (name: string) => takes(subscription, typeUrl, name)
       const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
       const gone = [...removed].filter(wanted)
       const plan = delta ? planOf(entries, true, gone) : planOf([...entries, ...gone.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
@@ -147,18 +153,18 @@ export class Plans {
   }
 
   /** What differs from the versions that a reconnecting proxy says it has. */
-  reconnected(state: TypeState, versions: ReadonlyMap<string, string>, subscription: Subscription): Plan {
+  reconnected(typeUrl: string, state: TypeState, versions: ReadonlyMap<string, string>, subscription: Subscription): Plan {
     const entries: Entry[] = []
     const present = new Set<string>()
     for (const group of state.groups) {
       for (const entry of group.entries.values()) {
-        if (!subscription.wildcard && !subscription.names.has(entry.name)) continue
+        if (!takes(subscription, typeUrl, entry.name)) continue
         present.add(entry.name)
         if (versions.get(entry.name) !== entry.version) entries.push(entry)
       }
     }
     const gone = [...versions.keys()].filter((name) => !present.has(name))
-    const missing = [...subscription.names].filter((name) => !present.has(name) && !versions.has(name))
+    const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !present.has(name) && !versions.has(name))
     return planOf(entries, true, [...gone, ...missing])
   }
 }

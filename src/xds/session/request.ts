@@ -158,5 +158,11 @@ function readNodeBytes(bytes: Buffer): RawNode {
     id: node.id,
     metadata: node.metadata ?? {},
     locality: node.locality ? { region: node.locality.region, zone: node.locality.zone, subZone: node.locality.subZone } : undefined,
+    agent: { name: node.userAgentName, version: agentVersion(node) },
   }
+}
+
+function agentVersion({ userAgentVersionType: agent }: Node): readonly [number, number] {
+  const version = agent.case === 'userAgentBuildVersion' ? agent.value.version : undefined
+  return [version?.majorNumber ?? 0, version?.minorNumber ?? 0]
 }

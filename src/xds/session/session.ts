@@ -3,7 +3,7 @@
  * (discovery behaviour 1.3, 1.5, 1.10). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
 import { WireError } from '../slab/wire.ts'
-import { clusterType, endpointType, isWildcardType, listenerType, pushOrder, routeType } from '../type-urls.ts'
+import { clusterType, endpointType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
 import type { Catalog, TypeState } from './catalog.ts'
 import { type Plan, type Plans, type SentState, sentState } from './plans.ts'
 import { type DeltaRequest, namesIn, type SotwRequest } from './request.ts'
@@ -67,6 +67,9 @@ export interface Response {
 
 /** Types without which a proxy does not finish its start, even when there is nothing to send. */
 const answersEmpty = new Set([clusterType, listenerType])
+
+/** Types that refer to clusters. */
+const referring = new Set([listenerType, routeType, virtualHostType])
 
 /** How long listeners and routes wait for new clusters to be taken, in milliseconds. */
 const gateMs = 5000
@@ -149,6 +152,7 @@ export class XdsSession {
       )
       for (const name of asked.named) known.dueNames.add(name)
       for (const name of request.unsubscribe) known.dueNames.delete(name)
+      if (typeUrl === routeType) for (const name of asked.named) this.watches.get(virtualHostType)?.dueNames.add(name)
       if (asked.everything) known.dueInFull = true
     }
     if (nonce !== '' && nonce === known.nonce) this.#acknowledge(known, now)
@@ -177,8 +181,8 @@ export class XdsSession {
     for (const watch of this.#inOrder) {
       if (!this.#isDue(watch)) continue
       const { typeUrl } = watch
-      if ((typeUrl === listenerType || typeUrl === routeType) && watch.sent && now < this.#gateUntil && !watch.dueInFull && watch.dueNames.size === 0)
-        continue
+      if (referring.has(typeUrl) && watch.sent && now < this.#gateUntil && !watch.dueInFull && watch.dueNames.size === 0) continue
+      if (typeUrl === virtualHostType && this.#routesAreDue()) continue
       if (this.#heldByFlowControl(watch, now)) continue
       const response = this.#respond(watch, now)
       if (response) return response
@@ -190,12 +194,23 @@ export class XdsSession {
     return watch.dueInFull || watch.dueNames.size > 0 || this.#isOutdated(watch, this.#state(watch))
   }
 
+  /** Proxies ignore hosts of routes that they do not have yet. */
+  #routesAreDue(): boolean {
+    const routes = this.watches.get(routeType)
+    return routes !== undefined && this.#isDue(routes)
+  }
+
   #isOutdated(watch: Watch, state: TypeState): boolean {
     if (!watch.sent || watch.upToDate === state) return false
     if (watch.version !== state.version || watch.sent.size !== state.groups.length) return true
     if (state.groups.some((group) => !watch.sent?.has(group))) return true
     watch.upToDate = state
     return false
+  }
+
+  /** What a type's subscription comes to. Proxies do not name virtual hosts, nor say for which routes: they want those of the routes they have. */
+  #subscriptionOf({ typeUrl, subscription }: Watch): Subscription {
+    return (typeUrl === virtualHostType && subscription.wildcard && this.watches.get(routeType)?.subscription) || subscription
   }
 
   #state(watch: Watch): TypeState {
@@ -215,16 +230,17 @@ export class XdsSession {
   #respond(watch: Watch, now: number): Response | undefined {
     const { plans } = this.#parts
     const state = this.#state(watch)
-    const { typeUrl, subscription } = watch
+    const { typeUrl } = watch
+    const subscription = this.#subscriptionOf(watch)
     let plan: Plan
     let asked = true
     if (watch.initialVersions) {
-      plan = plans.reconnected(state, watch.initialVersions, subscription)
+      plan = plans.reconnected(typeUrl, state, watch.initialVersions, subscription)
       this.#settle(watch, state)
     } else if (watch.dueInFull) {
       plan = plans.full(typeUrl, state, subscription, this.delta)
       this.#settle(watch, state)
-    } else if (watch.dueNames.size > 0 && !(watch.sent && this.#isOutdated(watch, state) && !isWildcardType(typeUrl))) {
+    } else if (watch.dueNames.size > 0 && !(watch.sent && this.#isOutdated(watch, state) && (this.delta || !isWildcardType(typeUrl)))) {
       plan = plans.some(typeUrl, state, subscription, watch.dueNames, this.delta)
       watch.dueNames.clear()
       watch.sent ??= sentState(state)
@@ -239,7 +255,8 @@ export class XdsSession {
     }
     const empty = plan.count === 0 && plan.removed.length === 0
     // An empty answer says something only where everything was asked for; then the proxy waits for it.
-    if (empty && !(subscription.wildcard && (asked ? answersEmpty.has(typeUrl) : !this.delta))) return undefined
+    if (empty && !(subscription.wildcard && (asked ? answersEmpty.has(typeUrl) : !this.delta)))
+      return watch.dueNames.size > 0 ? this.#respond(watch, now) : undefined
     watch.nonce = this.#parts.nonce()
     watch.sentAt = now
     watch.delayed = false

@@ -1,6 +1,7 @@
 /** What a proxy has subscribed to. Equal subscriptions of different proxies are one object, so that what is worked out for one holds for all. */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { virtualHostType } from '../type-urls.ts'
 import { namesIn } from './request.ts'
 
 /** A set of resource names, or everything. */
@@ -71,6 +72,19 @@ export class Subscriptions {
     }
     return known
   }
+}
+
+/** Whether a subscription takes a resource. A virtual host, `80/a.example:80`, also comes with its route, `80`: that is what proxies ask for (VHDS). */
+export function takes({ wildcard, names }: Pick<Subscription, 'wildcard' | 'names'>, typeUrl: string, name: string): boolean {
+  if (wildcard || names.has(name)) return true
+  return typeUrl === virtualHostType && names.has(routeOf(name))
+}
+
+const routeOf = (host: string): string => host.slice(0, Math.max(0, host.lastIndexOf('/')))
+
+/** Whether a name stands for a resource, and not for the hosts of a route. */
+export function isResourceName(typeUrl: string, name: string): boolean {
+  return typeUrl !== virtualHostType || name.includes('/')
 }
 
 /** Everything. */

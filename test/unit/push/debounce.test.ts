@@ -69,6 +69,27 @@ describe('throttle', () => {
     throttle.done('b')
     expect(throttle.take()).to.deep.equal({ thing: 'a', since: 2 })
   })
+
+  it('lets those who are there and newcomers take turns', () => {
+    const throttle = new Throttle<string>(10)
+    for (const thing of ['n1', 'n2', 'n3']) throttle.add(thing, 1, true)
+    for (const thing of ['a', 'b']) throttle.add(thing, 1)
+    throttle.add('n1', 2)
+    expect([1, 2, 3, 4, 5, 6].map(() => throttle.take()?.thing)).to.deep.equal(['a', 'n1', 'b', 'n2', 'n3', undefined])
+  })
+
+  it('gives the permit of one that takes long to another, and still works on it once at a time', () => {
+    const throttle = new Throttle<string>(1)
+    for (const thing of ['slow', 'next', 'last']) throttle.add(thing, 1)
+    throttle.take()
+    throttle.lapse('slow')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['next', undefined])
+    throttle.add('slow', 2)
+    throttle.done('slow')
+    expect(throttle.take()).to.equal(undefined)
+    throttle.done('next')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['last', undefined])
+  })
 })
 
 describe('mailbox', () => {

@@ -4,6 +4,8 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import { Cluster_DiscoveryType, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import {
   DeltaDiscoveryResponseSchema,
   DiscoveryRequestSchema,
@@ -20,7 +22,7 @@ import { Plans } from '../../../src/xds/session/plans.ts'
 import { XdsSession } from '../../../src/xds/session/session.ts'
 import { Subscriptions } from '../../../src/xds/session/subscription.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
-import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 
 const names = meshNames('mesh.io')
 const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local' })
@@ -43,6 +45,7 @@ const node: ProxyNode = {
   network: '',
   clusterId: '',
   locality: '',
+  takesVirtualHosts: false,
   metadata: {},
 }
 
@@ -116,11 +119,11 @@ class World {
   readonly #onTheWay: ReturnType<Planner['takePush']>[] = []
   #nonce = 0
   now = 1000
-  readonly proxies = [false, true].map((delta) => new SimulatedProxy(delta, this.catalog, () => `n${++this.#nonce}`))
+  readonly proxies = (['sotw', 'delta', 'hosts'] as const).map((kind) => new SimulatedProxy(kind, this.catalog, () => `n${++this.#nonce}`))
 
   connect(): void {
     for (const proxy of this.proxies) {
-      this.planner.connect(String(proxy.session.delta), node)
+      this.planner.connect(proxy.kind, { ...node, takesVirtualHosts: proxy.kind === 'hosts' })
       proxy.start()
     }
   }
@@ -135,7 +138,7 @@ class World {
     for (const push of this.#onTheWay.splice(0)) {
       this.catalog.apply(push)
       for (const { connection, classId } of push.assignments)
-        for (const { session } of this.proxies) if (String(session.delta) === connection) session.classId = classId
+        for (const { session, kind } of this.proxies) if (kind === connection) session.classId = classId
     }
   }
 
@@ -159,14 +162,24 @@ class World {
   }
 }
 
+/** A proxy with a state-of-the-world stream, with a delta stream, or with one on which virtual hosts come by themselves. */
 class SimulatedProxy {
+  readonly kind: 'sotw' | 'delta' | 'hosts'
   readonly session: XdsSession
-  readonly held = new Map<string, Map<string, string>>([clusterType, endpointType, listenerType, routeType].map((type) => [type, new Map()]))
+  readonly held = new Map<string, Map<string, string>>(
+    [clusterType, endpointType, listenerType, routeType, virtualHostType].map((type) => [type, new Map()]),
+  )
   readonly #answers: { typeUrl: string; nonce: string }[] = []
   readonly #nonces = new Map<string, string>()
   #endpoints: readonly string[] = []
+  readonly #everHad = new Set<string>()
 
-  constructor(delta: boolean, catalog: Catalog, nonce: () => string) {
+  #routes: readonly string[] = ['80', '81']
+
+  constructor(kind: SimulatedProxy['kind'], catalog: Catalog, nonce: () => string) {
+    this.kind = kind
+    const delta = kind !== 'sotw'
+    if (kind === 'hosts') this.#routes = ['80']
     const plans = new Plans({ enabled: true, size: 100 })
     this.session = new XdsSession(delta, { catalog, plans, subscriptions: new Subscriptions(), flowControl: undefined, nonce, held: () => undefined })
   }
@@ -174,7 +187,8 @@ class SimulatedProxy {
   start(): void {
     this.#ask(clusterType, '', [], [], 0)
     this.#ask(listenerType, '', [], [], 0)
-    this.#ask(routeType, '', ['80', '81'], [], 0)
+    this.#ask(routeType, '', this.#routes, [], 0)
+    if (this.kind === 'hosts') this.#ask(virtualHostType, '', [], [], 0)
   }
 
   /** Takes the next response, if there is one. */
@@ -189,7 +203,13 @@ class SimulatedProxy {
     )
     const held = this.held.get(decoded.typeUrl) as Map<string, string>
     if (!delta && (decoded.typeUrl === clusterType || decoded.typeUrl === listenerType)) held.clear()
-    for (const value of values) held.set([...scanFields(value)][0]?.bytes?.toString() ?? '', value.toString('base64'))
+    values.forEach((value, index) => {
+      const { name } = decoded.resources[index] as { name?: string }
+      // Envoy ignores hosts of a route that it never had; it goes on using a route that is withdrawn.
+      if (decoded.typeUrl === virtualHostType && !this.#everHad.has(String(name).split('/')[0] as string)) return
+      if (decoded.typeUrl === routeType) this.#everHad.add(String(name))
+      held.set(name ?? [...scanFields(value)][0]?.bytes?.toString() ?? '', value.toString('base64'))
+    })
     if ('removedResources' in decoded) for (const name of decoded.removedResources) held.delete(name)
     this.#nonces.set(decoded.typeUrl, decoded.nonce)
     this.#answers.push({ typeUrl: decoded.typeUrl, nonce: decoded.nonce })
@@ -199,7 +219,11 @@ class SimulatedProxy {
   /** Acknowledges what came, and asks for the endpoints of the clusters that are there now. */
   answer(now: number): void {
     for (const { typeUrl, nonce } of this.#answers.splice(0)) {
-      this.#ask(typeUrl, nonce, typeUrl === endpointType ? this.#endpoints : typeUrl === routeType ? ['80', '81'] : [], [], now)
+      this.#ask(typeUrl, nonce, typeUrl === endpointType ? this.#endpoints : typeUrl === routeType ? this.#routes : [], [], now)
+      if (typeUrl === listenerType && this.#routes.length === 1) {
+        this.#routes = ['80', '81']
+        this.#ask(routeType, '', ['81'], [], now)
+      }
       if (typeUrl !== clusterType) continue
       const before = this.#endpoints
       this.#endpoints = [...(this.held.get(clusterType)?.values() ?? [])].flatMap((value) => {
@@ -233,6 +257,18 @@ const stateOf = ({ held }: SimulatedProxy) =>
     ]),
   )
 
+/** Virtual hosts by route, wherever they came. */
+function routesOf({ held }: SimulatedProxy): Record<string, string[]> {
+  const hosts = [...(held.get(virtualHostType) ?? [])]
+  return Object.fromEntries(
+    [...(held.get(routeType) ?? [])].sort().map(([name, value]) => {
+      const inline = fromBinary(RouteConfigurationSchema, Buffer.from(value, 'base64')).virtualHosts.map((one) => toBinary(VirtualHostSchema, one))
+      const alone = hosts.filter(([host]) => host.startsWith(`${name}/`)).map(([, bytes]) => bytes)
+      return [name, [...inline.map((bytes) => Buffer.from(bytes).toString('base64')), ...alone].sort()]
+    }),
+  )
+}
+
 describe('state of the world and delta', () => {
   it('come to what a fresh proxy gets, whatever changes came in whatever order, merged, repeated and late', () => {
     fc.assert(
@@ -257,9 +293,11 @@ describe('state of the world and delta', () => {
         fresh.planner.advance()
         fresh.connect()
         fresh.settle()
-        const [sotw, delta] = world.proxies.map(stateOf)
-        const [wanted, wantedDelta] = fresh.proxies.map(stateOf)
+        const [sotw, delta, hosts] = world.proxies.map(stateOf)
+        const [wanted, wantedDelta, wantedHosts] = fresh.proxies.map(stateOf)
         expect(wantedDelta).to.deep.equal(wanted)
+        expect(hosts).to.deep.equal(wantedHosts)
+        expect(routesOf(world.proxies[2] as SimulatedProxy)).to.deep.equal(routesOf(world.proxies[1] as SimulatedProxy))
         expect(sotw).to.deep.equal(wanted)
         expect(delta).to.deep.equal(wanted)
       }),

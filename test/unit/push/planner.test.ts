@@ -18,6 +18,7 @@ const node = (address: string, namespace: string, metadata: Record<string, unkno
       locality: zone === '' ? undefined : { region: 'r', zone, subZone: '' },
     },
     names,
+    false,
   )
 const objectOf = (kind: string, name: string, spec: string) => {
   const { objects, faults } = parseConfigFile(
