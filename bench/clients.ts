@@ -20,6 +20,8 @@ export interface ConnectCommand {
   readonly port: number
   readonly tls: boolean
   readonly delta: boolean
+  /** They are Envoys that take virtual hosts by themselves (1.40), not older ones. */
+  readonly hosts: boolean
   readonly namespaces: number
   readonly count: number
   readonly first: number
@@ -228,9 +230,8 @@ class Sidecar {
     return {
       id: `sidecar~${address}~pod-${index}.${namespace}~${namespace}.svc.cluster.local`,
       metadata: { NAMESPACE: namespace, LABELS: { app: `client-${index % 50}` } },
-      // An Envoy that takes virtual hosts by themselves, where the protocol lets it.
       userAgentName: 'envoy',
-      userAgentVersionType: { case: 'userAgentBuildVersion', value: { version: { majorNumber: 1, minorNumber: 40 } } },
+      userAgentVersionType: { case: 'userAgentBuildVersion', value: { version: { majorNumber: 1, minorNumber: this.#options.hosts ? 40 : 36 } } },
     }
   }
 
@@ -244,7 +245,7 @@ class Sidecar {
     else if (typeUrl === listenerType && !this.#subscribed[routeType]) {
       this.#subscribed[routeType] = ['80', '9090']
       this.#send(routeType, '', this.#subscribed[routeType])
-    } else if (typeUrl === routeType && this.#options.delta && !this.#asksHosts) {
+    } else if (typeUrl === routeType && this.#options.hosts && !this.#asksHosts) {
       this.#asksHosts = true
       this.#send(virtualHostType, '')
     }
@@ -359,7 +360,7 @@ function connectAll(command: ConnectCommand): void {
     bytes += message.length
     received += message.length
     if (!sidecar.counts || sidecar.marked) return
-    if (marker ? !message.includes(marker) : sidecar.got.size < (command.delta ? 5 : 4)) return
+    if (marker ? !message.includes(marker) : sidecar.got.size < (command.hosts ? 5 : 4)) return
     sidecar.marked = true
     times.push(Date.now() - (marker ? markedAt : started))
     if (times.length === waited) report({ type: marker ? 'marked' : 'connected', times, bytes })

@@ -46,7 +46,16 @@ export class BareServer {
     await once(child, 'listening')
     const bare = new BareServer(child, proxies)
     const before = processUsage(child.pid as number).cpu
-    const options: LoadOptions = { port, tls: tls !== undefined, delta: false, namespaces: 1, reads: 'nothing', own: false, misbehaving: 0 }
+    const options: LoadOptions = {
+      port,
+      tls: tls !== undefined,
+      delta: false,
+      hosts: false,
+      namespaces: 1,
+      reads: 'nothing',
+      own: false,
+      misbehaving: 0,
+    }
     const { times } = await bare.#load.connect(proxies, options)
     await pause(500)
     const { cpu, rss } = processUsage(child.pid as number)

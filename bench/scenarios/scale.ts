@@ -7,7 +7,7 @@ import { DiscoveryServer, spent } from '../server.ts'
 
 const namespaces = 10
 const mib = (bytes: number) => bytes / 1_048_576
-const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
+const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, hosts: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
 
 /** Workloads that are each a class of their own, 2,000 services: memory and CPU a change for a quarter, half and all of them. */
 export async function classes(writers: number, services: number): Promise<Measure[]> {
