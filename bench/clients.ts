@@ -185,7 +185,7 @@ class Sidecar {
     const { port, tls, delta } = this.#options
     const size = this.#role === 'slow' ? 16_384 : window
     const session = connect(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, { settings: { initialWindowSize: size }, rejectUnauthorized: false })
-    session.on('connect', () => session.setLocalWindowSize(size))
+    session.on('connect', () => session.destroyed || session.setLocalWindowSize(size))
     let released = false
     const lost = (reason: string) => released || this.#lost(reason)
     session.on('error', (error) => lost(error.message))
@@ -208,7 +208,7 @@ class Sidecar {
     stream.on('close', () => lost('closed'))
     // The server ended the stream, to have the sidecar on another writer.
     stream.on('end', () => {
-      if (ending || released) return
+      if (ending || released || stream !== this.#stream) return
       released = true
       this.#reopen()
     })
