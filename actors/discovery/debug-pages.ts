@@ -5,6 +5,7 @@ import { clusterType, endpointType, listenerType, routeType } from '../../src/xd
 import type { Supervisor } from '../runtime/supervisor.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
+import { readDescribedRequest, requestParameters } from './described-request.ts'
 
 type Query = Readonly<Record<string, string | undefined>>
 
@@ -21,32 +22,45 @@ const pages: readonly (readonly [path: string, what: string])[] = [
   ['cachez', 'groups of encoded resources'],
   ['sidecarz', 'what a proxy may see (proxyID)'],
   ['instancesz', 'service instances of each proxy'],
+  ['authorizationz', 'authorization policies by namespace'],
+  ['authz', `which policy decides a request to a proxy, and why (proxyID; ${requestParameters})`],
   ['push_status', 'problems of the present configuration'],
   ['mesh', 'mesh configuration'],
   ['resourcesz', 'kinds that are watched'],
   ['actorsz', 'actors, their state and load'],
 ]
 
+/** Longest form that a page is asked with. */
+const formBytes = 1_048_576
+
 /** Adds the pages below `/debug`; with `withAdmin` those that do something too. */
 export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, withAdmin: boolean): void {
   const queue = <T>(question: string, ...details: unknown[]) => supervisor.ask<T>('push-queue', question, ...details)
   const connections = async () => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat()
-  const page = (name: string, answer: (query: Query, reply: FastifyReply) => Promise<unknown>) => {
-    server.get(`/debug/${name}`, async (request, reply) => {
-      const value = await answer(request.query as Query, reply)
-      if (typeof value === 'string') await reply.type('text/plain').send(value)
-      else if (!reply.sent) await reply.type('application/json').send(JSON.stringify(value, null, 2))
-      return reply
+  server.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: formBytes }, (_, body, done) => done(null, body))
+  const page = (name: string, answer: (query: Query, reply: FastifyReply, url: URL) => Promise<unknown>) => {
+    // What is too long for a URL may come as the body of a form.
+    server.route({
+      method: ['GET', 'POST'],
+      url: `/debug/${name}`,
+      handler: async (request, reply) => {
+        const form = typeof request.body === 'string' ? new URLSearchParams(request.body) : undefined
+        const url = new URL(form ? `?${form}` : request.url, 'http://localhost')
+        const value = await answer(Object.fromEntries(url.searchParams), reply, url)
+        if (typeof value === 'string') await reply.type('text/plain').send(value)
+        else if (!reply.sent) await reply.type('application/json').send(JSON.stringify(value, null, 2))
+        return reply
+      },
     })
   }
   /** Answers for one proxy, or says that it is not named or not connected. */
-  const proxyPage = (name: string, answer: (connection: ConnectionStatus) => Promise<unknown>) => {
-    page(name, async (query, reply) => {
+  const proxyPage = (name: string, answer: (connection: ConnectionStatus, query: URLSearchParams, reply: FastifyReply) => Promise<unknown>) => {
+    page(name, async (query, reply, url) => {
       if (!query.proxyID) return reply.code(400).type('text/plain').send('You must provide a proxyID in the query string')
       const found = (await connections()).find((connection) => connection.connectionId.includes(query.proxyID as string))
       if (!found)
         return reply.code(404).type('text/plain').send('Proxy not connected to this Pilot instance. It may be connected to another instance.')
-      return answer(found)
+      return answer(found, url.searchParams, reply)
     })
   }
 
@@ -77,13 +91,19 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, w
   proxyPage('config_dump', async (connection) =>
     (await import('./config-dump.ts')).configDump(await resourcesOf(supervisor, connection.connectionId)),
   )
-  proxyPage('sidecarz', async (connection) => {
-    const writers = supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))
-    for (const { name } of writers) {
-      const scope = await queue(`sidecarScope`, `${name}/${connection.connectionId}`)
-      if (scope) return scope
+  /** What the push queue answers of a proxy, whichever writer has it. */
+  const ofProxy = async (question: string, { connectionId }: ConnectionStatus, ...details: unknown[]) => {
+    for (const { name } of supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))) {
+      const answer = await queue(question, `${name}/${connectionId}`, ...details)
+      if (answer) return answer
     }
     return {}
+  }
+  proxyPage('sidecarz', (connection) => ofProxy('sidecarScope', connection))
+  page('authorizationz', async () => ({ authorization_policies: await queue('authorizationPolicies') }))
+  proxyPage('authz', async (connection, query, reply) => {
+    const request = readDescribedRequest(query)
+    return typeof request === 'string' ? reply.code(400).type('text/plain').send(request) : ofProxy('explain', connection, request)
   })
   page('config_distribution', async (query, reply) => {
     if (!query.resource) return reply.code(422).type('text/plain').send('You must provide a resource in the query string: <Kind>/<namespace>/<name>')

@@ -10,7 +10,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { FileWatcherConfig } from '../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
-import { configKey, kinds } from '../../src/config/kinds.ts'
+import { configKey } from '../../src/config/kinds.ts'
 import { defaultMeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
 import { fileLimits, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
@@ -188,15 +188,12 @@ class FileWatcher implements Behaviour<never> {
     const objects = new Map(parsed.objects.map((object) => [configKey(object), object]))
     for (const fault of parsed.faults) {
       this.#metrics.rejected.inc({ kind: fault.key?.split('/')[0] ?? 'unknown' })
-      const kept = this.#lastGood(before, fault, objects)
-      if (kept) objects.set(configKey(kept), kept)
-      this.#report('error', fault, kept ? '; its last good state stays' : '')
+      const lastGood = this.#lastGood(before, fault, objects)
+      const standIn = lastGood || objects.has(fault.key ?? '') ? undefined : parsed.standIns.get(fault.key ?? '')
+      for (const kept of [lastGood, standIn]) if (kept) objects.set(configKey(kept), kept)
+      this.#report('error', fault, consequence(lastGood, standIn))
     }
     for (const warning of parsed.warnings) this.#report('warn', warning, '')
-    for (const object of parsed.objects) {
-      const notice = kinds.get(object.kind)?.notYet
-      if (notice && !before?.objects.has(configKey(object))) this.#context.log('validation').warn(`${configKey(object)} ${notice}`)
-    }
     this.#files.set(file, { content, signature: signature ?? '', faults: parsed.faults.length, objects })
     this.#metrics.invalid.inc(parsed.faults.length)
     this.#tell(file, before?.objects ?? new Map(), objects, at)
@@ -213,7 +210,8 @@ class FileWatcher implements Behaviour<never> {
       fault.key !== undefined
         ? before.objects.get(fault.key)
         : [...before.objects.values()].find((object) => object.origin.endsWith(`#${fault.document}`))
-    return known && !present.has(configKey(known)) ? known : undefined
+    const stoodIn = known && (known.spec as { invalid?: string }).invalid !== undefined
+    return known && !stoodIn && !present.has(configKey(known)) ? known : undefined
   }
 
   async #read(file: string): Promise<string | undefined> {
@@ -245,6 +243,7 @@ class FileWatcher implements Behaviour<never> {
           },
         ],
         warnings: [],
+        standIns: new Map(),
       }
     }
   }
@@ -334,6 +333,12 @@ async function signatureOf(file: string): Promise<string | undefined> {
 
 /** Whether part of a path starts with `..`, as the directories do that mounted volumes swap. */
 const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))
+
+/** What follows from a fault, for the log. */
+function consequence(lastGood: ConfigObject | undefined, standIn: ConfigObject | undefined): string {
+  if (lastGood) return '; its last good state stays'
+  return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest it could mean' : ''
+}
 
 const isConfigFile = (path: string): boolean => /\.(ya?ml|json)$/.test(path) && !basename(path).startsWith('.')
 

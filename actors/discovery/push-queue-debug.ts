@@ -2,6 +2,8 @@
 
 import { configKey } from '../../src/config/kinds.ts'
 import type { Planner } from '../../src/push/planner.ts'
+import type { DescribedRequest } from '../../src/security/authorization/evaluate.ts'
+import { policiesFor } from '../../src/snapshot/policies.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
 export function debugAnswers(planner: Planner, own: { status: () => unknown; pushAgain: () => number }) {
@@ -52,6 +54,23 @@ export function debugAnswers(planner: Planner, own: { status: () => unknown; pus
           })),
         ]),
       ),
+    authorizationPolicies: () => ({
+      namespace_to_policies: Object.fromEntries(
+        [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
+          namespace,
+          policies.map(({ name, annotations, spec }) => ({ name, namespace, annotations, spec })),
+        ]),
+      ),
+      root_namespace: planner.snapshot.mesh.rootNamespace,
+    }),
+    /** What the policies of a proxy say of a request; undefined when the proxy is not here. */
+    explain: async (connection: string, request: DescribedRequest) => {
+      const { snapshot } = planner
+      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+      if (!found) return undefined
+      const { explain } = await import('../../src/security/explain.ts')
+      return explain(policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found), request, snapshot, Date.now() / 1000)
+    },
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined

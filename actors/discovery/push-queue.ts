@@ -3,9 +3,10 @@
  * what changed, and emits pushes to the writers (`WriterCommand`). When it dies its sources say everything again and the
  * writers name their proxies again; meanwhile they keep serving what they have.
  */
+import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { Counter, Gauge } from 'prom-client'
 import type { PushQueueConfig } from '../../protocols/messages/config.ts'
-import type { PushInfo, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../../src/config/mesh-config.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
@@ -17,7 +18,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.
 import type { Peer } from '../runtime/link.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 
-type Message = SourceEvent | WriterEvent
+type Message = SourceEvent | WriterEvent | KeySetEvent
 
 /** How long clusters outlive the routes to them, in milliseconds. */
 const lingerMs = 2000
@@ -25,11 +26,19 @@ const lingerMs = 2000
 const balanceMs = 2000
 /** While more than this share of all connections comes or goes between two looks, none is moved. */
 const unsettledShare = 0.02
+/** How long the first push waits for key sets, in milliseconds. */
+const keysMs = 6000
 /** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
 const takenMs = 5000
 
 /** What is made ahead of the first proxy, if none comes for a moment: for so many milliseconds at a time, up to so many bytes. */
 const preparation = { afterMs: 200, sliceMs: 5, bytes: 32 * 1024 * 1024 }
+
+/** A public key whose private half nobody has (discovery behaviour 2.11): tokens of an issuer whose keys cannot be had are refused. */
+function lockedKeySet(): string {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: randomUUID() }] })
+}
 
 class PushQueue implements Behaviour<Message> {
   readonly asks: Behaviour<Message>['asks']
@@ -57,6 +66,11 @@ class PushQueue implements Behaviour<Message> {
   #takers = new Set<string>()
   #takenTimer: NodeJS.Timeout | undefined
   #ready = false
+  #resolver: Peer<ResolverCommand> | undefined
+  /** Key sets that were asked for, and those that nothing has been heard of. */
+  #wantedKeys: ReadonlySet<string> = new Set()
+  readonly #awaitedKeys = new Set<string>()
+  #keysTimer: NodeJS.Timeout | undefined
   /** Whether a writer takes connections. */
   #serving = false
   #inbound = 0
@@ -66,7 +80,7 @@ class PushQueue implements Behaviour<Message> {
   constructor(context: ActorContext<PushQueueConfig>) {
     const features = context.config.features as Features
     this.#context = context
-    this.#planner = new Planner({ features, names: meshNames(features.MESH_DOMAIN), domain: context.config.domain })
+    this.#planner = new Planner({ features, names: meshNames(features.MESH_DOMAIN), domain: context.config.domain, lockedKeys: lockedKeySet() })
     this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
@@ -86,6 +100,11 @@ class PushQueue implements Behaviour<Message> {
   }
 
   linked(peer: Peer): void {
+    if (peer.kind === 'jwks-resolver') {
+      this.#resolver = peer as Peer<ResolverCommand>
+      this.#wantedKeys = new Set()
+      this.#askForKeys()
+    }
     if (peer.kind !== 'xds-writer') return
     const writer = peer as Peer<WriterCommand>
     if (this.#ready) {
@@ -98,6 +117,7 @@ class PushQueue implements Behaviour<Message> {
   }
 
   unlinked(peer: Peer): void {
+    if (peer.kind === 'jwks-resolver') this.#resolver = undefined
     this.#writers.delete(peer.name)
     this.#taken(peer.name)
     for (const connection of this.#connections.get(peer.name) ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
@@ -117,6 +137,11 @@ class PushQueue implements Behaviour<Message> {
       case 'ProxyDisconnected':
         this.#connections.get(from.name)?.delete(message.connection)
         this.#planner.disconnect(`${from.name}/${message.connection}`)
+        return
+      case 'KeySetChanged':
+        this.#awaitedKeys.delete(message.source)
+        this.#note(this.#planner.state.setKeySet(message.source, message.keys), 'keys', Date.now())
+        if (!this.#ready) this.#startWhenComplete()
         return
       case 'ListenerOpened':
         this.#serving = true
@@ -141,6 +166,7 @@ class PushQueue implements Behaviour<Message> {
     clearTimeout(this.#sweepTimer)
     clearTimeout(this.#takenTimer)
     clearTimeout(this.#prepareTimer)
+    clearTimeout(this.#keysTimer)
   }
 
   #event(event: Exclude<SourceEvent, { type: 'ReplayStarted' | 'SourceSynced' }>): void {
@@ -157,7 +183,9 @@ class PushQueue implements Behaviour<Message> {
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
-        return this.#note(state.setConfig(event.key, event.object), 'config', event.at)
+        this.#note(state.setConfig(event.key, event.object), 'config', event.at)
+        if (event.key.startsWith('RequestAuthentication/') && this.#ready) this.#askForKeys()
+        return
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
         return this.#note(state.setService(event.source, event.service, event.endpoints, event.key), 'service', event.at)
@@ -198,7 +226,32 @@ class PushQueue implements Behaviour<Message> {
       }
     }
     this.#unsynced.delete(source)
-    if (!this.#ready && this.#unsynced.size === 0) this.#push()
+    this.#askForKeys()
+    this.#startWhenComplete()
+  }
+
+  /** The first push waits, for a moment, for the keys of issuers: without them proxies that were served before would refuse good tokens. */
+  #startWhenComplete(): void {
+    if (this.#ready || this.#unsynced.size > 0) return
+    if (this.#awaitedKeys.size > 0) {
+      this.#keysTimer ??= setTimeout(() => {
+        this.#awaitedKeys.clear()
+        this.#startWhenComplete()
+      }, keysMs)
+      return
+    }
+    clearTimeout(this.#keysTimer)
+    this.#push()
+  }
+
+  /** Tells the resolver which key sets are wanted now. */
+  #askForKeys(): void {
+    const wanted = this.#planner.state.keySources()
+    if (!this.#resolver || (wanted.size === this.#wantedKeys.size && [...wanted].every((source) => this.#wantedKeys.has(source)))) return
+    for (const source of wanted) if (!this.#wantedKeys.has(source)) this.#awaitedKeys.add(source)
+    for (const source of this.#wantedKeys) if (!wanted.has(source)) this.#planner.state.setKeySet(source, undefined)
+    this.#wantedKeys = wanted
+    this.#resolver.tell({ type: 'ResolveKeySets', sources: [...wanted] }, 'sources')
   }
 
   #arm(): void {

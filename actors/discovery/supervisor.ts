@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { Registry } from 'prom-client'
-import type { FileWatcherConfig, MockRegistryConfig, PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
+import type { FileWatcherConfig, JwksResolverConfig, MockRegistryConfig, PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
@@ -72,6 +72,9 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
     supervisor.start({ name: source.name, module: source.module, config: source.config })
     supervisor.connect(source.name, 'push-queue')
   }
+  const resolverConfig: JwksResolverConfig = { features }
+  supervisor.start({ name: 'jwks-resolver', module: module('jwks-resolver'), config: resolverConfig })
+  supervisor.connect('push-queue', 'jwks-resolver')
   for (let index = 0; index < writers; index++) {
     const config: XdsWriterConfig = {
       features,
@@ -96,7 +99,7 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
     ready: () => admin.ready(),
     async stop() {
       log('default').info('shutting down')
-      await supervisor.drain(['registry-watcher', 'push-queue', 'xds-writer'], 10_000)
+      await supervisor.drain(['registry-watcher', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await admin.close()
       await writer.flush()
     },

@@ -41,6 +41,11 @@ export interface FileWatcherConfig {
   readonly networksConfig: string
 }
 
+/** Of the resolver of key sets. */
+export interface JwksResolverConfig {
+  readonly features: object
+}
+
 /** Of the Mock registry. */
 export interface MockRegistryConfig {
   readonly features: object

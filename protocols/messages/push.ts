@@ -31,6 +31,12 @@ export type WriterEvent =
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
 
+/** Key-set resolver to push queue: the keys of a source are these now (a JSON Web Key Set), or could not be had (undefined). */
+export type KeySetEvent = { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
+
+/** Push queue to key-set resolver: these sources are wanted, and no others. */
+export type ResolverCommand = { readonly type: 'ResolveKeySets'; readonly sources: readonly string[] }
+
 /** Shared memory that slices point into. */
 export interface SlabData {
   readonly id: number

@@ -392,6 +392,19 @@ export const variables = {
     effect: false,
     meaning: 'name of the validating webhook configuration to patch; empty skips patching with cluster-admin rights',
   },
+  PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: {
+    type: 'duration',
+    default: '20m',
+    effect: true,
+    meaning: 'how often the key sets of RequestAuthentications are fetched again',
+  },
+  PILOT_JWKS_ALLOWED_ADDRESSES: {
+    type: 'string',
+    default: '',
+    effect: true,
+    meaning:
+      'loopback, link-local, metadata and other special addresses or ranges, separated by commas, that key sets may be fetched from all the same',
+  },
   MESH_DOMAIN: {
     type: 'string',
     default: 'mesh.io',

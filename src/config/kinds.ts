@@ -1,6 +1,7 @@
 /** Every kind of configuration object: its group, its versions, the shape of its spec, and whether it takes effect yet. */
 import { envoyFilterSpec, serviceEntrySpec, workloadEntrySpec, workloadGroupSpec } from './registry-specs.ts'
-import { anything, type Shape } from './shape.ts'
+import { authorizationPolicySpec, peerAuthenticationSpec, requestAuthenticationSpec } from './security-specs.ts'
+import type { Shape } from './shape.ts'
 import { destinationRuleSpec, gatewaySpec, sidecarSpec, virtualServiceSpec } from './traffic-specs.ts'
 
 /** A kind of configuration object. */
@@ -11,13 +12,10 @@ export interface Kind {
   readonly group: 'networking' | 'security'
   readonly versions: readonly string[]
   readonly spec: Shape<unknown>
-  /** Set when objects are read and shown but do not change any proxy yet: what to tell the user. */
-  readonly notYet?: string
 }
 
 const networking = ['v1alpha3', 'v1beta1', 'v1']
 const security = ['v1beta1', 'v1']
-const policyNotice = 'is read, but not enforced yet'
 
 /** All kinds by name. */
 export const kinds: ReadonlyMap<string, Kind> = new Map(
@@ -31,16 +29,9 @@ export const kinds: ReadonlyMap<string, Kind> = new Map(
       { name: 'WorkloadGroup', plural: 'workloadgroups', group: 'networking', versions: networking, spec: workloadGroupSpec },
       { name: 'Sidecar', plural: 'sidecars', group: 'networking', versions: networking, spec: sidecarSpec },
       { name: 'EnvoyFilter', plural: 'envoyfilters', group: 'networking', versions: networking, spec: envoyFilterSpec },
-      { name: 'AuthorizationPolicy', plural: 'authorizationpolicies', group: 'security', versions: security, spec: anything, notYet: policyNotice },
-      {
-        name: 'RequestAuthentication',
-        plural: 'requestauthentications',
-        group: 'security',
-        versions: security,
-        spec: anything,
-        notYet: policyNotice,
-      },
-      { name: 'PeerAuthentication', plural: 'peerauthentications', group: 'security', versions: security, spec: anything, notYet: policyNotice },
+      { name: 'AuthorizationPolicy', plural: 'authorizationpolicies', group: 'security', versions: security, spec: authorizationPolicySpec },
+      { name: 'RequestAuthentication', plural: 'requestauthentications', group: 'security', versions: security, spec: requestAuthenticationSpec },
+      { name: 'PeerAuthentication', plural: 'peerauthentications', group: 'security', versions: security, spec: peerAuthenticationSpec },
     ] satisfies Kind[]
   ).map((kind) => [kind.name, kind]),
 )

@@ -1,6 +1,6 @@
 /** The mesh configuration and networks files (discovery behaviour 3.2): shapes, defaults, reading. */
 import { parse as parseYaml } from 'yaml'
-import { anything, decimal, duration, flag, integer, isMapping, list, map, oneOf, type Read, type Report, record, text } from './shape.ts'
+import { anything, decimal, duration, flag, integer, isMapping, list, map, oneOf, type Read, type Report, record, required, text } from './shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from './traffic-specs.ts'
 
 const proxyConfigShape = record({
@@ -23,6 +23,13 @@ const proxyConfigShape = record({
   holdApplicationUntilProxyStarts: flag,
   readinessProbe: anything,
 })
+
+const authorizer = {
+  service: required(text()),
+  port: required(integer(1, 65_535)),
+  failOpen: flag,
+  statusOnError: text({ pattern: /^[2-5]\d\d$/, what: 'an HTTP status' }),
+}
 
 const meshShape = record({
   trustDomain: text(),
@@ -55,7 +62,19 @@ const meshShape = record({
   ingressSelector: text(),
   pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
   enablePrometheusMerge: flag,
-  extensionProviders: anything,
+  extensionProviders: list(
+    record({
+      name: required(text()),
+      envoyExtAuthzHttp: record({
+        ...authorizer,
+        pathPrefix: text(),
+        includeHeadersInCheck: list(text()),
+        headersToUpstreamOnAllow: list(text()),
+        headersToDownstreamOnDeny: list(text()),
+      }),
+      envoyExtAuthzGrpc: record(authorizer),
+    }),
+  ),
   serviceSettings: list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
   configSources: anything,
   certificates: anything,
@@ -98,7 +117,7 @@ const defaults = {
   ingressClass: 'mesh',
   ingressControllerMode: 'STRICT',
   ingressService: 'mesh-ingressgateway',
-  pathNormalization: { normalization: 'BASE' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
+  pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
   enablePrometheusMerge: true,
 }
 

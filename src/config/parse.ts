@@ -24,6 +24,11 @@ export interface ParsedFile {
   readonly objects: readonly ConfigObject[]
   readonly faults: readonly DocumentFault[]
   readonly warnings: readonly DocumentFault[]
+  /**
+   * Policies that cannot be used, by key, as the strictest they could have meant: where there is no last good state, a policy
+   * that is left out would let through what it was written to stop.
+   */
+  readonly standIns: ReadonlyMap<string, ConfigObject>
 }
 
 /** Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. */
@@ -31,11 +36,13 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
   const objects: ConfigObject[] = []
   const faults: DocumentFault[] = []
   const warnings: DocumentFault[] = []
+  const standIns = new Map<string, ConfigObject>()
   if (content.length > fileLimits.bytes) {
     return {
       objects,
       faults: [{ file, document: 1, key: undefined, path: '', reason: `the file is larger than ${fileLimits.bytes} bytes` }],
       warnings,
+      standIns,
     }
   }
   const documents = readDocuments(content)
@@ -53,6 +60,8 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
     warnings.push(...read.report.warnings.map((fault) => problem(read.key, fault)))
     if (read.report.faults.length > 0 || !read.object) {
       faults.push(...read.report.faults.map((fault) => problem(read.key, fault)))
+      if (read.object && read.key !== undefined && isPolicy(read.object.kind))
+        standIns.set(read.key, standIn(read.object, document.value, read.report))
       continue
     }
     const first = seen.get(configKey(read.object))
@@ -63,7 +72,19 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
     seen.set(configKey(read.object), number)
     objects.push(read.object)
   }
-  return { objects, faults, warnings }
+  return { objects, faults, warnings, standIns }
+}
+
+const isPolicy = (kind: string): boolean => kinds.get(kind)?.group === 'security'
+
+/** A policy that selects what the document selects, as far as that can be read; else its whole namespace. */
+function standIn(object: ConfigObject, document: unknown, report: Report): ConfigObject {
+  const spec = isMapping(document) && isMapping(document.spec) ? document.spec : {}
+  const labels = isMapping(spec.selector) && isMapping(spec.selector.matchLabels) ? Object.entries(spec.selector.matchLabels) : []
+  const readable = labels.every((entry): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*'))
+  const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
+  const selector = readable && labels.length > 0 ? { selector: { matchLabels: Object.fromEntries(labels) } } : {}
+  return { ...object, spec: { ...selector, invalid } }
 }
 
 type ReadDocument = { value: unknown } | { error: string }

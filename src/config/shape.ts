@@ -145,8 +145,15 @@ export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
 /** Any JSON value, kept as it is. */
 export const anything: Shape<unknown> = { read: (value) => value }
 
-/** A mapping with known fields. Unknown fields are warned about and left out. */
-export function record<F extends Fields>(fields: F, check?: (value: ReadFields<F>, path: string, report: Report) => void): Shape<ReadFields<F>> {
+/**
+ * A mapping with known fields. Unknown fields are warned about and left out; where leaving one out could change what the rest
+ * means for the worse, `unknown` makes them faults.
+ */
+export function record<F extends Fields>(
+  fields: F,
+  check?: (value: ReadFields<F>, path: string, report: Report) => void,
+  unknown: 'left out' | 'fault' = 'left out',
+): Shape<ReadFields<F>> {
   return {
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)
@@ -155,7 +162,8 @@ export function record<F extends Fields>(fields: F, check?: (value: ReadFields<F
         const name = Object.hasOwn(fields, given) ? given : camelCase(given)
         const shape = Object.hasOwn(fields, name) ? fields[name] : undefined
         if (!shape) {
-          report.warnings.push({ path: join(path, given), reason: 'unknown field, left out' })
+          if (unknown === 'fault') fault(report, join(path, given), 'unknown field')
+          else report.warnings.push({ path: join(path, given), reason: 'unknown field, left out' })
           continue
         }
         if (entry === null || entry === undefined) continue

@@ -7,11 +7,13 @@ import { ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/clust
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
 import type { MergedRule } from '../snapshot/destination-rules.ts'
 import { compare } from '../snapshot/objects.ts'
+import { policiesFor, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { Changes, MeshSnapshot, ServiceState } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
-import { blackHoleCluster, outboundClusters, passthroughCluster, sniDnatClusters } from '../xds/clusters/outbound.ts'
+import { accountsOf, blackHoleCluster, outboundClusters, passthroughCluster, sniDnatClusters } from '../xds/clusters/outbound.ts'
 import { policyFor } from '../xds/clusters/traffic-policy.ts'
 import { loadAssignment } from '../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../xds/endpoints/locality.ts'
@@ -31,13 +33,15 @@ import type { ProxyClass } from './proxy-class.ts'
 import { bucketOf, buckets, SidecarRouteGroup } from './sidecar-route-group.ts'
 
 const workloads = ['WorkloadEntry', 'WorkloadGroup']
-const policies = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
+/** What the requests of a workload must bring: it touches listeners only. */
+const requestPolicies = ['AuthorizationPolicy', 'RequestAuthentication', 'KeySets']
+const policies = [...requestPolicies, 'PeerAuthentication']
 
 /** Kinds that alone never touch a group of the type (discovery behaviour 1.6); an unknown kind touches everything. */
 const untouchedBy: Readonly<Record<string, ReadonlySet<string>>> = {
-  'clusters-outbound': new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
+  'clusters-outbound': new Set(['Gateway', 'VirtualService', ...workloads, ...requestPolicies]),
   'clusters-inbound': new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
-  endpoints: new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
+  endpoints: new Set(['Gateway', 'VirtualService', ...workloads, ...requestPolicies]),
   'listeners-outbound': new Set(['Gateway', 'DestinationRule', ...workloads, ...policies]),
   'listeners-inbound': new Set(['Gateway', 'DestinationRule', 'VirtualService', ...workloads]),
   'listeners-gateway': new Set(['DestinationRule', 'Sidecar', ...workloads, 'PeerAuthentication']),
@@ -216,9 +220,9 @@ export class Generation {
     const rule = view.ruleFor(state.service)
     const context = this.#patchContext(traits, traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
     return this.#memo.get(
-      dependsOnEndpoints(state, rule) ? state : state.service,
-      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}|${ruleId(rule)}`,
-      [rule, snapshot.mesh, snapshot.networks, ...traits.filters],
+      dependsOnEndpoints(state) ? state : state.service,
+      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}|${ruleId(rule)}|${accountsOf(state, snapshot).join()}`,
+      [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers, ...traits.filters],
       () => this.#encodeAll(ClusterSchema, patchClusters(make(state, rule, snapshot, traits), context), 'cds', () => objectsOf(state, rule)),
       allUsable,
     )
@@ -257,7 +261,7 @@ export class Generation {
     return this.#memo.get(
       state,
       `endpoints|${place}|${ruleId(rule)}`,
-      [rule, snapshot.mesh, snapshot.networks],
+      [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
         const assignments = service.ports
@@ -316,13 +320,30 @@ export class Generation {
   #inbound(variant: string, proxy: ProxyClass, make: (view: View) => readonly Resource[]): Resource[] {
     const view = this.view(proxy.viewKey)
     const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
-    return [...this.#memo.get(proxy, variant, [this.#snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters], () => make(view), allUsable)]
+    const policies = this.#policies(proxy)
+    const inputs = [
+      this.#snapshot.mesh,
+      view.sidecar,
+      ...rules,
+      ...proxy.traits.filters,
+      ...Object.values(policies).flat(),
+      ...this.#keySets(policies),
+    ]
+    return [...this.#memo.get(proxy, variant, inputs, () => make(view), allUsable)]
+  }
+
+  #policies(proxy: ProxyClass): WorkloadPolicies {
+    return policiesFor(this.#snapshot.policies, this.#snapshot.mesh.rootNamespace, proxy)
+  }
+
+  #keySets({ requests }: WorkloadPolicies): unknown[] {
+    return jwtRules(requests).map((rule) => this.#snapshot.keySets.get(keySource(rule) ?? ''))
   }
 
   #inboundListeners(proxy: ProxyClass): Resource[] {
     return this.#inbound('listeners-in', proxy, (view) => {
       const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-      const listeners = inboundListeners(ports, this.#snapshot, proxy.traits)
+      const listeners = inboundListeners(ports, this.#policies(proxy), this.#snapshot, proxy.traits)
       return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
         instanceObjects(proxy),
       )
@@ -369,7 +390,7 @@ export class Generation {
   }
 
   #gatewayListeners(proxy: ProxyClass): Resource[] {
-    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#snapshot)
+    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#policies(proxy), this.#snapshot)
     for (const { gateway, reason } of rejected) this.#faults.add({ type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason })
     return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () =>
       proxy.gateways.map((name) => `Gateway/${name}`),
@@ -422,9 +443,8 @@ const allUsable = (resources: readonly Resource[]): boolean => resources.every(i
 const ruleId = (rule: MergedRule | undefined): string => (rule ? `${rule.namespace}/${rule.host}` : '')
 
 /** Whether clusters of a service carry its endpoints, or names taken from them. */
-function dependsOnEndpoints(state: ServiceState, rule: MergedRule | undefined): boolean {
-  if (state.service.resolution === 'dns') return true
-  return JSON.stringify([rule?.policy, rule?.subsets]).includes('ISTIO_MUTUAL')
+function dependsOnEndpoints(state: ServiceState): boolean {
+  return state.service.resolution === 'dns' || state.service.resolution === 'passthrough'
 }
 
 function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {

@@ -13,7 +13,7 @@ import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
 import { Faults } from './faults.ts'
 import { Generation } from './generation.ts'
-import { type ClassRules, classOf, type ProxyClass, sourceLabelKeys } from './proxy-class.ts'
+import { type ClassRules, classOf, type ProxyClass, sameClass, sourceLabelKeys } from './proxy-class.ts'
 
 /** Everything a writer needs to catch up. */
 export interface PushContent {
@@ -31,8 +31,9 @@ interface Connected {
   classId: string
 }
 
+const policyKinds = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
 /** Kinds that decide which class a proxy belongs to. */
-const classKinds = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', 'Service', 'VirtualService', 'DestinationRule']
+const classKinds = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', 'Service', 'VirtualService', 'DestinationRule', ...policyKinds]
 
 /** Owner of everything that pushes are made from. */
 export class Planner {
@@ -183,7 +184,7 @@ export class Planner {
     }
     this.#rules = this.#makeRules(snapshot)
     const { specialNamespaces: special, sourceLabelKeys: keys } = this.#rules
-    const selectors = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh'].some((kind) => changes.kinds.has(kind))
+    const selectors = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', ...policyKinds].some((kind) => changes.kinds.has(kind))
     const rulesKey = JSON.stringify([[...special].sort(), [...keys].sort()])
     const all = selectors || rulesKey !== this.#rulesKey
     this.#rulesKey = rulesKey
@@ -194,8 +195,9 @@ export class Planner {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
     const proxyClass = classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.#rules)
-    const known = this.#classes.has(proxyClass.id)
-    this.#classes.set(proxyClass.id, proxyClass)
+    const known = this.#classes.get(proxyClass.id)
+    // An equal class stays the same object: what was made for it is kept by that.
+    if (!known || !sameClass(known, proxyClass)) this.#classes.set(proxyClass.id, proxyClass)
     if (!known) this.#buildClass(proxyClass)
     if (proxy.classId === proxyClass.id) return
     this.#members.set(proxyClass.id, (this.#members.get(proxyClass.id) ?? 0) + 1)

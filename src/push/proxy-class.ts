@@ -4,6 +4,7 @@ import type { ProxyNode } from '../../protocols/data.ts'
 import { labelsMatch } from '../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { compare, type EnvoyFilter } from '../snapshot/objects.ts'
+import { policiesFor } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type ViewKey, viewKeyOf } from '../snapshot/view.ts'
 import { filtersFor } from '../xds/patches/selection.ts'
@@ -60,7 +61,12 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
   const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
   const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
   const gateways = node.type === 'router' ? selectedGateways(rules.snapshot, node.namespace, labels) : []
-  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, gateways])
+  const { policies: index, mesh } = rules.snapshot
+  const policies = policiesFor(index, mesh.rootNamespace, { namespace: node.namespace, labels })
+  const policyNames = [policies.authorization, policies.requests, policies.peers].map((list) =>
+    list.map(({ namespace, name }) => `${namespace}/${name}`),
+  )
+  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, gateways, policyNames])
   const id = hash('sha1', facts, 'hex').slice(0, 20)
   return { id, namespace: node.namespace, traits, viewKey, labels, sourceLabels, instances: own, address: node.addresses[0] ?? '', gateways }
 }
@@ -70,4 +76,18 @@ function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Rea
   return snapshot.gateways
     .filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gateway.spec.selector, labels))
     .map((gateway) => `${gateway.namespace}/${gateway.name}`)
+}
+
+/** Whether two classes with the same id are alike in everything that resources are made from. */
+export function sameClass(one: ProxyClass, other: ProxyClass): boolean {
+  return (
+    JSON.stringify([one.labels, one.traits.key]) === JSON.stringify([other.labels, other.traits.key]) &&
+    one.viewKey.sidecar === other.viewKey.sidecar &&
+    one.traits.filters.every((filter, index) => filter === other.traits.filters[index]) &&
+    one.instances.length === other.instances.length &&
+    one.instances.every(({ service, port, targetPort }, index) => {
+      const peer = other.instances[index]
+      return peer?.service === service && peer.port === port && peer.targetPort === targetPort
+    })
+  )
 }

@@ -6,8 +6,10 @@ import type { Endpoint, Service } from '../../protocols/data.ts'
 import type { Features } from '../config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import type { KeySets } from '../security/authentication/jwt-filter.ts'
 import type { DestinationRuleIndex } from './destination-rules.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
+import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
 
 /** What stays the same as long as the process runs. */
@@ -16,6 +18,8 @@ export interface Settings {
   readonly names: MeshNames
   /** DNS suffix of the cluster, `cluster.local`. */
   readonly domain: string
+  /** A key set that nobody can sign for: it stands where the keys of an issuer could not be had. */
+  readonly lockedKeys: string
 }
 
 /** A service with its endpoints from all sources. Both keep their identity while unchanged. */
@@ -37,6 +41,9 @@ export interface MeshSnapshot {
   readonly sidecars: readonly Sidecar[]
   readonly gateways: readonly Gateway[]
   readonly envoyFilters: readonly EnvoyFilter[]
+  readonly policies: PolicyIndex
+  /** Key sets that were fetched for RequestAuthentications, by where they come from. */
+  readonly keySets: KeySets
 }
 
 /** What changed from one snapshot to the next. */

@@ -4,6 +4,7 @@ import type { ConfigObject, Endpoint, Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
+import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
 import { indexDestinationRules } from './destination-rules.ts'
 import {
   byAge,
@@ -16,6 +17,7 @@ import {
   type VirtualService,
   type WorkloadEntry,
 } from './objects.ts'
+import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type RequestAuthentication } from './policies.ts'
 import type { Changes, MeshSnapshot, ServiceState, Settings } from './snapshot.ts'
 import { indexVirtualServices } from './virtual-services.ts'
 
@@ -35,6 +37,7 @@ export class MeshState {
   #services = new Map<string, readonly ServiceState[]>()
   #mesh: MeshConfig = defaultMeshConfig()
   #networks: MeshNetworks = {}
+  #keySets: ReadonlyMap<string, string> = new Map()
   #kinds = new Set<string>()
   #keys = new Set<string>()
   #endpointHosts = new Set<string>()
@@ -140,6 +143,30 @@ export class MeshState {
     return true
   }
 
+  /** Where the keys come from that RequestAuthentications need. */
+  keySources(): ReadonlySet<string> {
+    const sources = new Set<string>()
+    for (const object of this.#configs.values()) {
+      if (object.kind !== 'RequestAuthentication') continue
+      for (const rule of jwtRules([object as RequestAuthentication])) {
+        const source = keySource(rule)
+        if (source !== undefined) sources.add(source)
+      }
+    }
+    return sources
+  }
+
+  /** Sets the keys of an issuer, or says that they are not known any more. */
+  setKeySet(source: string, content: string | undefined): boolean {
+    if (this.#keySets.get(source) === content) return false
+    const keySets = new Map(this.#keySets)
+    if (content === undefined) keySets.delete(source)
+    else keySets.set(source, content)
+    this.#keySets = keySets
+    this.#kinds.add('KeySets')
+    return true
+  }
+
   /** The last snapshot. */
   get current(): MeshSnapshot {
     return this.#snapshot
@@ -203,8 +230,7 @@ export class MeshState {
         )
       else if (others.length > 0) services.set(hostname, others)
       else services.delete(hostname)
-      // Endpoints reach proxies on their own (EDS) unless the cluster itself carries them (DNS).
-      if (merged && before && merged.service === before.service && merged.service.resolution !== 'dns') {
+      if (merged && before && merged.service === before.service && !reachesClusters(merged, before)) {
         this.#endpointHosts.add(hostname)
       } else {
         this.#kinds.add('Service')
@@ -241,6 +267,14 @@ export class MeshState {
       sidecars: keep('Sidecar', before?.sidecars, () => ofKind<Sidecar>('Sidecar')),
       gateways: keep('Gateway', before?.gateways, () => ofKind<Gateway>('Gateway')),
       envoyFilters: keep('EnvoyFilter', before?.envoyFilters, () => ofKind<EnvoyFilter>('EnvoyFilter')),
+      policies: {
+        authorization: keep('AuthorizationPolicy', before?.policies.authorization, () =>
+          byNamespace(ofKind<AuthorizationPolicy>('AuthorizationPolicy')),
+        ),
+        requests: keep('RequestAuthentication', before?.policies.requests, () => byNamespace(ofKind<RequestAuthentication>('RequestAuthentication'))),
+        peers: keep('PeerAuthentication', before?.policies.peers, () => byNamespace(ofKind<PeerAuthentication>('PeerAuthentication'))),
+      },
+      keySets: this.#keySets,
     }
   }
 }
@@ -266,4 +300,12 @@ function mergeContributions(sources: ReadonlyMap<string, Contribution> | undefin
   )
     return before
   return { service, endpoints }
+}
+
+/** Endpoints reach proxies on their own (EDS) unless clusters carry them (DNS), or who they run as, or whether all of them have a proxy. */
+function reachesClusters(now: ServiceState, before: ServiceState): boolean {
+  if (now.service.resolution !== 'static') return true
+  const accounts = ({ endpoints }: ServiceState) =>
+    [...new Set(endpoints.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`))].sort().join()
+  return now.service.serviceAccounts.length === 0 && accounts(now) !== accounts(before)
 }

@@ -5,6 +5,7 @@
 import type { ProxyNode } from '../../protocols/data.ts'
 import { parseDuration } from '../config/duration.ts'
 import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
+import { type Certificates, certificatesOf } from '../security/authentication/mutual-tls.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
 
 /** Traits of a group of proxies. */
@@ -26,6 +27,7 @@ export interface Traits {
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE'
   readonly network: string
   readonly clusterId: string
+  readonly certificates: Certificates
   /** Route configurations come without their virtual hosts, which are resources of their own (VHDS). */
   readonly takesVirtualHosts: boolean
   readonly locality: string
@@ -64,6 +66,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     sniDnat: text('ROUTER_MODE') === 'sni-dnat',
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
     meshId: text('MESH_ID'),
+    certificates: certificatesOf(metadata),
     ipv6: node.addresses.every((address) => address.includes(':')),
   } satisfies Partial<Traits>
   // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
@@ -80,7 +83,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     clusterId: node.clusterId,
     takesVirtualHosts,
     key: JSON.stringify([listenerKey, placeKey, node.clusterId, takesVirtualHosts]),
-    clusterKey: JSON.stringify([shape.type, shape.sniDnat, filterKey]),
+    clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filterKey]),
     placeKey,
     listenerKey,
     routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, filterKey]),

@@ -40,11 +40,12 @@ export class HttpBackend {
   }
 }
 
-/** A TCP workload that says its name and hangs up. */
-export async function tcpBackend(name: string): Promise<{ port: number; stop(): Promise<void> }> {
+/** A TCP workload that says its name and hangs up, at once or when it has been spoken to. */
+export async function tcpBackend(name: string, waits = false): Promise<{ port: number; stop(): Promise<void> }> {
   const server = createTcpServer((socket) => {
     socket.on('error', () => undefined)
-    socket.end(name)
+    if (waits) socket.once('data', () => socket.end(name))
+    else socket.end(name)
   })
   const port = await freePort()
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))

@@ -9,11 +9,13 @@ import {
   Cluster_LbPolicy,
   ClusterSchema,
 } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { RawBufferSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import { isHttp, isHttp2 } from '../../model/protocol.ts'
+import { type OutboundTls, outboundSocket } from '../../security/authentication/mutual-tls.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
-import { loadAssignment } from '../endpoints/load-assignment.ts'
+import { loadAssignment, portOf, takesMutualTls } from '../endpoints/load-assignment.ts'
 import { usesLocalityWeights } from '../endpoints/locality.ts'
 import { durationOf, overAds, pack } from '../message.ts'
 import { blackHole, outboundCluster, passthrough, sniCluster } from '../names.ts'
@@ -66,15 +68,7 @@ function outboundClusterOf(
       ...cluster.commonLbConfig,
       localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: create(Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema) },
     }
-  const tls = policy.tls
-  if (nameOf === outboundCluster && tls?.mode !== undefined && tls.mode !== 'DISABLE') {
-    const accounts = service.serviceAccounts.length > 0 ? service.serviceAccounts : accountsOf(state, snapshot)
-    cluster.transportSocket = tlsSocket(tls, {
-      defaultSni: sniCluster(port.number, subset?.name ?? '', service.hostname),
-      serviceAccounts: accounts,
-      http2,
-    })
-  }
+  if (nameOf === outboundCluster) applyTls(cluster, state, port, subset, policy, http2, snapshot, traits)
   cluster.metadata = { filterMetadata: { istio: metadataOf(state, port, subset, rule, snapshot) } }
   return create(ClusterSchema, cluster)
 }
@@ -149,9 +143,54 @@ function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForc
   return http2
 }
 
-/** SPIFFE names of the accounts behind a service. */
-function accountsOf(state: ServiceState, snapshot: MeshSnapshot): string[] {
-  const names = state.endpoints
+/** TLS as a DestinationRule asks, else mutual TLS with the endpoints that take it (`enableAutoMtls`). */
+function applyTls(
+  cluster: ClusterInit,
+  state: ServiceState,
+  port: ServicePort,
+  subset: Subset | undefined,
+  policy: PolicyInForce,
+  http2: boolean,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): void {
+  const { tls } = policy
+  if (tls?.mode !== undefined && tls.mode !== 'ISTIO_MUTUAL') {
+    if (tls.mode !== 'DISABLE') cluster.transportSocket = tlsSocket(tls, http2)
+    return
+  }
+  const asked = tls?.mode === 'ISTIO_MUTUAL'
+  const { service } = state
+  const able = traits.certificates.client !== undefined || traits.certificates.agent
+  if (!asked && (!able || service.external || !snapshot.mesh.enableAutoMtls)) return
+  const target: OutboundTls = {
+    sni: tls?.sni || sniCluster(port.number, subset?.name ?? '', service.hostname),
+    accounts: tls?.subjectAltNames?.length ? tls.subjectAltNames : accountsOf(state, snapshot),
+    protocol: http2 ? 'http2' : isHttp(port.protocol) ? 'http1' : 'other',
+  }
+  const socket = outboundSocket(traits.certificates, target, snapshot)
+  const originalDestination =
+    cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST
+  if (asked) cluster.transportSocket = socket
+  else if (originalDestination) {
+    // There are no endpoints to tell apart: all of them must take it.
+    if (state.endpoints.length > 0 && state.endpoints.every((endpoint) => takesMutualTls(endpoint, portOf(endpoint, port), snapshot)))
+      cluster.transportSocket = socket
+  } else
+    cluster.transportSocketMatches = [
+      { name: 'tlsMode-istio', match: { tlsMode: 'istio' }, transportSocket: socket },
+      {
+        name: 'tlsMode-disabled',
+        match: {},
+        transportSocket: { name: 'envoy.transport_sockets.raw_buffer', configType: { case: 'typedConfig', value: pack(RawBufferSchema, {}) } },
+      },
+    ]
+}
+
+/** SPIFFE names that a service may have: those it is said to have, else those of its endpoints. */
+export function accountsOf({ service, endpoints }: ServiceState, snapshot: MeshSnapshot): readonly string[] {
+  if (service.serviceAccounts.length > 0) return service.serviceAccounts
+  const names = endpoints
     .filter((endpoint) => endpoint.serviceAccount !== '')
     .map((endpoint) => `spiffe://${snapshot.mesh.trustDomain}/ns/${endpoint.namespace}/sa/${endpoint.serviceAccount}`)
   return [...new Set(names)].sort()

@@ -127,67 +127,29 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
   }
 }
 
-/** What the TLS settings need to know of the cluster they are for. */
-export interface TlsTarget {
-  readonly defaultSni: string
-  readonly serviceAccounts: readonly string[]
-  readonly http2: boolean
-}
-
-/** The transport socket for TLS settings: files by name for SIMPLE and MUTUAL, the agent's SDS for ISTIO_MUTUAL. */
-export function tlsSocket(tls: TlsSettings, target: TlsTarget): ClusterInit['transportSocket'] {
-  const names = tls.subjectAltNames?.length ? tls.subjectAltNames : tls.mode === 'ISTIO_MUTUAL' ? target.serviceAccounts : []
-  const sans = names.map((name) => (name.includes('://') ? { sanType: 3, matcher: exact(name) } : { sanType: 2, matcher: exact(name) }))
-  const common =
-    tls.mode === 'ISTIO_MUTUAL'
+/** The transport socket for TLS settings that are not the mesh's own: files by name. */
+export function tlsSocket(tls: TlsSettings, http2: boolean): ClusterInit['transportSocket'] {
+  const sans = (tls.subjectAltNames ?? []).map((name) => ({ sanType: name.includes('://') ? 3 : 2, matcher: exact(name) }))
+  const common = {
+    alpnProtocols: http2 ? ['h2'] : [],
+    tlsCertificates:
+      tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey
+        ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }]
+        : [],
+    ...(tls.caCertificates && !tls.insecureSkipVerify
       ? {
-          alpnProtocols: [...(target.http2 ? ['h2'] : []), 'istio-peer-exchange', 'istio'],
-          tlsCertificateSdsSecretConfigs: [agentSecret('default')],
           validationContextType: {
-            case: 'combinedValidationContext' as const,
-            value: { defaultValidationContext: { matchTypedSubjectAltNames: sans }, validationContextSdsSecretConfig: agentSecret('ROOTCA') },
+            case: 'validationContext' as const,
+            value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: sans },
           },
         }
-      : {
-          alpnProtocols: target.http2 ? ['h2'] : [],
-          tlsCertificates:
-            tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey
-              ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }]
-              : [],
-          ...(tls.caCertificates && !tls.insecureSkipVerify
-            ? {
-                validationContextType: {
-                  case: 'validationContext' as const,
-                  value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: sans },
-                },
-              }
-            : {}),
-        }
-  const sni = tls.sni || (tls.mode === 'ISTIO_MUTUAL' ? target.defaultSni : '')
+      : {}),
+  }
   return {
     name: 'envoy.transport_sockets.tls',
-    configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni, commonTlsContext: common }) },
+    configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni: tls.sni ?? '', commonTlsContext: common }) },
   }
 }
 
 const exact = (value: string) => ({ matchPattern: { case: 'exact' as const, value } })
 const fileSource = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
-
-/** A secret that the agent serves over SDS (cluster `sds-grpc` of the bootstrap). */
-export function agentSecret(name: string) {
-  return {
-    name,
-    sdsConfig: {
-      resourceApiVersion: 2,
-      configSourceSpecifier: {
-        case: 'apiConfigSource' as const,
-        value: {
-          apiType: 2,
-          transportApiVersion: 2,
-          setNodeOnFirstMessageOnly: true,
-          grpcServices: [{ targetSpecifier: { case: 'envoyGrpc' as const, value: { clusterName: 'sds-grpc' } } }],
-        },
-      },
-    },
-  }
-}

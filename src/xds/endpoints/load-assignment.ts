@@ -6,6 +6,7 @@ import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../.
 import { labelsMatch } from '../../model/match.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { compare } from '../../snapshot/objects.ts'
+import { mutualTls, policiesFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import { endpointAddress } from '../message.ts'
@@ -29,7 +30,7 @@ export function loadAssignment(
   const groups = new Map<string, LbEndpoint[]>()
   for (const endpoint of reachable(state.endpoints, snapshot, traits)) {
     if (wanted && !labelsMatch(wanted, endpoint.labels)) continue
-    const number = endpoint.ports[port.name] ?? (port.targetPort || port.number)
+    const number = portOf(endpoint, port)
     const list = groups.get(endpoint.locality)
     const entry = lbEndpoint(endpoint, number, snapshot)
     if (list) list.push(entry)
@@ -64,11 +65,11 @@ function lbEndpoint(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): L
   return {
     hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(endpoint.address, port) } },
     loadBalancingWeight: Math.max(1, endpoint.weight),
-    ...metadataOf(endpoint, snapshot),
+    ...metadataOf(endpoint, port, snapshot),
   }
 }
 
-function metadataOf(endpoint: Endpoint, snapshot: MeshSnapshot): Pick<LbEndpoint, 'metadata'> {
+function metadataOf(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): Pick<LbEndpoint, 'metadata'> {
   const telemetry = snapshot.settings.features.PILOT_ENDPOINT_TELEMETRY_LABEL && endpoint.workload !== ''
   const istio: Record<string, string> = {}
   const owned = `service.${snapshot.settings.names.domain}`
@@ -78,7 +79,28 @@ function metadataOf(endpoint: Endpoint, snapshot: MeshSnapshot): Pick<LbEndpoint
     const revision = endpoint.labels[`${owned}/canonical-revision`] ?? endpoint.labels.version ?? 'latest'
     istio.workload = [endpoint.workload, endpoint.namespace, name, revision].join(';')
   }
-  return Object.keys(istio).length > 0 ? { metadata: { filterMetadata: { istio } } } : {}
+  const filterMetadata = {
+    ...(Object.keys(istio).length > 0 ? { istio } : {}),
+    ...(takesMutualTls(endpoint, port, snapshot) ? { 'envoy.transport_socket_match': { tlsMode: 'istio' } } : {}),
+  }
+  return Object.keys(filterMetadata).length > 0 ? { metadata: { filterMetadata } } : {}
+}
+
+/** Port on which an endpoint serves a service port. */
+export function portOf(endpoint: Endpoint, port: ServicePort): number {
+  return endpoint.ports[port.name] ?? (port.targetPort || port.number)
+}
+
+/** Whether a workload takes mutual TLS on one of its ports: it has a proxy of the mesh, and no policy turns it off there. */
+export function takesMutualTls(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): boolean {
+  if (!hasProxy(endpoint, snapshot)) return false
+  const { policies, mesh } = snapshot
+  return policies.peers.size === 0 || mutualTls(policiesFor(policies, mesh.rootNamespace, endpoint), port) !== 'DISABLE'
+}
+
+const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
+  const mode = endpoint.labels[`security.${settings.names.domain}/tlsMode`]
+  return mode === undefined ? endpoint.serviceAccount !== '' : mode === 'istio'
 }
 
 /** Endpoints a proxy can reach: its own network's as they are, those of another network through its gateways. */
@@ -102,8 +124,7 @@ function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, trait
   }
   // A gateway forwards by SNI, so only mTLS can pass it; endpoints without it are left out.
   for (const { count, sample } of remote.values()) {
-    const mtls = sample.labels[`security.${snapshot.settings.names.domain}/tlsMode`] === 'istio' || sample.serviceAccount !== ''
-    if (!mtls) continue
+    if (!hasProxy(sample, snapshot)) continue
     const list = gateways.get(sample.network) ?? []
     for (const gateway of list)
       result.push({ ...sample, address: gateway.address, ports: gatewayPorts(gateway.port), workload: '', weight: (count * product) / list.length })

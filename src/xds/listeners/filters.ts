@@ -19,6 +19,8 @@ import {
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { MongoProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
+import type { NamedFilter } from '../../security/authorization/filters.ts'
+import { decodesSlashes, mergesSlashes } from '../../security/authorization/paths.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, overAds, pack } from '../message.ts'
 import type { Traits } from '../traits.ts'
@@ -35,6 +37,8 @@ export interface HttpOptions {
   /** Name of a route configuration to fetch, or the configuration itself. */
   readonly routes: string | RouteConfiguration
   readonly protocol: Protocol | undefined
+  /** Filters that come before all others: those of the policies. */
+  readonly first?: readonly NamedFilter[]
 }
 
 /** `envoy.filters.network.http_connection_manager`. */
@@ -44,7 +48,9 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
   const gateway = options.side === 'gateway'
   const topology = { ...mesh.defaultConfig.gatewayTopology, ...traits.proxyConfig.gatewayTopology }
   const hops = topology.numTrustedProxies ?? 0
-  const normalization = mesh.pathNormalization.normalization
+  // What a workload sends to others is theirs to understand; only where policies are enforced is the safe form the default.
+  const asked = mesh.pathNormalization.normalization ?? 'DEFAULT'
+  const normalization = asked === 'DEFAULT' && options.side === 'outbound' ? 'BASE' : asked
   const http10 = traits.http10 || features.PILOT_HTTP10
   const manager = pack(HttpConnectionManagerSchema, {
     statPrefix: options.statPrefix,
@@ -58,14 +64,14 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
             },
           }
         : { case: 'routeConfig', value: options.routes },
-    httpFilters: httpFilters(options.protocol),
+    httpFilters: [...(options.first ?? []), ...httpFilters(options.protocol)],
     accessLog: accessLogs(mesh),
     streamIdleTimeout: durationOf(0),
     ...(traits.idleTimeout !== undefined ? { commonHttpProtocolOptions: { idleTimeout: durationOf(traits.idleTimeout) } } : {}),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     normalizePath: normalization !== 'NONE',
-    mergeSlashes: normalization === 'MERGE_SLASHES' || normalization === 'DECODE_AND_MERGE_SLASHES',
-    ...(normalization === 'DECODE_AND_MERGE_SLASHES' ? { pathWithEscapedSlashesAction: 4 } : {}),
+    mergeSlashes: mergesSlashes(normalization),
+    ...(decodesSlashes(normalization) ? { pathWithEscapedSlashesAction: 4 } : {}),
     ...(http10 ? { httpProtocolOptions: { acceptHttp10: true, enableTrailers: false } } : {}),
     ...(options.side === 'inbound'
       ? {

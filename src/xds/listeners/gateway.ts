@@ -7,15 +7,18 @@ import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensi
 import type { Destination, GatewayServer } from '../../config/traffic-specs.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import type { ProxyClass } from '../../push/proxy-class.ts'
+import { certificateContext } from '../../security/authentication/mutual-tls.ts'
+import { type NamedFilter, policyFilters } from '../../security/authorization/filters.ts'
 import { compare, type Gateway } from '../../snapshot/objects.ts'
+import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
-import { agentSecret } from '../clusters/traffic-policy.ts'
 import { durationOf, pack, socketAddress } from '../message.ts'
 import { destinationCluster, sniCluster } from '../names.ts'
 import { type RouteInit, routesOf, type VirtualHostInit } from '../routes/http-routes.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
+import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type Filter, httpConnectionManager, tcpFilters, tlsInspector } from './filters.ts'
 import { wildcardOf } from './outbound.ts'
@@ -107,14 +110,23 @@ function targetPort(server: GatewayServer, proxy: ProxyClass): number {
 }
 
 /** All listeners of a gateway. */
-export function gatewayListeners(proxy: ProxyClass, view: View, snapshot: MeshSnapshot): { listeners: Listener[]; rejected: RejectedServer[] } {
+export function gatewayListeners(
+  proxy: ProxyClass,
+  view: View,
+  policies: WorkloadPolicies,
+  snapshot: MeshSnapshot,
+): { listeners: Listener[]; rejected: RejectedServer[] } {
   const { ports, rejected } = plan(proxy, snapshot)
+  const guard = policyFilters('http', policies, snapshot)
+  const tcpGuard = policyFilters('tcp', policies, snapshot)
   const listeners: Listener[] = []
   for (const port of ports) {
     const chains =
       port.plainHttp.length > 0
-        ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, proxy, snapshot)] }]
-        : port.others.flatMap((use) => serverChains(use, port, proxy, view, snapshot))
+        ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard, proxy, snapshot)] }]
+        : port.others
+            .flatMap((use) => serverChains(use, port, guard, proxy, view, snapshot))
+            .map((chain) => (chain.http ? chain : { ...chain, filters: [...tcpGuard, ...chain.filters] }))
     if (chains.length === 0) continue
     listeners.push(
       create(ListenerSchema, {
@@ -132,9 +144,9 @@ export function gatewayListeners(proxy: ProxyClass, view: View, snapshot: MeshSn
   return { listeners, rejected }
 }
 
-function httpFilter(routes: string, port: PortPlan, proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
+function httpFilter(routes: string, port: PortPlan, guard: readonly NamedFilter[], proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
   return httpConnectionManager(
-    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocol: undefined },
+    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocol: undefined, first: guard },
     snapshot,
     proxy.traits,
   )
@@ -145,15 +157,25 @@ interface ChainInit {
   readonly filterChainMatch?: { serverNames: string[]; transportProtocol?: string }
   readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: ReturnType<typeof pack> } }
   readonly filters: Filter[]
+  /** Whether requests are seen in it, so that policies judge those, and not the connection. */
+  readonly http?: boolean
 }
 
-function serverChains(use: ServerInUse, port: PortPlan, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): ChainInit[] {
+function serverChains(
+  use: ServerInUse,
+  port: PortPlan,
+  guard: readonly NamedFilter[],
+  proxy: ProxyClass,
+  view: View,
+  snapshot: MeshSnapshot,
+): ChainInit[] {
   const names = use.hosts.map(({ host }) => host)
   const serverNames = names.includes('*') ? [] : names
   if (isTls(use) && terminates(use)) {
-    const socket = { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig' as const, value: serverTls(use) } }
-    const filters = use.protocol === 'HTTPS' ? [httpFilter(secureRouteName(use), port, proxy, snapshot)] : tcpTargets(use, proxy, view, snapshot)
-    return filters.length > 0 ? [{ filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket: socket, filters }] : []
+    const socket = { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig' as const, value: serverTls(use, proxy.traits) } }
+    const http = use.protocol === 'HTTPS'
+    const filters = http ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : tcpTargets(use, proxy, view, snapshot)
+    return filters.length > 0 ? [{ http, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket: socket, filters }] : []
   }
   if (use.server.tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthroughChains(view, proxy, snapshot)
   if (isTls(use)) return passthroughChains(use, proxy, view, snapshot)
@@ -171,7 +193,7 @@ const knownCiphers = new Set(
   ),
 )
 
-function serverTls(use: ServerInUse) {
+function serverTls(use: ServerInUse, traits: Traits) {
   const tls = use.server.tls ?? {}
   const file = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
   const mutual = tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL' || tls.mode === 'OPTIONAL_MUTUAL'
@@ -186,13 +208,7 @@ function serverTls(use: ServerInUse) {
   }))
   const own =
     tls.mode === 'ISTIO_MUTUAL'
-      ? {
-          tlsCertificateSdsSecretConfigs: [agentSecret('default')],
-          validationContextType: {
-            case: 'combinedValidationContext' as const,
-            value: { defaultValidationContext: {}, validationContextSdsSecretConfig: agentSecret('ROOTCA') },
-          },
-        }
+      ? certificateContext(traits.certificates.server, [])
       : {
           tlsCertificates: [{ certificateChain: file(tls.serverCertificate ?? ''), privateKey: file(tls.privateKey ?? '') }],
           ...(mutual && tls.caCertificates

@@ -1,13 +1,12 @@
 /** Listeners and clusters for what reaches a sidecar's own workload (discovery behaviour 2.1, 2.5). */
 import { create } from '@bufbuild/protobuf'
-import type { Protocol } from '../../../protocols/data.ts'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
-import { isHttp, isHttp2, selectProtocol } from '../../model/protocol.ts'
+import { isHttp2, selectProtocol } from '../../model/protocol.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
 import { compare } from '../../snapshot/objects.ts'
+import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import { applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
@@ -15,25 +14,11 @@ import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
-import { type Filter, httpConnectionManager, httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
+import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
+import { type Chain, type Guard, guardOf, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
 import { wildcardOf } from './outbound.ts'
 
 const virtualInboundPort = 15_006
-
-/** One port of the workload, whichever way it was declared. */
-export interface InboundPort {
-  /** Port that clients reach. */
-  readonly port: number
-  readonly protocol: Protocol
-  readonly servicePort: number
-  readonly host: string
-  /** Where the workload listens. */
-  readonly endpoint: string
-  readonly endpointPort: number
-  /** Address of a listener of its own (Sidecar ingress, interception NONE), or empty: a chain of the catch-all listener. */
-  readonly bind: string
-  readonly instance: ServiceInstance | undefined
-}
 
 /** The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. */
 export function inboundPorts(view: View, instances: readonly ServiceInstance[], traits: Traits, address: string): InboundPort[] {
@@ -130,84 +115,27 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
 }
 
 /** Bound listeners of single ports, then the catch-all listener that redirected connections come to. */
-export function inboundListeners(ports: readonly InboundPort[], snapshot: MeshSnapshot, traits: Traits): Listener[] {
-  const bound = ports.filter((port) => port.bind !== '').map((port) => boundListener(port, snapshot, traits))
+export function inboundListeners(ports: readonly InboundPort[], policies: WorkloadPolicies, snapshot: MeshSnapshot, traits: Traits): Listener[] {
+  const guard = guardOf(policies, snapshot, traits)
+  const bound = ports.filter((port) => port.bind !== '').map((port) => boundListener(port, guard))
   if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
   return [
     ...bound,
     virtualInbound(
       ports.filter((port) => port.bind === ''),
-      snapshot,
-      traits,
+      guard,
     ),
   ]
 }
 
-interface Chain {
-  readonly name: string
-  readonly filterChainMatch: {
-    destinationPort?: number
-    transportProtocol?: string
-    applicationProtocols?: string[]
-    prefixRanges?: { addressPrefix: string; prefixLen: number }[]
-  }
-  readonly filters: Filter[]
-}
-
-const sniffs = (port: InboundPort, snapshot: MeshSnapshot): boolean =>
-  port.protocol === 'unknown' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
-
-/** The chains of one port: by protocol, and by sniffing where the protocol is not known. */
-function portChains(port: InboundPort, snapshot: MeshSnapshot, traits: Traits, match: Chain['filterChainMatch']): Chain[] {
-  const name = `${wildcardOf(traits)}_${port.port}`
-  const http = () => [
-    httpConnectionManager({ side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocol: port.protocol }, snapshot, traits),
-  ]
-  const tcp = () => tcpFilters(inboundCluster(port.port), [{ cluster: inboundCluster(port.port), weight: 1 }], port.protocol, snapshot, traits)
-  if (isHttp(port.protocol)) return [{ name, filterChainMatch: match, filters: http() }]
-  if (!sniffs(port, snapshot)) return [{ name, filterChainMatch: match, filters: tcp() }]
-  return [
-    { name, filterChainMatch: { ...match, applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }, filters: http() },
-    { name, filterChainMatch: match, filters: tcp() },
-  ]
-}
-
-function inboundRoutes(port: InboundPort) {
-  const cluster = inboundCluster(port.port)
-  return create(RouteConfigurationSchema, {
-    name: cluster,
-    validateClusters: false,
-    virtualHosts: [
-      {
-        name: `inbound|http|${port.servicePort}`,
-        domains: ['*'],
-        routes: [
-          {
-            name: 'default',
-            match: { pathSpecifier: { case: 'prefix', value: '/' } },
-            decorator: { operation: `${port.host || cluster}:${port.servicePort}/*` },
-            action: {
-              case: 'route',
-              value: {
-                clusterSpecifier: { case: 'cluster', value: cluster },
-                timeout: durationOf(0),
-                maxStreamDuration: { maxStreamDuration: durationOf(0), grpcTimeoutHeaderMax: durationOf(0) },
-              },
-            },
-          },
-        ],
-      },
-    ],
-  })
-}
-
-function boundListener(port: InboundPort, snapshot: MeshSnapshot, traits: Traits): Listener {
-  const chains = portChains(port, snapshot, traits, {})
+function boundListener(port: InboundPort, guard: Guard): Listener {
+  const { snapshot } = guard
+  const chains = portChains(port, guard, {})
   return create(ListenerSchema, {
     name: `${port.bind}_${port.port}`,
     address: socketAddress(port.bind, port.port),
     filterChains: chains,
-    listenerFilters: sniffs(port, snapshot) ? [tlsInspector(), httpInspector()] : [],
+    listenerFilters: sniffs(port, snapshot) ? [tlsInspector(), httpInspector()] : guard.asks(port.port) ? [tlsInspector()] : [],
     ...detection(snapshot),
     trafficDirection: 1,
     bindToPort: true,
@@ -220,30 +148,23 @@ const detection = (snapshot: MeshSnapshot) => ({
   continueOnListenerFiltersTimeout: true,
 })
 
-function virtualInbound(ports: readonly InboundPort[], snapshot: MeshSnapshot, traits: Traits): Listener {
-  const passthroughChains = [
-    { cluster: inboundPassthrough4, addressPrefix: '0.0.0.0' },
-    { cluster: inboundPassthrough6, addressPrefix: '::0' },
-  ].map(
-    ({ cluster, addressPrefix }): Chain => ({
-      name: 'virtualInbound',
-      filterChainMatch: { prefixRanges: [{ addressPrefix, prefixLen: 0 }] },
-      filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits),
-    }),
+function virtualInbound(ports: readonly InboundPort[], guard: Guard): Listener {
+  const { snapshot, traits } = guard
+  const passthrough = passthroughChains(
+    ports.map((port) => port.port),
+    guard,
   )
   const blocker: Chain = {
     name: 'virtualInbound-blackhole',
     filterChainMatch: { destinationPort: virtualInboundPort },
     filters: tcpFilters('BlackHoleCluster', [{ cluster: 'BlackHoleCluster', weight: 1 }], undefined, snapshot, traits),
   }
-  const own = ports
-    .flatMap((port) => portChains(port, snapshot, traits, { destinationPort: port.port }))
-    .sort((one, other) => compare(one.name, other.name))
+  const own = ports.flatMap((port) => portChains(port, guard, { destinationPort: port.port })).sort((one, other) => compare(one.name, other.name))
   const quiet = ports.filter((port) => !sniffs(port, snapshot)).map((port) => port.port)
   return create(ListenerSchema, {
     name: 'virtualInbound',
     address: socketAddress(wildcardOf(traits), virtualInboundPort),
-    filterChains: [...(snapshot.settings.features.PILOT_ENABLE_LOOP_BLOCKER ? [blocker] : []), ...passthroughChains, ...own],
+    filterChains: [...(snapshot.settings.features.PILOT_ENABLE_LOOP_BLOCKER ? [blocker] : []), ...passthrough, ...own],
     listenerFilters: [
       originalDst(),
       ...(traits.interception === 'TPROXY' ? [originalSrc()] : []),

@@ -50,7 +50,12 @@ describe('configuration files', () => {
 
   it('warns of unknown fields, leaves unknown kinds alone, refuses unknown versions', () => {
     expect(parse(rule('{host: a, hosst: b}')).warnings[0]).to.include({ path: 'spec.hosst', reason: 'unknown field, left out' })
-    expect(parse('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n')).to.deep.equal({ objects: [], faults: [], warnings: [] })
+    expect(parse('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n')).to.deep.equal({
+      objects: [],
+      faults: [],
+      warnings: [],
+      standIns: new Map(),
+    })
     expect(parse(rule('{host: a}', 'r', 'networking.mesh.io/v9')).faults[0]?.path).to.equal('apiVersion')
   })
 

@@ -25,7 +25,7 @@ import { scanFields } from '../../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 
 const names = meshNames('mesh.io')
-const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local' })
+const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}' })
 
 function object(kind: string, name: string, spec: string): ConfigObject {
   const text = `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`

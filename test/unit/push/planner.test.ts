@@ -9,7 +9,7 @@ import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 
 const names = meshNames('mesh.io')
-const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local' })
+const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}' })
 const node = (address: string, namespace: string, metadata: Record<string, unknown> = {}, zone = '') =>
   readNode(
     {

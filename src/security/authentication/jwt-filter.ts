@@ -1,0 +1,91 @@
+/** RequestAuthentications as `envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication` (discovery behaviour 2.11). */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type {
+  JwtAuthenticationSchema,
+  JwtProviderSchema,
+  JwtRequirementSchema,
+} from '../../../protocols/gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.js'
+import type { JwtRule } from '../../config/security-specs.ts'
+import { compare } from '../../snapshot/objects.ts'
+import type { RequestAuthentication } from '../../snapshot/policies.ts'
+import { payloadKey } from '../authorization/rbac.ts'
+
+type Requirement = MessageInitShape<typeof JwtRequirementSchema>
+
+/** Key sets that were fetched, by {@link keySource}. */
+export type KeySets = ReadonlyMap<string, string>
+
+/** Where the keys of a rule come from: a URL, or the issuer's OpenID configuration; undefined when they stand in the rule. */
+export function keySource(rule: JwtRule): string | undefined {
+  if (rule.jwks !== undefined) return undefined
+  return rule.jwksUri || `${openIdPrefix}${rule.issuer}`
+}
+/** Marks a key source that is an issuer to be asked for its OpenID configuration. */
+export const openIdPrefix = 'openid:'
+
+/** The rules of all policies that select a workload, sorted by issuer. An invalid policy accepts no token at all. */
+export function jwtRules(policies: readonly RequestAuthentication[]): JwtRule[] {
+  return policies
+    .flatMap(({ spec }) => (spec.invalid === undefined ? (spec.jwtRules ?? []) : []))
+    .sort((one, other) => compare(one.issuer, other.issuer))
+}
+
+/**
+ * The filter's configuration, or undefined when nothing is asked of requests. `lockedKeys` is a key set that nobody can sign
+ * for: it stands where keys could not be had.
+ */
+export function jwtFilter(
+  policies: readonly RequestAuthentication[],
+  keySets: KeySets,
+  lockedKeys: string,
+): MessageInitShape<typeof JwtAuthenticationSchema> | undefined {
+  const rules = jwtRules(policies)
+  const invalid = policies.some(({ spec }) => spec.invalid !== undefined)
+  if (rules.length === 0 && !invalid) return undefined
+  const providers: Record<string, MessageInitShape<typeof JwtProviderSchema>> = {}
+  for (const [index, rule] of rules.entries())
+    providers[`origins-${index}`] = provider(rule, invalid ? lockedKeys : keysOf(rule, keySets, lockedKeys))
+  if (rules.length === 0) providers['origins-0'] = { jwksSourceSpecifier: inlineKeys(lockedKeys) }
+  return {
+    providers,
+    rules: [
+      {
+        match: { pathSpecifier: { case: 'prefix', value: '/' } },
+        requirementType: { case: 'requires', value: requirement(Object.keys(providers)) as never },
+      },
+    ],
+  }
+}
+
+const keysOf = (rule: JwtRule, keySets: KeySets, lockedKeys: string): string => {
+  const source = keySource(rule)
+  return source === undefined ? (rule.jwks as string) : (keySets.get(source) ?? lockedKeys)
+}
+
+const inlineKeys = (keys: string) => ({ case: 'localJwks' as const, value: { specifier: { case: 'inlineString' as const, value: keys } } })
+
+function provider(rule: JwtRule, keys: string): MessageInitShape<typeof JwtProviderSchema> {
+  return {
+    issuer: rule.issuer,
+    audiences: rule.audiences ?? [],
+    forward: rule.forwardOriginalToken ?? false,
+    forwardPayloadHeader: rule.outputPayloadToHeader ?? '',
+    payloadInMetadata: payloadKey,
+    fromHeaders: (rule.fromHeaders ?? []).map(({ name, prefix }) => ({ name, valuePrefix: prefix ?? '' })),
+    fromParams: rule.fromParams ?? [],
+    claimToHeaders: (rule.outputClaimToHeaders ?? []).map(({ header, claim }) => ({ headerName: header, claimName: claim })),
+    jwksSourceSpecifier: inlineKeys(keys),
+  }
+}
+
+/** A token of any provider, or no token for any of them: a bad token beside a missing one is still bad. */
+function requirement(names: readonly string[]): Requirement {
+  const of = (name: string): Requirement => ({ requiresType: { case: 'providerName', value: name } })
+  const any = (...requirements: Requirement[]): Requirement => ({
+    requiresType: { case: 'requiresAny', value: { requirements: requirements as never[] } },
+  })
+  const missing: Requirement = { requiresType: { case: 'allowMissing', value: {} } }
+  if (names.length === 1) return any(of(names[0] as string), missing)
+  const each = names.map((name) => any(of(name), missing))
+  return any(...names.map(of), { requiresType: { case: 'requiresAll', value: { requirements: each as never[] } } })
+}

@@ -1,0 +1,124 @@
+/**
+ * What an AuthorizationPolicy can look at (discovery behaviour 2.12), whichever of its three notations is used: fields of
+ * `from.source`, fields of `to.operation`, keys of `when`.
+ */
+
+/** One thing that a condition looks at. */
+export type Attribute =
+  /** The peer's SPIFFE identity without its scheme, from its certificate. */
+  | { readonly type: 'principal' }
+  /** The namespace in it. */
+  | { readonly type: 'namespace' }
+  /** `<iss>/<sub>` of the token. */
+  | { readonly type: 'requestPrincipal' }
+  /** A claim of the token by its path; `aud` and `azp` have keys of their own. */
+  | { readonly type: 'claim'; readonly path: readonly string[] }
+  | { readonly type: 'ip'; readonly of: 'connection' | 'client' | 'destination' }
+  | { readonly type: 'port' }
+  | { readonly type: 'host' }
+  | { readonly type: 'method' }
+  | { readonly type: 'path' }
+  | { readonly type: 'header'; readonly name: string }
+  | { readonly type: 'sni' }
+  /** Dynamic metadata that some filter of Envoy's left. */
+  | { readonly type: 'metadata'; readonly filter: string; readonly path: readonly string[] }
+
+/** One condition: some of the values match, or with `not` none of them does. */
+export interface Condition {
+  readonly attribute: Attribute
+  readonly values: readonly string[]
+  readonly not: boolean
+  /** As the user wrote it: `source.principals`, `request.headers[x]`. */
+  readonly written: string
+}
+
+/** A rule with its notations resolved: any entry of `from`, and any of `to`, and all of `when`; an empty list is no condition. */
+export interface Rule {
+  readonly from: readonly (readonly Condition[])[]
+  readonly to: readonly (readonly Condition[])[]
+  readonly when: readonly Condition[]
+}
+
+type Fields = Readonly<Record<string, readonly string[] | undefined>>
+
+/** A rule as users write it. */
+export interface WrittenRule {
+  readonly from?: readonly { readonly source: Fields }[]
+  readonly to?: readonly { readonly operation: Fields }[]
+  readonly when?: readonly { readonly key: string; readonly values?: readonly string[]; readonly notValues?: readonly string[] }[]
+}
+
+const fields: Readonly<Record<string, Attribute>> = {
+  principals: { type: 'principal' },
+  namespaces: { type: 'namespace' },
+  requestPrincipals: { type: 'requestPrincipal' },
+  ipBlocks: { type: 'ip', of: 'connection' },
+  remoteIpBlocks: { type: 'ip', of: 'client' },
+  hosts: { type: 'host' },
+  ports: { type: 'port' },
+  methods: { type: 'method' },
+  paths: { type: 'path' },
+}
+
+const keys: Readonly<Record<string, Attribute>> = {
+  'source.ip': { type: 'ip', of: 'connection' },
+  'remote.ip': { type: 'ip', of: 'client' },
+  'source.namespace': { type: 'namespace' },
+  'source.principal': { type: 'principal' },
+  'request.auth.principal': { type: 'requestPrincipal' },
+  'request.auth.audiences': { type: 'claim', path: ['aud'] },
+  'request.auth.presenter': { type: 'claim', path: ['azp'] },
+  'destination.ip': { type: 'ip', of: 'destination' },
+  'destination.port': { type: 'port' },
+  'connection.sni': { type: 'sni' },
+}
+
+const brackets = /\[([^[\]]+)\]/g
+
+/** What a key of `when` looks at, or undefined for an unknown key. */
+export function conditionKey(key: string): Attribute | undefined {
+  if (Object.hasOwn(keys, key)) return keys[key]
+  const inBrackets = (prefix: string) => {
+    const rest = key.slice(prefix.length)
+    const names = [...rest.matchAll(brackets)].map(([, name]) => name as string)
+    return key.startsWith(prefix) && names.length > 0 && names.map((name) => `[${name}]`).join('') === rest ? names : undefined
+  }
+  const header = inBrackets('request.headers')
+  if (header?.length === 1 && /^[:!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header[0] as string))
+    return { type: 'header', name: (header[0] as string).toLowerCase() }
+  const claim = inBrackets('request.auth.claims')
+  if (claim) return { type: 'claim', path: claim }
+  const filter = /^experimental\.(envoy\.filters\.[A-Za-z0-9_.]+)/.exec(key)?.[1]
+  const path = filter && inBrackets(`experimental.${filter}`)
+  return filter && path ? { type: 'metadata', filter, path } : undefined
+}
+
+/** Resolves the notations of a rule. */
+export function resolveRule(rule: WrittenRule): Rule {
+  return {
+    from: (rule.from ?? []).map(({ source }) => conditionsOf(source, 'source')),
+    to: (rule.to ?? []).map(({ operation }) => conditionsOf(operation, 'operation')),
+    when: (rule.when ?? []).flatMap(({ key, values, notValues }) => {
+      const attribute = conditionKey(key)
+      if (!attribute) return []
+      return [
+        ...(values?.length ? [{ attribute, values, not: false, written: key }] : []),
+        ...(notValues?.length ? [{ attribute, values: notValues, not: true, written: key }] : []),
+      ]
+    }),
+  }
+}
+
+function conditionsOf(given: Fields, where: string): Condition[] {
+  return Object.entries(given).flatMap(([field, values]) => {
+    const not = field.startsWith('not')
+    const name = not ? field.charAt(3).toLowerCase() + field.slice(4) : field
+    const attribute = Object.hasOwn(fields, name) ? fields[name] : undefined
+    return attribute && values ? [{ attribute, values, not, written: `${where}.${field}` }] : []
+  })
+}
+
+/** Whether a TCP connection has no such thing. */
+export function isHttpOnly({ type }: Attribute): boolean {
+  return ['requestPrincipal', 'claim', 'host', 'method', 'path', 'header'].includes(type)
+}

@@ -1,0 +1,172 @@
+/**
+ * Filter chains of what reaches a workload: by protocol, by sniffing where the protocol is not known, and by whether mutual TLS
+ * is asked for (discovery behaviour 2.5, 2.10).
+ */
+import { create } from '@bufbuild/protobuf'
+import type { Protocol } from '../../../protocols/data.ts'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { isHttp } from '../../model/protocol.ts'
+import type { ServiceInstance } from '../../model/workload.ts'
+import { inboundSocket, meshProtocols } from '../../security/authentication/mutual-tls.ts'
+import { type NamedFilter, policyFilters } from '../../security/authorization/filters.ts'
+import { type MutualTls, mutualTls, portsNamed, type WorkloadPolicies } from '../../snapshot/policies.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { durationOf } from '../message.ts'
+import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
+import type { Traits } from '../traits.ts'
+import { type Filter, httpConnectionManager, tcpFilters } from './filters.ts'
+import { wildcardOf } from './outbound.ts'
+
+/** One port of the workload, whichever way it was declared. */
+export interface InboundPort {
+  /** Port that clients reach. */
+  readonly port: number
+  readonly protocol: Protocol
+  readonly servicePort: number
+  readonly host: string
+  /** Where the workload listens. */
+  readonly endpoint: string
+  readonly endpointPort: number
+  /** Address of a listener of its own (Sidecar ingress, interception NONE), or empty: a chain of the catch-all listener. */
+  readonly bind: string
+  readonly instance: ServiceInstance | undefined
+}
+
+/** What guards the ports of a workload, made once for all of them. */
+export interface Guard {
+  readonly http: readonly NamedFilter[]
+  readonly tcp: readonly NamedFilter[]
+  readonly snapshot: MeshSnapshot
+  readonly traits: Traits
+  /** Ports that a policy speaks of by number. */
+  readonly named: readonly number[]
+  mode(port: number): MutualTls
+  /** Whether a port asks for mutual TLS, of all its peers or of those that offer it. */
+  asks(port: number): boolean
+}
+
+/** A filter chain being filled in. */
+export interface Chain {
+  readonly name: string
+  readonly filterChainMatch: {
+    destinationPort?: number
+    transportProtocol?: string
+    applicationProtocols?: string[]
+    prefixRanges?: { addressPrefix: string; prefixLen: number }[]
+  }
+  readonly transportSocket?: ReturnType<typeof inboundSocket>
+  readonly filters: Filter[]
+}
+
+/** Makes the guard. A proxy without a certificate cannot offer mutual TLS; where it must ask for it, nothing gets through. */
+export function guardOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, traits: Traits): Guard {
+  const { server, agent } = traits.certificates
+  const able = server !== undefined || agent
+  const mode = (port: number): MutualTls => {
+    const asked = mutualTls(policies, port)
+    return asked === 'PERMISSIVE' && !able ? 'DISABLE' : asked
+  }
+  return {
+    http: policyFilters('http', policies, snapshot),
+    tcp: policyFilters('tcp', policies, snapshot),
+    snapshot,
+    traits,
+    named: portsNamed(policies),
+    mode,
+    asks: (port) => mode(port) !== 'DISABLE',
+  }
+}
+
+/** Whether a port is looked into to tell what it speaks. */
+export const sniffs = (port: InboundPort, snapshot: MeshSnapshot): boolean =>
+  port.protocol === 'unknown' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+
+const plainHttp = { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
+
+/** The chains of one port. */
+export function portChains(port: InboundPort, guard: Guard, match: Chain['filterChainMatch']): Chain[] {
+  const { snapshot, traits } = guard
+  const name = `${wildcardOf(traits)}_${port.port}`
+  const cluster = inboundCluster(port.port)
+  const http = () => [
+    httpConnectionManager(
+      { side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocol: port.protocol, first: guard.http },
+      snapshot,
+      traits,
+    ),
+  ]
+  const tcp = () => [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], port.protocol, snapshot, traits)]
+  const chain = (filters: Filter[], more: Chain['filterChainMatch'] = {}): Chain => ({ name, filterChainMatch: { ...match, ...more }, filters })
+  const secured = (isForHttp: boolean, more: Chain['filterChainMatch']): Chain => ({
+    ...chain(isForHttp ? http() : tcp(), { transportProtocol: 'tls', ...more }),
+    transportSocket: inboundSocket(traits.certificates, isForHttp, snapshot),
+  })
+  const mode = guard.mode(port.port)
+  const mesh = (protocols: readonly string[]) => (mode === 'STRICT' ? {} : { applicationProtocols: [...protocols] })
+  if (!sniffs(port, snapshot)) {
+    const known = isHttp(port.protocol)
+    return [
+      ...(mode === 'DISABLE' ? [] : [secured(known, mesh(known ? meshProtocols.http : meshProtocols.tcp))]),
+      ...(mode === 'STRICT' ? [] : [chain(known ? http() : tcp())]),
+    ]
+  }
+  return [
+    ...(mode === 'DISABLE' ? [] : [secured(true, { applicationProtocols: [...meshProtocols.onlyHttp] }), secured(false, mesh(meshProtocols.tcp))]),
+    ...(mode === 'STRICT' ? [] : [chain(http(), plainHttp), chain(tcp())]),
+  ]
+}
+
+/** Chains for ports that nobody declared: passed on as bytes, those that a policy names by its own mode. */
+export function passthroughChains(declared: readonly number[], guard: Guard): Chain[] {
+  const named = guard.named.filter((port) => !declared.includes(port))
+  const clusters = [
+    { cluster: inboundPassthrough4, addressPrefix: '0.0.0.0' },
+    { cluster: inboundPassthrough6, addressPrefix: '::0' },
+  ]
+  return [...named, undefined].flatMap((port) =>
+    clusters.flatMap(({ cluster, addressPrefix }) => {
+      const { snapshot, traits } = guard
+      const match = { prefixRanges: [{ addressPrefix, prefixLen: 0 }], ...(port === undefined ? {} : { destinationPort: port }) }
+      const filters = [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits)]
+      const mode = guard.mode(port ?? 0)
+      const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...meshProtocols.http] }
+      const secured: Chain = {
+        name: 'virtualInbound',
+        filterChainMatch: { ...match, transportProtocol: 'tls', ...protocols },
+        transportSocket: inboundSocket(traits.certificates, false, snapshot),
+        filters,
+      }
+      const plain: Chain = { name: 'virtualInbound', filterChainMatch: match, filters }
+      return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [plain])]
+    }),
+  )
+}
+
+function inboundRoutes(port: InboundPort) {
+  const cluster = inboundCluster(port.port)
+  return create(RouteConfigurationSchema, {
+    name: cluster,
+    validateClusters: false,
+    virtualHosts: [
+      {
+        name: `inbound|http|${port.servicePort}`,
+        domains: ['*'],
+        routes: [
+          {
+            name: 'default',
+            match: { pathSpecifier: { case: 'prefix', value: '/' } },
+            decorator: { operation: `${port.host || cluster}:${port.servicePort}/*` },
+            action: {
+              case: 'route',
+              value: {
+                clusterSpecifier: { case: 'cluster', value: cluster },
+                timeout: durationOf(0),
+                maxStreamDuration: { maxStreamDuration: durationOf(0), grpcTimeoutHeaderMax: durationOf(0) },
+              },
+            },
+          },
+        ],
+      },
+    ],
+  })
+}

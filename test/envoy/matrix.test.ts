@@ -1,0 +1,131 @@
+import { expect } from 'chai'
+import { HttpBackend } from '../harness/backend.ts'
+import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { Issuer } from '../harness/issuer.ts'
+import { send } from '../harness/raw-http.ts'
+import { freePort, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { type Case, cases, issuers, type Row } from './matrix/cases.ts'
+import { makeTokens } from './matrix/tokens.ts'
+
+it('the matrix has rows enough', () => {
+  expect(cases.reduce((sum, { rows }) => sum + rows.length, 0)).to.be.at.least(300)
+})
+
+for (const { version, path: binary } of envoyBinaries()) {
+  describe(`policies by requests, Envoy ${version} and /debug/authz`, function () {
+    this.timeout(60_000)
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
+    const backend = new HttpBackend('app')
+    const one = new Issuer(issuers.one)
+    const two = new Issuer(issuers.two)
+    const address = '127.0.0.6'
+    let envoy: Envoy
+    let port = 0
+    let tokens: Record<string, string> = {}
+    let probes = 0
+
+    const fill = (text: string) => text.replaceAll(/\$(\w+)/g, (_, name: string) => tokens[name] ?? `$${name}`)
+    const requestOf = (row: Row) => ({
+      method: row.method ?? 'GET',
+      path: fill(row.path ?? '/'),
+      host: row.host ?? 'app',
+      headers: [
+        ...(row.headers ?? []).map(([name, value]) => [name, fill(value)] as const),
+        ...(row.token === undefined ? [] : [['authorization', `Bearer ${tokens[row.token]}`] as const]),
+      ],
+    })
+
+    /** Puts the policies of a case in force, and one more that shows when they are. */
+    const enforce = async ({ policies, normalization }: Case) => {
+      const probe = `/probe-${++probes}`
+      const documents = [
+        ...policies,
+        { kind: 'AuthorizationPolicy', spec: { action: 'DENY', rules: [{ to: [{ operation: { paths: [probe] } }] }] } },
+      ].map(({ kind, spec, ...rest }, index) =>
+        JSON.stringify({
+          apiVersion: 'security.mesh.io/v1',
+          kind,
+          metadata: { name: `p${index}`, namespace: 'shop', ...rest },
+          spec: JSON.parse(
+            JSON.stringify(spec, (key, value) => (key === 'jwks' ? (value === '$one' ? one.jwks : two.jwks) : value))
+              .replaceAll('$port', String(port))
+              .replaceAll('$address', address),
+          ),
+        }),
+      )
+      if (normalization) service.write('mesh-config', `pathNormalization: {normalization: ${normalization}}`)
+      else service.write('mesh-config', '{}')
+      service.write('policies.yaml', documents.join('\n---\n'))
+      await until('the policies to be in force', async () => {
+        const { configs } = JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
+        return configs?.some((listener) => JSON.stringify(listener.active_state ?? {}).includes(`"${probe}"`)) ?? false
+      })
+      const expected = normalization ?? 'DEFAULT'
+      await until('the normalization to be in force', async () => {
+        const { pathNormalization } = await service.debug<{ pathNormalization: { normalization: string } }>('mesh')
+        return pathNormalization.normalization === expected
+      })
+    }
+
+    const explained = async (row: Row) => {
+      const { method, path, host, headers } = requestOf(row)
+      const query = new URLSearchParams({
+        proxyID: 'app.shop',
+        method,
+        path,
+        host,
+        sourceIp: '127.0.0.1',
+        destinationIp: address,
+        port: String(port),
+      })
+      for (const [name, value] of headers) query.append('header', `${name}:${value}`)
+      // As a form, for tokens that no URL can hold.
+      const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/authz`, { method: 'POST', body: query })
+      return (await answer.json()) as { status: number; reason: string }
+    }
+
+    before(async () => {
+      port = await freePort()
+      const [forger, unknown, unserved] = [new Issuer(issuers.one), new Issuer('https://unknown.example'), new Issuer(issuers.unserved)]
+      await Promise.all([backend.start(), ...[one, two, forger, unknown, unserved].map((issuer) => issuer.rotate())])
+      tokens = await makeTokens(one, two, { forger, unknown, unserved })
+      service.write(
+        'app.yaml',
+        `apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: app, namespace: shop}
+spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}], egress: [{hosts: ['./*']}]}
+`,
+      )
+      await service.start()
+      envoy = new Envoy({
+        binary,
+        delta: version === '1.40',
+        grpcPort: service.grpcPort,
+        nodeId: `sidecar~${address}~app.shop~shop.svc.cluster.local`,
+        metadata: { NAMESPACE: 'shop', LABELS: { app: 'app' }, INTERCEPTION_MODE: 'NONE' },
+      })
+      await envoy.start()
+      await until('the workload to answer', async () => (await send(address, port, {})) === 200)
+    })
+    after(async () => {
+      expect(await service.rejections()).to.deep.equal([])
+      expect(await envoy.rejected()).to.equal(0)
+      await Promise.all([envoy.dispose(), service.dispose(), backend.stop()])
+    })
+
+    for (const one of cases) {
+      it(one.name, async () => {
+        await enforce(one)
+        const wrong: string[] = []
+        for (const row of one.rows) {
+          const [seen, told] = [await send(address, port, requestOf(row)), await explained(row)]
+          if (seen !== row.status || told.status !== row.status)
+            wrong.push(`${JSON.stringify(row)}: Envoy ${seen}, explained ${told.status} (${told.reason})`)
+        }
+        expect(wrong).to.deep.equal([])
+      })
+    }
+  })
+}

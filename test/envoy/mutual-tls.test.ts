@@ -1,0 +1,267 @@
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { expect } from 'chai'
+import { call, HttpBackend, tcpBackend } from '../harness/backend.ts'
+import { Authority, type Certificate } from '../harness/certificates.ts'
+import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { send } from '../harness/raw-http.ts'
+import { freePort, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+for (const { version, path: binary } of envoyBinaries()) {
+  describe(`mutual TLS between two sidecars, Envoy ${version}`, function () {
+    this.timeout(60_000)
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
+    const backend = new HttpBackend('app')
+    const authority = new Authority()
+    const stranger = new Authority()
+    const certificates = {
+      server: authority.issue('server', 'spiffe://cluster.local/ns/shop/sa/server'),
+      client: authority.issue('client', 'spiffe://cluster.local/ns/shop/sa/client'),
+      other: authority.issue('other', 'spiffe://cluster.local/ns/elsewhere/sa/other.dotted'),
+      alias: authority.issue('alias', 'spiffe://old.domain/ns/shop/sa/client'),
+      foreign: authority.issue('foreign', 'spiffe://foreign.domain/ns/shop/sa/client'),
+      forged: stranger.issue('forged', 'spiffe://cluster.local/ns/shop/sa/client'),
+    }
+    const [serverAddress, clientAddress] = ['127.0.0.7', '127.0.0.8']
+    const ports = { http: 0, tcp: 0, inbound: 0, inboundTcp: 0 }
+    let tcp: Awaited<ReturnType<typeof tcpBackend>>
+    let server: Envoy
+    let client: Envoy
+    let round = 0
+
+    const files = (side: string, { chain, key }: Certificate) => ({
+      [`TLS_${side}_CERT_CHAIN`]: chain,
+      [`TLS_${side}_KEY`]: key,
+      [`TLS_${side}_ROOT_CERT`]: authority.root,
+    })
+    const policy = (kind: string, name: string, spec: string, namespace = 'shop') =>
+      `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`
+    /** Puts policies in force at the server's proxy, and waits until its listeners have them. */
+    const enforce = async (...documents: string[]) => {
+      const marker = `marker-${++round}`
+      const probe = policy(
+        'AuthorizationPolicy',
+        marker,
+        "{selector: {matchLabels: {app: server}}, action: DENY, rules: [{to: [{operation: {ports: ['1']}}]}]}",
+      )
+      service.write('policies.yaml', [...documents, probe].join('---\n'))
+      await until('the policies to be in force', async () => {
+        const { configs } = JSON.parse(await server.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
+        const active = (configs ?? []).filter((listener) => JSON.stringify(listener.active_state ?? {}).includes(`[${marker}]`))
+        return active.length > 0
+      })
+    }
+    /** Status of a call straight to the server's proxy, with a certificate or in plain text. */
+    const direct = (certificate?: Certificate) => send(serverAddress, ports.inbound, certificate ? { tls: Authority.read(certificate) } : {})
+    const peer = (mode: string, selector = '{matchLabels: {app: server}}') =>
+      policy('PeerAuthentication', 'peers', `{selector: ${selector}, mtls: {mode: ${mode}}}`)
+
+    before(async () => {
+      for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort()
+      await backend.start()
+      // It waits to be spoken to: Envoy judges a connection by its first byte.
+      tcp = await tcpBackend('tcp-workload', true)
+      service.write('mesh-config', 'trustDomainAliases: [old.domain]')
+      service.write(
+        'services.yaml',
+        `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: server, namespace: shop}
+spec:
+  hosts: [server.shop.svc.cluster.local]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: ${ports.http}, name: http}, {number: ${ports.tcp}, name: tcp}]
+  endpoints: [{address: ${serverAddress}, ports: {http: ${ports.inbound}, tcp: ${ports.inboundTcp}}, labels: {app: server}, serviceAccount: server}]
+---
+apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: server, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: server}}
+  ingress:
+  - {port: {number: ${ports.inbound}, protocol: HTTP, name: http}, bind: ${serverAddress}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}
+  - {port: {number: ${ports.inboundTcp}, protocol: TCP, name: tcp}, bind: ${serverAddress}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${tcp.port}'}
+  egress: [{hosts: ['./*']}]
+---
+apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: client, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: client}}
+  egress:
+  - {port: {number: ${ports.http}, protocol: HTTP, name: http}, bind: ${clientAddress}, captureMode: NONE, hosts: ['./*']}
+  - {port: {number: ${ports.tcp}, protocol: TCP, name: tcp}, bind: ${clientAddress}, captureMode: NONE, hosts: ['./*']}
+`,
+      )
+      await service.start()
+      const envoy = (name: string, address: string, metadata: object) =>
+        new Envoy({
+          binary,
+          delta: version === '1.40',
+          grpcPort: service.grpcPort,
+          nodeId: `sidecar~${address}~${name}.shop~shop.svc.cluster.local`,
+          metadata: { NAMESPACE: 'shop', LABELS: { app: name }, INTERCEPTION_MODE: 'NONE', ...metadata },
+        })
+      server = envoy('server', serverAddress, files('SERVER', certificates.server))
+      client = envoy('client', clientAddress, files('CLIENT', certificates.client))
+      await Promise.all([server.start(), client.start()])
+      await until('calls to arrive', async () => (await viaClient().catch(() => ({ status: 0 }))).status === 200)
+    })
+    after(async () => {
+      expect(await service.rejections()).to.deep.equal([])
+      for (const envoy of [server, client]) expect(await envoy.rejected()).to.equal(0)
+      await Promise.all([server.dispose(), client.dispose(), service.dispose(), backend.stop(), tcp.stop()])
+      authority.dispose()
+      stranger.dispose()
+    })
+    const viaClient = () => call(clientAddress, ports.http, '/', { host: 'server.shop.svc.cluster.local' })
+
+    it('auto mTLS: the workload sees who calls', async () => {
+      await enforce()
+      expect((await viaClient()).status).to.equal(200)
+      expect(backend.seen.at(-1)?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
+      expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
+      expect(await client.stat('.ssl.handshake')).to.be.above(0)
+    })
+
+    it('PERMISSIVE takes both, and no certificate of a stranger or of a foreign trust domain', async () => {
+      await enforce(peer('PERMISSIVE'))
+      expect([await direct(), await direct(certificates.other), await direct(certificates.alias)]).to.deep.equal([200, 200, 200])
+      expect([await direct(certificates.forged), await direct(certificates.foreign)]).to.deep.equal([0, 0])
+    })
+
+    it('STRICT takes mutual TLS only', async () => {
+      await enforce(peer('STRICT'))
+      expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
+      expect((await viaClient()).status).to.equal(200)
+      expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
+      expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
+    })
+
+    it('DISABLE takes plain text only, and callers follow', async () => {
+      await enforce(peer('DISABLE'))
+      expect([await direct(), await direct(certificates.other)]).to.deep.equal([200, 0])
+      await until('callers to speak plainly', async () => {
+        const { status } = await viaClient().catch(() => ({ status: 0 }))
+        return status === 200 && backend.seen.at(-1)?.headers['x-forwarded-client-cert'] === undefined
+      })
+    })
+
+    it('the narrowest level counts, and UNSET leaves it to the one above', async () => {
+      const mesh = policy('PeerAuthentication', 'mesh', '{mtls: {mode: STRICT}}', 'mesh-system')
+      await enforce(mesh)
+      expect(await direct()).to.equal(0)
+      await enforce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'))
+      expect(await direct()).to.equal(200)
+      await enforce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'), peer('STRICT'))
+      expect(await direct()).to.equal(0)
+      await enforce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'), peer('UNSET'))
+      expect(await direct()).to.equal(200)
+      const port = policy(
+        'PeerAuthentication',
+        'peers',
+        `{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}, portLevelMtls: {${ports.inbound}: {mode: DISABLE}}}`,
+      )
+      await enforce(mesh, port)
+      expect(await direct()).to.equal(200)
+      expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
+      await until('callers to follow on each port', async () => (await viaClient().catch(() => ({ status: 0 }))).status === 200)
+      expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
+    })
+
+    it('a selector in the root namespace selects nobody elsewhere', async () => {
+      await enforce(policy('PeerAuthentication', 'mesh', '{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}}', 'mesh-system'))
+      expect(await direct()).to.equal(200)
+    })
+
+    const authorization = (action: string, rule: string) =>
+      policy('AuthorizationPolicy', 'who', `{selector: {matchLabels: {app: server}}, action: ${action}, rules: [${rule}]}`)
+    const explained = async (name: keyof typeof certificates | undefined, protocol = 'http') => {
+      const identity = { server: 'shop/sa/server', client: 'shop/sa/client', other: 'elsewhere/sa/other.dotted', alias: 'shop/sa/client' }[
+        name as 'client'
+      ]
+      const principal = name && `${name === 'alias' ? 'old.domain' : 'cluster.local'}/ns/${identity}`
+      const query = new URLSearchParams({ proxyID: 'server.shop', protocol, ...(principal ? { principal } : {}) })
+      return (await service.debug<{ status: number }>(`authz?${query}`)).status
+    }
+    /** Status by HTTP, and whether TCP passes, for plain text and some certificates. */
+    const matrix: [string, string, string, Record<string, boolean>][] = [
+      [
+        'a principal',
+        'ALLOW',
+        '{from: [{source: {principals: [cluster.local/ns/shop/sa/client]}}]}',
+        { '': false, client: true, alias: true, other: false },
+      ],
+      [
+        'a principal by prefix',
+        'ALLOW',
+        "{from: [{source: {principals: ['cluster.local/ns/shop/*']}}]}",
+        { '': false, client: true, alias: true, other: false },
+      ],
+      ['a principal by suffix', 'ALLOW', "{from: [{source: {principals: ['*/sa/client']}}]}", { '': false, client: true, alias: true, other: false }],
+      ['any principal', 'ALLOW', "{from: [{source: {principals: ['*']}}]}", { '': false, client: true, alias: true, other: true }],
+      ['a namespace', 'ALLOW', '{from: [{source: {namespaces: [elsewhere]}}]}', { '': false, client: false, other: true }],
+      ['a namespace by prefix', 'ALLOW', "{when: [{key: source.namespace, values: ['else*']}]}", { '': false, client: false, other: true }],
+      ['dots are dots', 'ALLOW', "{from: [{source: {principals: ['*/other.dotted', '*/clie.t']}}]}", { '': false, client: false, other: true }],
+      [
+        'DENY a principal by suffix',
+        'DENY',
+        "{from: [{source: {principals: ['*/client']}}]}",
+        { '': true, client: false, alias: false, other: true },
+      ],
+      ['DENY a namespace', 'DENY', '{from: [{source: {namespaces: [shop]}}]}', { '': true, client: false, other: true }],
+      [
+        'DENY whoever is not',
+        'DENY',
+        '{from: [{source: {notPrincipals: [cluster.local/ns/shop/sa/client]}}]}',
+        { '': false, client: true, alias: true, other: false },
+      ],
+      ['ALLOW whoever is not', 'ALLOW', '{from: [{source: {notNamespaces: [shop]}}]}', { '': true, client: false, other: true }],
+    ]
+    for (const [name, action, rule, expected] of matrix) {
+      it(`${name}: the same answer by HTTP, by TCP and by /debug/authz`, async () => {
+        await enforce(authorization(action, rule))
+        const seen: Record<string, unknown> = {}
+        const told: Record<string, unknown> = {}
+        for (const caller of Object.keys(expected)) {
+          const certificate = certificates[caller as 'client'] as Certificate | undefined
+          const http = await direct(certificate)
+          const bytes = await readTcp(serverAddress, ports.inboundTcp, certificate)
+          seen[caller] = [http === 200, bytes === 'tcp-workload']
+          told[caller] = [
+            (await explained(caller === '' ? undefined : (caller as 'client'))) === 200,
+            (await explained(caller === '' ? undefined : (caller as 'client'), 'tcp')) === 200,
+          ]
+        }
+        const wanted = Object.fromEntries(Object.entries(expected).map(([caller, passes]) => [caller, [passes, passes]]))
+        expect(seen, 'Envoy').to.deep.equal(wanted)
+        expect(told, 'explained').to.deep.equal(wanted)
+      })
+    }
+
+    it('what a TCP connection does not have: ALLOW rules that look at it match nothing, DENY rules leave it out', async () => {
+      await enforce(authorization('ALLOW', "{to: [{operation: {paths: ['/']}}]}"))
+      expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
+      await enforce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['${ports.inboundTcp}']}}]}`))
+      expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
+      await enforce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['1']}}]}`))
+      expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, 'tcp-workload'])
+    })
+  })
+}
+
+/** What a TCP workload says to a greeting, in plain text or with a certificate; nothing when it is not reached. */
+function readTcp(address: string, port: number, certificate?: Certificate): Promise<string> {
+  return new Promise((resolve) => {
+    const options = { host: address, port }
+    const socket = certificate
+      ? connectTls({ ...options, ...Authority.read(certificate), rejectUnauthorized: false, ALPNProtocols: ['istio'] }, () => socket.write('hello'))
+      : connect(options, () => socket.write('hello'))
+    let text = ''
+    socket.on('data', (bytes) => (text += bytes))
+    socket.on('error', () => resolve(text))
+    socket.on('close', () => resolve(text))
+  })
+}
