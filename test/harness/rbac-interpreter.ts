@@ -1,0 +1,134 @@
+/** Reads `envoy.config.rbac.v3` as Envoy does, on a described request: the other half of the property tests. */
+import type { MessageShape } from '@bufbuild/protobuf'
+import ipaddr from 'ipaddr.js'
+import { RE2JS } from 're2js'
+import type { CidrRange } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
+import type { PermissionSchema, PolicySchema, PrincipalSchema } from '../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
+import type { HeaderMatcher } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import type { MetadataMatcher } from '../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
+import type { StringMatcher } from '../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
+import type { ValueMatcher } from '../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
+import type { DescribedRequest } from '../../src/security/authorization/evaluate.ts'
+
+type Permission = MessageShape<typeof PermissionSchema>
+type Principal = MessageShape<typeof PrincipalSchema>
+
+/** Whether a policy matches. `path` is the normalized one. */
+export function policyMatches(policy: MessageShape<typeof PolicySchema>, request: DescribedRequest, path: string): boolean {
+  return (
+    policy.permissions.some((permission) => permissionMatches(permission, request, path)) &&
+    policy.principals.some((principal) => principalMatches(principal, request))
+  )
+}
+
+function permissionMatches({ rule }: Permission, request: DescribedRequest, path: string): boolean {
+  switch (rule.case) {
+    case 'any':
+      return true
+    case 'andRules':
+      return rule.value.rules.every((one) => permissionMatches(one, request, path))
+    case 'orRules':
+      return rule.value.rules.some((one) => permissionMatches(one, request, path))
+    case 'notRule':
+      return !permissionMatches(rule.value, request, path)
+    case 'header':
+      return request.protocol === 'http' && headerMatches(rule.value, request)
+    case 'urlPath':
+      return rule.value.rule.case === 'path' && stringMatches(rule.value.rule.value, path)
+    case 'destinationPort':
+      return rule.value === request.destinationPort
+    case 'destinationIp':
+      return inRange(rule.value, request.destinationIp)
+    case 'requestedServerName':
+      return stringMatches(rule.value, request.sni)
+    default:
+      throw new Error(`permission ${rule.case}`)
+  }
+}
+
+function principalMatches({ identifier }: Principal, request: DescribedRequest): boolean {
+  switch (identifier.case) {
+    case 'any':
+      return true
+    case 'andIds':
+      return identifier.value.ids.every((one) => principalMatches(one, request))
+    case 'orIds':
+      return identifier.value.ids.some((one) => principalMatches(one, request))
+    case 'notId':
+      return !principalMatches(identifier.value, request)
+    case 'authenticated':
+      return request.peer !== undefined && stringMatches(identifier.value.principalName, `spiffe://${request.peer}`)
+    case 'directRemoteIp':
+      return inRange(identifier.value, request.sourceIp)
+    case 'remoteIp':
+      return inRange(identifier.value, request.remoteIp)
+    case 'header':
+      return headerMatches(identifier.value, request)
+    case 'metadata':
+      return metadataMatches(identifier.value, request)
+    default:
+      throw new Error(`principal ${identifier.case}`)
+  }
+}
+
+function stringMatches(matcher: StringMatcher | undefined, text: string): boolean {
+  if (!matcher) return false
+  const given = matcher.ignoreCase ? text.toLowerCase() : text
+  const { case: kind, value } = matcher.matchPattern
+  const wanted = typeof value === 'string' && matcher.ignoreCase ? value.toLowerCase() : value
+  switch (kind) {
+    case 'exact':
+      return given === wanted
+    case 'prefix':
+      return given.startsWith(wanted as string)
+    case 'suffix':
+      return given.endsWith(wanted as string)
+    case 'safeRegex':
+      return RE2JS.compile((value as { regex: string }).regex).matches(text)
+    default:
+      throw new Error(`string ${kind}`)
+  }
+}
+
+function headerMatches({ name, headerMatchSpecifier: matcher }: HeaderMatcher, request: DescribedRequest): boolean {
+  const pseudo: Record<string, string> = { ':method': request.method, ':authority': request.host, ':path': request.path }
+  const values = pseudo[name] === undefined ? request.headers[name] : [pseudo[name]]
+  if (!values) return false
+  if (matcher.case === 'presentMatch') return matcher.value
+  if (matcher.case !== 'stringMatch') throw new Error(`header ${matcher.case}`)
+  // Joined or one by one, as releases have it: the answer must be the same.
+  const joined = stringMatches(matcher.value, values.join(','))
+  const each = values.some((value) => stringMatches(matcher.value, value))
+  if (joined !== each) throw new Error(`${name}: ${values.join(' | ')} is judged differently joined and one by one`)
+  return joined
+}
+
+function metadataMatches({ filter, path, value }: MetadataMatcher, request: DescribedRequest): boolean {
+  let found: unknown = filter === 'envoy.filters.http.jwt_authn' && request.claims ? { payload: request.claims } : undefined
+  for (const { segment } of path) {
+    if (typeof found !== 'object' || found === null || Array.isArray(found) || !Object.hasOwn(found, segment.value as string)) return false
+    found = (found as Record<string, unknown>)[segment.value as string]
+  }
+  return value !== undefined && found !== undefined && valueMatches(value, found)
+}
+
+function valueMatches({ matchPattern }: ValueMatcher, found: unknown): boolean {
+  switch (matchPattern.case) {
+    case 'stringMatch':
+      return typeof found === 'string' && stringMatches(matchPattern.value, found)
+    case 'listMatch': {
+      const { matchPattern: inner } = matchPattern.value
+      return Array.isArray(found) && inner.case === 'oneOf' && found.some((one) => valueMatches(inner.value, one))
+    }
+    case 'orMatch':
+      return matchPattern.value.valueMatchers.some((one) => valueMatches(one, found))
+    default:
+      throw new Error(`value ${matchPattern.case}`)
+  }
+}
+
+function inRange({ addressPrefix, prefixLen }: CidrRange, address: string): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const [base, given] = [ipaddr.parse(addressPrefix), ipaddr.parse(address)]
+  return base.kind() === given.kind() && given.match(base as never, prefixLen ?? 0)
+}
