@@ -1,0 +1,199 @@
+import { expect } from 'chai'
+import { grpcAuthorizer, httpAuthorizer, type RunningAuthorizer } from '../harness/authorizer.ts'
+import { call, HttpBackend } from '../harness/backend.ts'
+import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { Issuer } from '../harness/issuer.ts'
+import { freePort, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+for (const { version, path: binary } of envoyBinaries()) {
+  describe(`details of policies, Envoy ${version}`, function () {
+    this.timeout(60_000)
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
+    const backend = new HttpBackend('app')
+    const issuer = new Issuer('https://issuer.example')
+    const address = '127.0.0.9'
+    let envoy: Envoy
+    let port = 0
+    let authorizers: { http: RunningAuthorizer; grpc: RunningAuthorizer }
+    let round = 0
+
+    const policy = (kind: string, spec: string, more = '') =>
+      `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: p${++round}, namespace: shop${more}}\nspec: ${spec}\n`
+    const listeners = async () =>
+      (JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }).configs ?? []
+    const enforce = async (...documents: string[]) => {
+      const marker = `marker-${++round}`
+      const probe = `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${marker}, namespace: shop}\nspec: {action: DENY, rules: [{to: [{operation: {ports: ['1']}}]}]}\n`
+      service.write('policies.yaml', [...documents, probe].join('---\n'))
+      await until('the policies to be in force', async () =>
+        (await listeners()).some(({ active_state }) => JSON.stringify(active_state ?? {}).includes(`[${marker}]`)),
+      )
+    }
+    const ask = (headers: Record<string, string> = {}, path = '/') => call(address, port, path, { host: 'app', headers })
+    const bearer = async (claims: object = {}) => ({ authorization: `Bearer ${await issuer.token(claims as Record<string, unknown>)}` })
+    const jwt = (more: string) => policy('RequestAuthentication', `{jwtRules: [{issuer: '${issuer.name}', jwks: '${issuer.jwks}', ${more}}]}`)
+    const lastSeen = () => backend.seen.at(-1)?.headers ?? {}
+
+    before(async () => {
+      port = await freePort()
+      await Promise.all([backend.start(), issuer.rotate()])
+      authorizers = { http: await httpAuthorizer(), grpc: await grpcAuthorizer() }
+      const ports = { http: await freePort(), grpc: await freePort(), gone: await freePort() }
+      const provider = (kind: string, service: string, port: number, more = '') =>
+        `{name: ${service}, ${kind}: {service: shop/${service}.shop.svc.cluster.local, port: ${port}${more}}}`
+      service.write(
+        'mesh-config',
+        `extensionProviders:
+- ${provider('envoyExtAuthzHttp', 'authz-http', ports.http, ', includeHeadersInCheck: [x-word], headersToUpstreamOnAllow: [x-verdict], pathPrefix: /check')}
+- ${provider('envoyExtAuthzGrpc', 'authz-grpc', ports.grpc)}
+- ${provider('envoyExtAuthzHttp', 'authz-gone', ports.gone, ", statusOnError: '503'")}
+- {name: authz-unknown, envoyExtAuthzGrpc: {service: nowhere.example.com, port: 1}}
+`,
+      )
+      const entry = (name: string, port: number, protocol: string, workload: number) =>
+        `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: shop}\nspec: {hosts: [${name}.shop.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: ${protocol}}], endpoints: [{address: 127.0.0.1, ports: {${protocol}: ${workload}}}]}\n`
+      service.write(
+        'app.yaml',
+        [
+          entry('authz-http', ports.http, 'http', authorizers.http.port),
+          entry('authz-grpc', ports.grpc, 'grpc', authorizers.grpc.port),
+          entry('authz-gone', ports.gone, 'http', 1),
+          `apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: app, namespace: shop}
+spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}], egress: [{hosts: ['./*']}]}
+`,
+        ].join('---\n'),
+      )
+      await service.start()
+      envoy = new Envoy({
+        binary,
+        delta: version === '1.40',
+        grpcPort: service.grpcPort,
+        nodeId: `sidecar~${address}~app.shop~shop.svc.cluster.local`,
+        metadata: { NAMESPACE: 'shop', LABELS: { app: 'app' }, INTERCEPTION_MODE: 'NONE' },
+      })
+      await envoy.start()
+      await until('the workload to answer', async () => (await ask().catch(() => ({ status: 0 }))).status === 200)
+    })
+    after(async () => {
+      expect(await service.rejections()).to.deep.equal([])
+      expect(await envoy.rejected()).to.equal(0)
+      await Promise.all([envoy.dispose(), service.dispose(), backend.stop(), authorizers.http.stop(), authorizers.grpc.stop()])
+    })
+
+    it('a token goes no further unless it shall', async () => {
+      await enforce(jwt(''))
+      expect((await ask(await bearer())).status).to.equal(200)
+      expect(lastSeen().authorization).to.equal(undefined)
+      await enforce(jwt('forwardOriginalToken: true'))
+      const token = await bearer()
+      await ask(token)
+      expect(lastSeen().authorization).to.equal(token.authorization)
+    })
+
+    it('claims go on in headers, which nobody else can set', async () => {
+      await enforce(jwt('outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-subject, claim: sub}, {header: x-nested, claim: a.b}]'))
+      await ask(await bearer({ a: { b: 'c' } }))
+      expect(JSON.parse(Buffer.from(String(lastSeen()['x-payload']), 'base64url').toString())).to.include({ iss: issuer.name, sub: 'subject' })
+      expect([lastSeen()['x-subject'], lastSeen()['x-nested']]).to.deep.equal(['subject', 'c'])
+      expect((await ask({ 'x-payload': 'mine', 'x-subject': 'root' })).status).to.equal(200)
+      expect([lastSeen()['x-payload'], lastSeen()['x-subject']]).to.deep.equal([undefined, undefined])
+    })
+
+    it('selectors and the root namespace choose the workloads', async () => {
+      const deny = (namespace: string, selector: string) =>
+        `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: d, namespace: ${namespace}}\nspec: {${selector}action: DENY, rules: [{}]}\n`
+      const statuses: number[] = []
+      for (const document of [
+        deny('shop', ''),
+        deny('shop', 'selector: {matchLabels: {app: app}}, '),
+        deny('shop', 'selector: {matchLabels: {app: other}}, '),
+        deny('mesh-system', ''),
+        deny('mesh-system', 'selector: {matchLabels: {app: app}}, '),
+        deny('mesh-system', 'selector: {matchLabels: {app: other}}, '),
+        deny('elsewhere', ''),
+      ]) {
+        await enforce(document)
+        statuses.push((await ask()).status)
+      }
+      expect(statuses).to.deep.equal([403, 403, 200, 403, 403, 200, 200])
+    })
+
+    for (const kind of ['http', 'grpc'] as const) {
+      it(`CUSTOM asks the authorizer over ${kind}, before ALLOW and DENY`, async () => {
+        const custom = policy(
+          'AuthorizationPolicy',
+          `{action: CUSTOM, provider: {name: authz-${kind}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`,
+        )
+        await enforce(custom)
+        const { asked } = authorizers[kind]
+        asked.length = 0
+        expect((await ask({}, '/open')).status).to.equal(200)
+        expect(asked).to.have.length(0)
+        expect((await ask({}, '/guarded')).status).to.equal(kind === 'http' ? 418 : 403)
+        expect((await ask({ 'x-word': 'please' }, '/guarded/x')).status).to.equal(200)
+        expect(asked).to.have.length(2)
+        if (kind === 'http') {
+          expect(asked[0]).to.equal('/check/guarded')
+          expect(lastSeen()['x-verdict']).to.equal('considered')
+        }
+        const told = await service.debug<{ decidedBy: string }>('authz?proxyID=app.shop&path=/guarded')
+        expect(told.decidedBy).to.equal('external authorizer')
+        await enforce(custom, policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}'))
+        expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
+      })
+    }
+
+    it('an authorizer that does not answer, is not known, or is not the only one lets nobody through', async () => {
+      const custom = (name: string) =>
+        policy('AuthorizationPolicy', `{action: CUSTOM, provider: {name: ${name}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`)
+      await enforce(custom('authz-gone'))
+      expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(503)
+      expect((await ask({}, '/open')).status).to.equal(200)
+      for (const documents of [[custom('authz-unknown')], [custom('nobody')], [custom('authz-http'), custom('authz-grpc')]]) {
+        await enforce(...documents)
+        expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
+        expect((await ask({}, '/open')).status).to.equal(403)
+      }
+    })
+
+    it('a dry run is counted, and nothing else', async () => {
+      await enforce(policy('AuthorizationPolicy', '{action: DENY, rules: [{}]}', ', annotations: {"security.istio.io/dry-run": "true"}'))
+      const before = await envoy.stat('mesh_dry_run_deny_.shadow_denied')
+      expect((await ask()).status).to.equal(200)
+      expect((await envoy.stat('mesh_dry_run_deny_.shadow_denied')) - before).to.equal(1)
+      const told = await service.debug<{ status: number; considered: { dryRun: boolean; matched: boolean }[] }>('authz?proxyID=app.shop')
+      expect(told.status).to.equal(200)
+      expect(told.considered.some(({ dryRun, matched }) => dryRun && matched)).to.equal(true)
+    })
+
+    it('a policy that was never valid denies what it selects; one that was stays as it was', async () => {
+      const document = (action: string, rest: string) =>
+        `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: mended, namespace: shop}\nspec: {action: ${action}, ${rest}}\n`
+      await enforce()
+      for (const action of ['ALLOW', 'DENY']) {
+        service.write('mended.yaml', document(action, 'selector: {matchLabels: {app: app}}, rules: [{form: []}]'))
+        await until(`an invalid ${action} to deny`, async () => (await ask()).status === 403)
+        expect(JSON.stringify(await service.debug('authz?proxyID=app.shop'))).to.include('rules[0].form: unknown field')
+        service.write('mended.yaml', document('ALLOW', 'rules: [{}]'))
+        await until('the mended one to allow', async () => (await ask()).status === 200)
+        service.write('mended.yaml', document('ALLOW', 'rules: [{form: []}]'))
+        await until('the fault to be told', () => service.output.includes('its last good state stays'))
+        expect((await ask()).status).to.equal(200)
+        service.remove('mended.yaml')
+        await until('the policy to be gone', async () =>
+          (await service.debug<{ metadata: { name: string } }[]>('configz')).every(({ metadata }) => metadata.name !== 'mended'),
+        )
+      }
+      service.write(
+        'mended.yaml',
+        `apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: mended, namespace: shop}\nspec: {jwtRules: [{issuer: '${issuer.name}', jwks: nonsense}]}\n`,
+      )
+      await until('an invalid RequestAuthentication to accept no token', async () => (await ask(await bearer())).status === 401)
+      expect((await ask()).status).to.equal(200)
+      service.remove('mended.yaml')
+    })
+  })
+}

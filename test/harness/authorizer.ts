@@ -1,0 +1,68 @@
+/** External authorizers: one over HTTP, one over gRPC (`envoy.service.auth.v3.Authorization`). Both let through whoever says the word. */
+import { createServer } from 'node:http'
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { freePort } from './service.ts'
+
+/** An authorizer that is running. */
+export interface RunningAuthorizer {
+  readonly port: number
+  /** What it was asked: paths over HTTP, messages over gRPC. */
+  readonly asked: string[]
+  stop(): Promise<void>
+}
+
+/** Lets through requests with the header `x-word: please`, answers 418 to others. */
+export async function httpAuthorizer(): Promise<RunningAuthorizer> {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '')
+    response.setHeader('x-verdict', 'considered')
+    response.writeHead(request.headers['x-word'] === 'please' ? 200 : 418).end('asked')
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  return {
+    port,
+    asked,
+    stop: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** CheckResponse with a status of no more than its code (google.rpc.Code). */
+const response = (code: number) => Buffer.from(code === 0 ? [0x0a, 0] : [0x0a, 2, 0x08, code])
+
+/** The same over gRPC; connections that are not HTTP pass when their peer is 127.0.0.1. */
+export async function grpcAuthorizer(): Promise<RunningAuthorizer> {
+  const asked: string[] = []
+  const server = new Server()
+  const bytes = (value: Buffer) => value
+  server.addService(
+    {
+      check: {
+        path: '/envoy.service.auth.v3.Authorization/Check',
+        requestStream: false,
+        responseStream: false,
+        requestSerialize: bytes,
+        requestDeserialize: bytes,
+        responseSerialize: bytes,
+        responseDeserialize: bytes,
+      },
+    },
+    {
+      check: (call: { request: Buffer }, done: (error: null, value: Buffer) => void) => {
+        const text = call.request.toString('latin1')
+        asked.push(text)
+        const http = text.includes(':authority') || text.includes('HTTP/1.1')
+        done(null, response(!http || /x-word[^a-z]+please/.test(text) ? 0 : 7))
+      },
+    },
+  )
+  const port = await freePort()
+  await new Promise<void>((resolve, reject) =>
+    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+  )
+  return { port, asked, stop: async () => server.forceShutdown() }
+}
