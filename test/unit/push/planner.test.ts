@@ -79,6 +79,46 @@ describe('the planner', () => {
     expect(made.slabs.usage().live - before).to.be.lessThan(20_000)
   })
 
+  it('changes for a policy the listeners of the workloads it selects, and nothing else', () => {
+    const made = planner()
+    made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
+    made.state.setConfig('ServiceEntry/ns/b', entry('b', '10.1.0.2'))
+    made.advance()
+    const labels = (app: string) => ({ INTERCEPTION_MODE: 'NONE', LABELS: { app } })
+    made.connect('selected', node('10.1.0.1', 'ns', labels('a')))
+    made.connect('other', node('10.1.0.2', 'ns', labels('b')))
+    made.connect('elsewhere', node('10.1.0.3', 'another', labels('a')))
+    made.takePush()
+    const change = (kind: string, spec: string) => {
+      const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind, name: 'p', spec: JSON.parse(spec) }
+      const states = () => Object.fromEntries(['selected', 'other', 'elsewhere'].map((connection) => [connection, heldBy(made, connection)]))
+      const before = states()
+      made.state.setConfig(configKey(policy), policy)
+      made.advance()
+      const after = states()
+      made.takePush()
+      return Object.entries(after).flatMap(([connection, types]) =>
+        Object.entries(types).flatMap(([type, resources]) =>
+          JSON.stringify(before[connection]?.[type]) === JSON.stringify(resources) ? [] : [`${connection} ${type.split('.').at(-1)}`],
+        ),
+      )
+    }
+    const selector = '"selector":{"matchLabels":{"app":"a"}}'
+    expect(change('AuthorizationPolicy', `{${selector},"action":"DENY","rules":[{}]}`)).to.deep.equal(['selected Listener'])
+    expect(change('AuthorizationPolicy', `{${selector},"action":"DENY","rules":[{"to":[{"operation":{"ports":["1"]}}]}]}`)).to.deep.equal([
+      'selected Listener',
+    ])
+    expect(change('AuthorizationPolicy', `{${selector},"action":"DENY","rules":[{"to":[{"operation":{"ports":["1"]}}]}]}`)).to.deep.equal([])
+    expect(change('RequestAuthentication', `{${selector},"jwtRules":[{"issuer":"i","jwksUri":"https://i/keys"}]}`)).to.deep.equal([
+      'selected Listener',
+    ])
+    made.state.setKeySet('https://i/keys', '{"keys":[{"kid":"k"}]}')
+    made.state.setKeySet('https://unrelated/keys', '{"keys":[]}')
+    made.advance()
+    expect(made.takePush().groups.map(({ group }) => group.split('|')[0])).to.deep.equal(['listeners-in'])
+    expect(change('PeerAuthentication', `{${selector},"mtls":{"mode":"STRICT"}}`)).to.deep.equal(['selected Listener'])
+  })
+
   it('comes to the same whatever the order, repetition and batching of events', () => {
     const last = [
       entry('a', '10.0.0.1'),
