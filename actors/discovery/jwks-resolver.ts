@@ -66,7 +66,6 @@ class JwksResolver implements Behaviour<ResolverCommand> {
 
   linked(peer: Peer): void {
     this.#queue = peer as Peer<KeySetEvent>
-    for (const [name, source] of this.#sources) if (source.keys !== undefined || source.failures > 0) this.#tell(name, source.keys)
   }
 
   unlinked(): void {
@@ -81,7 +80,12 @@ class JwksResolver implements Behaviour<ResolverCommand> {
       this.#sources.delete(source)
     }
     for (const source of wanted) {
-      if (this.#sources.has(source)) continue
+      const known = this.#sources.get(source)
+      if (known) {
+        // The queue may be a new one, which has not heard of it.
+        if (known.keys !== undefined || known.failures > 0) this.#tell(source, known.keys)
+        continue
+      }
       if (this.#sources.size >= mostSources) {
         this.#context.log('default').error(`keys of ${source} are not fetched: more than ${mostSources} key sets; its tokens are refused`)
         continue

@@ -80,7 +80,13 @@ class PushQueue implements Behaviour<Message> {
   constructor(context: ActorContext<PushQueueConfig>) {
     const features = context.config.features as Features
     this.#context = context
-    this.#planner = new Planner({ features, names: meshNames(features.MESH_DOMAIN), domain: context.config.domain, lockedKeys: lockedKeySet() })
+    this.#planner = new Planner({
+      features,
+      names: meshNames(features.MESH_DOMAIN),
+      domain: context.config.domain,
+      lockedKeys: lockedKeySet(),
+      plugins: context.config.plugins,
+    })
     this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
@@ -117,7 +123,7 @@ class PushQueue implements Behaviour<Message> {
   }
 
   unlinked(peer: Peer): void {
-    if (peer.kind === 'jwks-resolver') this.#resolver = undefined
+    if (this.#resolver === peer) this.#resolver = undefined
     this.#writers.delete(peer.name)
     this.#taken(peer.name)
     for (const connection of this.#connections.get(peer.name) ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
@@ -140,7 +146,7 @@ class PushQueue implements Behaviour<Message> {
         return
       case 'KeySetChanged':
         this.#awaitedKeys.delete(message.source)
-        this.#note(this.#planner.state.setKeySet(message.source, message.keys), 'keys', Date.now())
+        if (this.#planner.state.setKeySet(message.source, message.keys)) this.#note(true, 'keys', Date.now())
         if (!this.#ready) this.#startWhenComplete()
         return
       case 'ListenerOpened':

@@ -66,7 +66,7 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
   ]
   const [host, port] = splitAddress(options.grpcAddr)
   const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
-  const queueConfig: PushQueueConfig = { features, domain: options.domain, sources: sources.map(({ source }) => source) }
+  const queueConfig: PushQueueConfig = { features, domain: options.domain, plugins: options.plugins, sources: sources.map(({ source }) => source) }
   supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
   for (const source of sources) {
     supervisor.start({ name: source.name, module: source.module, config: source.config })

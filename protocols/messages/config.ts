@@ -5,6 +5,8 @@ export interface PushQueueConfig {
   /** A `Features` value. */
   readonly features: object
   readonly domain: string
+  /** Policies that are enforced, in order. */
+  readonly plugins: readonly string[]
   /** Sources that must have said everything once before the first push. */
   readonly sources: readonly string[]
 }

@@ -16,6 +16,8 @@ export interface DiscoveryOptions {
   readonly networksConfig: string
   readonly domain: string
   readonly registries: readonly string[]
+  /** Policies that are enforced, in the order of their filters. */
+  readonly plugins: readonly string[]
   readonly profile: boolean
   readonly keepaliveInterval: number
   readonly keepaliveTimeout: number

@@ -96,8 +96,8 @@ export const discoveryFlags = {
   plugins: {
     type: 'slice',
     default: ['ext_authz', 'authn', 'authz'],
-    about: 'comma-separated networking plugins to enable',
-    notYet: 'there are no policies yet',
+    about:
+      'comma-separated networking plugins to enable, in the order of their filters: ext_authz (CUSTOM policies), authn (tokens), authz (other policies)',
   },
   profile: {
     type: 'switch',

@@ -64,6 +64,9 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
       level: 'warn',
       message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
     })
+  for (const name of ['ext_authz', 'authn', 'authz'])
+    if (!values.plugins.includes(name))
+      notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (given.includes('secureGRPCAddr') && values.tlsCertFile === '')
     notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
   notices.push({

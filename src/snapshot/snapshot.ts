@@ -20,6 +20,8 @@ export interface Settings {
   readonly domain: string
   /** A key set that nobody can sign for: it stands where the keys of an issuer could not be had. */
   readonly lockedKeys: string
+  /** Which policies are enforced, in the order of their filters (`--plugins`); names that are not known count for nothing. */
+  readonly plugins: readonly string[]
 }
 
 /** A service with its endpoints from all sources. Both keep their identity while unchanged. */

@@ -5,6 +5,7 @@ import { expect } from 'chai'
 import { type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { Issuer } from '../harness/issuer.ts'
 import { freePort } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -29,6 +30,13 @@ for (const mode of ['threads', 'in-thread'] as const) {
 
     before(async () => {
       writeFileSync(join(dir, 'a.yaml'), entry('a', '10.0.0.1'))
+      await issuer.start()
+      const rule = `{issuer: '${issuer.name}', jwksUri: '${issuer.jwksUri}'}`
+      writeFileSync(
+        join(dir, 'tokens.yaml'),
+        `apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: ns}\nspec: {jwtRules: [${rule}]}\n`,
+      )
+      process.env.PILOT_JWKS_ALLOWED_ADDRESSES = '127.0.0.1'
       process.env.PILOT_MOCK_CHURN_PER_SECOND = '5'
       port = await freePort()
       httpPort = await freePort()
@@ -45,6 +53,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         networksConfig: '',
         domain: 'cluster.local',
         registries: ['Mock'],
+        plugins: ['ext_authz', 'authn', 'authz'],
         profile: false,
         keepaliveInterval: 30_000,
         keepaliveTimeout: 10_000,
@@ -65,11 +74,14 @@ for (const mode of ['threads', 'in-thread'] as const) {
     })
     after(async () => {
       delete process.env.PILOT_MOCK_CHURN_PER_SECOND
+      delete process.env.PILOT_JWKS_ALLOWED_ADDRESSES
+      await issuer.stop()
       for (const client of clients) client.close()
       await service.stop()
       rmSync(dir, { recursive: true, force: true })
     })
 
+    const issuer = new Issuer('https://issuer.example')
     let change = 1
     /** Connects those again whose writer died. */
     const reconnect = async () => {
@@ -90,15 +102,23 @@ for (const mode of ['threads', 'in-thread'] as const) {
       for (const client of clients) await until(`${client.node.id} to have ${address}`, () => has(client))
     }
 
-    for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'push-queue', 'xds-writer/0', 'xds-writer/1']) {
+    /** Whether a token of the issuer is taken at a proxy. */
+    const tokensAreTaken = async () => {
+      const url = `http://127.0.0.1:${httpPort}/debug/authz?proxyID=pod-1.ns&header=${encodeURIComponent(`authorization: Bearer ${await issuer.token()}`)}`
+      return ((await (await fetch(url)).json()) as { status: number }).status === 200
+    }
+
+    for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0', 'xds-writer/1']) {
       it(`${name} is restarted and nothing is lost`, async () => {
         const connected = () => clients.filter((client) => !client.closed).length
         const before = connected()
+        if (name === 'jwks-resolver') await issuer.rotate()
         expect(service.supervisor.kill(name)).to.equal(true)
         const state = () => service.supervisor.states().find((known) => known.name === name)
         await until('the restart', () => state()?.state === 'running' && (state()?.restarts ?? 0) > 0)
         expect(state()?.lastError?.message).to.equal('the actor was killed')
         await converges()
+        await until('tokens to be taken', tokensAreTaken)
         if (!name.startsWith('xds-writer')) expect(connected()).to.equal(before)
         const fresh = connect(200 + change)
         await fresh.ready()

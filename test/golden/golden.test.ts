@@ -34,7 +34,7 @@ function generate(content: string): unknown {
   const head = parse(content.slice(0, cut)) as Head
   const { objects, faults } = parseConfigFile('in.yaml', content.slice(cut + 5), names)
   expect(faults).to.deep.equal([])
-  const planner = new Planner({ features: readFeatures(head.env ?? {}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}' })
+  const planner = new Planner({ features: readFeatures(head.env ?? {}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}', plugins: ['ext_authz', 'authn', 'authz'] })
   if (head.mesh) {
     const mesh = readMeshConfig(JSON.stringify(head.mesh))
     if ('error' in mesh) throw new Error(mesh.error)

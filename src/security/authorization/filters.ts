@@ -36,11 +36,12 @@ const customStat = 'mesh_ext_authz_'
 /** The filters for one protocol; none when no policy selects the workload. */
 export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
   const jwt = protocol === 'http' ? jwtFilter(policies.requests, snapshot.keySets, snapshot.settings.lockedKeys) : undefined
-  return [
-    ...customFilters(protocol, policies, snapshot),
-    ...(jwt ? [named('envoy.filters.http.jwt_authn', pack(JwtAuthenticationSchema, jwt))] : []),
-    ...(['AUDIT', 'DENY', 'ALLOW'] as const).flatMap((action) => stage(action, protocol, policies, snapshot)),
-  ]
+  const plugins: Readonly<Record<string, () => NamedFilter[]>> = {
+    ext_authz: () => customFilters(protocol, policies, snapshot),
+    authn: () => (jwt ? [named('envoy.filters.http.jwt_authn', pack(JwtAuthenticationSchema, jwt))] : []),
+    authz: () => (['AUDIT', 'DENY', 'ALLOW'] as const).flatMap((action) => stage(action, protocol, policies, snapshot)),
+  }
+  return snapshot.settings.plugins.flatMap((name) => (Object.hasOwn(plugins, name) ? (plugins[name]?.() ?? []) : []))
 }
 
 const named = (name: string, value: Any): NamedFilter => ({ name, configType: { case: 'typedConfig', value } })

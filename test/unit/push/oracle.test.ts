@@ -25,7 +25,14 @@ import { scanFields } from '../../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 
 const names = meshNames('mesh.io')
-const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}' })
+const planner = () =>
+  new Planner({
+    features: readFeatures({}).features,
+    names,
+    domain: 'cluster.local',
+    lockedKeys: '{"keys":[]}',
+    plugins: ['ext_authz', 'authn', 'authz'],
+  })
 
 function object(kind: string, name: string, spec: string): ConfigObject {
   const text = `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`

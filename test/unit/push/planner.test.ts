@@ -9,7 +9,14 @@ import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 
 const names = meshNames('mesh.io')
-const planner = () => new Planner({ features: readFeatures({}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}' })
+const planner = () =>
+  new Planner({
+    features: readFeatures({}).features,
+    names,
+    domain: 'cluster.local',
+    lockedKeys: '{"keys":[]}',
+    plugins: ['ext_authz', 'authn', 'authz'],
+  })
 const node = (address: string, namespace: string, metadata: Record<string, unknown> = {}, zone = '') =>
   readNode(
     {
@@ -89,11 +96,10 @@ describe('the planner', () => {
     made.connect('other', node('10.1.0.2', 'ns', labels('b')))
     made.connect('elsewhere', node('10.1.0.3', 'another', labels('a')))
     made.takePush()
-    const change = (kind: string, spec: string) => {
-      const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind, name: 'p', spec: JSON.parse(spec) }
+    const changed = (act: () => void) => {
       const states = () => Object.fromEntries(['selected', 'other', 'elsewhere'].map((connection) => [connection, heldBy(made, connection)]))
       const before = states()
-      made.state.setConfig(configKey(policy), policy)
+      act()
       made.advance()
       const after = states()
       made.takePush()
@@ -103,6 +109,11 @@ describe('the planner', () => {
         ),
       )
     }
+    const change = (kind: string, spec: string) =>
+      changed(() => {
+        const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind, name: 'p', spec: JSON.parse(spec) }
+        made.state.setConfig(configKey(policy), policy)
+      })
     const selector = '"selector":{"matchLabels":{"app":"a"}}'
     expect(change('AuthorizationPolicy', `{${selector},"action":"DENY","rules":[{}]}`)).to.deep.equal(['selected Listener'])
     expect(change('AuthorizationPolicy', `{${selector},"action":"DENY","rules":[{"to":[{"operation":{"ports":["1"]}}]}]}`)).to.deep.equal([
@@ -112,10 +123,8 @@ describe('the planner', () => {
     expect(change('RequestAuthentication', `{${selector},"jwtRules":[{"issuer":"i","jwksUri":"https://i/keys"}]}`)).to.deep.equal([
       'selected Listener',
     ])
-    made.state.setKeySet('https://i/keys', '{"keys":[{"kid":"k"}]}')
-    made.state.setKeySet('https://unrelated/keys', '{"keys":[]}')
-    made.advance()
-    expect(made.takePush().groups.map(({ group }) => group.split('|')[0])).to.deep.equal(['listeners-in'])
+    expect(changed(() => made.state.setKeySet('https://i/keys', '{"keys":[{"kid":"k"}]}'))).to.deep.equal(['selected Listener'])
+    expect(changed(() => made.state.setKeySet('https://unrelated/keys', '{"keys":[]}'))).to.deep.equal([])
     expect(change('PeerAuthentication', `{${selector},"mtls":{"mode":"STRICT"}}`)).to.deep.equal(['selected Listener'])
   })
 
