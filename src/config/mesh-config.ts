@@ -28,7 +28,7 @@ const authorizer = {
   service: required(text()),
   port: required(integer(1, 65_535)),
   failOpen: flag,
-  statusOnError: text({ pattern: /^[2-5]\d\d$/, what: 'an HTTP status' }),
+  statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
 const meshShape = record({
@@ -67,7 +67,7 @@ const meshShape = record({
       name: required(text()),
       envoyExtAuthzHttp: record({
         ...authorizer,
-        pathPrefix: text(),
+        pathPrefix: text({ pattern: /^\//, what: 'a path' }),
         includeHeadersInCheck: list(text()),
         headersToUpstreamOnAllow: list(text()),
         headersToDownstreamOnDeny: list(text()),

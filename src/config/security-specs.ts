@@ -2,6 +2,7 @@
  * The documents that say who may call whom: RequestAuthentication, AuthorizationPolicy, PeerAuthentication (overview 2.1, 2.2;
  * discovery behaviour 2.10 to 2.12, 6.7). Unknown fields are faults here: a policy without a misspelt condition allows more.
  */
+import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 import { conditionKey } from '../security/authorization/attributes.ts'
 import { flag, isMapping, list, map, oneOf, type Read, type Report, record, reject, required, type Shape, text } from './shape.ts'
@@ -18,6 +19,9 @@ const selector = strict({ matchLabels: map(text({ max: 63 })) }, (value, path, r
     if (key.includes('*') || label.includes('*')) reject(report, `${path}.matchLabels[${key}]`, 'wildcards are not allowed here')
   }
 })
+
+/** Longest value that becomes part of a regular expression: a proxy refuses expressions of over a thousand steps. */
+const longestInRegex = 800
 
 /** A value of a rule: exact, `x*`, `*x` or `*`. */
 const value = text({ max: 4096 })
@@ -74,6 +78,7 @@ function checkFields(entry: Readonly<Record<string, readonly string[] | undefine
 
 function checkValue(field: string, given: string, path: string, report: Report): void {
   if (given === '') reject(report, path, 'empty text matches nothing')
+  else if (given.length > longestInRegex && !/paths$/i.test(field)) reject(report, path, `longer than ${longestInRegex} characters`)
   else if (/ipblocks$/i.test(field) && !isIpOrCidr(given)) reject(report, path, `${JSON.stringify(given)} is not an IP address or CIDR`)
   else if (/ports$/i.test(field) && !isPort(given)) reject(report, path, `${JSON.stringify(given)} is not a port number`)
 }
@@ -86,6 +91,7 @@ function checkCondition(given: Read<typeof condition>, path: string, report: Rep
     for (const [index, one] of (given[field] ?? []).entries()) {
       const at = `${path}.${field}[${index}]`
       if (one === '') reject(report, at, 'empty text matches nothing')
+      else if (one.length > longestInRegex) reject(report, at, `longer than ${longestInRegex} characters`)
       else if (attribute?.type === 'ip' && !isIpOrCidr(one)) reject(report, at, `${JSON.stringify(one)} is not an IP address or CIDR`)
       else if (attribute?.type === 'port' && !isPort(one)) reject(report, at, `${JSON.stringify(one)} is not a port number`)
     }
@@ -141,7 +147,24 @@ export function keySetFault(content: string): string | undefined {
   if (parsed.keys.length === 0) return 'the key set has no keys'
   if (parsed.keys.length > 500) return 'the key set has more than 500 keys'
   const secret = parsed.keys.findIndex((key) => isMapping(key) && ('d' in key || key.kty === 'oct'))
-  return secret >= 0 ? `key ${secret} is a secret, not a public key` : undefined
+  if (secret >= 0) return `key ${secret} is a secret, not a public key`
+  return parsed.keys.some(isUsableKey) ? undefined : 'none of its keys can be used'
+}
+
+/** Curves that Envoy takes; for RSA there is none to name. */
+const curves: Readonly<Record<string, readonly (string | undefined)[]>> = { RSA: [undefined], EC: ['P-256', 'P-384', 'P-521'], OKP: ['Ed25519'] }
+
+/** Whether a proxy could check signatures with a key. A set without such a key would have it refuse its whole configuration. */
+function isUsableKey(key: unknown): boolean {
+  if (!isMapping(key) || typeof key.kty !== 'string' || !Object.hasOwn(curves, key.kty)) return false
+  if (!curves[key.kty]?.includes(key.kty === 'RSA' ? undefined : (key.crv as string))) return false
+  for (const field of ['kid', 'alg', 'use']) if (key[field] !== undefined && typeof key[field] !== 'string') return false
+  try {
+    createPublicKey({ key: key as JsonWebKey, format: 'jwk' })
+    return true
+  } catch {
+    return false
+  }
 }
 
 function checkUri(uri: string, path: string, report: Report): void {

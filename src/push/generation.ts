@@ -7,7 +7,9 @@ import { ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/clust
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { configKey } from '../config/kinds.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
+import { filtersOf, type PolicyFilters } from '../security/authorization/filters.ts'
 import type { MergedRule } from '../snapshot/destination-rules.ts'
 import { compare } from '../snapshot/objects.ts'
 import { policiesFor, type WorkloadPolicies } from '../snapshot/policies.ts'
@@ -120,9 +122,21 @@ export class Generation {
       if (this.#built.has(id)) continue
       this.#built.add(id)
       this.#building = id
-      this.#groups.replace(id, spec.build(), lingers.has(spec.typeUrl))
+      this.#rebuild(id, spec)
     }
     return groups
+  }
+
+  /** Makes a group anew. If it cannot be made at all, it is reported and stays as it was. */
+  #rebuild(id: string, spec: GroupSpec): void {
+    try {
+      this.#groups.replace(id, spec.build(), lingers.has(spec.typeUrl))
+      this.#faults.clear('group', id)
+    } catch (error) {
+      if (!(error instanceof InvalidResource)) throw error
+      this.#faults.add({ type: 'group', resource: id, objects: [], reason: error.message })
+      if (!this.#groups.has(id)) this.#groups.replace(id, [])
+    }
   }
 
   /** Forgets groups that no class uses. */
@@ -336,6 +350,20 @@ export class Generation {
     return policiesFor(this.#snapshot.policies, this.#snapshot.mesh.rootNamespace, proxy)
   }
 
+  /** What enforces the policies of a class; what cannot be expressed is reported with the policies it came from. */
+  #policyFilters(proxy: ProxyClass): PolicyFilters {
+    const policies = this.#policies(proxy)
+    const objects = [...policies.requests, ...policies.authorization].map(configKey)
+    const resource = objects.join()
+    let reason: string | undefined
+    const filters = filtersOf(policies, this.#snapshot, (found) => {
+      reason = found
+    })
+    if (reason === undefined) this.#faults.clear('policy', resource)
+    else this.#faults.add({ type: 'policy', resource, objects, reason })
+    return filters
+  }
+
   #keySets({ requests }: WorkloadPolicies): unknown[] {
     return jwtRules(requests).map((rule) => this.#snapshot.keySets.get(keySource(rule) ?? ''))
   }
@@ -343,7 +371,7 @@ export class Generation {
   #inboundListeners(proxy: ProxyClass): Resource[] {
     return this.#inbound('listeners-in', proxy, (view) => {
       const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-      const listeners = inboundListeners(ports, this.#policies(proxy), this.#snapshot, proxy.traits)
+      const listeners = inboundListeners(ports, this.#policies(proxy), this.#policyFilters(proxy), this.#snapshot, proxy.traits)
       return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
         instanceObjects(proxy),
       )
@@ -390,7 +418,7 @@ export class Generation {
   }
 
   #gatewayListeners(proxy: ProxyClass): Resource[] {
-    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#policies(proxy), this.#snapshot)
+    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#policyFilters(proxy), this.#snapshot)
     for (const { gateway, reason } of rejected) this.#faults.add({ type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason })
     return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () =>
       proxy.gateways.map((name) => `Gateway/${name}`),

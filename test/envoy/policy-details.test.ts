@@ -159,6 +159,27 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
       }
     })
 
+    it('the longest values are taken', async () => {
+      const long = (start: string) => start + '.'.repeat(800 - start.length)
+      const values = ['*', '', 'x*'].map((star) => (star === 'x*' ? `${long('x').slice(0, -1)}*` : long(star)))
+      await enforce(
+        policy(
+          'AuthorizationPolicy',
+          JSON.stringify({
+            action: 'DENY',
+            rules: [
+              {
+                from: [{ source: { principals: values, namespaces: values, requestPrincipals: values } }],
+                to: [{ operation: { hosts: values, methods: values, paths: values } }],
+                when: ['request.headers[x]', 'request.auth.claims[a]', 'connection.sni'].map((key) => ({ key, values })),
+              },
+            ],
+          }),
+        ),
+      )
+      expect((await ask()).status).to.equal(200)
+    })
+
     it('a dry run is counted, and nothing else', async () => {
       await enforce(policy('AuthorizationPolicy', '{action: DENY, rules: [{}]}', ', annotations: {"security.istio.io/dry-run": "true"}'))
       const before = await envoy.stat('mesh_dry_run_deny_.shadow_denied')

@@ -64,7 +64,7 @@ describe('key sets of RequestAuthentications', function () {
 
     it('stay as they were while the issuer does not answer, or answers nonsense', async () => {
       const token = await issuer.token()
-      for (const answer of ['not JSON', '{"keys":[]}', '{"keys":[{"kty":"oct","k":"x"}]}', 'x'.repeat(2_000_000)]) {
+      for (const answer of ['not JSON', '{"keys":[]}', '{"keys":[{"kty":"oct","k":"x"}]}', '{"keys":[{"kty":"RSA"}]}', 'x'.repeat(2_000_000)]) {
         const { fetches } = issuer
         issuer.answer = (_, response) => response.end(answer)
         await until('another try', () => issuer.fetches > fetches + 1)

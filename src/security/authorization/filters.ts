@@ -10,6 +10,7 @@ import { RBACSchema as NetworkRbacSchema } from '../../../protocols/gen/envoy/ex
 import type { AuthorizationPolicy, WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { pack } from '../../xds/message.ts'
+import { InvalidResource } from '../../xds/resource-check.ts'
 import { jwtFilter } from '../authentication/jwt-filter.ts'
 import { resolveRule } from './attributes.ts'
 import { type Authorizer, authorizerOf, grpcAuthorizer, httpAuthorizer } from './authorizers.ts'
@@ -32,6 +33,29 @@ const filterNames = { http: 'envoy.filters.http', tcp: 'envoy.filters.network' }
 /** Names of policies that send a request to an external authorizer start so. */
 const customPrefix = 'mesh-ext-authz-'
 const customStat = 'mesh_ext_authz_'
+
+/** The filters of a workload's policies, for chains that see requests and for those that see bytes. */
+export interface PolicyFilters {
+  readonly http: readonly NamedFilter[]
+  readonly tcp: readonly NamedFilter[]
+}
+
+/** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
+export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, report: (reason: string) => void): PolicyFilters {
+  const make = (protocol: Protocol) => {
+    try {
+      return policyFilters(protocol, policies, snapshot)
+    } catch (error) {
+      if (!(error instanceof InvalidResource)) throw error
+      report(error.message)
+      return [denyAll(protocol, 'default-deny-all-due-to-policies-that-cannot-be-expressed')]
+    }
+  }
+  return { http: make('http'), tcp: make('tcp') }
+}
+
+const denyAll = (protocol: Protocol, name: string): NamedFilter =>
+  rbac(protocol, { rules: { action: RBAC_Action.DENY, policies: { [name]: matchesAll } } })
 
 /** The filters for one protocol; none when no policy selects the workload. */
 export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
@@ -100,8 +124,7 @@ function customFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot:
   const custom = policies.authorization.filter((policy) => actionOf(policy) === 'CUSTOM' && !isDryRun(policy, domain))
   if (custom.length === 0) return []
   const authorizer = authorizerOf(custom, snapshot)
-  if ('reason' in authorizer)
-    return [rbac(protocol, { rules: { action: RBAC_Action.DENY, policies: { 'default-deny-all-due-to-bad-CUSTOM-action': matchesAll } } })]
+  if ('reason' in authorizer) return [denyAll(protocol, 'default-deny-all-due-to-bad-CUSTOM-action')]
   if (protocol === 'tcp' && authorizer.kind === 'http') return []
   const target: RuleTarget = { protocol, allows: false, trustDomains: trustDomainsOf(snapshot) }
   const rules: Rules = { action: RBAC_Action.DENY, policies: compile(custom, target, customPrefix) }

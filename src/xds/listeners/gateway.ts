@@ -8,9 +8,8 @@ import type { Destination, GatewayServer } from '../../config/traffic-specs.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import type { ProxyClass } from '../../push/proxy-class.ts'
 import { certificateContext } from '../../security/authentication/mutual-tls.ts'
-import { type NamedFilter, policyFilters } from '../../security/authorization/filters.ts'
+import type { NamedFilter, PolicyFilters } from '../../security/authorization/filters.ts'
 import { compare, type Gateway } from '../../snapshot/objects.ts'
-import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
@@ -113,20 +112,18 @@ function targetPort(server: GatewayServer, proxy: ProxyClass): number {
 export function gatewayListeners(
   proxy: ProxyClass,
   view: View,
-  policies: WorkloadPolicies,
+  guard: PolicyFilters,
   snapshot: MeshSnapshot,
 ): { listeners: Listener[]; rejected: RejectedServer[] } {
   const { ports, rejected } = plan(proxy, snapshot)
-  const guard = policyFilters('http', policies, snapshot)
-  const tcpGuard = policyFilters('tcp', policies, snapshot)
   const listeners: Listener[] = []
   for (const port of ports) {
     const chains =
       port.plainHttp.length > 0
-        ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard, proxy, snapshot)] }]
+        ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard.http, proxy, snapshot)] }]
         : port.others
-            .flatMap((use) => serverChains(use, port, guard, proxy, view, snapshot))
-            .map((chain) => (chain.http ? chain : { ...chain, filters: [...tcpGuard, ...chain.filters] }))
+            .flatMap((use) => serverChains(use, port, guard.http, proxy, view, snapshot))
+            .map((chain) => (chain.http ? chain : { ...chain, filters: [...guard.tcp, ...chain.filters] }))
     if (chains.length === 0) continue
     listeners.push(
       create(ListenerSchema, {

@@ -8,7 +8,7 @@ import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/ro
 import { isHttp } from '../../model/protocol.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
 import { inboundSocket, meshProtocols } from '../../security/authentication/mutual-tls.ts'
-import { type NamedFilter, policyFilters } from '../../security/authorization/filters.ts'
+import type { PolicyFilters } from '../../security/authorization/filters.ts'
 import { type MutualTls, mutualTls, portsNamed, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf } from '../message.ts'
@@ -33,9 +33,7 @@ export interface InboundPort {
 }
 
 /** What guards the ports of a workload, made once for all of them. */
-export interface Guard {
-  readonly http: readonly NamedFilter[]
-  readonly tcp: readonly NamedFilter[]
+export interface Guard extends PolicyFilters {
   readonly snapshot: MeshSnapshot
   readonly traits: Traits
   /** Ports that a policy speaks of by number. */
@@ -59,7 +57,7 @@ export interface Chain {
 }
 
 /** Makes the guard. A proxy without a certificate cannot offer mutual TLS; where it must ask for it, nothing gets through. */
-export function guardOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, traits: Traits): Guard {
+export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snapshot: MeshSnapshot, traits: Traits): Guard {
   const { server, agent } = traits.certificates
   const able = server !== undefined || agent
   const mode = (port: number): MutualTls => {
@@ -67,8 +65,7 @@ export function guardOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, trai
     return asked === 'PERMISSIVE' && !able ? 'DISABLE' : asked
   }
   return {
-    http: policyFilters('http', policies, snapshot),
-    tcp: policyFilters('tcp', policies, snapshot),
+    ...filters,
     snapshot,
     traits,
     named: portsNamed(policies),

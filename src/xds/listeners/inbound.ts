@@ -5,6 +5,7 @@ import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/conf
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import { isHttp2, selectProtocol } from '../../model/protocol.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
+import type { PolicyFilters } from '../../security/authorization/filters.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -115,8 +116,14 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
 }
 
 /** Bound listeners of single ports, then the catch-all listener that redirected connections come to. */
-export function inboundListeners(ports: readonly InboundPort[], policies: WorkloadPolicies, snapshot: MeshSnapshot, traits: Traits): Listener[] {
-  const guard = guardOf(policies, snapshot, traits)
+export function inboundListeners(
+  ports: readonly InboundPort[],
+  policies: WorkloadPolicies,
+  filters: PolicyFilters,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): Listener[] {
+  const guard = guardOf(policies, filters, snapshot, traits)
   const bound = ports.filter((port) => port.bind !== '').map((port) => boundListener(port, guard))
   if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
   return [

@@ -128,6 +128,19 @@ describe('the planner', () => {
     expect(change('PeerAuthentication', `{${selector},"mtls":{"mode":"STRICT"}}`)).to.deep.equal(['selected Listener'])
   })
 
+  it('denies everything, and says so, where policies cannot be expressed to Envoy', () => {
+    const made = planner()
+    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
+    made.state.setConfig(configKey(policy), { ...policy, spec: { rules: [{ to: [{ operation: { ports: ['70000'] } }] }] } })
+    made.advance()
+    made.connect('p', node('10.1.0.1', 'ns', { INTERCEPTION_MODE: 'NONE' }))
+    const { slabs } = made.takePush()
+    expect(slabs.some(({ bytes }) => Buffer.from(bytes).includes('default-deny-all-due-to-policies-that-cannot-be-expressed'))).to.equal(true)
+    expect(made.faults.all()).to.have.length(1)
+    expect(made.faults.all()[0]).to.deep.include({ type: 'policy', objects: ['AuthorizationPolicy/ns/p'] })
+  })
+
   it('comes to the same whatever the order, repetition and batching of events', () => {
     const last = [
       entry('a', '10.0.0.1'),
