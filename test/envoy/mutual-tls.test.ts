@@ -5,11 +5,15 @@ import { call, HttpBackend, tcpBackend } from '../harness/backend.ts'
 import { Authority, type Certificate } from '../harness/certificates.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { send } from '../harness/raw-http.ts'
+import { secretServer } from '../harness/secret-server.ts'
 import { freePort, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
-for (const { version, path: binary } of envoyBinaries()) {
-  describe(`mutual TLS between two sidecars, Envoy ${version}`, function () {
+for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
+  { ...one, from: 'files' },
+  { ...one, from: 'an agent' },
+])) {
+  describe(`mutual TLS between two sidecars, Envoy ${version}, certificates from ${from}`, function () {
     this.timeout(60_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const backend = new HttpBackend('app')
@@ -29,6 +33,7 @@ for (const { version, path: binary } of envoyBinaries()) {
     let server: Envoy
     let client: Envoy
     let round = 0
+    let agents: Awaited<ReturnType<typeof secretServer>>[] = []
 
     const files = (side: string, { chain, key }: Certificate) => ({
       [`TLS_${side}_CERT_CHAIN`]: chain,
@@ -96,16 +101,19 @@ spec:
 `,
       )
       await service.start()
-      const envoy = (name: string, address: string, metadata: object) =>
+      const byAgent = from === 'an agent'
+      if (byAgent) agents = [await secretServer(certificates.server, authority.root), await secretServer(certificates.client, authority.root)]
+      const envoy = (name: string, address: string, metadata: object, agent: { port: number } | undefined) =>
         new Envoy({
           binary,
           delta: version === '1.40',
           grpcPort: service.grpcPort,
+          ...(agent ? { secretsPort: agent.port } : {}),
           nodeId: `sidecar~${address}~${name}.shop~shop.svc.cluster.local`,
-          metadata: { NAMESPACE: 'shop', LABELS: { app: name }, INTERCEPTION_MODE: 'NONE', ...metadata },
+          metadata: { NAMESPACE: 'shop', LABELS: { app: name }, INTERCEPTION_MODE: 'NONE', ...(agent ? { PROXY_CONFIG: {} } : metadata) },
         })
-      server = envoy('server', serverAddress, files('SERVER', certificates.server))
-      client = envoy('client', clientAddress, files('CLIENT', certificates.client))
+      server = envoy('server', serverAddress, files('SERVER', certificates.server), agents[0])
+      client = envoy('client', clientAddress, files('CLIENT', certificates.client), agents[1])
       await Promise.all([server.start(), client.start()])
       await until('calls to arrive', async () => (await viaClient().catch(() => ({ status: 0 }))).status === 200)
     })
@@ -113,6 +121,7 @@ spec:
       expect(await service.rejections()).to.deep.equal([])
       for (const envoy of [server, client]) expect(await envoy.rejected()).to.equal(0)
       await Promise.all([server.dispose(), client.dispose(), service.dispose(), backend.stop(), tcp.stop()])
+      for (const agent of agents) agent.stop()
       authority.dispose()
       stranger.dispose()
     })

@@ -93,6 +93,25 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
       expect(lastSeen().authorization).to.equal(token.authorization)
     })
 
+    it('keys that no proxy understands do not spoil those beside them', async () => {
+      const { keys } = JSON.parse(issuer.jwks) as { keys: object[] }
+      const strange = [
+        { kty: 'EC' },
+        { kty: 'EC', crv: 'secp256k1', x: 'a', y: 'b' },
+        { kty: 'RSA', n: '', e: '' },
+        { kty: 'NEW' },
+        { kty: 'OKP', crv: 'X25519', x: 'AA' },
+      ]
+      await enforce(
+        policy(
+          'RequestAuthentication',
+          JSON.stringify({ jwtRules: [{ issuer: issuer.name, jwks: JSON.stringify({ keys: [...strange, ...keys] }) }] }),
+        ),
+      )
+      expect((await ask(await bearer())).status).to.equal(200)
+      expect((await ask({ authorization: 'Bearer x' })).status).to.equal(401)
+    })
+
     it('claims go on in headers, which nobody else can set', async () => {
       await enforce(jwt('outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-subject, claim: sub}, {header: x-nested, claim: a.b}]'))
       await ask(await bearer({ a: { b: 'c' } }))

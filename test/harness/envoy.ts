@@ -22,6 +22,8 @@ export interface EnvoyOptions {
   readonly metadata: object
   readonly grpcPort: number
   readonly delta?: boolean
+  /** Port of a server of secrets, as an agent is. */
+  readonly secretsPort?: number
 }
 
 /** A running Envoy. */
@@ -95,7 +97,7 @@ export class Envoy {
   }
 
   #bootstrap(): object {
-    const { nodeId, metadata, grpcPort, delta } = this.#options
+    const { nodeId, metadata, grpcPort, secretsPort, delta } = this.#options
     const ads = { ads: {}, resource_api_version: 'V3' }
     return {
       node: { id: nodeId, cluster: 'test', metadata },
@@ -111,25 +113,26 @@ export class Envoy {
         lds_config: ads,
       },
       static_resources: {
-        clusters: [
-          {
-            name: 'xds-grpc',
-            type: 'STATIC',
-            connect_timeout: '1s',
-            typed_extension_protocol_options: {
-              'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-                '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-                explicit_http_config: { http2_protocol_options: { connection_keepalive: { interval: '30s', timeout: '5s' } } },
-              },
-            },
-            load_assignment: {
-              cluster_name: 'xds-grpc',
-              endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: grpcPort } } } }] }],
-            },
-          },
-        ],
+        clusters: [grpcCluster('xds-grpc', grpcPort), ...(secretsPort === undefined ? [] : [grpcCluster('sds-grpc', secretsPort)])],
       },
       layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 1024 } }] },
     }
   }
 }
+
+/** A cluster of one gRPC server on this machine. */
+const grpcCluster = (name: string, port: number) => ({
+  name,
+  type: 'STATIC',
+  connect_timeout: '1s',
+  typed_extension_protocol_options: {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+      '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+      explicit_http_config: { http2_protocol_options: { connection_keepalive: { interval: '30s', timeout: '5s' } } },
+    },
+  },
+  load_assignment: {
+    cluster_name: name,
+    endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: port } } } }] }],
+  },
+})
