@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
+import { enforce, policyDocument, workloadSidecar } from '../harness/policies.ts'
 import { send } from '../harness/raw-http.ts'
 import { freePort, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -23,7 +24,6 @@ for (const { version, path: binary } of envoyBinaries()) {
     let envoy: Envoy
     let port = 0
     let tokens: Record<string, string> = {}
-    let probes = 0
 
     const fill = (text: string) => text.replaceAll(/\$(\w+)/g, (_, name: string) => tokens[name] ?? `$${name}`)
     const requestOf = (row: Row) => ({
@@ -36,36 +36,20 @@ for (const { version, path: binary } of envoyBinaries()) {
       ],
     })
 
-    /** Puts the policies of a case in force, and one more that shows when they are. */
-    const enforce = async ({ policies, normalization }: Case) => {
-      const probe = `/probe-${++probes}`
-      const documents = [
-        ...policies,
-        { kind: 'AuthorizationPolicy', spec: { action: 'DENY', rules: [{ to: [{ operation: { paths: [probe] } }] }] } },
-      ].map(({ kind, spec, ...rest }, index) =>
-        JSON.stringify({
-          apiVersion: 'security.mesh.io/v1',
-          kind,
-          metadata: { name: `p${index}`, namespace: 'shop', ...rest },
-          spec: JSON.parse(
-            JSON.stringify(spec, (key, value) => (key === 'jwks' ? (value === '$one' ? one.jwks : two.jwks) : value))
-              .replaceAll('$port', String(port))
-              .replaceAll('$address', address),
-          ),
-        }),
-      )
-      if (normalization) service.write('mesh-config', `pathNormalization: {normalization: ${normalization}}`)
-      else service.write('mesh-config', '{}')
-      service.write('policies.yaml', documents.join('\n---\n'))
-      await until('the policies to be in force', async () => {
-        const { configs } = JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
-        return configs?.some((listener) => JSON.stringify(listener.active_state ?? {}).includes(`"${probe}"`)) ?? false
+    /** Puts the policies of a case in force. */
+    const enforceCase = async ({ policies, normalization = 'DEFAULT' }: Case) => {
+      service.write('mesh-config', `pathNormalization: {normalization: ${normalization}}`)
+      const documents = policies.map(({ kind, spec, annotations }, index) => {
+        const filled = JSON.stringify(spec, (key, value) => (key === 'jwks' ? (value === '$one' ? one.jwks : two.jwks) : value))
+          .replaceAll('$port', String(port))
+          .replaceAll('$address', address)
+        return policyDocument(kind, `p${index}`, filled, annotations ? { annotations: JSON.stringify(annotations) } : {})
       })
-      const expected = normalization ?? 'DEFAULT'
-      await until('the normalization to be in force', async () => {
+      await until('the normalization to be known', async () => {
         const { pathNormalization } = await service.debug<{ pathNormalization: { normalization: string } }>('mesh')
-        return pathNormalization.normalization === expected
+        return pathNormalization.normalization === normalization
       })
+      await enforce(service, envoy, documents)
     }
 
     const explained = async (row: Row) => {
@@ -90,14 +74,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       const [forger, unknown, unserved] = [new Issuer(issuers.one), new Issuer('https://unknown.example'), new Issuer(issuers.unserved)]
       await Promise.all([backend.start(), ...[one, two, forger, unknown, unserved].map((issuer) => issuer.rotate())])
       tokens = await makeTokens(one, two, { forger, unknown, unserved })
-      service.write(
-        'app.yaml',
-        `apiVersion: networking.mesh.io/v1
-kind: Sidecar
-metadata: {name: app, namespace: shop}
-spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}], egress: [{hosts: ['./*']}]}
-`,
-      )
+      service.write('app.yaml', workloadSidecar(address, port, backend.port))
       await service.start()
       envoy = new Envoy({
         binary,
@@ -117,7 +94,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
 
     for (const one of cases) {
       it(one.name, async () => {
-        await enforce(one)
+        await enforceCase(one)
         const wrong: string[] = []
         for (const row of one.rows) {
           const [seen, told] = [await send(address, port, requestOf(row)), await explained(row)]

@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { call, HttpBackend, tcpBackend } from '../harness/backend.ts'
 import { Authority, type Certificate } from '../harness/certificates.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { enforce, policyDocument } from '../harness/policies.ts'
 import { send } from '../harness/raw-http.ts'
 import { secretServer } from '../harness/secret-server.ts'
 import { freePort, Service } from '../harness/service.ts'
@@ -32,7 +33,6 @@ for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
     let tcp: Awaited<ReturnType<typeof tcpBackend>>
     let server: Envoy
     let client: Envoy
-    let round = 0
     let agents: Awaited<ReturnType<typeof secretServer>>[] = []
 
     const files = (side: string, { chain, key }: Certificate) => ({
@@ -40,23 +40,9 @@ for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
       [`TLS_${side}_KEY`]: key,
       [`TLS_${side}_ROOT_CERT`]: authority.root,
     })
-    const policy = (kind: string, name: string, spec: string, namespace = 'shop') =>
-      `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`
-    /** Puts policies in force at the server's proxy, and waits until its listeners have them. */
-    const enforce = async (...documents: string[]) => {
-      const marker = `marker-${++round}`
-      const probe = policy(
-        'AuthorizationPolicy',
-        marker,
-        "{selector: {matchLabels: {app: server}}, action: DENY, rules: [{to: [{operation: {ports: ['1']}}]}]}",
-      )
-      service.write('policies.yaml', [...documents, probe].join('---\n'))
-      await until('the policies to be in force', async () => {
-        const { configs } = JSON.parse(await server.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
-        const active = (configs ?? []).filter((listener) => JSON.stringify(listener.active_state ?? {}).includes(`[${marker}]`))
-        return active.length > 0
-      })
-    }
+    const policy = (kind: string, name: string, spec: string, namespace = 'shop') => policyDocument(kind, name, spec, { namespace })
+    /** Puts policies in force at the server's proxy. */
+    const inForce = (...documents: string[]) => enforce(service, server, documents, 'selector: {matchLabels: {app: server}}, ')
     /** Status of a call straight to the server's proxy, with a certificate or in plain text. */
     const direct = (certificate?: Certificate) => send(serverAddress, ports.inbound, certificate ? { tls: Authority.read(certificate) } : {})
     const peer = (mode: string, selector = '{matchLabels: {app: server}}') =>
@@ -128,7 +114,7 @@ spec:
     const viaClient = () => call(clientAddress, ports.http, '/', { host: 'server.shop.svc.cluster.local' })
 
     it('auto mTLS: the workload sees who calls', async () => {
-      await enforce()
+      await inForce()
       expect((await viaClient()).status).to.equal(200)
       expect(backend.seen.at(-1)?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
       expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
@@ -136,13 +122,13 @@ spec:
     })
 
     it('PERMISSIVE takes both, and no certificate of a stranger or of a foreign trust domain', async () => {
-      await enforce(peer('PERMISSIVE'))
+      await inForce(peer('PERMISSIVE'))
       expect([await direct(), await direct(certificates.other), await direct(certificates.alias)]).to.deep.equal([200, 200, 200])
       expect([await direct(certificates.forged), await direct(certificates.foreign)]).to.deep.equal([0, 0])
     })
 
     it('STRICT takes mutual TLS only', async () => {
-      await enforce(peer('STRICT'))
+      await inForce(peer('STRICT'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
       expect((await viaClient()).status).to.equal(200)
       expect(await readTcp(clientAddress, ports.tcp)).to.equal('tcp-workload')
@@ -150,7 +136,7 @@ spec:
     })
 
     it('DISABLE takes plain text only, and callers follow', async () => {
-      await enforce(peer('DISABLE'))
+      await inForce(peer('DISABLE'))
       expect([await direct(), await direct(certificates.other)]).to.deep.equal([200, 0])
       await until('callers to speak plainly', async () => {
         const { status } = await viaClient().catch(() => ({ status: 0 }))
@@ -160,20 +146,20 @@ spec:
 
     it('the narrowest level counts, and UNSET leaves it to the one above', async () => {
       const mesh = policy('PeerAuthentication', 'mesh', '{mtls: {mode: STRICT}}', 'mesh-system')
-      await enforce(mesh)
+      await inForce(mesh)
       expect(await direct()).to.equal(0)
-      await enforce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'))
+      await inForce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'))
       expect(await direct()).to.equal(200)
-      await enforce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'), peer('STRICT'))
+      await inForce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'), peer('STRICT'))
       expect(await direct()).to.equal(0)
-      await enforce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'), peer('UNSET'))
+      await inForce(mesh, policy('PeerAuthentication', 'namespace', '{mtls: {mode: PERMISSIVE}}'), peer('UNSET'))
       expect(await direct()).to.equal(200)
       const port = policy(
         'PeerAuthentication',
         'peers',
         `{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}, portLevelMtls: {${ports.inbound}: {mode: DISABLE}}}`,
       )
-      await enforce(mesh, port)
+      await inForce(mesh, port)
       expect(await direct()).to.equal(200)
       expect(await readTcp(serverAddress, ports.inboundTcp)).to.equal('')
       await until('callers to follow on each port', async () => (await viaClient().catch(() => ({ status: 0 }))).status === 200)
@@ -181,7 +167,7 @@ spec:
     })
 
     it('a selector in the root namespace selects nobody elsewhere', async () => {
-      await enforce(policy('PeerAuthentication', 'mesh', '{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}}', 'mesh-system'))
+      await inForce(policy('PeerAuthentication', 'mesh', '{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}}', 'mesh-system'))
       expect(await direct()).to.equal(200)
     })
 
@@ -231,7 +217,7 @@ spec:
     ]
     for (const [name, action, rule, expected] of matrix) {
       it(`${name}: the same answer by HTTP, by TCP and by /debug/authz`, async () => {
-        await enforce(authorization(action, rule))
+        await inForce(authorization(action, rule))
         const seen: Record<string, unknown> = {}
         const told: Record<string, unknown> = {}
         for (const caller of Object.keys(expected)) {
@@ -251,11 +237,11 @@ spec:
     }
 
     it('what a TCP connection does not have: ALLOW rules that look at it match nothing, DENY rules leave it out', async () => {
-      await enforce(authorization('ALLOW', "{to: [{operation: {paths: ['/']}}]}"))
+      await inForce(authorization('ALLOW', "{to: [{operation: {paths: ['/']}}]}"))
       expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
-      await enforce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['${ports.inboundTcp}']}}]}`))
+      await inForce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['${ports.inboundTcp}']}}]}`))
       expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
-      await enforce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['1']}}]}`))
+      await inForce(authorization('DENY', `{to: [{operation: {methods: [POST], ports: ['1']}}]}`))
       expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, 'tcp-workload'])
     })
   })

@@ -3,6 +3,7 @@ import { grpcAuthorizer, httpAuthorizer, type RunningAuthorizer } from '../harne
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
+import { enforce, policyDocument, workloadSidecar } from '../harness/policies.ts'
 import { freePort, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -18,18 +19,8 @@ for (const { version, path: binary } of envoyBinaries()) {
     let authorizers: { http: RunningAuthorizer; grpc: RunningAuthorizer }
     let round = 0
 
-    const policy = (kind: string, spec: string, more = '') =>
-      `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: p${++round}, namespace: shop${more}}\nspec: ${spec}\n`
-    const listeners = async () =>
-      (JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }).configs ?? []
-    const enforce = async (...documents: string[]) => {
-      const marker = `marker-${++round}`
-      const probe = `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${marker}, namespace: shop}\nspec: {action: DENY, rules: [{to: [{operation: {ports: ['1']}}]}]}\n`
-      service.write('policies.yaml', [...documents, probe].join('---\n'))
-      await until('the policies to be in force', async () =>
-        (await listeners()).some(({ active_state }) => JSON.stringify(active_state ?? {}).includes(`[${marker}]`)),
-      )
-    }
+    const policy = (kind: string, spec: string, annotations = '') => policyDocument(kind, `p${++round}`, spec, { annotations })
+    const inForce = (...documents: string[]) => enforce(service, envoy, documents)
     const ask = (headers: Record<string, string> = {}, path = '/') => call(address, port, path, { host: 'app', headers })
     const bearer = async (claims: object = {}) => ({ authorization: `Bearer ${await issuer.token(claims as Record<string, unknown>)}` })
     const jwt = (more: string) => policy('RequestAuthentication', `{jwtRules: [{issuer: '${issuer.name}', jwks: '${issuer.jwks}', ${more}}]}`)
@@ -59,11 +50,7 @@ for (const { version, path: binary } of envoyBinaries()) {
           entry('authz-http', ports.http, 'http', authorizers.http.port),
           entry('authz-grpc', ports.grpc, 'grpc', authorizers.grpc.port),
           entry('authz-gone', ports.gone, 'http', 1),
-          `apiVersion: networking.mesh.io/v1
-kind: Sidecar
-metadata: {name: app, namespace: shop}
-spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}], egress: [{hosts: ['./*']}]}
-`,
+          workloadSidecar(address, port, backend.port),
         ].join('---\n'),
       )
       await service.start()
@@ -84,10 +71,10 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
     })
 
     it('a token goes no further unless it shall', async () => {
-      await enforce(jwt(''))
+      await inForce(jwt(''))
       expect((await ask(await bearer())).status).to.equal(200)
       expect(lastSeen().authorization).to.equal(undefined)
-      await enforce(jwt('forwardOriginalToken: true'))
+      await inForce(jwt('forwardOriginalToken: true'))
       const token = await bearer()
       await ask(token)
       expect(lastSeen().authorization).to.equal(token.authorization)
@@ -102,7 +89,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
         { kty: 'NEW' },
         { kty: 'OKP', crv: 'X25519', x: 'AA' },
       ]
-      await enforce(
+      await inForce(
         policy(
           'RequestAuthentication',
           JSON.stringify({ jwtRules: [{ issuer: issuer.name, jwks: JSON.stringify({ keys: [...strange, ...keys] }) }] }),
@@ -113,7 +100,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
     })
 
     it('claims go on in headers, which nobody else can set', async () => {
-      await enforce(jwt('outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-subject, claim: sub}, {header: x-nested, claim: a.b}]'))
+      await inForce(jwt('outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-subject, claim: sub}, {header: x-nested, claim: a.b}]'))
       await ask(await bearer({ a: { b: 'c' } }))
       expect(JSON.parse(Buffer.from(String(lastSeen()['x-payload']), 'base64url').toString())).to.include({ iss: issuer.name, sub: 'subject' })
       expect([lastSeen()['x-subject'], lastSeen()['x-nested']]).to.deep.equal(['subject', 'c'])
@@ -123,7 +110,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
 
     it('selectors and the root namespace choose the workloads', async () => {
       const deny = (namespace: string, selector: string) =>
-        `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: d, namespace: ${namespace}}\nspec: {${selector}action: DENY, rules: [{}]}\n`
+        policyDocument('AuthorizationPolicy', 'd', `{${selector}action: DENY, rules: [{}]}`, { namespace })
       const statuses: number[] = []
       for (const document of [
         deny('shop', ''),
@@ -134,7 +121,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
         deny('mesh-system', 'selector: {matchLabels: {app: other}}, '),
         deny('elsewhere', ''),
       ]) {
-        await enforce(document)
+        await inForce(document)
         statuses.push((await ask()).status)
       }
       expect(statuses).to.deep.equal([403, 403, 200, 403, 403, 200, 200])
@@ -146,7 +133,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
           'AuthorizationPolicy',
           `{action: CUSTOM, provider: {name: authz-${kind}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`,
         )
-        await enforce(custom)
+        await inForce(custom)
         const { asked } = authorizers[kind]
         asked.length = 0
         expect((await ask({}, '/open')).status).to.equal(200)
@@ -160,7 +147,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
         }
         const told = await service.debug<{ decidedBy: string }>('authz?proxyID=app.shop&path=/guarded')
         expect(told.decidedBy).to.equal('external authorizer')
-        await enforce(custom, policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}'))
+        await inForce(custom, policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}'))
         expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
       })
     }
@@ -168,11 +155,11 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
     it('an authorizer that does not answer, is not known, or is not the only one lets nobody through', async () => {
       const custom = (name: string) =>
         policy('AuthorizationPolicy', `{action: CUSTOM, provider: {name: ${name}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`)
-      await enforce(custom('authz-gone'))
+      await inForce(custom('authz-gone'))
       expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(503)
       expect((await ask({}, '/open')).status).to.equal(200)
       for (const documents of [[custom('authz-unknown')], [custom('nobody')], [custom('authz-http'), custom('authz-grpc')]]) {
-        await enforce(...documents)
+        await inForce(...documents)
         expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
         expect((await ask({}, '/open')).status).to.equal(403)
       }
@@ -181,7 +168,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
     it('the longest values are taken', async () => {
       const long = (start: string) => start + '.'.repeat(800 - start.length)
       const values = ['*', '', 'x*'].map((star) => (star === 'x*' ? `${long('x').slice(0, -1)}*` : long(star)))
-      await enforce(
+      await inForce(
         policy(
           'AuthorizationPolicy',
           JSON.stringify({
@@ -200,7 +187,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
     })
 
     it('a dry run is counted, and nothing else', async () => {
-      await enforce(policy('AuthorizationPolicy', '{action: DENY, rules: [{}]}', ', annotations: {"security.istio.io/dry-run": "true"}'))
+      await inForce(policy('AuthorizationPolicy', '{action: DENY, rules: [{}]}', '{"security.istio.io/dry-run": "true"}'))
       const before = await envoy.stat('mesh_dry_run_deny_.shadow_denied')
       expect((await ask()).status).to.equal(200)
       expect((await envoy.stat('mesh_dry_run_deny_.shadow_denied')) - before).to.equal(1)
@@ -210,9 +197,8 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
     })
 
     it('a policy that was never valid denies what it selects; one that was stays as it was', async () => {
-      const document = (action: string, rest: string) =>
-        `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: mended, namespace: shop}\nspec: {action: ${action}, ${rest}}\n`
-      await enforce()
+      const document = (action: string, rest: string) => policyDocument('AuthorizationPolicy', 'mended', `{action: ${action}, ${rest}}`)
+      await inForce()
       for (const action of ['ALLOW', 'DENY']) {
         service.write('mended.yaml', document(action, 'selector: {matchLabels: {app: app}}, rules: [{form: []}]'))
         await until(`an invalid ${action} to deny`, async () => (await ask()).status === 403)
@@ -227,10 +213,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
           (await service.debug<{ metadata: { name: string } }[]>('configz')).every(({ metadata }) => metadata.name !== 'mended'),
         )
       }
-      service.write(
-        'mended.yaml',
-        `apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: mended, namespace: shop}\nspec: {jwtRules: [{issuer: '${issuer.name}', jwks: nonsense}]}\n`,
-      )
+      service.write('mended.yaml', policyDocument('RequestAuthentication', 'mended', `{jwtRules: [{issuer: '${issuer.name}', jwks: nonsense}]}`))
       await until('an invalid RequestAuthentication to accept no token', async () => (await ask(await bearer())).status === 401)
       expect((await ask()).status).to.equal(200)
       service.remove('mended.yaml')

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
+import { policyDocument, workloadSidecar } from '../harness/policies.ts'
 import { freePort, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -19,10 +20,8 @@ for (const { version, path: binary } of envoyBinaries()) {
         let port = 0
         const address = '127.0.0.5'
 
-        const policy = (kind: string, name: string, spec: string) =>
-          `apiVersion: security.mesh.io/v1beta1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`
         const authentication = () =>
-          policy(
+          policyDocument(
             'RequestAuthentication',
             'tokens',
             `{selector: {matchLabels: {app: app}}, jwtRules: [{issuer: ${issuer.name}, ${source === 'jwks' ? `jwks: '${issuer.jwks}'` : `jwksUri: '${issuer.jwksUri}'`}}]}`,
@@ -52,11 +51,7 @@ kind: VirtualService
 metadata: {name: app, namespace: shop}
 spec: {hosts: [app.example.com], gateways: [edge], http: [{route: [{destination: {host: app.example.com, port: {number: 80}}}]}]}
 `
-              : `apiVersion: networking.mesh.io/v1
-kind: Sidecar
-metadata: {name: app, namespace: shop}
-spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}], egress: [{hosts: ['./*']}]}
-`,
+              : workloadSidecar(address, port, backend.port),
           )
           await service.start()
           envoy = new Envoy({
@@ -92,7 +87,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
         it('3 and 4: a policy for <iss>/<sub> lets the token through, and answers 403 without one', async () => {
           service.write(
             'authorization.yaml',
-            policy(
+            policyDocument(
               'AuthorizationPolicy',
               'who',
               `{selector: {matchLabels: {app: app}}, action: ALLOW, rules: [{from: [{source: {requestPrincipals: [${principal}]}}]}]}`,
@@ -108,7 +103,7 @@ spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}
         it('5 and 6: a required group lets its members through, and answers 403 to others', async () => {
           service.write(
             'authorization.yaml',
-            policy(
+            policyDocument(
               'AuthorizationPolicy',
               'who',
               `{selector: {matchLabels: {app: app}}, action: ALLOW, rules: [{from: [{source: {requestPrincipals: [${principal}]}}], when: [{key: 'request.auth.claims[groups]', values: [group1]}]}]}`,

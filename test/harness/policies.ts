@@ -1,0 +1,34 @@
+/** Puts policies in force at a proxy, and waits until its listeners have them. */
+import type { Envoy } from './envoy.ts'
+import type { Service } from './service.ts'
+import { until } from './until.ts'
+
+const namespace = 'shop'
+
+/** A policy as a document. */
+export function policyDocument(kind: string, name: string, spec: string, metadata: { namespace?: string; annotations?: string } = {}): string {
+  const annotations = metadata.annotations ? `, annotations: ${metadata.annotations}` : ''
+  return `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${metadata.namespace ?? namespace}${annotations}}\nspec: ${spec}\n`
+}
+
+/** The configuration of a workload behind a sidecar that is not redirected to. */
+export function workloadSidecar(address: string, port: number, backendPort: number): string {
+  return `apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: app, namespace: ${namespace}}
+spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backendPort}'}], egress: [{hosts: ['./*']}]}
+`
+}
+
+let markers = 0
+
+/** Replaces the policies. One more, which concerns no request, tells them from those before; `selector` is of the workload it marks. */
+export async function enforce(service: Service, envoy: Envoy, documents: readonly string[], selector = ''): Promise<void> {
+  const name = `marker-${++markers}`
+  const marker = policyDocument('AuthorizationPolicy', name, `{${selector}action: DENY, rules: [{to: [{operation: {ports: ['1']}}]}]}`)
+  service.write('policies.yaml', [...documents, marker].join('\n---\n'))
+  await until('the policies to be in force', async () => {
+    const { configs } = JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
+    return (configs ?? []).some(({ active_state }) => JSON.stringify(active_state ?? {}).includes(`[${name}]`))
+  })
+}
