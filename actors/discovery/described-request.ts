@@ -3,7 +3,7 @@ import type { DescribedRequest } from '../../src/security/authorization/evaluate
 
 /** The parameters that describe a request, for the page's help. */
 export const requestParameters =
-  'protocol (http or tcp), method, host, path, header (name:value, may be repeated), principal, claims (JSON), sourceIp, remoteIp, destinationIp, port, sni'
+  'protocol (http or tcp), method, host, path, header (name:value, may be repeated), principal, claims (JSON), metadata (JSON), sourceIp, remoteIp, destinationIp, port, sni'
 
 const known = new Set(['proxyID', ...requestParameters.replace(/ \([^)]*\)/g, '').split(', ')])
 
@@ -23,17 +23,10 @@ export function readDescribedRequest(query: URLSearchParams): DescribedRequest |
     const name = line.slice(0, colon).trim().toLowerCase()
     headers[name] = [...(headers[name] ?? []), line.slice(colon + 1).trim()]
   }
-  let claims: DescribedRequest['claims']
-  const given = query.get('claims')
-  if (given !== null) {
-    try {
-      const parsed: unknown = JSON.parse(given)
-      if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return 'claims: not a JSON object'
-      claims = parsed as Record<string, unknown>
-    } catch {
-      return 'claims: not JSON'
-    }
-  }
+  const claims = readObject(query.get('claims'))
+  if (typeof claims === 'string') return `claims: ${claims}`
+  const metadata = readObject(query.get('metadata'))
+  if (typeof metadata === 'string') return `metadata: ${metadata}`
   const sourceIp = text('sourceIp')
   return {
     protocol,
@@ -48,5 +41,17 @@ export function readDescribedRequest(query: URLSearchParams): DescribedRequest |
     sni: text('sni'),
     peer: query.get('principal')?.replace(/^spiffe:\/\//, ''),
     claims,
+    metadata: metadata ?? {},
+  }
+}
+
+/** Reads a JSON object; what is wrong with it as text. */
+function readObject(given: string | null): Readonly<Record<string, unknown>> | string | undefined {
+  if (given === null) return undefined
+  try {
+    const parsed: unknown = JSON.parse(given)
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as Record<string, unknown>) : 'not a JSON object'
+  } catch {
+    return 'not JSON'
   }
 }

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'chai'
+import { grpcAuthorizer, type RunningAuthorizer } from '../harness/authorizer.ts'
 import { call, HttpBackend, tcpBackend } from '../harness/backend.ts'
 import { Authority, type Certificate } from '../harness/certificates.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
@@ -33,6 +34,7 @@ for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
     let tcp: Awaited<ReturnType<typeof tcpBackend>>
     let server: Envoy
     let client: Envoy
+    let authorizer: RunningAuthorizer
     let agents: Awaited<ReturnType<typeof secretServer>>[] = []
 
     const files = (side: string, { chain, key }: Certificate) => ({
@@ -53,7 +55,17 @@ for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
       await backend.start()
       // It waits to be spoken to: Envoy judges a connection by its first byte.
       tcp = await tcpBackend('tcp-workload', true)
-      service.write('mesh-config', 'trustDomainAliases: [old.domain]')
+      authorizer = await grpcAuthorizer()
+      const authorizerPort = await freePort()
+      const host = 'authz.shop.svc.cluster.local'
+      service.write(
+        'mesh-config',
+        `trustDomainAliases: [old.domain]\nextensionProviders: [{name: authz, envoyExtAuthzGrpc: {service: ${host}, port: ${authorizerPort}}}]\n`,
+      )
+      service.write(
+        'authz.yaml',
+        `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: authz, namespace: shop}\nspec: {hosts: [${host}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${authorizerPort}, name: grpc}], endpoints: [{address: 127.0.0.1, ports: {grpc: ${authorizer.port}}}]}\n`,
+      )
       service.write(
         'services.yaml',
         `apiVersion: networking.mesh.io/v1
@@ -106,7 +118,7 @@ spec:
     after(async () => {
       expect(await service.rejections()).to.deep.equal([])
       for (const envoy of [server, client]) expect(await envoy.rejected()).to.equal(0)
-      await Promise.all([server.dispose(), client.dispose(), service.dispose(), backend.stop(), tcp.stop()])
+      await Promise.all([server.dispose(), client.dispose(), service.dispose(), backend.stop(), tcp.stop(), authorizer.stop()])
       for (const agent of agents) agent.stop()
       authority.dispose()
       stranger.dispose()
@@ -236,6 +248,44 @@ spec:
       })
     }
 
+    it('the server name of a connection: the same answer by HTTP and by TCP', async () => {
+      await inForce(authorization('ALLOW', "{when: [{key: connection.sni, values: ['*.good.example']}]}"))
+      const by = async (servername: string) => [
+        await send(serverAddress, ports.inbound, { tls: { ...Authority.read(certificates.other), servername } }),
+        await readTcp(serverAddress, ports.inboundTcp, certificates.other, servername),
+      ]
+      expect(await by('a.good.example')).to.deep.equal([200, 'tcp-workload'])
+      expect(await by('A.Good.Example')).to.deep.equal([200, 'tcp-workload'])
+      expect(await by('a.bad.example')).to.deep.equal([403, ''])
+      for (const [sni, status] of [
+        ['A.Good.Example', 200],
+        ['a.bad.example', 403],
+      ] as const)
+        expect((await service.debug<{ status: number }>(`authz?proxyID=server.shop&sni=${sni}`)).status).to.equal(status)
+    })
+
+    it('CUSTOM asks the authorizer of a connection too', async () => {
+      await inForce(
+        policy(
+          'AuthorizationPolicy',
+          'ask',
+          `{selector: {matchLabels: {app: server}}, action: CUSTOM, provider: {name: authz}, rules: [{to: [{operation: {ports: ['${ports.inboundTcp}']}}]}]}`,
+        ),
+      )
+      authorizer.asked.length = 0
+      expect(await readTcp(serverAddress, ports.inboundTcp, certificates.client)).to.equal('tcp-workload')
+      expect(await readTcp(serverAddress, ports.inboundTcp, certificates.other)).to.equal('')
+      expect(authorizer.asked).to.have.length(2)
+      expect(await direct()).to.equal(200)
+    })
+
+    it('a PeerAuthentication that was never valid counts as STRICT', async () => {
+      await inForce(peer('PERMISSIVE'))
+      expect(await direct()).to.equal(200)
+      await inForce(peer('SOMETIMES').replace('name: peers', 'name: bad'))
+      expect([await direct(), await direct(certificates.other)]).to.deep.equal([0, 200])
+    })
+
     it('what a TCP connection does not have: ALLOW rules that look at it match nothing, DENY rules leave it out', async () => {
       await inForce(authorization('ALLOW', "{to: [{operation: {paths: ['/']}}]}"))
       expect([await direct(), await readTcp(serverAddress, ports.inboundTcp)]).to.deep.equal([200, ''])
@@ -248,9 +298,9 @@ spec:
 }
 
 /** What a TCP workload says to a greeting, in plain text or with a certificate; nothing when it is not reached. */
-function readTcp(address: string, port: number, certificate?: Certificate): Promise<string> {
+function readTcp(address: string, port: number, certificate?: Certificate, servername?: string): Promise<string> {
   return new Promise((resolve) => {
-    const options = { host: address, port }
+    const options = { host: address, port, ...(servername ? { servername } : {}) }
     const socket = certificate
       ? connectTls({ ...options, ...Authority.read(certificate), rejectUnauthorized: false, ALPNProtocols: ['istio'] }, () => socket.write('hello'))
       : connect(options, () => socket.write('hello'))

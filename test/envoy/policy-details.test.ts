@@ -152,6 +152,62 @@ for (const { version, path: binary } of envoyBinaries()) {
       })
     }
 
+    it('metadata of another filter decides, as text or as a list', async () => {
+      const lua = `apiVersion: networking.mesh.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: metadata, namespace: shop}
+spec:
+  configPatches:
+  - applyTo: HTTP_FILTER
+    match: {context: SIDECAR_INBOUND, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}
+    patch:
+      operation: INSERT_FIRST
+      value:
+        name: envoy.filters.http.lua
+        typed_config:
+          '@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua
+          default_source_code: {inline_string: "function envoy_on_request(h) local m = h:streamInfo():dynamicMetadata() m:set('envoy.filters.http.lua', 'role', h:headers():get('x-role')) m:set('envoy.filters.http.lua', 'roles', {h:headers():get('x-role')}) end"}
+`
+      service.write('lua.yaml', lua)
+      for (const [key, value] of [
+        ['role', 'admin'],
+        ['roles', '[admin]'],
+      ]) {
+        await inForce(
+          policy(
+            'AuthorizationPolicy',
+            JSON.stringify({ rules: [{ when: [{ key: `experimental.envoy.filters.http.lua[${key}]`, values: [value] }] }] }),
+          ),
+        )
+        await until('the other filter', async () => (await ask({ 'x-role': 'admin' })).status === 200)
+        expect((await ask({ 'x-role': 'user' })).status).to.equal(403)
+        for (const [role, status] of [
+          ['admin', 200],
+          ['user', 403],
+        ] as const) {
+          const metadata = JSON.stringify({ 'envoy.filters.http.lua': { role, roles: [role] } })
+          expect((await service.debug<{ status: number }>(`authz?proxyID=app.shop&metadata=${encodeURIComponent(metadata)}`)).status).to.equal(status)
+        }
+      }
+      service.remove('lua.yaml')
+    })
+
+    it('RequestAuthentications of other workloads, and of the root namespace', async () => {
+      const rule = `jwtRules: [{issuer: '${issuer.name}', jwks: '${issuer.jwks}'}]`
+      const statuses: number[] = []
+      for (const [namespace, selector] of [
+        ['shop', ''],
+        ['shop', 'selector: {matchLabels: {app: other}}, '],
+        ['mesh-system', ''],
+        ['mesh-system', 'selector: {matchLabels: {app: app}}, '],
+        ['elsewhere', ''],
+      ] as const) {
+        await inForce(policyDocument('RequestAuthentication', 'tokens', `{${selector}${rule}}`, { namespace }))
+        statuses.push((await ask({ authorization: 'Bearer x' })).status)
+      }
+      expect(statuses).to.deep.equal([401, 200, 401, 401, 200])
+    })
+
     it('an authorizer that does not answer, is not known, or is not the only one lets nobody through', async () => {
       const custom = (name: string) =>
         policy('AuthorizationPolicy', `{action: CUSTOM, provider: {name: ${name}}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}`)

@@ -34,7 +34,7 @@ export async function httpAuthorizer(): Promise<RunningAuthorizer> {
 /** CheckResponse with a status of no more than its code (google.rpc.Code). */
 const response = (code: number) => Buffer.from(code === 0 ? [0x0a, 0] : [0x0a, 2, 0x08, code])
 
-/** The same over gRPC; connections that are not HTTP pass when their peer is 127.0.0.1. */
+/** The same over gRPC; connections that carry no HTTP pass unless their peer is called `other`. */
 export async function grpcAuthorizer(): Promise<RunningAuthorizer> {
   const asked: string[] = []
   const server = new Server()
@@ -56,7 +56,7 @@ export async function grpcAuthorizer(): Promise<RunningAuthorizer> {
         const text = call.request.toString('latin1')
         asked.push(text)
         const http = text.includes(':authority') || text.includes('HTTP/1.1')
-        done(null, response(!http || /x-word[^a-z]+please/.test(text) ? 0 : 7))
+        done(null, response((http ? /x-word[^a-z]+please/.test(text) : !text.includes('/sa/other')) ? 0 : 7))
       },
     },
   )

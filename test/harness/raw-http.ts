@@ -9,7 +9,7 @@ export interface RawRequest {
   readonly host?: string
   readonly headers?: readonly (readonly [name: string, value: string])[]
   /** Certificate and key of the client, to speak mutual TLS. */
-  readonly tls?: { readonly cert: string; readonly key: string }
+  readonly tls?: { readonly cert: string; readonly key: string; readonly servername?: string }
 }
 
 /** Sends it over a connection of its own. Resolves to the status, 0 when the connection was closed without an answer. */

@@ -104,7 +104,7 @@ function headerMatches({ name, headerMatchSpecifier: matcher }: HeaderMatcher, r
 }
 
 function metadataMatches({ filter, path, value }: MetadataMatcher, request: DescribedRequest): boolean {
-  let found: unknown = filter === 'envoy.filters.http.jwt_authn' && request.claims ? { payload: request.claims } : undefined
+  let found: unknown = filter === 'envoy.filters.http.jwt_authn' ? request.claims && { payload: request.claims } : request.metadata[filter]
   for (const { segment } of path) {
     if (typeof found !== 'object' || found === null || Array.isArray(found) || !Object.hasOwn(found, segment.value as string)) return false
     found = (found as Record<string, unknown>)[segment.value as string]

@@ -29,6 +29,8 @@ export interface DescribedRequest {
   readonly peer: string | undefined
   /** Claims of the token that was accepted; undefined without one. */
   readonly claims: Readonly<Record<string, unknown>> | undefined
+  /** Dynamic metadata that filters of Envoy's left, by filter. */
+  readonly metadata: Readonly<Record<string, unknown>>
 }
 
 /** What decides beside the policies. */
@@ -157,22 +159,36 @@ function valueMatches(attribute: Attribute, value: string, request: DescribedReq
     case 'sni':
       return patternMatches('text' in pattern ? { ...pattern, text: pattern.text.toLowerCase() } : pattern, request.sni.toLowerCase())
     case 'metadata':
-      return false
+      return metadataMatches(value, valueAt(request.metadata, [attribute.filter, ...attribute.path]))
   }
 }
 
 function claimMatches(pattern: Pattern, path: readonly string[], claims: DescribedRequest['claims']): boolean {
-  let value: unknown = claims
-  for (const key of path) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, key)) return false
-    value = (value as Record<string, unknown>)[key]
-  }
+  const value = valueAt(claims, path)
   const matches = (text: unknown) => typeof text === 'string' && patternMatches(pattern, text)
   if (Array.isArray(value)) return value.some(matches)
   if (typeof value !== 'string') return false
   const whole = path.length === 1 && ['iss', 'sub', 'aud', 'azp', 'jti'].includes(path[0] as string)
   // One text is a list of its words, unless what is looked for has several itself.
   return whole || /\s/.test('text' in pattern ? pattern.text : '') ? matches(value) : value.split(' ').some(matches)
+}
+
+/** `[x]` asks for a list that has x in it. */
+function metadataMatches(wanted: string, found: unknown): boolean {
+  const inList = wanted.startsWith('[') && wanted.endsWith(']')
+  const pattern = patternOf(inList ? wanted.slice(1, -1) : wanted)
+  const matches = (one: unknown) => typeof one === 'string' && patternMatches(pattern, one)
+  return inList ? Array.isArray(found) && found.some(matches) : matches(found)
+}
+
+/** What stands at a path of mappings, or undefined. */
+function valueAt(start: unknown, path: readonly string[]): unknown {
+  let value = start
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, key)) return undefined
+    value = (value as Record<string, unknown>)[key]
+  }
+  return value
 }
 
 function inRange(range: string, address: string): boolean {

@@ -68,9 +68,17 @@ const condition = fc.record({
     'request.auth.audiences',
     'request.auth.principal',
     'connection.sni',
+    'experimental.envoy.filters.http.f[k]',
     'source.principal',
   ),
-  values: values(fc.oneof(word, fc.constant('a b'), requestPrincipal)),
+  values: values(
+    fc.oneof(
+      word,
+      fc.constant('a b'),
+      requestPrincipal,
+      word.map((text) => `[${text}]`),
+    ),
+  ),
   notValues: maybe(values(word)),
 })
 const rule: fc.Arbitrary<WrittenRule> = fc.record({
@@ -111,6 +119,7 @@ const request: fc.Arbitrary<DescribedRequest> = fc.record({
       Record<string, unknown>
     >,
   ),
+  metadata: fc.record({ 'envoy.filters.http.f': fc.record({ k: claim }) }),
 })
 
 describe('authorization', () => {
