@@ -64,7 +64,7 @@ export function files(services: number, namespaces: number): [name: string, text
 }
 
 /** The changes that are measured. */
-export const changeKinds = ['endpoint change', 'route change', 'service added', 'service removed', 'nothing visible'] as const
+export const changeKinds = ['endpoint change', 'route change', 'service added', 'service removed', 'policy change', 'nothing visible'] as const
 export type ChangeKind = (typeof changeKinds)[number]
 
 /** A change: the file to write or, without text, to remove; and text that will be found in what proxies are sent because of it. */
@@ -93,6 +93,13 @@ export function change(kind: ChangeKind, round: number, services: number, namesp
     }
     case 'service removed':
       return { file: `new-${round}.yaml`, text: undefined, marker: undefined }
+    case 'policy change': {
+      // Of the root namespace: it selects every workload.
+      const marker = `mark-${round}-${Date.now()}`
+      const rule = `{from: [{source: {principals: [cluster.local/ns/x/sa/${marker}]}}]}`
+      const text = `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: policy, namespace: mesh-system}\nspec: {action: DENY, rules: [${rule}]}\n`
+      return { file: 'policy.yaml', text, marker }
+    }
     case 'nothing visible':
       return {
         file: `se-${index + 2}.yaml`,
