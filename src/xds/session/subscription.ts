@@ -22,6 +22,9 @@ export interface Asked {
   readonly everything: boolean
 }
 
+/** Lists up to this many bytes are not worth remembering. */
+const shortList = 256
+
 const nothingAsked: Asked = { raw: Buffer.alloc(0), named: [], everything: false }
 
 /** Makes subscriptions, equal ones only once. */
@@ -34,18 +37,20 @@ export class Subscriptions {
   /** The subscription that a list of names in a request means. `raw` are the name fields as they came. */
   of(raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
     if (raw.length > 0 && wildcard === this.#last.wildcard && this.#last.raw.equals(raw)) return this.#last
-    this.#last = this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
-    return this.#last
+    const subscription = this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
+    if (raw.length > shortList) this.#last = subscription
+    return subscription
   }
 
   /** Names in a delta request, and whether it asks for everything (`*`). An equal list, as the next proxy's often is, is read once. */
   asked(raw: Buffer): Asked {
     if (raw.length === 0) return nothingAsked
-    if (!this.#lastAsked.raw.equals(raw)) {
-      const names = [...namesIn(raw)]
-      this.#lastAsked = { raw: Buffer.from(raw), named: names.filter((name) => name !== '*'), everything: names.includes('*') }
-    }
-    return this.#lastAsked
+    if (this.#lastAsked.raw.equals(raw)) return this.#lastAsked
+    const names = [...namesIn(raw)]
+    const asked = { raw: Buffer.from(raw), named: names.filter((name) => name !== '*'), everything: names.includes('*') }
+    // A short list is read in no time, and must not take the place of a long one.
+    if (raw.length > shortList) this.#lastAsked = asked
+    return asked
   }
 
   /** A subscription with names added and removed. */
