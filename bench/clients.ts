@@ -42,14 +42,13 @@ export interface ConnectCommand {
 }
 
 /** What the driver tells the load. */
-export type LoadCommand =
-  | ConnectCommand
-  | { readonly type: 'mark'; readonly marker: string; readonly at: number }
-  | { readonly type: 'digest' | 'count' | 'end' }
+export type LoadCommand = ConnectCommand | { readonly type: 'mark'; readonly marker: string } | { readonly type: 'digest' | 'count' | 'end' }
 
-/** What the load reports. Times in milliseconds since the round began. */
+/** What the load reports. Times are Unix milliseconds. */
 export type LoadReport =
-  | { readonly type: 'connected' | 'marked'; readonly times: readonly number[]; readonly bytes: number }
+  | { readonly type: 'connected'; readonly times: readonly number[]; readonly bytes: number }
+  | { readonly type: 'marked'; readonly times: readonly number[]; readonly bytes: number }
+  | { readonly type: 'looking' }
   | { readonly type: 'received'; readonly bytes: number }
   | { readonly type: 'digests'; readonly digests: readonly (readonly [sidecar: number, digest: string])[] }
 
@@ -343,7 +342,6 @@ function headOf(message: Buffer): Head {
 
 const sidecars: Sidecar[] = []
 let marker: Buffer | undefined
-let markedAt = 0
 let waited = 0
 let ending = false
 let times: number[] = []
@@ -352,7 +350,6 @@ let received = 0
 const report = (message: LoadReport) => process.send?.(message)
 
 function connectAll(command: ConnectCommand): void {
-  const started = Date.now()
   times = []
   bytes = 0
   marker = undefined
@@ -362,7 +359,7 @@ function connectAll(command: ConnectCommand): void {
     if (!sidecar.counts || sidecar.marked) return
     if (marker ? !message.includes(marker) : sidecar.got.size < (command.hosts ? 5 : 4)) return
     sidecar.marked = true
-    times.push(Date.now() - (marker ? markedAt : started))
+    times.push(Date.now())
     if (times.length === waited) report({ type: marker ? 'marked' : 'connected', times, bytes })
   }
   const added = Array.from({ length: command.count }, (_, i) => new Sidecar((command.from ?? 0) + command.first + i * command.step, command, seen))
@@ -378,11 +375,11 @@ process.on('message', (command: LoadCommand) => {
       return connectAll(command)
     case 'mark':
       marker = Buffer.from(command.marker)
-      markedAt = command.at
       times = []
       bytes = 0
       waited = sidecars.filter((sidecar) => sidecar.counts).length
       for (const sidecar of sidecars) sidecar.marked = false
+      report({ type: 'looking' })
       if (waited === 0) report({ type: 'marked', times, bytes })
       return
     case 'digest':

@@ -23,22 +23,26 @@ export class Load {
   }
 
   /** Connects proxies, and resolves when each has its first configuration. */
-  connect(count: number, options: LoadOptions): Promise<Arrivals> {
-    return this.#arrivals('connected', (index) => ({
+  async connect(count: number, options: LoadOptions): Promise<Arrivals> {
+    const started = Date.now()
+    const reports = this.#all('connected', (index) => ({
       ...options,
       type: 'connect',
       first: index,
       step: processes,
       count: Math.ceil((count - index) / processes),
     }))
+    return arrivalsOf((await reports).map((report) => ({ ...report, times: report.times.map((time) => time - started) })))
   }
 
   /** Makes a change, and resolves when its marker has reached every proxy that counts. */
   async mark(marker: string, change: () => void): Promise<Arrivals> {
+    const marked = Promise.all(this.#children.map((child) => once<Extract<LoadReport, { type: 'marked' }>>(child, 'marked')))
+    // All of them must be looking out for it before it can come.
+    await this.#all('looking', () => ({ type: 'mark', marker }))
     const at = Date.now()
-    const arrivals = this.#arrivals('marked', () => ({ type: 'mark', marker, at }))
     change()
-    return arrivals
+    return arrivalsOf((await marked).map((report) => ({ ...report, times: report.times.map((time) => time - at) })))
   }
 
   /** The digests of what each proxy holds, by proxy. */
@@ -59,14 +63,6 @@ export class Load {
     }
   }
 
-  async #arrivals(type: 'connected' | 'marked', command: (index: number) => LoadCommand): Promise<Arrivals> {
-    const reports = await this.#all(type, command)
-    return {
-      times: reports.flatMap((report) => [...report.times]).sort((one, other) => one - other),
-      bytes: reports.reduce((sum, report) => sum + report.bytes, 0),
-    }
-  }
-
   #all<Type extends LoadReport['type']>(type: Type, command: (index: number) => LoadCommand): Promise<Extract<LoadReport, { type: Type }>[]> {
     return Promise.all(
       this.#children.map((child, index) => {
@@ -75,6 +71,14 @@ export class Load {
         return report
       }),
     )
+  }
+}
+
+/** What several processes saw, as one. */
+function arrivalsOf(reports: readonly Arrivals[]): Arrivals {
+  return {
+    times: reports.flatMap((report) => [...report.times]).sort((one, other) => one - other),
+    bytes: reports.reduce((sum, report) => sum + report.bytes, 0),
   }
 }
 

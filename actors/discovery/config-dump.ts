@@ -4,10 +4,11 @@ import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { VirtualHostSchema } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { messageSchemas } from '../../src/xds/patches/message-types.ts'
 import { scanFields } from '../../src/xds/slab/wire.ts'
-import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../src/xds/type-urls.ts'
 
 /** Encoded resources of a proxy, from the writer that has it. */
 export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
@@ -18,6 +19,7 @@ const registry = createRegistry(ClusterSchema, ListenerSchema, RouteConfiguratio
 export function configDump(resources: ProxyResources): unknown {
   const list = (typeUrl: string, schema: DescMessage) =>
     (resources[typeUrl] ?? []).map(({ name, version, element }) => ({ name, version_info: version, resource: decode(schema, typeUrl, element) }))
+  const hosts = list(virtualHostType, VirtualHostSchema)
   const admin = 'type.googleapis.com/envoy.admin.v3.'
   return {
     configs: [
@@ -34,13 +36,22 @@ export function configDump(resources: ProxyResources): unknown {
       },
       {
         '@type': `${admin}RoutesConfigDump`,
-        dynamic_route_configs: list(routeType, RouteConfigurationSchema).map(({ version_info, resource }) => ({
+        dynamic_route_configs: list(routeType, RouteConfigurationSchema).map(({ name, version_info, resource }) => ({
           version_info,
-          route_config: resource,
+          route_config: withHosts(
+            resource,
+            hosts.filter((host) => host.name.startsWith(`${name}/`)).map((host) => host.resource),
+          ),
         })),
       },
     ],
   }
+}
+
+/** A route configuration with the hosts that are resources of their own, as the proxy sees it. */
+function withHosts(route: JsonValue, hosts: readonly JsonValue[]): JsonValue {
+  if (hosts.length === 0 || typeof route !== 'object' || route === null || Array.isArray(route)) return route
+  return { ...route, virtual_hosts: [...((route.virtual_hosts as JsonValue[] | undefined) ?? []), ...hosts] }
 }
 
 /** Load assignments of a proxy. */

@@ -1,6 +1,6 @@
 /** Answers of a writer to the debug pages: what it knows of its connections. */
 import type { SessionParts, Watch } from '../../src/xds/session/session.ts'
-import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../src/xds/type-urls.ts'
 import type { Connection } from './connection.ts'
 
 /** State of one type on one connection, as `syncz` and client status discovery tell it. */
@@ -37,7 +37,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
       const connection = [...connections.values()].find((candidate) => candidate.id.includes(proxyId))
       if (!connection) return undefined
       const resources = Object.fromEntries(
-        [clusterType, endpointType, listenerType, routeType].map((typeUrl) => {
+        [clusterType, endpointType, listenerType, routeType, virtualHostType].map((typeUrl) => {
           const state = parts.catalog.typeState(connection.session.classId, typeUrl)
           const entries = state.groups.flatMap((group) => [...group.entries.values()])
           return [

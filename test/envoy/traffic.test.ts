@@ -229,6 +229,8 @@ spec:
         const [routesAfter = 0, hostsAfter = 0] = await updates()
         const [routesSent, hostsSent] = version === '1.40' && delta ? [0, 1] : [1, 0]
         expect([routesAfter - routesBefore, hostsAfter - hostsBefore]).to.deep.equal([routesSent, hostsSent])
+        const dump = JSON.stringify(await service.debug('config_dump?proxyID=client.shop'))
+        expect(dump).to.include(`"name":"${host}:${ports.http}"`)
         // A host that is withdrawn is not known any more, and comes back.
         const entry = `apiVersion: networking.mesh.io/v1alpha3\nkind: ServiceEntry\nmetadata: {name: late, namespace: shop}\nspec: {hosts: [late.example.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${ports.http}, name: http, protocol: HTTP}], endpoints: [{address: 127.0.0.1, ports: {http: ${v1.port}}}]}\n`
         for (let time = 0; time < 2; time++) {
