@@ -24,6 +24,8 @@ export class Load {
 
   /** Connects proxies, and resolves when each has its first configuration. */
   async connect(count: number, options: LoadOptions): Promise<Arrivals> {
+    // Processes that are still starting would count as the server's delay.
+    await this.received()
     const started = Date.now()
     const reports = this.#all('connected', (index) => ({
       ...options,
