@@ -73,7 +73,8 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
     supervisor.connect(source.name, 'push-queue')
   }
   const resolverConfig: JwksResolverConfig = { features }
-  supervisor.start({ name: 'jwks-resolver', module: module('jwks-resolver'), config: resolverConfig })
+  // It waits for answers; that takes no thread of its own.
+  supervisor.start({ name: 'jwks-resolver', module: module('jwks-resolver'), config: resolverConfig, mode: 'in-thread' })
   supervisor.connect('push-queue', 'jwks-resolver')
   for (let index = 0; index < writers; index++) {
     const config: XdsWriterConfig = {

@@ -15,6 +15,8 @@ export interface ActorSpec {
   /** Module that exports the definition as `actor`. */
   readonly module: URL
   readonly config: unknown
+  /** Where it runs, if not where all of them do. */
+  readonly mode?: SpawnMode
 }
 
 /** Where actors run: on worker threads, or in the thread that spawns them (tests, the agent). */

@@ -147,7 +147,7 @@ export class Supervisor {
 
   #spawn(child: Child): void {
     child.startedAt = Date.now()
-    child.actor = spawnActor(child.spec, this.#mode, this.#logOptions, this.#answers, {
+    child.actor = spawnActor(child.spec, child.spec.mode ?? this.#mode, this.#logOptions, this.#answers, {
       started: () => {
         child.state = 'running'
         this.#notify()

@@ -88,10 +88,7 @@ function principalsOf({ attribute }: Condition, value: string, { trustDomains }:
     case 'ip':
       return [{ identifier: { case: attribute.of === 'client' ? 'remoteIp' : 'directRemoteIp', value: cidrOf(value) } }]
     case 'requestPrincipal':
-      return requestPrincipals(patternOf(value)).map(([issuer, subject]) => {
-        const parts = [claimMatch(['iss'], stringValue(issuer)), claimMatch(['sub'], stringValue(subject))]
-        return { identifier: { case: 'andIds' as const, value: { ids: parts.map(metadata) } } }
-      })
+      return requestPrincipalIds(patternOf(value), metadata)
     case 'claim':
       return [metadata(claimMatch(attribute.path, claimValue(patternOf(value), isText(attribute.path))))]
     case 'header':
@@ -101,6 +98,16 @@ function principalsOf({ attribute }: Condition, value: string, { trustDomains }:
     default:
       throw new Error(`${attribute.type} belongs to the operation`)
   }
+}
+
+/** An exact value without a slash that could part it is nobody's: a policy must say so in some way. */
+function requestPrincipalIds(pattern: Pattern, metadata: (match: MetadataMatch) => Principal): Principal[] {
+  const pairs = requestPrincipals(pattern).map(([issuer, subject]): Principal => {
+    const ids = [claimMatch(['iss'], stringValue(issuer)), claimMatch(['sub'], stringValue(subject))].map(metadata)
+    return { identifier: { case: 'andIds', value: { ids } } }
+  })
+  const nobody: Principal = { identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } as never } }
+  return pairs.length > 0 ? pairs : [nobody]
 }
 
 function permissionFor({ attribute }: Condition, value: string): Permission {
@@ -171,12 +178,6 @@ export function requestPrincipals(pattern: Pattern): [issuer: Pattern, subject: 
   }
   if (kind === 'prefix') pairs.push([part('prefix', text), any])
   if (kind === 'suffix') pairs.push([any, part('suffix', text)])
-  // Nothing matches an exact value without a slash that could part it; a policy must say something all the same.
-  if (pairs.length === 0)
-    pairs.push([
-      { kind: 'exact', text: '' },
-      { kind: 'exact', text: '' },
-    ])
   return pairs
 }
 

@@ -492,6 +492,11 @@ export const cases: readonly Case[] = [
     rows: tokens(['two', 200], ['one', 403], ['oneSlash', 200], ['oneX', 200], ['twoOther', 403], ['likeOne', 401], [undefined, 403]),
   },
   {
+    name: 'a principal without a slash is nobody',
+    policies: [jwt(one), allow(from({ requestPrincipals: ['subject'] }))],
+    rows: tokens(['one', 403], ['noSubject', 403], [undefined, 403]),
+  },
+  {
     name: 'any principal',
     policies: [jwt(one), allow(from({ requestPrincipals: ['*'] }))],
     rows: tokens(['one', 200], ['noSubject', 403], [undefined, 403], ['forged', 401]),
