@@ -9,7 +9,7 @@ import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/lis
 import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../config/kinds.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
-import { filtersOf, type PolicyFilters } from '../security/authorization/filters.ts'
+import { authorizerFacts, filtersOf, type PolicyFilters } from '../security/authorization/filters.ts'
 import type { MergedRule } from '../snapshot/destination-rules.ts'
 import { compare } from '../snapshot/objects.ts'
 import { policiesFor, type WorkloadPolicies } from '../snapshot/policies.ts'
@@ -342,6 +342,7 @@ export class Generation {
       ...proxy.traits.filters,
       ...Object.values(policies).flat(),
       ...this.#keySets(policies),
+      authorizerFacts(policies, this.#snapshot),
     ]
     return [...this.#memo.get(proxy, variant, inputs, () => make(view), allUsable)]
   }

@@ -50,19 +50,21 @@ const selectorOf = (policy: { spec: { selector?: { matchLabels?: Record<string, 
 const hasSelector = (policy: Parameters<typeof selectorOf>[0]) => Object.keys(selectorOf(policy)).length > 0
 
 /** Finds the policies that select a workload. */
-export function policiesFor(index: PolicyIndex, rootNamespace: string, { namespace, labels }: Workload): WorkloadPolicies {
+export function policiesFor(index: PolicyIndex, rootNamespace: string, workload: Workload): WorkloadPolicies {
+  const { namespace, labels } = workload
   const namespaces = namespace === rootNamespace ? [namespace] : [rootNamespace, namespace]
   const select = <T extends AuthorizationPolicy | RequestAuthentication>(policies: ReadonlyMap<string, readonly T[]>) =>
     namespaces.flatMap((each) => (policies.get(each) ?? []).filter((policy) => labelsMatch(selectorOf(policy), labels)))
+  return { authorization: select(index.authorization), requests: select(index.requests), peers: peersFor(index, rootNamespace, workload) }
+}
+
+/** Finds the PeerAuthentications that a workload goes by, from the mesh's to its own. */
+export function peersFor(index: PolicyIndex, rootNamespace: string, { namespace, labels }: Workload): readonly PeerAuthentication[] {
   const own = index.peers.get(namespace) ?? []
   const mesh = index.peers.get(rootNamespace)?.find((policy) => !hasSelector(policy))
   const inNamespace = namespace === rootNamespace ? undefined : own.find((policy) => !hasSelector(policy))
   const ofWorkload = own.find((policy) => hasSelector(policy) && labelsMatch(selectorOf(policy), labels))
-  return {
-    authorization: select(index.authorization),
-    requests: select(index.requests),
-    peers: [mesh, inNamespace, ofWorkload].filter((policy) => policy !== undefined),
-  }
+  return [mesh, inNamespace, ofWorkload].filter((policy) => policy !== undefined)
 }
 
 export type MutualTls = 'STRICT' | 'PERMISSIVE' | 'DISABLE'

@@ -6,7 +6,7 @@ import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../.
 import { labelsMatch } from '../../model/match.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { compare } from '../../snapshot/objects.ts'
-import { mutualTls, policiesFor } from '../../snapshot/policies.ts'
+import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import { endpointAddress } from '../message.ts'
@@ -95,7 +95,7 @@ export function portOf(endpoint: Endpoint, port: ServicePort): number {
 export function takesMutualTls(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): boolean {
   if (!hasProxy(endpoint, snapshot)) return false
   const { policies, mesh } = snapshot
-  return policies.peers.size === 0 || mutualTls(policiesFor(policies, mesh.rootNamespace, endpoint), port) !== 'DISABLE'
+  return policies.peers.size === 0 || mutualTls({ peers: peersFor(policies, mesh.rootNamespace, endpoint) }, port) !== 'DISABLE'
 }
 
 const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {

@@ -128,6 +128,22 @@ describe('the planner', () => {
     expect(change('PeerAuthentication', `{${selector},"mtls":{"mode":"STRICT"}}`)).to.deep.equal(['selected Listener'])
   })
 
+  it('makes listeners anew when the authorizer that they ask comes', () => {
+    const made = planner()
+    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    const provider = { name: 'ext', envoyExtAuthzGrpc: { service: 'authz.ns.svc.cluster.local', port: 80 } }
+    made.state.setMesh({ ...made.snapshot.mesh, extensionProviders: [provider] })
+    made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.1.0.1'))
+    made.state.setConfig(configKey(policy), { ...policy, spec: { action: 'CUSTOM', provider: { name: 'ext' }, rules: [{}] } })
+    made.advance()
+    made.connect('p', node('10.1.0.1', 'ns', { INTERCEPTION_MODE: 'NONE' }))
+    const sent = () => made.takePush().slabs.some(({ bytes }) => Buffer.from(bytes).includes('envoy.filters.http.ext_authz'))
+    expect(sent()).to.equal(false)
+    made.state.setConfig('ServiceEntry/ns/authz', entry('authz', '10.1.0.2'))
+    made.advance()
+    expect(sent()).to.equal(true)
+  })
+
   it('denies everything, and says so, where policies cannot be expressed to Envoy', () => {
     const made = planner()
     const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
