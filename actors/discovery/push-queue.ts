@@ -71,6 +71,7 @@ class PushQueue implements Behaviour<Message> {
   #wantedKeys: ReadonlySet<string> = new Set()
   readonly #awaitedKeys = new Set<string>()
   #keysTimer: NodeJS.Timeout | undefined
+  #askTimer: NodeJS.Immediate | undefined
   /** Whether a writer takes connections. */
   #serving = false
   #inbound = 0
@@ -173,6 +174,7 @@ class PushQueue implements Behaviour<Message> {
     clearTimeout(this.#takenTimer)
     clearTimeout(this.#prepareTimer)
     clearTimeout(this.#keysTimer)
+    clearImmediate(this.#askTimer)
   }
 
   #event(event: Exclude<SourceEvent, { type: 'ReplayStarted' | 'SourceSynced' }>): void {
@@ -190,7 +192,12 @@ class PushQueue implements Behaviour<Message> {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
         this.#note(state.setConfig(event.key, event.object), 'config', event.at)
-        if (event.key.startsWith('RequestAuthentication/') && this.#ready) this.#askForKeys()
+        // Once for all events that came together: it looks at every object.
+        if (event.key.startsWith('RequestAuthentication/') && this.#ready)
+          this.#askTimer ??= setImmediate(() => {
+            this.#askTimer = undefined
+            this.#askForKeys()
+          })
         return
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })

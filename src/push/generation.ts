@@ -321,7 +321,7 @@ export class Generation {
   }
 
   #inboundClusters(proxy: ProxyClass): Resource[] {
-    return this.#inbound('clusters-in', proxy, (view) => {
+    return this.#inbound('clusters-in', proxy, [], (view) => {
       const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
       const clusters = inboundClusters(ports, view, this.#snapshot, proxy.traits)
       return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () =>
@@ -330,20 +330,14 @@ export class Generation {
     })
   }
 
-  /** What a workload has of its own depends on its own services, the rules for them and its Sidecar; the class is another object when the services are. */
-  #inbound(variant: string, proxy: ProxyClass, make: (view: View) => readonly Resource[]): Resource[] {
+  /**
+   * What a workload has of its own depends on its own services, the rules for them and its Sidecar, and on what else is `used`;
+   * the class is another object when the services are.
+   */
+  #inbound(variant: string, proxy: ProxyClass, used: readonly unknown[], make: (view: View) => readonly Resource[]): Resource[] {
     const view = this.view(proxy.viewKey)
     const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
-    const policies = this.#policies(proxy)
-    const inputs = [
-      this.#snapshot.mesh,
-      view.sidecar,
-      ...rules,
-      ...proxy.traits.filters,
-      ...Object.values(policies).flat(),
-      ...this.#keySets(policies),
-      authorizerFacts(policies, this.#snapshot),
-    ]
+    const inputs = [this.#snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters, ...used]
     return [...this.#memo.get(proxy, variant, inputs, () => make(view), allUsable)]
   }
 
@@ -351,9 +345,8 @@ export class Generation {
     return policiesFor(this.#snapshot.policies, this.#snapshot.mesh.rootNamespace, proxy)
   }
 
-  /** What enforces the policies of a class; what cannot be expressed is reported with the policies it came from. */
-  #policyFilters(proxy: ProxyClass): PolicyFilters {
-    const policies = this.#policies(proxy)
+  /** What enforces policies; what cannot be expressed is reported with the policies it came from. */
+  #policyFilters(policies: WorkloadPolicies): PolicyFilters {
     const objects = [...policies.requests, ...policies.authorization].map(configKey)
     const resource = objects.join()
     let reason: string | undefined
@@ -370,9 +363,11 @@ export class Generation {
   }
 
   #inboundListeners(proxy: ProxyClass): Resource[] {
-    return this.#inbound('listeners-in', proxy, (view) => {
+    const policies = this.#policies(proxy)
+    const used = [...Object.values(policies).flat(), ...this.#keySets(policies), authorizerFacts(policies, this.#snapshot)]
+    return this.#inbound('listeners-in', proxy, used, (view) => {
       const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-      const listeners = inboundListeners(ports, this.#policies(proxy), this.#policyFilters(proxy), this.#snapshot, proxy.traits)
+      const listeners = inboundListeners(ports, policies, this.#policyFilters(policies), this.#snapshot, proxy.traits)
       return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
         instanceObjects(proxy),
       )
@@ -419,7 +414,7 @@ export class Generation {
   }
 
   #gatewayListeners(proxy: ProxyClass): Resource[] {
-    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#policyFilters(proxy), this.#snapshot)
+    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#policyFilters(this.#policies(proxy)), this.#snapshot)
     for (const { gateway, reason } of rejected) this.#faults.add({ type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason })
     return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () =>
       proxy.gateways.map((name) => `Gateway/${name}`),

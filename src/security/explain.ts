@@ -3,7 +3,7 @@ import type { WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { checkTokens } from './authentication/tokens.ts'
 import { type Circumstances, type Considered, type DescribedRequest, decide } from './authorization/evaluate.ts'
-import { isDryRun } from './authorization/filters.ts'
+import { isDryRun, trustDomainsOf } from './authorization/filters.ts'
 
 /** What would happen. */
 export interface Explanation {
@@ -26,7 +26,7 @@ const headerBytes = 60 * 1024
 export async function explain(policies: WorkloadPolicies, request: DescribedRequest, snapshot: MeshSnapshot, now: number): Promise<Explanation> {
   const { mesh, settings } = snapshot
   const circumstances: Circumstances = {
-    trustDomains: { own: mesh.trustDomain, aliases: mesh.trustDomainAliases },
+    trustDomains: trustDomainsOf(snapshot),
     normalization: mesh.pathNormalization.normalization,
     isDryRun: (policy) => isDryRun(policy, settings.names.domain),
   }

@@ -13,6 +13,14 @@ interface Invalid {
   readonly invalid?: string
 }
 
+/** What an AuthorizationPolicy does. */
+export type Action = 'CUSTOM' | 'AUDIT' | 'DENY' | 'ALLOW'
+
+/** What a policy does; one that was never valid denies. */
+export function actionOf({ spec }: AuthorizationPolicy): Action {
+  return spec.invalid !== undefined ? 'DENY' : (spec.action ?? 'ALLOW')
+}
+
 /** Policies by namespace, the oldest first. */
 export interface PolicyIndex {
   readonly authorization: ReadonlyMap<string, readonly AuthorizationPolicy[]>

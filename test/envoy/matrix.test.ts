@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { HttpBackend } from '../harness/backend.ts'
-import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { type Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
-import { enforce, policyDocument, workloadSidecar } from '../harness/policies.ts'
+import { enforce, policyDocument, workloadEnvoy, workloadSidecar } from '../harness/policies.ts'
 import { send } from '../harness/raw-http.ts'
 import { freePort, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -76,13 +76,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       tokens = await makeTokens(one, two, { forger, unknown, unserved })
       service.write('app.yaml', workloadSidecar(address, port, backend.port))
       await service.start()
-      envoy = new Envoy({
-        binary,
-        delta: version === '1.40',
-        grpcPort: service.grpcPort,
-        nodeId: `sidecar~${address}~app.shop~shop.svc.cluster.local`,
-        metadata: { NAMESPACE: 'shop', LABELS: { app: 'app' }, INTERCEPTION_MODE: 'NONE' },
-      })
+      envoy = workloadEnvoy(service, binary, version === '1.40', address)
       await envoy.start()
       await until('the workload to answer', async () => (await send(address, port, {})) === 200)
     })

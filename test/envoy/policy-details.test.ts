@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { grpcAuthorizer, httpAuthorizer, type RunningAuthorizer } from '../harness/authorizer.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
-import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { type Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
-import { enforce, policyDocument, workloadSidecar } from '../harness/policies.ts'
+import { enforce, policyDocument, workloadEnvoy, workloadSidecar } from '../harness/policies.ts'
 import { freePort, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -54,13 +54,7 @@ for (const { version, path: binary } of envoyBinaries()) {
         ].join('---\n'),
       )
       await service.start()
-      envoy = new Envoy({
-        binary,
-        delta: version === '1.40',
-        grpcPort: service.grpcPort,
-        nodeId: `sidecar~${address}~app.shop~shop.svc.cluster.local`,
-        metadata: { NAMESPACE: 'shop', LABELS: { app: 'app' }, INTERCEPTION_MODE: 'NONE' },
-      })
+      envoy = workloadEnvoy(service, binary, version === '1.40', address)
       await envoy.start()
       await until('the workload to answer', async () => (await ask().catch(() => ({ status: 0 }))).status === 200)
     })

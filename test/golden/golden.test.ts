@@ -9,15 +9,13 @@ import { expect } from 'chai'
 import { parse } from 'yaml'
 import { configDump, loadAssignments } from '../../actors/discovery/config-dump.ts'
 import { configKey } from '../../src/config/kinds.ts'
-import { readFeatures } from '../../src/config/features.ts'
 import { readMeshConfig } from '../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
-import { meshNames } from '../../src/names/mesh-names.ts'
 import { Planner } from '../../src/push/planner.ts'
+import { names, testSettings } from '../harness/settings.ts'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
-const names = meshNames('mesh.io')
 
 interface Head {
   readonly proxy: { readonly id: string; readonly metadata?: Record<string, unknown> }
@@ -34,7 +32,7 @@ function generate(content: string): unknown {
   const head = parse(content.slice(0, cut)) as Head
   const { objects, faults } = parseConfigFile('in.yaml', content.slice(cut + 5), names)
   expect(faults).to.deep.equal([])
-  const planner = new Planner({ features: readFeatures(head.env ?? {}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}', plugins: ['ext_authz', 'authn', 'authz'] })
+  const planner = new Planner(testSettings(head.env ?? {}))
   if (head.mesh) {
     const mesh = readMeshConfig(JSON.stringify(head.mesh))
     if ('error' in mesh) throw new Error(mesh.error)

@@ -1,6 +1,6 @@
 /** External authorizers: one over HTTP, one over gRPC (`envoy.service.auth.v3.Authorization`). Both let through whoever says the word. */
 import { createServer } from 'node:http'
-import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { serveMethod } from './grpc-server.ts'
 import { freePort } from './service.ts'
 
 /** An authorizer that is running. */
@@ -37,32 +37,12 @@ const response = (code: number) => Buffer.from(code === 0 ? [0x0a, 0] : [0x0a, 2
 /** The same over gRPC; connections that carry no HTTP pass unless their peer is called `other`. */
 export async function grpcAuthorizer(): Promise<RunningAuthorizer> {
   const asked: string[] = []
-  const server = new Server()
-  const bytes = (value: Buffer) => value
-  server.addService(
-    {
-      check: {
-        path: '/envoy.service.auth.v3.Authorization/Check',
-        requestStream: false,
-        responseStream: false,
-        requestSerialize: bytes,
-        requestDeserialize: bytes,
-        responseSerialize: bytes,
-        responseDeserialize: bytes,
-      },
-    },
-    {
-      check: (call: { request: Buffer }, done: (error: null, value: Buffer) => void) => {
-        const text = call.request.toString('latin1')
-        asked.push(text)
-        const http = text.includes(':authority') || text.includes('HTTP/1.1')
-        done(null, response((http ? /x-word[^a-z]+please/.test(text) : !text.includes('/sa/other')) ? 0 : 7))
-      },
-    },
-  )
-  const port = await freePort()
-  await new Promise<void>((resolve, reject) =>
-    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
-  )
-  return { port, asked, stop: async () => server.forceShutdown() }
+  const check = (call: { request: Buffer }, done: (error: null, value: Buffer) => void) => {
+    const text = call.request.toString('latin1')
+    asked.push(text)
+    const http = text.includes(':authority') || text.includes('HTTP/1.1')
+    done(null, response((http ? /x-word[^a-z]+please/.test(text) : !text.includes('/sa/other')) ? 0 : 7))
+  }
+  const { port, stop } = await serveMethod('/envoy.service.auth.v3.Authorization/Check', false, check)
+  return { port, asked, stop: async () => stop() }
 }

@@ -1,5 +1,5 @@
 /** Puts policies in force at a proxy, and waits until its listeners have them. */
-import type { Envoy } from './envoy.ts'
+import { Envoy } from './envoy.ts'
 import type { Service } from './service.ts'
 import { until } from './until.ts'
 
@@ -18,6 +18,18 @@ kind: Sidecar
 metadata: {name: app, namespace: ${namespace}}
 spec: {workloadSelector: {labels: {app: app}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backendPort}'}], egress: [{hosts: ['./*']}]}
 `
+}
+
+/** The proxy of that workload. */
+export function workloadEnvoy(service: Service, binary: string, delta: boolean, address: string): Envoy {
+  const nodeId = `sidecar~${address}~app.${namespace}~${namespace}.svc.cluster.local`
+  return new Envoy({
+    binary,
+    delta,
+    grpcPort: service.grpcPort,
+    nodeId,
+    metadata: { NAMESPACE: namespace, LABELS: { app: 'app' }, INTERCEPTION_MODE: 'NONE' },
+  })
 }
 
 let markers = 0

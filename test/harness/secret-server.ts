@@ -2,12 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { AnySchema } from '@bufbuild/protobuf/wkt'
-import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { SecretSchema } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
 import { DiscoveryRequestSchema, DiscoveryResponseSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { secretType } from '../../src/xds/type-urls.ts'
 import type { Certificate } from './certificates.ts'
-import { freePort } from './service.ts'
+import { serveMethod } from './grpc-server.ts'
 
 type Stream = {
   on(event: 'data', listen: (message: Buffer) => void): void
@@ -26,39 +25,17 @@ export async function secretServer(certificate: Certificate, root: string): Prom
     }),
     ROOTCA: create(SecretSchema, { name: 'ROOTCA', type: { case: 'validationContext', value: { trustedCa: inline(root) } } }),
   }
-  const server = new Server()
-  const bytes = (value: Buffer) => value
-  server.addService(
-    {
-      secrets: {
-        path: '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets',
-        requestStream: true,
-        responseStream: true,
-        requestSerialize: bytes,
-        requestDeserialize: bytes,
-        responseSerialize: bytes,
-        responseDeserialize: bytes,
-      },
-    },
-    {
-      secrets: (stream: Stream) => {
-        stream.on('end', () => stream.end())
-        stream.on('data', (message) => {
-          const { resourceNames, responseNonce } = fromBinary(DiscoveryRequestSchema, message)
-          if (responseNonce !== '') return
-          const resources = resourceNames.flatMap((name) => {
-            const secret = secrets[name as keyof typeof secrets]
-            return secret ? [create(AnySchema, { typeUrl: secretType, value: toBinary(SecretSchema, secret) })] : []
-          })
-          const response = create(DiscoveryResponseSchema, { typeUrl: secretType, versionInfo: '1', nonce: '1', resources })
-          stream.write(Buffer.from(toBinary(DiscoveryResponseSchema, response)))
-        })
-      },
-    },
-  )
-  const port = await freePort()
-  await new Promise<void>((resolve, reject) =>
-    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
-  )
-  return { port, stop: () => server.forceShutdown() }
+  return serveMethod('/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets', true, (stream: Stream) => {
+    stream.on('end', () => stream.end())
+    stream.on('data', (message) => {
+      const { resourceNames, responseNonce } = fromBinary(DiscoveryRequestSchema, message)
+      if (responseNonce !== '') return
+      const resources = resourceNames.flatMap((name) => {
+        const secret = secrets[name as keyof typeof secrets]
+        return secret ? [create(AnySchema, { typeUrl: secretType, value: toBinary(SecretSchema, secret) })] : []
+      })
+      const response = create(DiscoveryResponseSchema, { typeUrl: secretType, versionInfo: '1', nonce: '1', resources })
+      stream.write(Buffer.from(toBinary(DiscoveryResponseSchema, response)))
+    })
+  })
 }

@@ -122,3 +122,8 @@ function conditionsOf(given: Fields, where: string): Condition[] {
 export function isHttpOnly({ type }: Attribute): boolean {
   return ['requestPrincipal', 'claim', 'host', 'method', 'path', 'header'].includes(type)
 }
+
+/** Whether a claim is compared whole, as registered names are (RFC 7519, section 4.1); one text of any other is a list of its words. */
+export function isWholeText(claim: readonly string[]): boolean {
+  return claim.length === 1 && ['iss', 'sub', 'aud', 'azp', 'jti'].includes(claim[0] as string)
+}

@@ -4,8 +4,8 @@
  */
 import ipaddr from 'ipaddr.js'
 import type { MeshConfig } from '../../config/mesh-config.ts'
-import type { AuthorizationPolicy } from '../../snapshot/policies.ts'
-import { type Attribute, type Condition, isHttpOnly, type Rule, resolveRule } from './attributes.ts'
+import { type Action, type AuthorizationPolicy, actionOf } from '../../snapshot/policies.ts'
+import { type Attribute, type Condition, isHttpOnly, isWholeText, type Rule, resolveRule } from './attributes.ts'
 import { normalizePath } from './paths.ts'
 import { inTrustDomains, type Pattern, patternMatches, patternOf, type TrustDomains } from './patterns.ts'
 
@@ -63,20 +63,16 @@ export interface Decision {
   readonly considered: readonly Considered[]
 }
 
-type Action = 'CUSTOM' | 'AUDIT' | 'DENY' | 'ALLOW'
-const order: readonly Action[] = ['CUSTOM', 'AUDIT', 'DENY', 'ALLOW']
-
-/** Decides by the policies that select the workload. `only` leaves out the stages before or after the check of tokens. */
+/** Decides by the policies that select the workload, stage after stage; tokens are checked between CUSTOM and the others. */
 export function decide(
   policies: readonly AuthorizationPolicy[],
   request: DescribedRequest,
   circumstances: Circumstances,
-  only: readonly Action[] = order,
+  stages: readonly Action[],
 ): Decision {
   const considered: Considered[] = []
-  for (const action of order) {
-    if (!only.includes(action)) continue
-    const chosen = policies.filter(({ spec }) => (spec.invalid !== undefined ? 'DENY' : (spec.action ?? 'ALLOW')) === action)
+  for (const action of stages) {
+    const chosen = policies.filter((policy) => actionOf(policy) === action)
     const matches = chosen.flatMap((policy) => look(policy, action, request, circumstances))
     considered.push(...matches)
     const first = matches.find(({ matched, dryRun }) => matched && !dryRun)
@@ -168,9 +164,8 @@ function claimMatches(pattern: Pattern, path: readonly string[], claims: Describ
   const matches = (text: unknown) => typeof text === 'string' && patternMatches(pattern, text)
   if (Array.isArray(value)) return value.some(matches)
   if (typeof value !== 'string') return false
-  const whole = path.length === 1 && ['iss', 'sub', 'aud', 'azp', 'jti'].includes(path[0] as string)
   // One text is a list of its words, unless what is looked for has several itself.
-  return whole || /\s/.test('text' in pattern ? pattern.text : '') ? matches(value) : value.split(' ').some(matches)
+  return isWholeText(path) || /\s/.test('text' in pattern ? pattern.text : '') ? matches(value) : value.split(' ').some(matches)
 }
 
 /** `[x]` asks for a list that has x in it. */

@@ -7,7 +7,7 @@ import { JwtAuthenticationSchema } from '../../../protocols/gen/envoy/extensions
 import { RBACSchema as HttpRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.js'
 import { ExtAuthzSchema as NetworkExtAuthzSchema } from '../../../protocols/gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.js'
 import { RBACSchema as NetworkRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.js'
-import type { AuthorizationPolicy, WorkloadPolicies } from '../../snapshot/policies.ts'
+import { type Action, type AuthorizationPolicy, actionOf, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { pack } from '../../xds/message.ts'
 import { InvalidResource } from '../../xds/resource-check.ts'
@@ -27,7 +27,6 @@ export interface NamedFilter {
 }
 
 type Protocol = RuleTarget['protocol']
-type Action = 'CUSTOM' | 'AUDIT' | 'DENY' | 'ALLOW'
 
 const filterNames = { http: 'envoy.filters.http', tcp: 'envoy.filters.network' } as const
 /** Names of policies that send a request to an external authorizer start so. */
@@ -70,10 +69,8 @@ export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, sn
 
 const named = (name: string, value: Any): NamedFilter => ({ name, configType: { case: 'typedConfig', value } })
 
-const trustDomainsOf = ({ mesh }: MeshSnapshot): TrustDomains => ({ own: mesh.trustDomain, aliases: mesh.trustDomainAliases })
-
-/** What a policy does; one that was never valid denies. */
-const actionOf = ({ spec }: AuthorizationPolicy): Action => (spec.invalid !== undefined ? 'DENY' : (spec.action ?? 'ALLOW'))
+/** The trust domain of the mesh and its aliases. */
+export const trustDomainsOf = ({ mesh }: MeshSnapshot): TrustDomains => ({ own: mesh.trustDomain, aliases: mesh.trustDomainAliases })
 
 /** Whether a policy only tells what it would do (annotation `security.mesh.io/dry-run`). */
 export function isDryRun(policy: AuthorizationPolicy, domain: string): boolean {

@@ -9,7 +9,7 @@ import type { HeaderMatcherSchema } from '../../../protocols/gen/envoy/config/ro
 import type { MetadataMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ValueMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
-import { type Condition, isHttpOnly, type Rule } from './attributes.ts'
+import { type Condition, isHttpOnly, isWholeText, type Rule } from './attributes.ts'
 import { inTrustDomains, type Pattern, patternOf, patternRegex, type TrustDomains } from './patterns.ts'
 
 /** Where `jwt_authn` puts the claims of the token that it accepted. */
@@ -90,7 +90,7 @@ function principalsOf({ attribute }: Condition, value: string, { trustDomains }:
     case 'requestPrincipal':
       return requestPrincipalIds(patternOf(value), metadata)
     case 'claim':
-      return [metadata(claimMatch(attribute.path, claimValue(patternOf(value), isText(attribute.path))))]
+      return [metadata(claimMatch(attribute.path, claimValue(patternOf(value), isWholeText(attribute.path))))]
     case 'header':
       return [{ identifier: { case: 'header', value: headerMatch(attribute.name, patternOf(value)) } }]
     case 'metadata':
@@ -180,9 +180,6 @@ export function requestPrincipals(pattern: Pattern): [issuer: Pattern, subject: 
   if (kind === 'suffix') pairs.push([any, part('suffix', text)])
   return pairs
 }
-
-/** `aud` and `azp` are compared whole; other claims that are one text count as a list of its words. */
-const isText = (path: readonly string[]): boolean => path.length === 1 && ['iss', 'sub', 'aud', 'azp', 'jti'].includes(path[0] as string)
 
 const stringValue = (pattern: Pattern): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: stringMatch(pattern) } })
 const listOf = (value: ValueMatch): ValueMatch => ({

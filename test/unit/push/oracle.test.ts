@@ -11,10 +11,8 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { readFeatures } from '../../../src/config/features.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
-import { meshNames } from '../../../src/names/mesh-names.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../src/xds/session/frames.ts'
@@ -23,16 +21,9 @@ import { XdsSession } from '../../../src/xds/session/session.ts'
 import { Subscriptions } from '../../../src/xds/session/subscription.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { names, testSettings } from '../../harness/settings.ts'
 
-const names = meshNames('mesh.io')
-const planner = () =>
-  new Planner({
-    features: readFeatures({}).features,
-    names,
-    domain: 'cluster.local',
-    lockedKeys: '{"keys":[]}',
-    plugins: ['ext_authz', 'authn', 'authz'],
-  })
+const planner = () => new Planner(testSettings())
 
 function object(kind: string, name: string, spec: string): ConfigObject {
   const text = `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`

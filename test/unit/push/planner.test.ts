@@ -1,22 +1,13 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { readFeatures } from '../../../src/config/features.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
-import { meshNames } from '../../../src/names/mesh-names.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { names, testSettings } from '../../harness/settings.ts'
 
-const names = meshNames('mesh.io')
-const planner = () =>
-  new Planner({
-    features: readFeatures({}).features,
-    names,
-    domain: 'cluster.local',
-    lockedKeys: '{"keys":[]}',
-    plugins: ['ext_authz', 'authn', 'authz'],
-  })
+const planner = () => new Planner(testSettings())
 const node = (address: string, namespace: string, metadata: Record<string, unknown> = {}, zone = '') =>
   readNode(
     {

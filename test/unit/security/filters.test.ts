@@ -1,19 +1,17 @@
 import { expect } from 'chai'
-import { readFeatures } from '../../../src/config/features.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
-import { meshNames } from '../../../src/names/mesh-names.ts'
 import { policyFilters } from '../../../src/security/authorization/filters.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { MeshState } from '../../../src/snapshot/state.ts'
+import { names, testSettings } from '../../harness/settings.ts'
 
-const names = meshNames('mesh.io')
 const document = (kind: string, name: string, spec: string) =>
   `apiVersion: security.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
 
 /** Names of the filters that a workload gets with these plugins. */
 function filters(plugins: readonly string[], protocol: 'http' | 'tcp' = 'http'): string[] {
-  const state = new MeshState({ features: readFeatures({}).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}', plugins })
+  const state = new MeshState(testSettings({}, plugins))
   const text = [
     document('AuthorizationPolicy', 'allow', '{rules: [{}]}'),
     document('AuthorizationPolicy', 'deny', '{action: DENY, rules: [{}]}'),

@@ -1,0 +1,24 @@
+/** A gRPC server of one method, whose messages are left encoded. */
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { freePort } from './service.ts'
+
+/** Starts it; `streams` says that messages come and go as they please, not one for one. */
+export async function serveMethod(path: string, streams: boolean, answer: (...call: never[]) => void): Promise<{ port: number; stop(): void }> {
+  const server = new Server()
+  const bytes = (value: Buffer) => value
+  const method = {
+    path,
+    requestStream: streams,
+    responseStream: streams,
+    requestSerialize: bytes,
+    requestDeserialize: bytes,
+    responseSerialize: bytes,
+    responseDeserialize: bytes,
+  }
+  server.addService({ method }, { method: answer as never })
+  const port = await freePort()
+  await new Promise<void>((resolve, reject) =>
+    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+  )
+  return { port, stop: () => server.forceShutdown() }
+}

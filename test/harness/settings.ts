@@ -1,0 +1,12 @@
+/** Settings of a control plane that runs within a test. */
+import { readFeatures } from '../../src/config/features.ts'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import type { Settings } from '../../src/snapshot/snapshot.ts'
+
+/** Names of the mesh domain that tests use. */
+export const names = meshNames('mesh.io')
+
+/** The defaults, under these environment variables, with these plugins. */
+export function testSettings(env: Record<string, string> = {}, plugins: readonly string[] = ['ext_authz', 'authn', 'authz']): Settings {
+  return { features: readFeatures(env).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}', plugins }
+}
