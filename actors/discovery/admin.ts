@@ -7,6 +7,7 @@ import { buildInfo } from '../../src/cli/build-info.ts'
 import type { Features } from '../../src/config/features.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
+import { pause } from '../runtime/timers.ts'
 import { splitAddress } from './address.ts'
 import { addDebugPages } from './debug-pages.ts'
 
@@ -53,7 +54,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     for (;;) {
       const status = await supervisor.ask<QueueStatus>('push-queue', 'status').catch(() => undefined)
       if (status?.ready) break
-      await new Promise((resolve) => setTimeout(resolve, pollMs))
+      await pause(pollMs)
     }
     isReady = true
     startup.set(process.uptime())

@@ -13,6 +13,7 @@ import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/con
 import type { Features } from '../../src/config/features.ts'
 import { BadFrame, FrameReader } from '../../src/xds/session/frames.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
+import { after, every } from '../runtime/timers.ts'
 
 /** A stream as the services see it. */
 export interface GrpcStream {
@@ -108,11 +109,11 @@ export class GrpcServer {
     const closed = Promise.all(this.#servers.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))))
     if (this.#servers.every(({ server }) => !server.listening) && this.#sessions.size === 0) return
     for (const session of this.#sessions) session.close()
-    const hard = setTimeout(() => {
+    const hard = after(1000, () => {
       for (const session of this.#sessions) session.destroy()
-    }, 1000)
+    })
     await closed
-    clearTimeout(hard)
+    hard.cancel()
   }
 
   #session(session: ServerHttp2Session): void {
@@ -120,28 +121,25 @@ export class GrpcServer {
     session.setLocalWindowSize(receiveWindow)
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
     const { keepaliveInterval, keepaliveTimeout, maxConnectionAge } = this.#config
-    const ping = setInterval(() => this.#ping(session, keepaliveTimeout), Math.max(1000, keepaliveInterval))
-    ping.unref()
-    const age = maxConnectionAge < longestTimer ? setTimeout(() => this.#retire(session), maxConnectionAge) : undefined
-    age?.unref()
+    const ping = every(Math.max(1000, keepaliveInterval), () => this.#ping(session, keepaliveTimeout)).unref()
+    const age = after(maxConnectionAge, () => this.#retire(session)).unref()
     session.on('close', () => {
       this.#sessions.delete(session)
-      clearInterval(ping)
-      clearTimeout(age)
+      ping.cancel()
+      age.cancel()
     })
   }
 
   /** Asks the peer for a sign of life; a peer that gives none is cut off. */
   #ping(session: ServerHttp2Session, timeout: number): void {
     if (session.destroyed || session.closed) return
-    const dead = setTimeout(() => session.destroy(), timeout)
-    dead.unref()
+    const dead = after(timeout, () => session.destroy()).unref()
     const sent = session.ping((error) => {
-      clearTimeout(dead)
+      dead.cancel()
       if (error && !session.destroyed) session.destroy()
     })
     if (!sent) {
-      clearTimeout(dead)
+      dead.cancel()
       session.destroy()
     }
   }
@@ -149,7 +147,7 @@ export class GrpcServer {
   /** Asks the peer to go elsewhere, and cuts it off after ten seconds. */
   #retire(session: ServerHttp2Session): void {
     session.goaway()
-    setTimeout(() => session.destroy(), 10_000).unref()
+    after(10_000, () => session.destroy()).unref()
   }
 
   #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -175,7 +173,7 @@ export class GrpcServer {
       const { 'grpc-status': code, 'grpc-message': message } = trailers
       stream.sendTrailers({ 'grpc-status': code, ...(message ? { 'grpc-message': message } : {}) })
       // A client that has nothing more to say closes its half itself; one that does not is not waited for.
-      setTimeout(() => stream.close(noError), closeMs).unref()
+      after(closeMs, () => stream.close(noError)).unref()
     })
     const end = (code: number, message: string) => {
       if (ended || stream.destroyed) return
@@ -216,9 +214,6 @@ export class GrpcServer {
     }
   }
 }
-
-/** Longest delay that a timer takes. */
-const longestTimer = 2_147_483_647
 
 function trailersOf(code: number, message: string) {
   return {

@@ -4,6 +4,7 @@ import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { askWithin } from './ask.ts'
+import { monotonicMs } from './clock.ts'
 import type { Logger } from './logger.ts'
 import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from './spawn.ts'
 
@@ -173,7 +174,7 @@ export class Supervisor {
       this.#notify()
       return
     }
-    const now = Date.now()
+    const now = monotonicMs()
     child.lastError = error
     child.restarts++
     child.recent = [...child.recent.filter((at) => at > now - this.#policy.window), now]
