@@ -6,39 +6,13 @@ import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { endHeaders, frame, frameType, literal, preface, requestHeaders } from '../harness/http2-frames.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
-import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const entry = (name: string, address: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
-const ads = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
-
-/** Frame types and flags of RFC 9113, section 6. */
-const type = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 }
-const endHeaders = 4
-
-function frame(kind: number, flags: number, stream: number, payload: Uint8Array = new Uint8Array()): Buffer {
-  const head = Buffer.alloc(9)
-  head.writeUIntBE(payload.length, 0, 3)
-  head[3] = kind
-  head[4] = flags
-  head.writeUInt32BE(stream, 5)
-  return Buffer.concat([head, payload])
-}
-
-/** A header as a literal without indexing (RFC 7541, section 6.2.2), names and values up to 126 bytes. */
-const literal = (name: string, value: string) =>
-  Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)])
-const requestHeaders = Buffer.concat([
-  literal(':method', 'POST'),
-  literal(':scheme', 'http'),
-  literal(':path', ads),
-  literal(':authority', 'x'),
-  literal('content-type', 'application/grpc'),
-])
-const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(type.settings, 0, 0)])
-
 describe('abuse of HTTP/2', function () {
   this.timeout(60_000)
   const service = new Service({
@@ -103,8 +77,8 @@ describe('abuse of HTTP/2', function () {
   it('streams that are opened and reset at once', async () => {
     const socket = await attack()
     const pairs = Array.from({ length: 20_000 }, (_, index) => [
-      frame(type.headers, endHeaders, index * 2 + 1, requestHeaders),
-      frame(type.reset, 0, index * 2 + 1, Buffer.from([0, 0, 0, 8])),
+      frame(frameType.headers, endHeaders, index * 2 + 1, requestHeaders),
+      frame(frameType.reset, 0, index * 2 + 1, Buffer.from([0, 0, 0, 8])),
     ]).flat()
     await flood(socket, Buffer.concat(pairs), 1)
     await othersAreServed()
@@ -113,10 +87,10 @@ describe('abuse of HTTP/2', function () {
   it('header blocks that never end', async () => {
     for (let i = 0; i < 5; i++) {
       const socket = await attack()
-      socket.write(frame(type.headers, 0, 1, requestHeaders))
+      socket.write(frame(frameType.headers, 0, 1, requestHeaders))
       await flood(
         socket,
-        frame(type.continuation, 0, 1, Buffer.concat(Array.from({ length: 100 }, () => literal('x-filler', 'y'.repeat(100))))),
+        frame(frameType.continuation, 0, 1, Buffer.concat(Array.from({ length: 100 }, () => literal('x-filler', 'y'.repeat(100))))),
         5000,
       )
     }
@@ -124,7 +98,7 @@ describe('abuse of HTTP/2', function () {
   })
 
   it('settings and pings without end, whose answers nobody reads', async () => {
-    for (const kind of [frame(type.settings, 0, 0), frame(type.ping, 0, 0, Buffer.alloc(8))]) {
+    for (const kind of [frame(frameType.settings, 0, 0), frame(frameType.ping, 0, 0, Buffer.alloc(8))]) {
       const socket = await attack()
       await flood(socket, Buffer.concat(Array.from({ length: 1000 }, () => kind)), 1000)
     }
@@ -136,7 +110,7 @@ describe('abuse of HTTP/2', function () {
     // One entry of almost the whole dynamic table, then references to it (RFC 7541, section 6.1).
     const large = Buffer.concat([Buffer.from([0x40, 1]), Buffer.from('x'), Buffer.from([0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'y')])
     const bomb = Buffer.concat([requestHeaders, large, Buffer.alloc(10_000, 0xbe)])
-    for (let stream = 1; stream < 200; stream += 2) await flood(socket, frame(type.headers, endHeaders, stream, bomb), 1)
+    for (let stream = 1; stream < 200; stream += 2) await flood(socket, frame(frameType.headers, endHeaders, stream, bomb), 1)
     await othersAreServed()
   })
 
@@ -150,7 +124,7 @@ describe('abuse of HTTP/2', function () {
 
   it('a peer that keeps its half of a stream open after the stream was ended', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`)
-    const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
+    const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
     let closed = false
     stream.on('close', () => (closed = true)).resume()
     stream.write(messageFrame(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: clusterType }))))
@@ -170,7 +144,7 @@ describe('abuse of HTTP/2', function () {
       ),
     )
     for (let i = 0; i < 1000; i++) {
-      const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
+      const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
       stream.on('error', () => undefined)
       stream.write(request)
     }

@@ -27,6 +27,9 @@ const method = (name: string) => ({
 })
 const Ads = makeGenericClientConstructor({ sotw: method('StreamAggregatedResources'), delta: method('DeltaAggregatedResources') }, 'Ads')
 
+/** Path of the aggregated discovery service, state of the world. */
+export const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
+
 /** Who the client says it is. */
 export interface ClientNode {
   readonly id: string

@@ -1,0 +1,48 @@
+/**
+ * A worker thread with one well-behaved proxy: it changes an endpoint again and again and measures how long each change takes
+ * to arrive, undisturbed by what the thread of the test does meanwhile. Posts `ready`, then a list of milliseconds on `stop`.
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parentPort, workerData } from 'node:worker_threads'
+import { endpointType } from '../../src/xds/type-urls.ts'
+import { until } from './until.ts'
+import { sidecarNode, XdsClient } from './xds-client.ts'
+
+/** What the worker is given. */
+export interface GoodProxyData {
+  readonly port: number
+  /** The configuration directory of the service. */
+  readonly dir: string
+}
+
+/** What it says when it is stopped. */
+export interface GoodProxyReport {
+  /** Milliseconds from writing a file to the change at the proxy, one for each change. */
+  readonly latencies: readonly number[]
+  /** Whether its stream was ever ended. */
+  readonly closed: boolean
+}
+
+const { port, dir } = workerData as GoodProxyData
+const host = 'watched.ns.svc.cluster.local'
+const entry = (address: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: watched, namespace: ns}\nspec: {hosts: [${host}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+const latencies: number[] = []
+let stopped = false
+parentPort?.on('message', () => (stopped = true))
+
+writeFileSync(join(dir, 'watched.yaml'), entry('10.200.0.1'))
+const proxy = new XdsClient(port, sidecarNode('10.1.0.1', 'good', 'ns'), true).connect()
+const has = (address: string) => proxy.resources.get(endpointType)?.get(`outbound|80||${host}`)?.includes(address) ?? false
+await until('the first configuration', () => has('10.200.0.1'))
+parentPort?.postMessage('ready')
+for (let change = 1; !stopped; change++) {
+  const address = `10.200.${change >> 8}.${change & 255}`
+  const written = performance.now()
+  writeFileSync(join(dir, 'watched.yaml'), entry(address))
+  await until(`change ${change}`, () => has(address), 20_000).catch(() => undefined)
+  latencies.push(performance.now() - written)
+}
+parentPort?.postMessage({ latencies, closed: proxy.closed !== undefined } satisfies GoodProxyReport)
+proxy.close()
