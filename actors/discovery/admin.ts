@@ -1,15 +1,15 @@
 /** The HTTP side of the discovery service: readiness, version, metrics, debug pages (discovery behaviour 4.1, 4.2). */
 import fastify, { type FastifyInstance } from 'fastify'
-import { AggregatorRegistry, Gauge, type Registry } from 'prom-client'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import type { Features } from '../../src/config/features.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { Gauge, type Registry } from '../runtime/metrics.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { splitAddress } from './address.ts'
 import { addDebugPages } from './debug-pages.ts'
+import { Scraper, scrapeType } from './scrape.ts'
 
 /** What the HTTP servers need. */
 export interface AdminParts {
@@ -66,6 +66,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     const failing = supervisor.states().filter((state) => state.state === 'failing')
     return failing.map((state) => `actor ${state.name} keeps failing: ${state.lastError?.message ?? ''}`).join('\n')
   }
+  const scraper = new Scraper(supervisor, metrics)
   const http = server()
   http.get('/ready', async (_, reply) => {
     const reason = await readiness()
@@ -75,7 +76,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       .send(reason)
   })
   const monitoring = options.monitoringAddr === '' ? http : server()
-  monitoring.get('/metrics', async (_, reply) => reply.type('text/plain; version=0.0.4; charset=utf-8').send(await scrape(parts)))
+  monitoring.get('/metrics', async (_, reply) => reply.type(scrapeType).send(await scraper.scrape()))
   monitoring.get('/version', async (_, reply) => {
     const { version, revision, status } = buildInfo()
     return reply.type('text/plain').send(`${version}-${revision}-${status}`)
@@ -101,61 +102,4 @@ async function listen(instance: FastifyInstance, address: string): Promise<void>
   if (address === '') return
   const [host, port] = splitAddress(address)
   await instance.listen({ host: host === '' ? '::' : host, port })
-}
-
-/** The metrics of this thread and of every actor, merged, and those of the actors themselves. */
-async function scrape({ supervisor, metrics }: AdminParts): Promise<string> {
-  const stats = await supervisor.askAll<ActorStats>('*', 'stats')
-  const all = await supervisor.askAll<never[]>('*', 'metrics')
-  const own = await metrics.getMetricsAsJSON()
-  const merged = AggregatorRegistry.aggregate([own as never[], ...all, actorMetrics(stats, supervisor) as never[]])
-  return merged.metrics()
-}
-
-function actorMetrics(stats: readonly ActorStats[], supervisor: Supervisor): object[] {
-  const gauge = (name: string, help: string, values: readonly { actor: string; value: number }[]) => ({
-    name,
-    help,
-    type: 'gauge',
-    aggregator: 'sum',
-    values: values.map(({ actor, value }) => ({ value, labels: { actor } })),
-  })
-  const of = (value: (stat: ActorStats) => number) => stats.map((stat) => ({ actor: stat.name, value: value(stat) }))
-  return [
-    gauge(
-      'actor_mailbox_depth',
-      'messages that wait in the mailbox of an actor',
-      of((stat) => stat.depth),
-    ),
-    gauge(
-      'actor_messages_processed',
-      'messages an actor has worked off since it started',
-      of((stat) => stat.processed),
-    ),
-    gauge(
-      'actor_messages_coalesced',
-      'messages replaced by newer ones before they were worked off',
-      of((stat) => stat.coalesced),
-    ),
-    gauge(
-      'actor_event_loop_utilisation',
-      'share of time the event loop of an actor was busy',
-      of((stat) => stat.utilisation),
-    ),
-    gauge(
-      'actor_heap_bytes',
-      'JavaScript heap in use in the thread of an actor',
-      of((stat) => stat.heapBytes),
-    ),
-    gauge(
-      'actor_cpu_seconds',
-      'CPU time of the thread of an actor',
-      of((stat) => stat.cpuSeconds),
-    ),
-    gauge(
-      'actor_restarts',
-      'restarts of an actor',
-      supervisor.states().map((state) => ({ actor: state.name, value: state.restarts })),
-    ),
-  ]
 }

@@ -5,7 +5,6 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { Counter, Gauge } from 'prom-client'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { FileWatcherConfig } from '../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
@@ -16,6 +15,7 @@ import { fileLimits, type ParsedFile, parseConfigFile } from '../../src/config/p
 import { meshNames } from '../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import type { Peer } from '../runtime/link.ts'
+import { Counter, Gauge } from '../runtime/metrics.ts'
 import { createPool, type Pool } from '../runtime/pool.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import type { ParseTask } from './parse-task.ts'

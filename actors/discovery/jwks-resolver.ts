@@ -5,7 +5,6 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
-import { Counter } from 'prom-client'
 import type { JwksResolverConfig } from '../../protocols/messages/config.ts'
 import type { KeySetEvent, ResolverCommand } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
@@ -15,6 +14,7 @@ import { readRanges } from '../../src/security/jwks/addresses.ts'
 import { sortedKeySet } from '../../src/security/jwks/key-set.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import type { Peer } from '../runtime/link.ts'
+import { Counter } from '../runtime/metrics.ts'
 import { boundedFetch, type FetchBounds } from './bounded-fetch.ts'
 
 /** Where more certificate authorities may be mounted. */

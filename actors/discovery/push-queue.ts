@@ -4,7 +4,6 @@
  * writers name their proxies again; meanwhile they keep serving what they have.
  */
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
-import { Counter, Gauge } from 'prom-client'
 import type { PushQueueConfig } from '../../protocols/messages/config.ts'
 import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
@@ -16,6 +15,7 @@ import { Planner, type PushContent } from '../../src/push/planner.ts'
 import { isNothing } from '../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import type { Peer } from '../runtime/link.ts'
+import { Counter, Gauge } from '../runtime/metrics.ts'
 import { debugAnswers } from './push-queue-debug.ts'
 
 type Message = SourceEvent | WriterEvent | KeySetEvent

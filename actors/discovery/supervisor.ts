@@ -3,13 +3,13 @@
  * nothing of the push path runs.
  */
 import { availableParallelism } from 'node:os'
-import { Registry } from 'prom-client'
 import type { FileWatcherConfig, JwksResolverConfig, MockRegistryConfig, PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger } from '../runtime/logger.ts'
+import { Registry } from '../runtime/metrics.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { ensureFree, splitAddress } from './address.ts'

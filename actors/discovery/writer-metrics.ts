@@ -1,7 +1,8 @@
 /** Metrics of an XDS writer (specification: overview 6; labels and buckets: discovery behaviour 1.13, with finer ones below 100 ms). */
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+
 import type { Outcome } from '../../src/xds/session/session.ts'
 import { clusterType, endpointType, listenerType, routeType, shortType } from '../../src/xds/type-urls.ts'
+import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts'
 import type { Connection } from './connection.ts'
 
 const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 10, 20, 30]

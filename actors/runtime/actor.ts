@@ -1,7 +1,8 @@
 /** What an actor is made of: its definition, what it is given, and how it behaves. */
-import type { Registry } from 'prom-client'
+
 import type { Peer } from './link.ts'
 import type { Logger } from './logger.ts'
+import type { Registry } from './metrics.ts'
 
 /** What an actor is given when it starts. */
 export interface ActorContext<Config> {

@@ -2,16 +2,18 @@
 import { threadCpuUsage } from 'node:process'
 import { getHeapStatistics } from 'node:v8'
 import { isMainThread, type MessagePort } from 'node:worker_threads'
-import { Registry } from 'prom-client'
 import type { ActorStats, Control, Keyed, Report } from '../../protocols/messages/envelope.ts'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
+import type { ActorMetrics } from '../../protocols/messages/metrics.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import type { ActorDefinition, Behaviour } from './actor.ts'
 import { type Asks, askWithin, serveAsks, useAsks } from './ask.ts'
+import { monotonicMs } from './clock.ts'
 import { Link } from './link.ts'
 import { createLogger } from './logger.ts'
 import { Mailbox } from './mailbox.ts'
+import { Registry } from './metrics.ts'
 
 /** What a host needs to start its actor. */
 export interface HostOptions {
@@ -29,6 +31,7 @@ export function hostActor(definition: ActorDefinition<unknown, unknown>, port: M
   const links = new Set<Link>()
   const mailbox = new Mailbox()
   const metrics = new Registry()
+  const incarnation = `${process.pid}-${monotonicMs()}`
   let behaviour: Behaviour<unknown> | undefined
   let supervisor: Asks | undefined
   let processed = 0
@@ -116,7 +119,7 @@ export function hostActor(definition: ActorDefinition<unknown, unknown>, port: M
         break
       }
       case 'ServeAsks':
-        serveAsks(control.port, { ...actor.asks, stats, metrics: () => metrics.getMetricsAsJSON() })
+        serveAsks(control.port, { ...actor.asks, stats, metrics: (): ActorMetrics => ({ stats: stats(), incarnation, families: metrics.collect() }) })
         break
       case 'UseAsks':
         supervisor = useAsks(control.port)

@@ -1,0 +1,172 @@
+/**
+ * Metrics of an actor: counters, gauges and histograms that are plain numbers. The main thread merges those of all actors when
+ * it is scraped (exposition.ts).
+ */
+import type { MetricFamily } from '../../protocols/messages/metrics.ts'
+
+/** Values of labels; one that is left out is the empty string, one that was not declared is ignored. */
+export type Labels<Name extends string = string> = Readonly<Partial<Record<Name, string | number>>>
+
+/** How a metric is declared. */
+export interface MetricOptions<Name extends string> {
+  readonly name: string
+  readonly help: string
+  readonly labelNames?: readonly Name[]
+  /** Where the metric is found; nowhere when this is left out. */
+  readonly registers?: readonly Registry[]
+}
+
+/** The metrics of one actor. */
+export class Registry {
+  readonly #metrics = new Map<string, { family(): MetricFamily }>()
+
+  /** Adds a metric. Throws when there is one of that name. */
+  add(name: string, metric: { family(): MetricFamily }): void {
+    if (this.#metrics.has(name)) throw new Error(`metric ${name} is declared twice`)
+    this.#metrics.set(name, metric)
+  }
+
+  /** All metrics as plain data. */
+  collect(): MetricFamily[] {
+    return [...this.#metrics.values()].map((metric) => metric.family())
+  }
+}
+
+/** What counters, gauges and histograms share: series by their labels. */
+abstract class Metric<Name extends string> {
+  readonly #options: MetricOptions<Name>
+  readonly #type: MetricFamily['type']
+  readonly #buckets: readonly number[]
+  readonly #labelNames: readonly Name[]
+  readonly #series = new Map<string, { readonly labels: string; readonly values: number[] }>()
+
+  constructor(options: MetricOptions<Name>, type: MetricFamily['type'], buckets: readonly number[]) {
+    this.#options = options
+    this.#type = type
+    this.#buckets = buckets
+    this.#labelNames = options.labelNames ?? []
+    this.reset()
+    for (const registry of options.registers ?? []) registry.add(options.name, this)
+  }
+
+  /** Forgets all series. A metric without labels has one from the start, which is zero. */
+  reset(): void {
+    this.#series.clear()
+    if (this.#labelNames.length === 0) this.at(undefined)
+  }
+
+  /** Forgets the series of these labels. */
+  remove(labels: Labels<Name>): void {
+    this.#series.delete(this.#key(labels))
+  }
+
+  /** The metric as plain data. */
+  family(): MetricFamily {
+    const { name, help } = this.#options
+    return {
+      name,
+      help,
+      type: this.#type,
+      buckets: this.#buckets,
+      series: [...this.#series.values()].map(({ labels, values }) => ({ labels, values })),
+    }
+  }
+
+  /** The numbers of these labels, made when there are none. */
+  protected at(labels: Labels<Name> | undefined): number[] {
+    const key = this.#key(labels)
+    const known = this.#series.get(key)
+    if (known) return known.values
+    const text = this.#labelNames.map((name) => `${name}="${escapeLabel(String(labels?.[name] ?? ''))}"`).join(',')
+    const values = new Array<number>(this.#type === 'histogram' ? this.#buckets.length + 2 : 1).fill(0)
+    this.#series.set(key, { labels: text, values })
+    return values
+  }
+
+  #key(labels: Labels<Name> | undefined): string {
+    const names = this.#labelNames
+    return names.length === 1 ? String(labels?.[names[0] as Name] ?? '') : names.map((name) => labels?.[name] ?? '').join('\u0000')
+  }
+}
+
+/** Counts things. A count that is negative or not finite is left out: it must not end the actor. */
+export class Counter<Name extends string = string> extends Metric<Name> {
+  constructor(options: MetricOptions<Name>) {
+    super(options, 'counter', [])
+  }
+
+  inc(labels?: Labels<Name> | number, count = 1): void {
+    const amount = typeof labels === 'number' ? labels : count
+    if (!(amount >= 0 && amount < Number.POSITIVE_INFINITY)) return
+    const values = this.at(typeof labels === 'object' ? labels : undefined)
+    values[0] = (values[0] as number) + amount
+  }
+}
+
+/** How a gauge is declared. */
+export interface GaugeOptions<Name extends string> extends MetricOptions<Name> {
+  /** Brings the gauge up to date; called each time its value is asked for. */
+  readonly collect?: (this: Gauge<Name>) => void
+}
+
+/** A number that goes up and down. Gauges of the same name and labels in several actors are added up. */
+export class Gauge<Name extends string = string> extends Metric<Name> {
+  readonly #collect: ((this: Gauge<Name>) => void) | undefined
+
+  constructor(options: GaugeOptions<Name>) {
+    super(options, 'gauge', [])
+    this.#collect = options.collect
+  }
+
+  set(labels: Labels<Name> | number, value = 0): void {
+    if (typeof labels === 'number') this.at(undefined)[0] = labels
+    else this.at(labels)[0] = value
+  }
+
+  inc(labels?: Labels<Name> | number, count = 1): void {
+    const values = this.at(typeof labels === 'object' ? labels : undefined)
+    values[0] = (values[0] as number) + (typeof labels === 'number' ? labels : count)
+  }
+
+  dec(labels?: Labels<Name> | number, count = 1): void {
+    if (typeof labels === 'object') this.inc(labels, -count)
+    else this.inc(-(labels ?? 1))
+  }
+
+  override family(): MetricFamily {
+    this.#collect?.call(this)
+    return super.family()
+  }
+}
+
+/** How a histogram is declared. */
+export interface HistogramOptions<Name extends string> extends MetricOptions<Name> {
+  /** Upper bounds of the buckets in ascending order; an infinite one is added. */
+  readonly buckets: readonly number[]
+}
+
+/** Observations by size. One that is NaN is left out. */
+export class Histogram<Name extends string = string> extends Metric<Name> {
+  readonly #bounds: readonly number[]
+
+  constructor(options: HistogramOptions<Name>) {
+    super(options, 'histogram', options.buckets)
+    this.#bounds = options.buckets
+  }
+
+  observe(labels: Labels<Name> | number, value = 0): void {
+    const observed = typeof labels === 'number' ? labels : value
+    if (Number.isNaN(observed)) return
+    const values = this.at(typeof labels === 'number' ? undefined : labels)
+    const bounds = this.#bounds
+    let bucket = 0
+    while (bucket < bounds.length && observed > (bounds[bucket] as number)) bucket++
+    values[bucket] = (values[bucket] as number) + 1
+    const sum = bounds.length + 1
+    values[sum] = (values[sum] as number) + observed
+  }
+}
+
+function escapeLabel(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}

@@ -1,0 +1,36 @@
+import { expect } from 'chai'
+import { Scraper } from '../../actors/discovery/scrape.ts'
+import { createLogger } from '../../actors/runtime/logger.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import { Supervisor } from '../../actors/runtime/supervisor.ts'
+import type { LogOptions } from '../../src/logging/levels.ts'
+import { until } from '../harness/until.ts'
+
+const logOptions: LogOptions = {
+  output: { fallback: 'none', scopes: {} },
+  stackTrace: { fallback: 'none', scopes: {} },
+  callers: [],
+  asJson: false,
+  targets: [],
+  rotate: undefined,
+}
+
+for (const mode of ['threads', 'in-thread'] as const) {
+  describe(`metrics of actors (${mode})`, () => {
+    it('are merged on scrape, and no counter goes backwards when an actor is restarted', async () => {
+      const supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
+      const scraper = new Scraper(supervisor, new Registry())
+      const value = async (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(await scraper.scrape())?.[1])
+      for (const name of ['counting/0', 'counting/1']) supervisor.start({ name, module: new URL('parts/counting.ts', import.meta.url), config: {} })
+      await supervisor.started()
+      expect([await value('things_total'), await value('there')]).to.deep.equal([6, 2])
+      supervisor.kill('counting/0')
+      await until('the scrape to know that one is gone', async () => (await value('there')) === 1)
+      expect(await value('things_total')).to.equal(6)
+      await until('the other to be there', async () => (await value('there')) === 2)
+      expect(await value('things_total')).to.equal(9)
+      expect(await scraper.scrape()).to.match(/# TYPE actor_restarts counter\nactor_restarts\{actor="counting\/0"\} 1\n/)
+      await supervisor.drain([], 1000)
+    })
+  })
+}
