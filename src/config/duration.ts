@@ -1,8 +1,11 @@
 /** Go duration syntax (`1h2m3.5s`, `100ms`), the syntax of every duration flag and variable. */
 
+/** The longest duration that Envoy takes, in milliseconds: 2^63 nanoseconds, less one second. */
+export const longestDurationMs = 9_223_372_035_000
+
 const unitMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** Milliseconds of a Go duration, or undefined when the text is not one. A bare `0` is allowed. */
+/** Milliseconds of a Go duration, or undefined when the text is not one, or too long for a number. A bare `0` is allowed. */
 export function parseDuration(text: string): number | undefined {
   const match = /^([+-]?)(.*)$/.exec(text.trim())
   let rest = match?.[2] ?? ''
@@ -15,5 +18,6 @@ export function parseDuration(text: string): number | undefined {
     total += Number(part[1]) * (unitMs[part[2] as string] as number)
     rest = rest.slice(part[0].length)
   }
+  if (!Number.isFinite(total)) return undefined
   return match?.[1] === '-' ? -total : total
 }

@@ -1,6 +1,22 @@
 /** The mesh configuration and networks files (discovery behaviour 3.2): shapes, defaults, reading. */
 import { parse as parseYaml } from 'yaml'
-import { anything, decimal, duration, flag, integer, isMapping, list, map, oneOf, type Read, type Report, record, required, text } from './shape.ts'
+import {
+  anything,
+  decimal,
+  duration,
+  flag,
+  integer,
+  isMapping,
+  list,
+  map,
+  oneOf,
+  type Read,
+  type Report,
+  record,
+  reject,
+  required,
+  text,
+} from './shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from './traffic-specs.ts'
 
 const proxyConfigShape = record({
@@ -31,7 +47,7 @@ const authorizer = {
   statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
-const meshShape = record({
+const meshFields = {
   trustDomain: text(),
   trustDomainAliases: list(text()),
   rootNamespace: text(),
@@ -45,7 +61,8 @@ const meshShape = record({
   disableEnvoyListenerLog: flag,
   connectTimeout: duration(1),
   tcpKeepalive: tcpKeepaliveShape,
-  dnsRefreshRate: duration(1),
+  // Envoy takes more than a millisecond.
+  dnsRefreshRate: duration(2),
   h2UpgradePolicy: oneOf('DO_NOT_UPGRADE', 'UPGRADE'),
   localityLbSetting: localityLbShape,
   inboundClusterStatName: text(),
@@ -80,7 +97,21 @@ const meshShape = record({
   certificates: anything,
   thriftConfig: anything,
   defaultConfig: proxyConfigShape,
+}
+const meshShape = record(meshFields, (value, path, report) => {
+  if (value.accessLogEncoding !== 'JSON' || !value.accessLogFormat) return
+  const reason = jsonMappingFault(value.accessLogFormat)
+  if (reason) reject(report, path === '' ? 'accessLogFormat' : `${path}.accessLogFormat`, reason)
 })
+
+/** What keeps text from being a mapping in JSON, or undefined. */
+function jsonMappingFault(content: string): string | undefined {
+  try {
+    return isMapping(JSON.parse(content)) ? undefined : 'not a mapping in JSON'
+  } catch (error) {
+    return `not JSON: ${(error as Error).message}`
+  }
+}
 
 const networksShape = record({
   networks: map(

@@ -3,7 +3,7 @@ import { isAlias, LineCounter, parseAllDocuments, visit } from 'yaml'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
-import { type Fault, isMapping, type Report } from './shape.ts'
+import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
 
 /** Bounds on one file; what exceeds them is rejected with a clear error before it costs anything. */
 export const fileLimits = { bytes: 32 * 1024 * 1024, documents: 50_000, depth: 64, aliases: 100 }
@@ -45,7 +45,10 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
       standIns,
     }
   }
-  const documents = readDocuments(content)
+  const documents = contained(
+    () => readDocuments(content),
+    (error) => [{ error }],
+  )
   const seen = new Map<string, number>()
   for (const [index, document] of documents.entries()) {
     const number = index + 1
@@ -55,7 +58,10 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
       continue
     }
     if (document.value === null || document.value === undefined) continue
-    const read = readObject(document.value, `${file}#${number}`, names)
+    const read = contained(
+      () => readObject(document.value, `${file}#${number}`, names),
+      (reason) => ({ key: undefined, object: undefined, report: { faults: [{ path: '', reason }], warnings: [] } }),
+    )
     if (!read) continue
     warnings.push(...read.report.warnings.map((fault) => problem(read.key, fault)))
     if (read.report.faults.length > 0 || !read.object) {
@@ -73,6 +79,15 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
     objects.push(read.object)
   }
   return { objects, faults, warnings, standIns }
+}
+
+/** The one place where reading may fail in a way that nobody thought of: the document is faulty then, and nothing else is lost. */
+function contained<T>(read: () => T, failed: (reason: string) => T): T {
+  try {
+    return read()
+  } catch (error) {
+    return failed(`cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 const isPolicy = (kind: string): boolean => kinds.get(kind)?.group === 'security'
@@ -102,15 +117,10 @@ function readDocuments(content: string): ReadDocument[] {
   }
   if (nestingTooDeep(content)) return [{ error: `nested deeper than ${fileLimits.depth} levels` }]
   const counter = new LineCounter()
-  let parsed: ReturnType<typeof parseAllDocuments>
-  try {
-    parsed = parseAllDocuments(content, { lineCounter: counter, uniqueKeys: true, merge: false, strict: true, logLevel: 'silent' })
-  } catch (error) {
-    return [{ error: `not YAML: ${(error as Error).message.split('\n')[0]}` }]
-  }
+  const parsed = parseAllDocuments(content, { lineCounter: counter, uniqueKeys: true, merge: false, strict: true, logLevel: 'silent' })
   if (!Array.isArray(parsed)) return []
   if (parsed.length > fileLimits.documents) return [{ error: `more than ${fileLimits.documents} documents` }]
-  return parsed.map((document): ReadDocument => {
+  const read = (document: (typeof parsed)[number]): ReadDocument => {
     const error = document.errors[0]
     if (error) return { error: `not YAML, line ${counter.linePos(error.pos[0]).line}: ${error.message.split('\n')[0]}` }
     let aliases = 0
@@ -118,12 +128,14 @@ function readDocuments(content: string): ReadDocument[] {
       if (isAlias(node)) aliases++
     })
     if (aliases > fileLimits.aliases) return { error: `more than ${fileLimits.aliases} aliases` }
-    try {
-      return { value: document.toJS({ maxAliasCount: fileLimits.aliases }) }
-    } catch (failure) {
-      return { error: (failure as Error).message }
-    }
-  })
+    return { value: document.toJS({ maxAliasCount: fileLimits.aliases }) }
+  }
+  return parsed.map((document) =>
+    contained(
+      () => read(document),
+      (reason) => ({ error: reason }),
+    ),
+  )
 }
 
 /** A cheap upper bound on nesting, so that neither parser recurses into a bomb: bracket depth, and indentation steps. */
@@ -153,6 +165,9 @@ function jsonDepth(content: string): number {
   }
   return deepest
 }
+
+/** Labels and annotations of an object; what else its metadata holds is the orchestrator's. */
+const metadataShape = record({ labels: map(text({ what: 'text' })), annotations: map(text({ max: 262_144 })) })
 
 const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
@@ -185,6 +200,8 @@ function readObject(
     report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
   if (!nameSyntax.test(name)) report.faults.push({ path: 'metadata.name', reason: name === '' ? 'required, but missing' : 'not a valid object name' })
   if (namespace !== '' && !nameSyntax.test(namespace)) report.faults.push({ path: 'metadata.namespace', reason: 'not a valid namespace name' })
+  const marks: Report = { faults: report.faults, warnings: [] }
+  const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
   const spec = kind.spec.read(value.spec ?? {}, 'spec', report)
   const object: ConfigObject = {
@@ -193,26 +210,12 @@ function readObject(
     version,
     namespace,
     name,
-    labels: names.canonicalKeys(textMap(metadata.labels, 'metadata.labels', report)),
-    annotations: names.canonicalKeys(textMap(metadata.annotations, 'metadata.annotations', report)),
+    labels: names.canonicalKeys(read.labels ?? {}),
+    annotations: names.canonicalKeys(read.annotations ?? {}),
     createdAt: Number.isNaN(created) ? 0 : created,
-    generation: typeof metadata.generation === 'number' ? metadata.generation : 1,
+    generation: Number.isSafeInteger(metadata.generation) ? (metadata.generation as number) : 1,
     spec,
     origin,
   }
   return { key, object, report }
-}
-
-function textMap(value: unknown, path: string, report: Report): Record<string, string> {
-  if (value === undefined || value === null) return {}
-  if (!isMapping(value)) {
-    report.faults.push({ path, reason: 'expected a mapping of text to text' })
-    return {}
-  }
-  const result: Record<string, string> = {}
-  for (const [key, entry] of Object.entries(value)) {
-    if (typeof entry === 'string') Object.defineProperty(result, key, { value: entry, enumerable: true, writable: true, configurable: true })
-    else report.faults.push({ path: `${path}[${key}]`, reason: 'expected text; quote numbers and booleans' })
-  }
-  return result
 }

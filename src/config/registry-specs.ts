@@ -1,6 +1,6 @@
 /** The documents that add services and workloads, and EnvoyFilter. */
-import ipaddr from 'ipaddr.js'
-import { RE2JS } from 're2js'
+import { isIp, isIpOrCidr } from './addresses.ts'
+import { re2Fault } from './patterns.ts'
 import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, text } from './shape.ts'
 
 const labels = map(text({ max: 1024 }))
@@ -26,8 +26,6 @@ export const workloadEntrySpec = record({
   weight: integer(0, 4_294_967_295),
   serviceAccount: text(),
 })
-
-const isIpOrCidr = (value: string): boolean => (value.includes('/') ? ipaddr.isValidCIDR(value) : ipaddr.isValid(value) && !/^\d+$/.test(value))
 
 /** Shape of a ServiceEntry's spec. */
 export const serviceEntrySpec = record(
@@ -68,11 +66,7 @@ export const serviceEntrySpec = record(
       const at = `${path}.endpoints[${index}].address`
       if (!endpoint.address) {
         if (!endpoint.network) reject(report, at, 'required, but missing')
-      } else if (
-        resolution === 'STATIC' &&
-        !endpoint.address.startsWith('unix://') &&
-        !(isIpOrCidr(endpoint.address) && !endpoint.address.includes('/'))
-      ) {
+      } else if (resolution === 'STATIC' && !endpoint.address.startsWith('unix://') && !isIp(endpoint.address)) {
         reject(report, at, `${JSON.stringify(endpoint.address)} is not an IP address (resolution STATIC)`)
       } else if (resolution.startsWith('DNS') && !/^[A-Za-z0-9_.:-]+$/.test(endpoint.address)) {
         reject(report, at, `${JSON.stringify(endpoint.address)} is not a host name or IP address`)
@@ -110,7 +104,9 @@ const routeMatch = record({
 })
 const clusterMatch = record({ name: text(), service: text(), subset: text(), portNumber: integer(0, 65_535) })
 
+/** In the order of their numbers in the protocol, where 0 is no kind, and no operation. */
 const patchKinds = [
+  '',
   'LISTENER',
   'FILTER_CHAIN',
   'NETWORK_FILTER',
@@ -121,14 +117,14 @@ const patchKinds = [
   'CLUSTER',
   'EXTENSION_CONFIG',
 ] as const
-const operations = ['ADD', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'MERGE', 'REMOVE', 'REPLACE'] as const
+const operations = ['', 'MERGE', 'ADD', 'REMOVE', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE'] as const
 
 const configPatch = record(
   {
     applyTo: required(oneOf(...patchKinds)),
     match: record({
       context: oneOf('ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'),
-      proxy: record({ proxyVersion: text({ max: 1024 }), metadata: map(text()) }),
+      proxy: record({ proxyVersion: text({ max: 1024, check: re2Fault, examples: ['^1\\..*', ''] }), metadata: map(text()) }),
       listener: listenerMatch,
       routeConfiguration: routeMatch,
       cluster: clusterMatch,
@@ -149,14 +145,6 @@ const configPatch = record(
     if (value.applyTo === 'EXTENSION_CONFIG' && operation !== 'ADD') reject(report, `${path}.patch.operation`, 'EXTENSION_CONFIG takes ADD only')
     if (operation === 'REPLACE' && !['NETWORK_FILTER', 'HTTP_FILTER'].includes(value.applyTo))
       reject(report, `${path}.patch.operation`, `${value.applyTo} does not take REPLACE`)
-    const version = value.match?.proxy?.proxyVersion
-    if (version !== undefined) {
-      try {
-        RE2JS.compile(version)
-      } catch (error) {
-        reject(report, `${path}.match.proxy.proxyVersion`, `not a valid RE2 pattern: ${(error as Error).message}`)
-      }
-    }
   },
 )
 

@@ -3,9 +3,9 @@
  * discovery behaviour 2.10 to 2.12, 6.7). Unknown fields are faults here: a policy without a misspelt condition allows more.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
-import ipaddr from 'ipaddr.js'
 import { conditionKey } from '../security/authorization/attributes.ts'
-import { flag, isMapping, list, map, oneOf, type Read, type Report, record, reject, required, type Shape, text } from './shape.ts'
+import { isIpOrCidr } from './addresses.ts'
+import { flag, isMapping, list, map, oneOf, type Read, type Report, record, reject, required, text } from './shape.ts'
 
 /** A record whose unknown fields are faults. */
 const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?: Parameters<typeof record<F>>[1]) => ReturnType<typeof record<F>> = (
@@ -27,11 +27,6 @@ const longestInRegex = 800
 const value = text({ max: 4096 })
 const values = list(value)
 
-const isIpOrCidr = (given: string): boolean => {
-  const [address = '', bits, more] = given.split('/')
-  if (more !== undefined || !ipaddr.isValid(address) || /^\d+$/.test(address) || address.includes('%')) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && ipaddr.isValidCIDR(given))
-}
 const isPort = (given: string): boolean => /^\d{1,5}$/.test(given) && Number(given) >= 1 && Number(given) <= 65_535
 
 const source = strict({
@@ -125,15 +120,11 @@ export const authorizationPolicySpec = strict(
 const headerName = text({ max: 256, pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, what: 'a header name' })
 
 /** A JSON Web Key Set as text (RFC 7517). */
-const keySet: Shape<string> = {
-  read(given, path, report) {
-    const read = text({ max: 1_048_576 }).read(given, path, report)
-    if (read === undefined) return undefined
-    const reason = keySetFault(read)
-    if (reason) reject(report, path, reason)
-    return reason ? undefined : read
-  },
-}
+const keySet = text({
+  max: 1_048_576,
+  check: keySetFault,
+  examples: ['{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'],
+})
 
 /** What keeps text from being a JSON Web Key Set, or undefined. */
 export function keySetFault(content: string): string | undefined {

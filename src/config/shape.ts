@@ -2,7 +2,7 @@
  * Shapes of configuration documents: each reads untrusted JSON into a typed value and reports what is wrong with the path
  * of the field. Proto-JSON habits are honoured: lowerCamelCase or snake_case names, numbers as strings, null as absent.
  */
-import { parseDuration } from './duration.ts'
+import { longestDurationMs, parseDuration } from './duration.ts'
 
 /** A fault in a document: where it is and why. */
 export interface Fault {
@@ -16,8 +16,21 @@ export interface Report {
   readonly warnings: Fault[]
 }
 
-/** Reads one value. Returns undefined when it is absent or wrong (then a fault was reported). */
+/** What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. */
+export type Form =
+  | { readonly type: 'text'; readonly max: number; readonly pattern: RegExp | undefined; readonly examples: readonly string[] | undefined }
+  | { readonly type: 'number'; readonly whole: boolean; readonly min: number; readonly max: number }
+  | { readonly type: 'duration'; readonly minMs: number; readonly maxMs: number }
+  | { readonly type: 'choice'; readonly names: readonly string[] }
+  | { readonly type: 'list'; readonly item: Form; readonly min: number; readonly max: number }
+  | { readonly type: 'map'; readonly item: Form }
+  | { readonly type: 'record'; readonly fields: Readonly<Record<string, { readonly form: Form; readonly required: boolean }>> }
+  | { readonly type: 'flag' }
+  | { readonly type: 'anything' }
+
+/** Reads one value. Returns undefined when it is wrong (then a fault was reported). */
 export interface Shape<T> {
+  readonly form: Form
   read(value: unknown, path: string, report: Report): T | undefined
   readonly required?: boolean
 }
@@ -30,93 +43,118 @@ type ReadFields<F extends Fields> = {
   -readonly [K in keyof F as F[K] extends { required: true } ? K : never]: Read<F[K]>
 } & { -readonly [K in keyof F as F[K] extends { required: true } ? never : K]?: Read<F[K]> }
 
+/** A wrong value in a message. */
 const describe = (value: unknown): string =>
   Array.isArray(value)
     ? 'a list'
     : value === null
       ? 'null'
       : typeof value === 'object'
-        ? 'a mapping'
-        : `${typeof value} ${JSON.stringify(value)?.slice(0, 60)}`
+        ? isMapping(value)
+          ? 'a mapping'
+          : `a ${value.constructor?.name ?? 'object'}`
+        : typeof value === 'string'
+          ? `string ${JSON.stringify(value.slice(0, 60))}`
+          : `${typeof value} ${String(value).slice(0, 60)}`
 
 function fault(report: Report, path: string, reason: string): undefined {
   report.faults.push({ path, reason })
   return undefined
 }
 
-/** Text, bounded; `pattern` is one of ours, never a user's. */
-export function text(options: { max?: number; pattern?: RegExp; what?: string } = {}): Shape<string> {
+/** Text of valid Unicode, bounded; `pattern` is one of ours, never a user's; `check` says what else is wrong with it, if anything. */
+export function text(
+  options: {
+    max?: number
+    pattern?: RegExp
+    what?: string
+    check?: (value: string) => string | undefined
+    /** Values that pass, for generators of documents, where `pattern` and `check` do not let them find any. */
+    examples?: readonly string[]
+  } = {},
+): Shape<string> {
+  const max = options.max ?? 65_536
   return {
+    form: { type: 'text', max, pattern: options.pattern, examples: options.examples },
     read(value, path, report) {
       if (typeof value !== 'string') return fault(report, path, `expected text, got ${describe(value)}`)
-      if (value.length > (options.max ?? 65_536)) return fault(report, path, `longer than ${options.max ?? 65_536} characters`)
+      if (value.length > max) return fault(report, path, `longer than ${max} characters`)
+      if (!value.isWellFormed()) return fault(report, path, 'not valid Unicode: it has half a surrogate pair')
       if (options.pattern && !options.pattern.test(value))
         return fault(report, path, `${JSON.stringify(value.slice(0, 100))} is not ${options.what ?? 'valid'}`)
-      return value
+      const reason = options.check?.(value)
+      return reason === undefined ? value : fault(report, path, reason)
     },
   }
 }
 
-/** A whole number within bounds. */
-export function integer(min: number, max: number): Shape<number> {
+/** A whole number within bounds; as text too, as Proto-JSON writes 64-bit numbers. `check` says what else is wrong with it, if anything. */
+export function integer(min: number, max: number, check?: (value: number) => string | undefined): Shape<number> {
   return {
+    form: { type: 'number', whole: true, min, max },
     read(value, path, report) {
-      const n = typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value
+      const n = typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? Number(value) : value
       if (typeof n !== 'number' || !Number.isInteger(n)) return fault(report, path, `expected a whole number, got ${describe(value)}`)
       if (n < min || n > max) return fault(report, path, `${n} is outside ${min}..${max}`)
-      return n
+      const reason = check?.(n)
+      return reason === undefined ? n + 0 : fault(report, path, reason)
     },
   }
 }
 
-/** A number within bounds. */
+/** A finite number within bounds, as text too. */
 export function decimal(min: number, max: number): Shape<number> {
   return {
+    form: { type: 'number', whole: false, min, max },
     read(value, path, report) {
-      const n = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+      const n = typeof value === 'string' && /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(value) ? Number(value) : value
       if (typeof n !== 'number' || !Number.isFinite(n)) return fault(report, path, `expected a number, got ${describe(value)}`)
-      return n < min || n > max ? fault(report, path, `${n} is outside ${min}..${max}`) : n
+      return n < min || n > max ? fault(report, path, `${n} is outside ${min}..${max}`) : n + 0
     },
   }
 }
 
 /** True or false. */
 export const flag: Shape<boolean> = {
+  form: { type: 'flag' },
   read: (value, path, report) => (typeof value === 'boolean' ? value : fault(report, path, `expected true or false, got ${describe(value)}`)),
 }
 
-/** A duration such as `5s`, read as milliseconds. */
-export function duration(minMs = 0): Shape<number> {
+/** A duration such as `5s`, or `{seconds, nanos}`, within bounds, read as milliseconds. */
+export function duration(minMs = 0, maxMs = longestDurationMs): Shape<number> {
   return {
+    form: { type: 'duration', minMs, maxMs },
     read(value, path, report) {
-      if (typeof value === 'object' && value !== null && 'seconds' in value) {
-        return Number((value as { seconds: unknown }).seconds) * 1000 + Number((value as { nanos?: unknown }).nanos ?? 0) / 1e6
-      }
-      const ms = typeof value === 'string' ? parseDuration(value) : undefined
-      if (ms === undefined || ms > 315_576_000_000_000) return fault(report, path, `expected a duration such as 5s, got ${describe(value)}`)
-      return ms < minMs ? fault(report, path, `${value} is shorter than ${minMs} ms`) : ms
+      const before = report.faults.length
+      const ms = typeof value === 'string' ? parseDuration(value) : isMapping(value) ? durationParts.read(value, path, report) : undefined
+      if (report.faults.length > before) return undefined
+      if (ms === undefined) return fault(report, path, `expected a duration such as 5s, got ${describe(value)}`)
+      if (ms < minMs) return fault(report, path, `${ms} ms is shorter than ${minMs} ms`)
+      return ms > maxMs ? fault(report, path, `${ms} ms is longer than ${maxMs} ms`) : ms
     },
   }
 }
 
-/** One of the listed names; with `numbers`, the proto number is taken too (index in the list). */
-export function oneOf<const T extends string>(...names: T[]): Shape<T> {
+/** One of the listed names, or the number that the protocol gives it: its place in the list. An empty name keeps a number free. */
+export function oneOf<const T extends string>(...names: (T | '')[]): Shape<T> {
   return {
+    form: { type: 'choice', names: names.filter((name) => name !== '') },
     read(value, path, report) {
-      if (typeof value === 'number' && names[value] !== undefined) return names[value]
-      const found = names.find((name) => name === value)
-      return found ?? fault(report, path, `${describe(value)} is not one of ${names.join(', ')}`)
+      const found = typeof value === 'number' ? names[value] : names.find((name) => name === value)
+      return (found || fault(report, path, `${describe(value)} is not one of ${names.filter(Boolean).join(', ')}`)) as T | undefined
     },
   }
 }
 
 /** A list of values. */
 export function list<T>(item: Shape<T>, options: { min?: number; max?: number } = {}): Shape<T[]> {
+  const { min = 0, max = 20_000 } = options
   return {
+    form: { type: 'list', item: item.form, min, max },
     read(value, path, report) {
       if (!Array.isArray(value)) return fault(report, path, `expected a list, got ${describe(value)}`)
-      if (value.length < (options.min ?? 0)) return fault(report, path, `needs at least ${options.min} entries`)
-      if (value.length > (options.max ?? 20_000)) return fault(report, path, `more than ${options.max ?? 20_000} entries`)
+      if (value.length < min) return fault(report, path, `needs at least ${min} entries`)
+      if (value.length > max) return fault(report, path, `more than ${max} entries`)
       const result: T[] = []
       for (const [index, entry] of value.entries()) {
         const read = item.read(entry, `${path}[${index}]`, report)
@@ -127,14 +165,19 @@ export function list<T>(item: Shape<T>, options: { min?: number; max?: number } 
   }
 }
 
-/** A mapping with free keys. */
+/** A mapping with free keys, bounded like lists; keys are text of valid Unicode. */
 export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
   return {
+    form: { type: 'map', item: item.form },
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)
+      const entries = Object.entries(value)
+      if (entries.length > 20_000) return fault(report, path, 'more than 20000 entries')
       const result: Record<string, T> = {}
-      for (const [key, entry] of Object.entries(value)) {
-        const read = item.read(entry, `${path}[${key}]`, report)
+      for (const [key, entry] of entries) {
+        const at = `${path}[${key.slice(0, 100).toWellFormed()}]`
+        if (!key.isWellFormed()) fault(report, at, 'the key is not valid Unicode')
+        const read = item.read(entry, at, report)
         if (read !== undefined) Object.defineProperty(result, key, { value: read, enumerable: true, writable: true, configurable: true })
       }
       return result
@@ -142,12 +185,32 @@ export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
   }
 }
 
-/** Any JSON value, kept as it is. */
-export const anything: Shape<unknown> = { read: (value) => value }
+/** Any JSON value, kept as it is. What JSON has no word for (dates and infinities, say, which YAML can write) is a fault. */
+export const anything: Shape<unknown> = {
+  form: { type: 'anything' },
+  read(value, path, report) {
+    const reason = notJson(value, 0)
+    return reason === undefined ? value : fault(report, path, reason)
+  },
+}
+
+function notJson(value: unknown, depth: number): string | undefined {
+  if (depth > 100) return 'nested deeper than 100 levels'
+  if (value === null || typeof value === 'boolean') return undefined
+  if (typeof value === 'string') return value.isWellFormed() ? undefined : 'not valid Unicode: it has half a surrogate pair'
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${value} is not a number of JSON`
+  if (!Array.isArray(value) && !isMapping(value)) return `${describe(value)} is no JSON`
+  for (const [key, entry] of Object.entries(value)) {
+    const reason = key.isWellFormed() ? notJson(entry, depth + 1) : 'a key is not valid Unicode'
+    if (reason !== undefined) return reason
+  }
+  return undefined
+}
 
 /**
  * A mapping with known fields. Unknown fields are warned about and left out; where leaving one out could change what the rest
- * means for the worse, `unknown` makes them faults.
+ * means for the worse, `unknown` makes them faults. `check` looks at the whole, and is called only when nothing in it is wrong
+ * or missing, however deep.
  */
 export function record<F extends Fields>(
   fields: F,
@@ -155,31 +218,33 @@ export function record<F extends Fields>(
   unknown: 'left out' | 'fault' = 'left out',
 ): Shape<ReadFields<F>> {
   return {
+    form: {
+      type: 'record',
+      fields: Object.fromEntries(Object.entries(fields).map(([name, { form, required }]) => [name, { form, required: required ?? false }])),
+    },
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)
+      const faultsBefore = report.faults.length
       const result: Record<string, unknown> = {}
-      for (const [given, entry] of Object.entries(value)) {
-        const name = Object.hasOwn(fields, given) ? given : camelCase(given)
+      const given = new Set<string>()
+      for (const [written, entry] of Object.entries(value)) {
+        const name = Object.hasOwn(fields, written) ? written : camelCase(written)
         const shape = Object.hasOwn(fields, name) ? fields[name] : undefined
         if (!shape) {
-          if (unknown === 'fault') fault(report, join(path, given), 'unknown field')
-          else report.warnings.push({ path: join(path, given), reason: 'unknown field, left out' })
+          const at = join(path, written.slice(0, 100).toWellFormed())
+          if (unknown === 'fault') fault(report, at, 'unknown field')
+          else report.warnings.push({ path: at, reason: 'unknown field, left out' })
           continue
         }
         if (entry === null || entry === undefined) continue
+        if (given.has(name)) fault(report, join(path, name), 'given twice, in two spellings')
+        given.add(name)
         const read = shape.read(entry, join(path, name), report)
         if (read !== undefined) result[name] = read
       }
-      const before = report.faults.length
-      for (const [name, shape] of Object.entries(fields)) {
-        const faulty = () =>
-          report.faults.some(
-            (found) =>
-              found.path === join(path, name) || found.path.startsWith(`${join(path, name)}.`) || found.path.startsWith(`${join(path, name)}[`),
-          )
-        if (shape.required && result[name] === undefined && !faulty()) fault(report, join(path, name), 'required, but missing')
-      }
-      if (check && report.faults.length === before) check(result as ReadFields<F>, path, report)
+      for (const [name, shape] of Object.entries(fields))
+        if (shape.required && !given.has(name)) fault(report, join(path, name), 'required, but missing')
+      if (check && report.faults.length === faultsBefore) check(result as ReadFields<F>, path, report)
       return result as ReadFields<F>
     },
   }
@@ -187,7 +252,7 @@ export function record<F extends Fields>(
 
 /** The same shape, as a field that must be present. */
 export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
-  return { read: (value, path, report) => shape.read(value, path, report), required: true }
+  return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), required: true }
 }
 
 /** Adds a fault at a path below a record. */
@@ -195,10 +260,29 @@ export function reject(report: Report, path: string, reason: string): void {
   report.faults.push({ path, reason })
 }
 
-/** Whether a value is a plain mapping. */
+/** Whether a value is a plain mapping: no list, and no object of a class (YAML can write dates and sets). */
 export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }
+
+/** The message form of a duration, as milliseconds. */
+const durationParts: Shape<number> = (() => {
+  const { form, read } = record(
+    { seconds: integer(-315_576_000_000, 315_576_000_000), nanos: integer(-999_999_999, 999_999_999) },
+    ({ seconds = 0, nanos = 0 }, path, report) => {
+      if (seconds * nanos < 0) reject(report, `${path}.nanos`, 'the sign differs from that of seconds')
+    },
+  )
+  return {
+    form,
+    read(value, path, report) {
+      const { seconds = 0, nanos = 0 } = read(value, path, report) ?? {}
+      return seconds * 1000 + nanos / 1e6
+    },
+  }
+})()
 
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
 const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())

@@ -1,41 +1,26 @@
 /** The documents that route traffic: VirtualService, DestinationRule, Gateway, Sidecar. Fields as users of `networking.*` know them. */
-import { RE2JS } from 're2js'
-import {
-  anything,
-  decimal,
-  duration,
-  flag,
-  integer,
-  list,
-  map,
-  oneOf,
-  type Read,
-  type Report,
-  record,
-  reject,
-  required,
-  type Shape,
-  text,
-} from './shape.ts'
+import { isIp, isIpOrCidr } from './addresses.ts'
+import { re2Fault } from './patterns.ts'
+import { anything, decimal, duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text } from './shape.ts'
 
+const largestUint32 = 4_294_967_295
 const port = integer(1, 65_535)
 const labels = map(text({ max: 1024 }))
 const host = text({ max: 253, pattern: /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/, what: 'a host name' })
 
-/** A user's regular expression: RE2 syntax (Envoy's), at most 1,024 characters, checked here and never run by this process on traffic. */
-const regex: Shape<string> = {
-  read(value, path, report) {
-    const pattern = text({ max: 1024 }).read(value, path, report)
-    if (pattern === undefined) return undefined
-    try {
-      RE2JS.compile(pattern)
-      return pattern
-    } catch (error) {
-      reject(report, path, `not a valid RE2 pattern: ${(error as Error).message}`)
-      return undefined
-    }
-  },
-}
+/** A user's regular expression, at most 1,024 characters. */
+const regex = text({ max: 1024, check: re2Fault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
+/** Addresses that are matched. */
+const subnets = list(
+  text({
+    check: (value) => (isIpOrCidr(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not an IP address or CIDR`),
+    examples: ['10.0.0.0/8', '::/0', '1.2.3.4'],
+  }),
+)
+const ip = text({
+  check: (value) => (value === '' || isIp(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not an IP address`),
+  examples: ['0.0.0.0', '::', '10.1.2.3', ''],
+})
 
 const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string }, path: string, report: Report) => {
   if ([value.exact, value.prefix, value.regex].filter((part) => part !== undefined).length > 1)
@@ -71,17 +56,16 @@ const retryConditions = new Set(
     ' ',
   ),
 )
-const retryOn: Shape<string> = {
-  read(value, path, report) {
-    const read = text().read(value, path, report)
-    for (const condition of read?.split(',') ?? []) {
-      const name = condition.trim()
-      if (name !== '' && !retryConditions.has(name) && !/^[1-5]\d\d$/.test(name))
-        reject(report, path, `${JSON.stringify(name)} is not a retry condition`)
-    }
-    return read
+const retryOn = text({
+  check(value) {
+    const unknown = value
+      .split(',')
+      .map((condition) => condition.trim())
+      .find((name) => name !== '' && !retryConditions.has(name) && !/^[1-5]\d\d$/.test(name))
+    return unknown === undefined ? undefined : `${JSON.stringify(unknown.slice(0, 100))} is not a retry condition`
   },
-}
+  examples: ['5xx', 'connect-failure, 503', ''],
+})
 
 const httpRoute = record(
   {
@@ -97,7 +81,7 @@ const httpRoute = record(
       redirectCode: integer(300, 399),
     }),
     directResponse: record({
-      status: required(integer(100, 599)),
+      status: required(integer(200, 599)),
       body: record({ string: text({ max: 1_048_576 }), bytes: text({ max: 1_048_576 }) }),
     }),
     delegate: record({ name: text(), namespace: text() }),
@@ -105,7 +89,7 @@ const httpRoute = record(
     timeout: duration(),
     retries: record({ attempts: integer(0, 1000), perTryTimeout: duration(), retryOn, retryRemoteLocalities: flag }),
     fault: record({
-      delay: record({ fixedDelay: duration(1), percentage: percent, percent: integer(0, 100) }),
+      delay: record({ fixedDelay: required(duration(1)), percentage: percent, percent: integer(0, 100) }),
       abort: record({ httpStatus: integer(200, 599), percentage: percent }),
     }),
     mirror: destination,
@@ -136,18 +120,24 @@ const httpRoute = record(
   },
 )
 
+/** Weights are a share of their sum, which Envoy holds in 32 bits. */
 function checkWeights(routes: readonly { weight?: number }[] | undefined, path: string, report: Report): void {
   if (!routes || routes.length < 2) return
-  if (routes.reduce((sum, entry) => sum + (entry.weight ?? 0), 0) === 0)
-    reject(report, `${path}.route`, 'the weights of several destinations may not all be 0')
+  const sum = routes.reduce((total, entry) => total + (entry.weight ?? 0), 0)
+  if (sum === 0) reject(report, `${path}.route`, 'the weights of several destinations may not all be 0')
+  if (sum > largestUint32) reject(report, `${path}.route`, `the weights add up to ${sum}, more than ${largestUint32}`)
 }
 
-const l4Fields = { destinationSubnets: list(text()), port, sourceLabels: labels, sourceNamespace: text(), gateways: list(text()) }
-const tlsRoute = record({
-  match: required(list(record({ ...l4Fields, sniHosts: required(list(host, { min: 1 })) }), { min: 1 })),
-  route: required(list(routeDestination, { min: 1 })),
-})
-const tcpRoute = record({ match: list(record(l4Fields)), route: required(list(routeDestination, { min: 1 })) })
+const l4Fields = { destinationSubnets: subnets, port, sourceLabels: labels, sourceNamespace: text(), gateways: list(text()) }
+const checkL4 = ({ route }: { route: { weight?: number }[] }, path: string, report: Report) => checkWeights(route, path, report)
+const tlsRoute = record(
+  {
+    match: required(list(record({ ...l4Fields, sniHosts: required(list(host, { min: 1 })) }), { min: 1 })),
+    route: required(list(routeDestination, { min: 1 })),
+  },
+  checkL4,
+)
+const tcpRoute = record({ match: list(record(l4Fields)), route: required(list(routeDestination, { min: 1 })) }, checkL4)
 
 /** Shape of a VirtualService's spec. */
 export const virtualServiceSpec = record(
@@ -186,6 +176,19 @@ const localityLb = record({
   enabled: flag,
 })
 
+/** Shape of `tcpKeepalive`, in a rule and in the mesh configuration. Envoy counts in whole seconds of 32 bits. */
+export const tcpKeepaliveShape = record({
+  probes: integer(0, largestUint32),
+  time: duration(0, largestUint32 * 1000),
+  interval: duration(0, largestUint32 * 1000),
+})
+
+/** Envoy fills a table for consistent hashing evenly only if its size is prime, and refuses others. */
+function isPrime(value: number): boolean {
+  for (let factor = 2; factor * factor <= value; factor++) if (value % factor === 0) return false
+  return value > 1
+}
+
 const trafficFields = {
   loadBalancer: record({
     simple: oneOf('UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'),
@@ -196,7 +199,7 @@ const trafficFields = {
       httpQueryParameterName: text(),
       minimumRingSize: integer(0, 8_388_608),
       ringHash: record({ minimumRingSize: integer(0, 8_388_608) }),
-      maglev: record({ tableSize: integer(2, 5_000_011) }),
+      maglev: record({ tableSize: integer(2, 5_000_011, (size) => (isPrime(size) ? undefined : `${size} is not a prime number`)) }),
     }),
     localityLbSetting: localityLb,
     warmupDurationSecs: duration(),
@@ -205,7 +208,7 @@ const trafficFields = {
     tcp: record({
       maxConnections: integer(1, 2_147_483_647),
       connectTimeout: duration(1),
-      tcpKeepalive: record({ probes: integer(0, 4_294_967_295), time: duration(), interval: duration() }),
+      tcpKeepalive: tcpKeepaliveShape,
       maxConnectionDuration: duration(),
       idleTimeout: duration(),
     }),
@@ -221,11 +224,11 @@ const trafficFields = {
     }),
   }),
   outlierDetection: record({
-    consecutiveErrors: integer(0, 4_294_967_295),
-    consecutive5xxErrors: integer(0, 4_294_967_295),
-    consecutiveGatewayErrors: integer(0, 4_294_967_295),
+    consecutiveErrors: integer(0, largestUint32),
+    consecutive5xxErrors: integer(0, largestUint32),
+    consecutiveGatewayErrors: integer(0, largestUint32),
     splitExternalLocalOriginErrors: flag,
-    consecutiveLocalOriginFailures: integer(0, 4_294_967_295),
+    consecutiveLocalOriginFailures: integer(0, largestUint32),
     interval: duration(1),
     baseEjectionTime: duration(1),
     maxEjectionPercent: integer(0, 100),
@@ -284,7 +287,7 @@ const serverTls = record({
 const gatewayServer = record(
   {
     port: required(record({ number: required(port), protocol: required(text()), name: required(text()), targetPort: integer(0, 65_535) })),
-    bind: text(),
+    bind: ip,
     hosts: required(list(text(), { min: 1 })),
     tls: serverTls,
     name: text(),
@@ -320,6 +323,14 @@ const listenerPort = record({ number: integer(0, 65_535), protocol: text(), name
 const captureMode = oneOf('DEFAULT', 'IPTABLES', 'NONE')
 const egressHost = text({ max: 512, pattern: /^(\.|\*|~|[a-z0-9-]+)\/.+$/, what: 'namespace/host' })
 
+const bind = text({
+  check: (value) =>
+    value === '' || isIp(value) || /^unix:\/\/./.test(value)
+      ? undefined
+      : `${JSON.stringify(value.slice(0, 100))} is neither an IP address nor unix://path`,
+  examples: ['', '127.0.0.1', 'unix:///tmp/x'],
+})
+
 /** Shape of a Sidecar's spec. */
 export const sidecarSpec = record(
   {
@@ -327,16 +338,18 @@ export const sidecarSpec = record(
     ingress: list(
       record({
         port: required(listenerPort),
-        bind: text(),
+        bind: ip,
         captureMode,
         defaultEndpoint: text({
           pattern: /^(127\.0\.0\.1:\d+|0\.0\.0\.0:\d+|\[::1?\]:\d+|unix:\/\/.+)$/,
           what: '127.0.0.1:port, 0.0.0.0:port or unix://path',
+          check: (value) => (!value.startsWith('unix:') && Number(/\d+$/.exec(value)?.[0]) > 65_535 ? 'the port is above 65535' : undefined),
+          examples: ['127.0.0.1:80', 'unix:///tmp/x', '[::1]:65535', '0.0.0.0:0'],
         }),
         tls: serverTls,
       }),
     ),
-    egress: list(record({ port: listenerPort, bind: text(), captureMode, hosts: required(list(egressHost, { min: 1 })) })),
+    egress: list(record({ port: listenerPort, bind, captureMode, hosts: required(list(egressHost, { min: 1 })) })),
     outboundTrafficPolicy: record({ mode: oneOf('REGISTRY_ONLY', 'ALLOW_ANY'), egressProxy: destination }),
   },
   (value, path, report) => {
@@ -369,5 +382,3 @@ export type GatewayServer = Read<typeof gatewayServer>
 export type SidecarSpec = Read<typeof sidecarSpec>
 /** Shape of `localityLbSetting`, in a rule and in the mesh configuration. */
 export const localityLbShape = localityLb
-/** Shape of `tcpKeepalive`, in a rule and in the mesh configuration. */
-export const tcpKeepaliveShape = record({ probes: integer(0, 4_294_967_295), time: duration(), interval: duration() })

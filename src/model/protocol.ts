@@ -1,32 +1,20 @@
 /** Which protocol a port speaks (discovery behaviour 2.9), and what follows from it. */
 import type { Protocol } from '../../protocols/data.ts'
 
-const known: Readonly<Record<string, Protocol>> = {
-  udp: 'udp',
-  tcp: 'tcp',
-  tls: 'tls',
-  https: 'https',
-  http: 'http',
-  http2: 'http2',
-  grpc: 'grpc',
-  'grpc-web': 'grpc-web',
-  mongo: 'mongo',
-  redis: 'redis',
-  mysql: 'mysql',
-  thrift: 'thrift',
-}
+const named: readonly Protocol[] = ['udp', 'tcp', 'tls', 'https', 'http', 'http2', 'grpc', 'grpc-web', 'mongo', 'redis', 'mysql', 'thrift']
+const known: ReadonlyMap<string, Protocol> = new Map(named.map((protocol) => [protocol, protocol]))
 
 /** Ports where the server speaks first: sniffing would wait for a client that waits too. */
 const serverFirstPorts = new Set([25, 53, 3306, 27_017])
 
 /** The protocol of a port, from its declared protocol if any, else from its name, else from its number. */
 export function selectProtocol(declared: string | undefined, name: string, number: number): Protocol {
-  const explicit = known[(declared ?? '').toLowerCase()]
+  const explicit = known.get((declared ?? '').toLowerCase())
   if (explicit) return explicit
   const lower = name.toLowerCase()
   const prefix = lower.startsWith('grpc-web') ? 'grpc-web' : (lower.split('-')[0] as string)
-  const named = known[prefix]
-  if (named) return named
+  const byName = known.get(prefix)
+  if (byName) return byName
   return serverFirstPorts.has(number) ? 'tcp' : 'unknown'
 }
 

@@ -14,3 +14,9 @@ export interface ServiceInstance {
 export function proxyLabels(node: ProxyNode, instances: readonly ServiceInstance[]): Readonly<Record<string, string>> {
   return node.labels ?? instances[0]?.endpoint.labels ?? {}
 }
+
+/** Port on which an endpoint serves a service port. */
+export function portOf(endpoint: Pick<Endpoint, 'ports'>, port: ServicePort): number {
+  // Names of ports are users': one may be the name of something that every object has.
+  return (Object.hasOwn(endpoint.ports, port.name) ? endpoint.ports[port.name] : undefined) ?? (port.targetPort || port.number)
+}

@@ -18,17 +18,19 @@ export interface MeshNames {
 }
 
 /** Node metadata keys that have an alias spelling, alias first. */
-const metadataAliases: Readonly<Record<string, string>> = {
-  ISTIO_VERSION: 'MESH_VERSION',
-  ISTIO_PROXY_SHA: 'MESH_PROXY_SHA',
-  ISTIO_META_NETWORK: 'MESH_META_NETWORK',
-}
+const metadataAliases: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ISTIO_VERSION: 'MESH_VERSION',
+    ISTIO_PROXY_SHA: 'MESH_PROXY_SHA',
+    ISTIO_META_NETWORK: 'MESH_META_NETWORK',
+  }),
+)
 
 /** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const result: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(metadata)) {
-    const renamed = metadataAliases[key] ?? key
+    const renamed = metadataAliases.get(key) ?? key
     if (renamed !== key && renamed in metadata) continue
     result[renamed] = value
   }

@@ -1,5 +1,5 @@
 /** Which services a workload address is behind: kept up to date host by host, never rebuilt. */
-import type { ServiceInstance } from '../model/workload.ts'
+import { portOf, type ServiceInstance } from '../model/workload.ts'
 import type { ServiceState } from './snapshot.ts'
 
 /** Finds the service instances of an address. */
@@ -44,7 +44,7 @@ export class InstanceIndex {
           const endpoint = endpoints.find((candidate) => candidate.address === address)
           if (!endpoint || service.external) continue
           for (const port of service.ports) {
-            instances.push({ service, port, endpoint, targetPort: endpoint.ports[port.name] ?? (port.targetPort || port.number) })
+            instances.push({ service, port, endpoint, targetPort: portOf(endpoint, port) })
           }
         }
       }

@@ -14,10 +14,11 @@ export function packMessage<Schema extends DescMessage>(schema: Schema, message:
   return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value: toBinary(schema, message) })
 }
 
-/** A `google.protobuf.Duration` of milliseconds. */
+/** A `google.protobuf.Duration` of milliseconds, to the nanosecond below: rounded up, 0.9999999999 s would have a billion of them. */
 export function durationOf(ms: number): Duration {
   const seconds = Math.trunc(ms / 1000)
-  return create(DurationSchema, { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1000) * 1e6) })
+  const nanos = Math.trunc((ms - seconds * 1000) * 1e6 + Math.sign(ms) * 1e-3)
+  return create(DurationSchema, { seconds: BigInt(seconds), nanos: Math.min(999_999_999, Math.max(-999_999_999, nanos)) })
 }
 
 /** A socket address. */

@@ -4,6 +4,7 @@ import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { labelsMatch } from '../../model/match.ts'
+import { portOf } from '../../model/workload.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { compare } from '../../snapshot/objects.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
@@ -15,6 +16,14 @@ import { type PlacedLocality, placeLocalities } from './locality.ts'
 
 type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
+
+/** An endpoint to send to; `gateway` is the port where it is a gateway that stands for endpoints of its network. */
+interface Target {
+  readonly endpoint: Endpoint
+  readonly gateway?: number
+}
+
+const largestWeight = 4_294_967_295
 
 /** Endpoints of one service port, grouped by locality, narrowed to a subset if one is given. */
 export function loadAssignment(
@@ -28,11 +37,11 @@ export function loadAssignment(
 ): ClusterLoadAssignment {
   const wanted = subset?.labels
   const groups = new Map<string, LbEndpoint[]>()
-  for (const endpoint of reachable(state.endpoints, snapshot, traits)) {
-    if (wanted && !labelsMatch(wanted, endpoint.labels)) continue
-    const number = portOf(endpoint, port)
+  const targets = reachable(state.endpoints, snapshot, traits).filter(({ endpoint }) => !wanted || labelsMatch(wanted, endpoint.labels))
+  const weigh = fitting(targets)
+  for (const { endpoint, gateway } of targets) {
     const list = groups.get(endpoint.locality)
-    const entry = lbEndpoint(endpoint, number, snapshot)
+    const entry = lbEndpoint(endpoint, gateway ?? portOf(endpoint, port), weigh(endpoint.weight), snapshot)
     if (list) list.push(entry)
     else groups.set(endpoint.locality, [entry])
   }
@@ -51,6 +60,14 @@ export function loadAssignment(
   return create(ClusterLoadAssignmentSchema, { clusterName: name, endpoints })
 }
 
+/** Sums of weights are 32 bits wide in Envoy. Where they would exceed that, all weights are made smaller alike, the least being 1. */
+function fitting(targets: readonly Target[]): (weight: number) => number {
+  const total = targets.reduce((sum, { endpoint }) => sum + Math.max(1, endpoint.weight), 0)
+  if (total <= largestWeight) return (weight) => Math.max(1, weight)
+  const factor = (largestWeight - targets.length) / total
+  return (weight) => Math.max(1, Math.floor(weight * factor))
+}
+
 function localityEndpoints(group: PlacedLocality, lbEndpoints: LbEndpoint[]): LocalityLbEndpoints {
   const [region = '', zone = '', subZone = ''] = group.locality.split('/')
   return {
@@ -61,10 +78,10 @@ function localityEndpoints(group: PlacedLocality, lbEndpoints: LbEndpoint[]): Lo
   }
 }
 
-function lbEndpoint(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): LbEndpoint {
+function lbEndpoint(endpoint: Endpoint, port: number, weight: number, snapshot: MeshSnapshot): LbEndpoint {
   return {
     hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(endpoint.address, port) } },
-    loadBalancingWeight: Math.max(1, endpoint.weight),
+    loadBalancingWeight: weight,
     ...metadataOf(endpoint, port, snapshot),
   }
 }
@@ -86,11 +103,6 @@ function metadataOf(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): P
   return Object.keys(filterMetadata).length > 0 ? { metadata: { filterMetadata } } : {}
 }
 
-/** Port on which an endpoint serves a service port. */
-export function portOf(endpoint: Endpoint, port: ServicePort): number {
-  return endpoint.ports[port.name] ?? (port.targetPort || port.number)
-}
-
 /** Whether a workload takes mutual TLS on one of its ports: it has a proxy of the mesh, and no policy turns it off there. */
 export function takesMutualTls(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): boolean {
   if (!hasProxy(endpoint, snapshot)) return false
@@ -104,18 +116,18 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
 }
 
 /** Endpoints a proxy can reach: its own network's as they are, those of another network through its gateways. */
-function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, traits: Traits): readonly Endpoint[] {
+function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, traits: Traits): readonly Target[] {
   const view = traits.networkView
   const seen = view ? endpoints.filter((endpoint) => view.has(endpoint.network)) : endpoints
   const gateways = gatewaysByNetwork(snapshot)
-  if (gateways.size === 0) return seen
+  if (gateways.size === 0) return seen.map((endpoint) => ({ endpoint }))
   let product = 1
   for (const list of gateways.values()) product *= list.length
-  const result: Endpoint[] = []
+  const result: Target[] = []
   const remote = new Map<string, { count: number; sample: Endpoint }>()
   for (const endpoint of seen) {
     if (endpoint.network === traits.network || !gateways.has(endpoint.network)) {
-      result.push({ ...endpoint, weight: product })
+      result.push({ endpoint: { ...endpoint, weight: product } })
       continue
     }
     const group = remote.get(`${endpoint.network}|${endpoint.locality}`)
@@ -126,14 +138,11 @@ function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, trait
   for (const { count, sample } of remote.values()) {
     if (!hasProxy(sample, snapshot)) continue
     const list = gateways.get(sample.network) ?? []
-    for (const gateway of list)
-      result.push({ ...sample, address: gateway.address, ports: gatewayPorts(gateway.port), workload: '', weight: (count * product) / list.length })
+    for (const { address, port } of list)
+      result.push({ endpoint: { ...sample, address, workload: '', weight: (count * product) / list.length }, gateway: port })
   }
   return result
 }
-
-/** Every port name leads to the gateway's one port. */
-const gatewayPorts = (port: number): Record<string, number> => new Proxy({}, { get: () => port }) as Record<string, number>
 
 function gatewaysByNetwork(snapshot: MeshSnapshot): Map<string, { address: string; port: number }[]> {
   const result = new Map<string, { address: string; port: number }[]>()
