@@ -5,7 +5,7 @@
  */
 import { createSecureServer, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { FrameReader, messageFrame } from '../src/xds/session/frames.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
 
 /** What the driver tells the bare server. */
@@ -29,6 +29,7 @@ function response(typeUrl: string, size: number, marker: string): Buffer {
 }
 
 function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): void {
+  const buffers = new FrameBuffers()
   const streams = new Set<ServerHttp2Stream>()
   const frames = new Map(Object.entries(sizes).map(([typeUrl, size]) => [typeUrl, response(typeUrl, size, 'v')]))
   const settings = { initialWindowSize: 1_048_576, maxConcurrentStreams: 1000 }
@@ -39,7 +40,7 @@ function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): v
     stream.on('close', () => streams.delete(stream))
     stream.on('error', () => undefined)
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' })
-    const reader = new FrameReader(1 << 26)
+    const reader = new FrameReader(1 << 26, buffers)
     const sent = new Set<string>()
     stream.on('data', (bytes: Buffer) => {
       reader.take(bytes, (message) => {

@@ -10,7 +10,7 @@ import { crc32 } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Cluster_DiscoveryType, ClusterSchema } from '../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { FrameReader, messageFrame } from '../src/xds/session/frames.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
@@ -52,6 +52,8 @@ export type LoadReport =
   | { readonly type: 'received'; readonly bytes: number }
   | { readonly type: 'digests'; readonly digests: readonly (readonly [sidecar: number, digest: string])[] }
 
+/** Where messages are put together. */
+const buffers = new FrameBuffers()
 const window = 1_048_576
 const slowBytesPerSecond = 10_240
 const flapMs = 2000
@@ -195,7 +197,7 @@ class Sidecar {
       'content-type': 'application/grpc',
       te: 'trailers',
     })
-    const reader = new FrameReader(1 << 30)
+    const reader = new FrameReader(1 << 30, buffers)
     stream.on('data', (bytes: Buffer) => {
       if (this.#role === 'slow') {
         stream.pause()

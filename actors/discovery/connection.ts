@@ -2,6 +2,7 @@
 import type { ProxyNode } from '../../protocols/data.ts'
 import { responseFrame } from '../../src/xds/session/frames.ts'
 import type { Rejection, Response, XdsSession } from '../../src/xds/session/session.ts'
+import type { Timer } from '../runtime/timers.ts'
 import type { GrpcStream } from './grpc-server.ts'
 
 /** A stream with its session and where its pushes stand. Times are Unix milliseconds, 0 = none. */
@@ -23,7 +24,7 @@ export interface Connection {
   changedAt: number
   /** First change of the push under way. */
   pushedSince: number
-  heldTimer: NodeJS.Timeout | undefined
+  heldTimer: Timer | undefined
   /** Name fields of the last long request; the next is likely to repeat them. */
   lastNames?: Buffer
   /** The last refused responses, newest last. */

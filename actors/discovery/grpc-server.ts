@@ -11,7 +11,8 @@ import {
 import type { TLSSocket } from 'node:tls'
 import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
-import { BadFrame, FrameReader } from '../../src/xds/session/frames.ts'
+import { BadFrame, FrameBudget, FrameBuffers, FrameReader } from '../../src/xds/session/frames.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import { after, every } from '../runtime/timers.ts'
 
@@ -36,8 +37,11 @@ export interface GrpcStream {
 /** A service method by its path. */
 export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
 
-/** Bytes of requests a stream may send before the server has taken them. */
-const receiveWindow = 1_048_576
+/**
+ * Bytes of requests that a connection, and a stream, may send before the server has taken them. What has come is worked off at
+ * once, and in the smallest frames this many bytes take as long as 64 MiB in large ones: 50 ms.
+ */
+const receiveWindow = 65_535
 const cancel = 8
 const noError = 0
 /** How long the other half of a stream may stay open after its status was sent, in milliseconds. */
@@ -51,6 +55,8 @@ export class GrpcServer {
   readonly #limit: number
   readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly host: string; readonly port: number }[] = []
   readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #buffers = new FrameBuffers()
+  readonly #budgets = new WeakMap<ServerHttp2Session, FrameBudget>()
   #opened: Promise<void> | undefined
 
   constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods) {
@@ -118,6 +124,7 @@ export class GrpcServer {
 
   #session(session: ServerHttp2Session): void {
     this.#sessions.add(session)
+    this.#budgets.set(session, new FrameBudget(monotonicMs()))
     session.setLocalWindowSize(receiveWindow)
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
     const { keepaliveInterval, keepaliveTimeout, maxConnectionAge } = this.#config
@@ -166,7 +173,8 @@ export class GrpcServer {
   }
 
   #wrap(stream: ServerHttp2Stream): GrpcStream {
-    const reader = new FrameReader(this.#limit)
+    const reader = new FrameReader(this.#limit, this.#buffers)
+    const budget = this.#budgets.get(stream.session as ServerHttp2Session)
     let trailers = trailersOf(0, '')
     let ended = false
     stream.on('wantTrailers', () => {
@@ -186,6 +194,11 @@ export class GrpcServer {
       onMessage: (listen) => {
         stream.on('data', (bytes: Buffer) => {
           if (ended) return
+          const wait = budget?.spend(bytes.length, monotonicMs) ?? 0
+          if (wait > 0) {
+            stream.pause()
+            after(wait, () => stream.resume()).unref()
+          }
           try {
             reader.take(bytes, listen)
           } catch (error) {

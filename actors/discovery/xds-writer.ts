@@ -17,7 +17,9 @@ import { type Outcome, type SessionParts, XdsSession } from '../../src/xds/sessi
 import { Subscriptions } from '../../src/xds/session/subscription.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
+import { after } from '../runtime/timers.ts'
 import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GrpcServer, type GrpcStream } from './grpc-server.ts'
@@ -139,14 +141,14 @@ class XdsWriter implements Behaviour<WriterCommand> {
 
   #enqueue(connection: Connection): void {
     connection.changedAt = connection.changedAt === 0 ? this.#push.startedAt : Math.min(connection.changedAt, this.#push.startedAt)
-    this.#throttle.add(connection, Date.now())
+    this.#throttle.add(connection, monotonicMs())
   }
 
   /** Has a connection looked at that asked for something. First configurations take permits too: a few at a time arrive sooner than all at once. */
   #wake(connection: Connection): void {
     connection.answered = true
     if (connection.permit) return this.#pump(connection)
-    this.#throttle.add(connection, Date.now(), connection.newcomer)
+    this.#throttle.add(connection, monotonicMs(), connection.newcomer)
     this.#work()
   }
 
@@ -156,7 +158,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       const next = this.#throttle.take()
       if (!next) return
       const connection = next.thing
-      if (connection.changedAt > 0) this.#metrics.queueTime.observe(Math.max(0, Date.now() - next.since) / 1000)
+      if (connection.changedAt > 0) this.#metrics.queueTime.observe((monotonicMs() - next.since) / 1000)
       connection.pushedSince = connection.changedAt
       connection.changedAt = 0
       connection.permit = true
@@ -195,11 +197,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
         if (!this.#identify(connection, request.node)) return
         if (request.rawSubscribe.length > longNames && !this.#lastNames.equals(request.rawSubscribe))
           this.#lastNames = Buffer.from(request.rawSubscribe)
-        this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, Date.now()))
+        this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, monotonicMs()))
       } else {
         const request = readSotwRequest(message, connection.lastNames ?? this.#lastNames)
         if (!this.#identify(connection, request.node)) return
-        const outcome = session.takeSotw(request, Date.now())
+        const outcome = session.takeSotw(request, monotonicMs())
         if (request.rawNames.length > longNames) this.#lastNames = connection.lastNames = session.knownNames(request.typeUrl)
         this.#outcome(connection, request.typeUrl, request.error, outcome)
       }
@@ -241,7 +243,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
   #pump(connection: Connection): void {
     if (connection.sending || !connection.permit) return
-    const now = Date.now()
+    const now = monotonicMs()
     const response = connection.session.next(now)
     if (!response) {
       this.#held(connection, now)
@@ -271,13 +273,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
 
   /** Looks again when what is held back may go after all. */
   #held(connection: Connection, now: number): void {
-    clearTimeout(connection.heldTimer)
+    connection.heldTimer?.cancel()
     connection.heldTimer = undefined
-    const until =
-      connection.session.heldUntil ??
-      (this.#parts.flowControl !== undefined && connection.session.isDue() ? now + this.#parts.flowControl : undefined)
-    if (until === undefined) return
-    connection.heldTimer = setTimeout(() => this.#wake(connection), Math.max(1, until - now))
+    if (!connection.session.isDue()) return
+    const until = connection.session.heldUntil(now) ?? (this.#parts.flowControl !== undefined ? now + this.#parts.flowControl : undefined)
+    if (until !== undefined) connection.heldTimer = after(until - now, () => this.#wake(connection))
   }
 
   #pushDone(connection: Connection): void {
@@ -289,7 +289,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 
   #gone(connection: Connection): void {
-    clearTimeout(connection.heldTimer)
+    connection.heldTimer?.cancel()
     this.#throttle.drop(connection)
     this.#metrics.gone(connection)
     connection.permit = false

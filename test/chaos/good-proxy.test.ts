@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
+import { connect as tcpConnect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { create, toBinary } from '@bufbuild/protobuf'
@@ -7,6 +8,7 @@ import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discov
 import { messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import type { GoodProxyData, GoodProxyReport } from '../harness/good-proxy.ts'
+import { endHeaders, frame, frameType, preface, requestHeaders } from '../harness/http2-frames.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, type ClientNode, sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -118,6 +120,32 @@ describe('one good proxy beside others', function () {
         await pause(4000)
       }),
     )
+  })
+
+  it('that send their requests in frames of one byte', async () => {
+    const names = Array.from({ length: 600 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
+    const cut = (message: Buffer) => Buffer.concat(Array.from(message, (byte) => frame(frameType.data, 0, 1, Buffer.from([byte]))))
+    const known = cut(request(sidecarNode('10.5.0.1', 'bytewise', 'ns'), endpointType, names))
+    let answered = 0
+    await isServed(
+      await besides(async () => {
+        for (let index = 0; index < 10; index++) {
+          const socket = tcpConnect(control.grpcPort, '127.0.0.1')
+          stops.push(() => socket.destroy())
+          socket.on('error', () => undefined).on('data', (bytes) => (answered += bytes.length > 1000 ? 1 : 0))
+          socket.write(Buffer.concat([preface, frame(frameType.headers, endHeaders, 1, requestHeaders)]))
+          // Its request, then half of a message that goes on and on.
+          socket.write(known)
+          const more = () => {
+            while (!socket.destroyed && socket.write(known));
+            if (!socket.destroyed) socket.once('drain', more)
+          }
+          if (index % 2 === 0) more()
+        }
+        await pause(4000)
+      }),
+    )
+    expect(answered).to.be.above(0)
   })
 
   it('that come, vanish and make themselves up', async () => {

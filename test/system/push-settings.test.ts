@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { freePort, runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -225,7 +225,7 @@ describe('the secured gRPC port', function () {
       session.on('error', () => resolve(false))
       session.on('close', () => resolve(false))
       const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
-      const reader = new FrameReader(1 << 24)
+      const reader = new FrameReader(1 << 24, new FrameBuffers())
       stream.on('error', () => resolve(false))
       stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => resolve(message.includes('outbound|80||a.ns.svc.cluster.local'))))
       stream.write(clusterRequest('secure'))

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { ClientStatusRequestSchema, ClientStatusResponseSchema, ConfigStatus } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
 import { ServerReflectionRequestSchema, ServerReflectionResponseSchema } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
-import { FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -20,7 +20,7 @@ function grpc(port: number, path: string, message: Uint8Array): Promise<{ messag
     const session = connect(`http://127.0.0.1:${port}`)
     session.on('error', reject)
     const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
-    const reader = new FrameReader(1 << 26)
+    const reader = new FrameReader(1 << 26, new FrameBuffers())
     const messages: Buffer[] = []
     let status = ''
     stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => messages.push(Buffer.from(message))))

@@ -43,27 +43,58 @@ export class BadFrame extends Error {
   }
 }
 
-/** Where messages that came in several pieces are put together: one place for all streams of a thread, because each message is read at once. */
-let scratch = Buffer.alloc(0)
-/** Messages above this many bytes are put together in a place of their own. */
-const scratchLimit = 4_194_304
+/** Smallest and largest buffer that is kept for reuse, and how many bytes of them are kept, in bytes. */
+const pooled = { smallest: 512, largest: 4_194_304, kept: 8_388_608 }
 
-function gather(parts: readonly Buffer[], length: number): Buffer {
-  if (length > scratchLimit) return Buffer.concat(parts, length)
-  if (scratch.length < length) scratch = Buffer.allocUnsafeSlow(Math.min(scratchLimit, length * 2))
-  let at = 0
-  for (const part of parts) at += part.copy(scratch, at)
-  return scratch.subarray(0, length)
+/** Buffers in which the streams of a thread put messages together; their sizes are powers of two. */
+export class FrameBuffers {
+  readonly #free = new Map<number, Buffer[]>()
+  #kept = 0
+
+  /** A buffer of at least so many bytes. */
+  take(length: number): Buffer {
+    let size = pooled.smallest
+    while (size < length) size *= 2
+    const free = this.#free.get(size)?.pop()
+    if (!free) return Buffer.allocUnsafeSlow(size)
+    this.#kept -= size
+    return free
+  }
+
+  /** Takes a buffer back. */
+  give(buffer: Buffer): void {
+    if (buffer.length > pooled.largest || this.#kept + buffer.length > pooled.kept) return
+    const free = this.#free.get(buffer.length)
+    if (free) free.push(buffer)
+    else this.#free.set(buffer.length, [buffer])
+    this.#kept += buffer.length
+  }
 }
 
-/** Cuts messages out of a stream of bytes. */
+/**
+ * Cuts messages out of a stream of bytes. The work is linear in the bytes, however they are cut: the five bytes of a prefix are
+ * kept aside, and a message that comes in pieces fills one buffer. That buffer grows with what has come, not with the length
+ * that the prefix announces, so it holds at most twice the bytes that the peer has sent.
+ */
 export class FrameReader {
   readonly #limit: number
-  #parts: Buffer[] = []
-  #length = 0
+  readonly #buffers: FrameBuffers
+  readonly #prefix = Buffer.alloc(prefixLength)
+  /** Bytes of the prefix that have come. */
+  #prefixed = 0
+  /** The message as far as it has come, when it did not come at once. */
+  #body: Buffer | undefined
+  #filled = 0
 
-  constructor(limit: number) {
+  constructor(limit: number, buffers: FrameBuffers) {
     this.#limit = limit
+    this.#buffers = buffers
+  }
+
+  /** Length in bytes that the message announces in whose middle the stream is; 0 while that is unknown, undefined between two messages. */
+  get expected(): number | undefined {
+    if (this.#prefixed === 0) return undefined
+    return this.#prefixed < prefixLength ? 0 : this.#prefix.readUInt32BE(1)
   }
 
   /**
@@ -71,36 +102,90 @@ export class FrameReader {
    * again for the next. Throws {@link BadFrame} for one that is too large or compressed.
    */
   take(bytes: Buffer, each: (message: Buffer) => void): void {
-    this.#parts.push(bytes)
-    this.#length += bytes.length
-    while (this.#length >= prefixLength) {
-      const prefix = this.#peek()
-      if (prefix[0] !== 0) throw new BadFrame(12, 'compressed messages are not supported')
-      const length = prefix.readUInt32BE(1)
-      if (length > this.#limit) throw new BadFrame(8, `received message larger than max (${length} vs. ${this.#limit})`)
-      if (this.#length < prefixLength + length) return
-      const parts = this.#cut(prefixLength + length)
-      each((parts.length === 1 ? (parts[0] as Buffer) : gather(parts, prefixLength + length)).subarray(prefixLength))
+    let at = 0
+    while (at < bytes.length) {
+      if (this.#prefixed < prefixLength) {
+        const taken = bytes.copy(this.#prefix, this.#prefixed, at)
+        this.#prefixed += taken
+        at += taken
+        if (this.#prefixed < prefixLength) return
+      }
+      const length = this.#announced()
+      const missing = length - this.#filled
+      if (bytes.length - at < missing) return this.#keep(bytes.subarray(at), length)
+      const rest = bytes.subarray(at, at + missing)
+      at += missing
+      this.#hand(rest, length, each)
     }
   }
 
-  /** Takes so many bytes off the front. */
-  #cut(length: number): Buffer[] {
-    const taken: Buffer[] = []
-    let left = length
-    while (left > 0) {
-      const part = this.#parts.shift() as Buffer
-      taken.push(part.subarray(0, left))
-      if (part.length > left) this.#parts.unshift(part.subarray(left))
-      left -= Math.min(left, part.length)
-    }
-    this.#length -= length
-    return taken
+  #announced(): number {
+    if (this.#prefix[0] !== 0) throw new BadFrame(12, 'compressed messages are not supported')
+    const length = this.#prefix.readUInt32BE(1)
+    if (length > this.#limit) throw new BadFrame(8, `received message larger than max (${length} vs. ${this.#limit})`)
+    return length
   }
 
-  #peek(): Buffer {
-    const [first] = this.#parts
-    if (first && first.length >= prefixLength) return first
-    return Buffer.concat(this.#parts, prefixLength)
+  /** Keeps a part of a message. */
+  #keep(part: Buffer, length: number): void {
+    if (part.length === 0) return
+    const filled = this.#filled + part.length
+    if (!this.#body || this.#body.length < filled) {
+      const larger = this.#buffers.take(Math.min(length, filled))
+      if (this.#body) {
+        this.#body.copy(larger, 0, 0, this.#filled)
+        this.#buffers.give(this.#body)
+      }
+      this.#body = larger
+    }
+    part.copy(this.#body, this.#filled)
+    this.#filled = filled
+  }
+
+  /** Hands on a message whose last part has come. */
+  #hand(rest: Buffer, length: number, each: (message: Buffer) => void): void {
+    if (this.#filled === 0) {
+      this.#prefixed = 0
+      return each(rest)
+    }
+    this.#keep(rest, length)
+    const body = this.#body as Buffer
+    this.#body = undefined
+    this.#filled = 0
+    this.#prefixed = 0
+    try {
+      each(body.subarray(0, length))
+    } finally {
+      this.#buffers.give(body)
+    }
   }
 }
+
+/** Small DATA frames that a connection may send at once, how many more each millisecond, and below how many bytes a frame is small. */
+const smallFrames = { burst: 65_536, perMs: 10, bytes: 256 }
+
+/**
+ * Keeps a connection that sends its bytes in very small DATA frames from taking the thread for itself: each frame costs as much
+ * as one of 16 KiB. A message of 64 KiB in frames of one byte passes at once; beyond that, 10,000 small frames a second are taken.
+ */
+export class FrameBudget {
+  #left = smallFrames.burst
+  #at: number
+
+  /** `now` is monotonic time in milliseconds, as below. */
+  constructor(now: number) {
+    this.#at = now
+  }
+
+  /** Counts a frame. Returns for how many milliseconds no more is to be read; 0 = read on. */
+  spend(bytes: number, now: () => number): number {
+    if (bytes >= smallFrames.bytes || --this.#left > 0) return 0
+    const at = now()
+    this.#left = Math.min(smallFrames.burst, this.#left + (at - this.#at) * smallFrames.perMs)
+    this.#at = at
+    return this.#left > 0 ? 0 : pauseMs
+  }
+}
+
+/** How long a connection that has used up its small frames is not read, in milliseconds. */
+const pauseMs = 100

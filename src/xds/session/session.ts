@@ -171,9 +171,9 @@ export class XdsSession {
     return false
   }
 
-  /** Time at which held-back types may be sent after all, or undefined when nothing is held back. */
-  get heldUntil(): number | undefined {
-    return this.#gateUntil > 0 ? this.#gateUntil : undefined
+  /** Time at which held-back types may be sent after all, or undefined when nothing is held back at this time. */
+  heldUntil(now: number): number | undefined {
+    return this.#gateUntil > now ? this.#gateUntil : undefined
   }
 
   /** The next response in push order, or undefined when nothing is to be sent now. */

@@ -6,7 +6,6 @@ import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
 import { Group } from '../../../src/xds/session/catalog.ts'
-import { BadFrame, FrameReader, messageFrame } from '../../../src/xds/session/frames.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/session/request.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../src/xds/slab/resource.ts'
@@ -73,24 +72,6 @@ describe('requests off the wire', () => {
       }),
       { numRuns: 2000 },
     )
-  })
-
-  it('come out of frames however they are cut', () => {
-    fc.assert(
-      fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 6 }), fc.array(fc.integer({ min: 1, max: 40 })), (messages, cuts) => {
-        const stream = Buffer.concat(messages.map((message) => messageFrame(message)))
-        const reader = new FrameReader(1000)
-        const taken: Buffer[] = []
-        let at = 0
-        for (const cut of [...cuts, stream.length]) {
-          reader.take(stream.subarray(at, at + cut), (message) => taken.push(Buffer.from(message)))
-          at += cut
-        }
-        expect(taken.map((message) => message.toString('hex'))).to.deep.equal(messages.map((message) => Buffer.from(message).toString('hex')))
-      }),
-    )
-    expect(() => new FrameReader(10).take(Buffer.from([0, 0, 0, 0, 11]), () => undefined)).to.throw(BadFrame, 'larger than max')
-    expect(() => new FrameReader(10).take(Buffer.from([1, 0, 0, 0, 1, 0]), () => undefined)).to.throw(BadFrame, 'compressed')
   })
 })
 

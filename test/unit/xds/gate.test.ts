@@ -1,0 +1,58 @@
+import { create } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { Catalog } from '../../../src/xds/session/catalog.ts'
+import { Plans } from '../../../src/xds/session/plans.ts'
+import { readSotwRequest } from '../../../src/xds/session/request.ts'
+import { XdsSession } from '../../../src/xds/session/session.ts'
+import { Subscriptions } from '../../../src/xds/session/subscription.ts'
+import { GroupStore } from '../../../src/xds/slab/group-store.ts'
+import { encodeResource } from '../../../src/xds/slab/resource.ts'
+import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
+import { textField } from '../../../src/xds/slab/wire.ts'
+import { clusterType, listenerType } from '../../../src/xds/type-urls.ts'
+
+describe('the gate for new clusters', () => {
+  const slabs = new SlabStore()
+  const groups = new GroupStore(slabs)
+  const catalog = new Catalog()
+  /** Names of clusters and of listeners that there are from now on. What they are made of does not matter here. */
+  const publish = (clusters: string[], listeners: string[]) => {
+    const resource = (name: string) => encodeResource(ClusterSchema, create(ClusterSchema, { name }), name)
+    groups.replace('clusters', clusters.map(resource))
+    groups.replace('listeners', listeners.map(resource))
+    const { patches } = groups.takePatches()
+    const manifests = [{ classId: 'class', groups: { [clusterType]: ['clusters'], [listenerType]: ['listeners'] } }]
+    catalog.apply({ slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
+  }
+
+  it('ends by time, and then holds nothing back and asks for no timer', () => {
+    let nonces = 0
+    const session = new XdsSession(false, {
+      catalog,
+      plans: new Plans({ enabled: true, size: 0 }),
+      subscriptions: new Subscriptions(),
+      flowControl: undefined,
+      nonce: () => `${++nonces}`,
+      held: () => undefined,
+    })
+    session.classId = 'class'
+    publish(['a'], ['l'])
+    for (const type of [clusterType, listenerType]) session.takeSotw(readSotwRequest(textField(4, type), Buffer.alloc(0)), 0)
+    const sent = (now: number) => {
+      const types: string[] = []
+      for (let next = session.next(now); next; next = session.next(now)) types.push(next.typeUrl)
+      return types
+    }
+    expect(sent(0)).to.deep.equal([clusterType, listenerType])
+    expect(session.heldUntil(0)).to.equal(undefined)
+
+    publish(['a', 'b'], ['l', 'm'])
+    expect(sent(1000)).to.deep.equal([clusterType])
+    expect(session.heldUntil(1000)).to.equal(6000)
+    expect(sent(5999)).to.deep.equal([])
+    expect(session.heldUntil(6000)).to.equal(undefined)
+    expect(sent(6000)).to.deep.equal([listenerType])
+    expect(session.heldUntil(6000)).to.equal(undefined)
+  })
+})
