@@ -14,13 +14,14 @@ import { defaultMeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } 
 import { fileLimits, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { Counter, Gauge } from '../runtime/metrics.ts'
 import { createPool, type Pool } from '../runtime/pool.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import type { ParseTask } from './parse-task.ts'
+import { tellEvent } from './source-events.ts'
 
-const source = 'config:files'
 /** Files above this size are parsed on the pool, within a deadline: parsing must not hold up other changes. */
 const pooledBytes = 262_144
 const parseDeadlineMs = 30_000
@@ -45,8 +46,7 @@ class FileWatcher implements Behaviour<never> {
   readonly #owners = new Map<string, string>()
   readonly #metrics
   readonly #watches: DirectoryWatch[] = []
-  /** The push queue that was linked last; told things once everything has been read. */
-  #latest: Peer<SourceEvent> | undefined
+  /** Told things once everything has been read. */
   #queue: Peer<SourceEvent> | undefined
   #mesh: SourceEvent | undefined
   #networks: SourceEvent | undefined
@@ -76,19 +76,7 @@ class FileWatcher implements Behaviour<never> {
   }
 
   linked(peer: Peer): void {
-    const queue = peer as Peer<SourceEvent>
-    this.#latest = queue
-    void this.#loaded.then(() => {
-      if (this.#latest !== queue) return
-      this.#queue = queue
-      this.#replay(queue)
-    })
-  }
-
-  unlinked(peer: Peer): void {
-    if (this.#latest !== peer) return
-    this.#latest = undefined
-    this.#queue = undefined
+    void this.#loaded.then(() => this.#replay(peer as Peer<SourceEvent>))
   }
 
   receive(): void {}
@@ -123,13 +111,17 @@ class FileWatcher implements Behaviour<never> {
   }
 
   #replay(queue: Peer<SourceEvent>): void {
-    const at = Date.now()
-    queue.tell({ type: 'ReplayStarted', source })
-    if (this.#mesh) queue.tell(this.#mesh, 'mesh')
-    if (this.#networks) queue.tell(this.#networks, 'networks')
-    for (const [key, file] of this.#owners)
-      queue.tell({ type: 'ConfigChanged', source, key, object: this.#files.get(file)?.objects.get(key), at }, `config|${key}`)
-    queue.tell({ type: 'SourceSynced', source })
+    const at = monotonicMs()
+    this.#queue = queue
+    const replay = queue.replay()
+    if (this.#mesh) this.#emit(this.#mesh)
+    if (this.#networks) this.#emit(this.#networks)
+    for (const [key, file] of this.#owners) this.#emit({ type: 'ConfigChanged', key, object: this.#files.get(file)?.objects.get(key), at })
+    replay.finish()
+  }
+
+  #emit(event: SourceEvent): void {
+    if (this.#queue) tellEvent(this.#queue, event)
   }
 
   async #list(): Promise<string[]> {
@@ -170,7 +162,7 @@ class FileWatcher implements Behaviour<never> {
 
   /** Brings what is known of a file up to date with what it holds, and tells what changed. */
   async #load(file: string): Promise<void> {
-    const at = Date.now()
+    const at = monotonicMs()
     const before = this.#files.get(file)
     const signature = await signatureOf(file)
     const content = signature === undefined ? undefined : await this.#read(file)
@@ -257,7 +249,7 @@ class FileWatcher implements Behaviour<never> {
       }
       this.#owners.set(key, file)
       this.#metrics.events.inc({ type: object.kind, event: before.has(key) ? 'update' : 'add' })
-      this.#queue?.tell({ type: 'ConfigChanged', source, key, object, at }, `config|${key}`)
+      this.#emit({ type: 'ConfigChanged', key, object, at })
     }
     for (const [key, object] of before) {
       if (after.has(key) || this.#owners.get(key) !== file) continue
@@ -265,7 +257,7 @@ class FileWatcher implements Behaviour<never> {
       if (heir) this.#owners.set(key, heir[0])
       else this.#owners.delete(key)
       this.#metrics.events.inc({ type: object.kind, event: heir ? 'update' : 'delete' })
-      this.#queue?.tell({ type: 'ConfigChanged', source, key, object: heir?.[1].objects.get(key), at }, `config|${key}`)
+      this.#emit({ type: 'ConfigChanged', key, object: heir?.[1].objects.get(key), at })
     }
   }
 
@@ -298,13 +290,13 @@ class FileWatcher implements Behaviour<never> {
   async #readMesh(file: string, first: boolean): Promise<void> {
     const content = file === '' ? undefined : await this.#read(file)
     if (content === undefined) {
-      if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: Date.now() }
+      if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: monotonicMs() }
       return
     }
     const mesh = this.#accept('mesh configuration', file, readMeshConfig(content))
-    if (mesh) this.#mesh = { type: 'MeshChanged', mesh, at: Date.now() }
-    else if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: Date.now() }
-    if (this.#mesh) this.#queue?.tell(this.#mesh, 'mesh')
+    if (mesh) this.#mesh = { type: 'MeshChanged', mesh, at: monotonicMs() }
+    else if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: monotonicMs() }
+    if (this.#mesh) this.#emit(this.#mesh)
   }
 
   async #readNetworks(file: string): Promise<void> {
@@ -312,8 +304,8 @@ class FileWatcher implements Behaviour<never> {
     if (content === undefined) return
     const networks = this.#accept('networks', file, readMeshNetworks(content))
     if (!networks) return
-    this.#networks = { type: 'NetworksChanged', networks, at: Date.now() }
-    this.#queue?.tell(this.#networks, 'networks')
+    this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
+    this.#emit(this.#networks)
   }
 
   #accept<T>(what: string, file: string, read: ReadResult<T>): T | undefined {

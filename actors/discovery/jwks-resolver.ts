@@ -13,8 +13,10 @@ import { openIdPrefix } from '../../src/security/authentication/jwt-filter.ts'
 import { readRanges } from '../../src/security/jwks/addresses.ts'
 import { sortedKeySet } from '../../src/security/jwks/key-set.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { Counter } from '../runtime/metrics.ts'
+import { after, type Timer } from '../runtime/timers.ts'
 import { boundedFetch, type FetchBounds } from './bounded-fetch.ts'
 
 /** Where more certificate authorities may be mounted. */
@@ -30,7 +32,7 @@ const longestRetryMs = 60_000
 interface Source {
   keys: string | undefined
   failures: number
-  timer: NodeJS.Timeout | undefined
+  timer: Timer | undefined
   /** Where an issuer said that its keys are, and until when that holds. */
   discovered: { readonly uri: string; readonly until: number } | undefined
 }
@@ -68,15 +70,11 @@ class JwksResolver implements Behaviour<ResolverCommand> {
     this.#queue = peer as Peer<KeySetEvent>
   }
 
-  unlinked(): void {
-    this.#queue = undefined
-  }
-
   receive({ sources }: ResolverCommand): void {
     const wanted = new Set(sources)
     for (const [source, { timer }] of this.#sources) {
       if (wanted.has(source)) continue
-      clearTimeout(timer)
+      timer?.cancel()
       this.#sources.delete(source)
     }
     for (const source of wanted) {
@@ -96,7 +94,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
   }
 
   async drain(): Promise<void> {
-    for (const { timer } of this.#sources.values()) clearTimeout(timer)
+    for (const { timer } of this.#sources.values()) timer?.cancel()
     this.#sources.clear()
   }
 
@@ -132,13 +130,13 @@ class JwksResolver implements Behaviour<ResolverCommand> {
       source.keys = keys
       this.#tell(name, keys)
     }
-    source.timer = setTimeout(() => this.#refresh(name), this.#refreshMs)
+    source.timer = after(this.#refreshMs, () => void this.#refresh(name))
   }
 
   #failed(name: string, source: Source, reason: string): void {
     const consequence = source.keys === undefined ? 'tokens of its issuer are refused' : 'its last keys stay'
     this.#context.log('default')[source.failures === 0 ? 'error' : 'debug'](`keys of ${name} could not be fetched: ${reason}; ${consequence}`)
-    source.timer = setTimeout(() => this.#refresh(name), Math.min(this.#refreshMs, longestRetryMs, 1000 * 2 ** source.failures))
+    source.timer = after(Math.min(this.#refreshMs, longestRetryMs, 1000 * 2 ** source.failures), () => void this.#refresh(name))
     if (source.failures === 0) this.#tell(name, source.keys)
     source.failures = Math.min(source.failures + 1, 10)
   }
@@ -153,7 +151,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
 
   /** Where an issuer's keys are, by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
   async #discover(issuer: string, source: Source): Promise<string> {
-    if (source.discovered && Date.now() < source.discovered.until) return source.discovered.uri
+    if (source.discovered && monotonicMs() < source.discovered.until) return source.discovered.uri
     const content = await this.#fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
     let uri: unknown
     try {
@@ -162,7 +160,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
       throw new Error('its OpenID configuration is not JSON')
     }
     if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('its OpenID configuration names no jwks_uri')
-    source.discovered = { uri, until: Date.now() + discoveryMs }
+    source.discovered = { uri, until: monotonicMs() + discoveryMs }
     return uri
   }
 

@@ -4,18 +4,24 @@ import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { type MockService, type MockSettings, mockChurn, mockServices } from '../../src/registry/mock.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
+import { every, type Timer } from '../runtime/timers.ts'
+import { tellEvent } from './source-events.ts'
 
-const source = 'registry:Mock'
 const shortestTickMs = 10
+/** Changes that are made up for after a standstill, in seconds of their rate. */
+const mostDue = 1
 
 class MockRegistry implements Behaviour<never> {
   readonly #settings: MockSettings
   readonly #services: MockService[]
   #queue: Peer<SourceEvent> | undefined
   #step = 0
+  /** Changes that are due, with fractions, as of the last look. */
   #due = 0
-  readonly #timer: NodeJS.Timeout | undefined
+  #lastChurn = monotonicMs()
+  readonly #timer: Timer | undefined
 
   constructor(context: ActorContext<MockRegistryConfig>) {
     const features = context.config.features as Features
@@ -36,40 +42,37 @@ class MockRegistry implements Behaviour<never> {
       )
     if (this.#settings.churnPerSecond > 0) {
       const tick = Math.max(shortestTickMs, 1000 / this.#settings.churnPerSecond)
-      this.#timer = setInterval(() => this.#churn(tick), tick)
+      this.#timer = every(tick, () => this.#churn())
     }
   }
 
   linked(peer: Peer): void {
-    const queue = peer as Peer<SourceEvent>
-    this.#queue = queue
-    queue.tell({ type: 'ReplayStarted', source })
+    this.#queue = peer as Peer<SourceEvent>
+    const replay = peer.replay()
     for (const { service, endpoints } of this.#services) {
       const key = `${service.namespace}/${service.hostname}`
-      queue.tell({ type: 'ServiceChanged', source, key, service, endpoints, at: Date.now() }, `service|${key}`)
+      tellEvent(this.#queue, { type: 'ServiceChanged', key, service, endpoints, at: monotonicMs() })
     }
-    queue.tell({ type: 'SourceSynced', source })
-  }
-
-  unlinked(): void {
-    this.#queue = undefined
+    replay.finish()
   }
 
   receive(): void {}
 
   async drain(): Promise<void> {
-    clearInterval(this.#timer)
+    this.#timer?.cancel()
   }
 
-  #churn(tick: number): void {
-    this.#due += (tick / 1000) * this.#settings.churnPerSecond
+  #churn(): void {
+    const now = monotonicMs()
+    this.#due = Math.min(this.#due + ((now - this.#lastChurn) / 1000) * this.#settings.churnPerSecond, mostDue * this.#settings.churnPerSecond)
+    this.#lastChurn = now
     for (; this.#due >= 1; this.#due--) {
       const change = mockChurn(this.#settings, this.#services, this.#step++)
       if (!change) return
       this.#services[change.index] = change.replaced
       const { service, endpoints } = change.replaced
       const key = `${service.namespace}/${service.hostname}`
-      this.#queue?.tell({ type: 'EndpointsChanged', source, key, endpoints, at: Date.now() }, `endpoints|${key}`)
+      if (this.#queue) tellEvent(this.#queue, { type: 'EndpointsChanged', key, endpoints, at: monotonicMs() })
     }
   }
 }

@@ -14,9 +14,12 @@ import { Debounce } from '../../src/push/debounce.ts'
 import { Planner, type PushContent } from '../../src/push/planner.ts'
 import { isNothing } from '../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { Counter, Gauge } from '../runtime/metrics.ts'
+import { after, every, type Timer } from '../runtime/timers.ts'
 import { debugAnswers } from './push-queue-debug.ts'
+import { sourceObjects } from './source-events.ts'
 
 type Message = SourceEvent | WriterEvent | KeySetEvent
 
@@ -42,6 +45,7 @@ function lockedKeySet(): string {
 
 class PushQueue implements Behaviour<Message> {
   readonly asks: Behaviour<Message>['asks']
+  readonly objects = sourceObjects as Behaviour<Message>['objects']
   readonly #context: ActorContext<PushQueueConfig>
   readonly #planner: Planner
   readonly #debounce: Debounce
@@ -49,28 +53,25 @@ class PushQueue implements Behaviour<Message> {
   readonly #writers = new Map<string, Peer<WriterCommand>>()
   /** Connections of each writer. */
   readonly #connections = new Map<string, Set<string>>()
-  readonly #balanceTimer: NodeJS.Timeout
+  readonly #balanceTimer: Timer
   /** Connections at the last look. */
   #lastTotal = 0
   readonly #unsynced: Set<string>
-  /** Keys each source has said, to find what it no longer says when it says everything again. */
-  readonly #said = new Map<string, Set<string>>()
-  readonly #replays = new Map<string, Set<string>>()
   #reasons = new Set<string>()
   #startedAt = 0
-  #timer: NodeJS.Timeout | undefined
-  #sweepTimer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
+  #sweepTimer: Timer | undefined
   #connectTimer: NodeJS.Immediate | undefined
-  #prepareTimer: NodeJS.Timeout | undefined
+  #prepareTimer: Timer | undefined
   #pushId = 0
   #takers = new Set<string>()
-  #takenTimer: NodeJS.Timeout | undefined
+  #takenTimer: Timer | undefined
   #ready = false
   #resolver: Peer<ResolverCommand> | undefined
   /** Key sets that were asked for, and those that nothing has been heard of. */
   #wantedKeys: ReadonlySet<string> = new Set()
   readonly #awaitedKeys = new Set<string>()
-  #keysTimer: NodeJS.Timeout | undefined
+  #keysTimer: Timer | undefined
   #askTimer: NodeJS.Immediate | undefined
   /** Whether a writer takes connections. */
   #serving = false
@@ -92,8 +93,7 @@ class PushQueue implements Behaviour<Message> {
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context, this.#planner)
-    this.#balanceTimer = setInterval(() => this.#balance(), balanceMs)
-    this.#balanceTimer.unref()
+    this.#balanceTimer = every(balanceMs, () => this.#balance()).unref()
     this.asks = debugAnswers(this.#planner, {
       status: () => ({
         ready: this.#ready && this.#serving,
@@ -124,7 +124,7 @@ class PushQueue implements Behaviour<Message> {
   }
 
   unlinked(peer: Peer): void {
-    if (this.#resolver === peer) this.#resolver = undefined
+    if (peer.kind === 'jwks-resolver') this.#resolver = undefined
     this.#writers.delete(peer.name)
     this.#taken(peer.name)
     for (const connection of this.#connections.get(peer.name) ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
@@ -147,7 +147,7 @@ class PushQueue implements Behaviour<Message> {
         return
       case 'KeySetChanged':
         this.#awaitedKeys.delete(message.source)
-        if (this.#planner.state.setKeySet(message.source, message.keys)) this.#note(true, 'keys', Date.now())
+        if (this.#planner.state.setKeySet(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
         if (!this.#ready) this.#startWhenComplete()
         return
       case 'ListenerOpened':
@@ -156,38 +156,31 @@ class PushQueue implements Behaviour<Message> {
       case 'PushTaken':
         if (message.push >= this.#pushId) this.#taken(from.name)
         return
-      case 'ReplayStarted':
-        this.#replays.set(message.source, new Set())
-        return
-      case 'SourceSynced':
-        this.#synced(message.source)
-        return
       default:
-        this.#event(message)
+        this.#event(message, from.name)
     }
   }
 
   async drain(): Promise<void> {
-    clearInterval(this.#balanceTimer)
-    clearTimeout(this.#timer)
-    clearTimeout(this.#sweepTimer)
-    clearTimeout(this.#takenTimer)
-    clearTimeout(this.#prepareTimer)
-    clearTimeout(this.#keysTimer)
+    this.#balanceTimer.cancel()
+    this.#timer?.cancel()
+    this.#sweepTimer?.cancel()
+    this.#takenTimer?.cancel()
+    this.#prepareTimer?.cancel()
+    this.#keysTimer?.cancel()
     clearImmediate(this.#askTimer)
   }
 
-  #event(event: Exclude<SourceEvent, { type: 'ReplayStarted' | 'SourceSynced' }>): void {
+  /** A source has said everything; the first push waits for all of them. */
+  synced({ name }: Peer): void {
+    this.#unsynced.delete(name)
+    this.#askForKeys()
+    this.#startWhenComplete()
+  }
+
+  #event(event: SourceEvent, source: string): void {
     const { state } = this.#planner
     this.#inbound++
-    if ('source' in event) {
-      this.#replays.get(event.source)?.add(event.key)
-      const said = this.#said.get(event.source) ?? new Set()
-      const gone = (event.type === 'ConfigChanged' && !event.object) || (event.type === 'ServiceChanged' && !event.service)
-      if (gone) said.delete(event.key)
-      else said.add(event.key)
-      this.#said.set(event.source, said)
-    }
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
@@ -201,10 +194,10 @@ class PushQueue implements Behaviour<Message> {
         return
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
-        return this.#note(state.setService(event.source, event.service, event.endpoints, event.key), 'service', event.at)
+        return this.#note(state.setService(source, event.service, event.endpoints, event.key), 'service', event.at)
       case 'EndpointsChanged':
         this.#metrics.inbound.inc({ type: 'eds' })
-        return this.#note(state.setEndpoints(event.source, event.key, event.endpoints), 'endpoint', event.at)
+        return this.#note(state.setEndpoints(source, event.key, event.endpoints), 'endpoint', event.at)
       case 'MeshChanged':
         return this.#note(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
       case 'NetworksChanged':
@@ -222,38 +215,21 @@ class PushQueue implements Behaviour<Message> {
     this.#reasons.add(reason)
     if (this.#debounce.events === 0) this.#startedAt = at
     const { onlyEndpoints } = this.#planner.state
-    this.#debounce.event(Date.now(), { urgent: onlyEndpoints && !this.#edsDebounced, onlyEndpoints })
+    this.#debounce.event(monotonicMs(), { urgent: onlyEndpoints && !this.#edsDebounced, onlyEndpoints })
     this.#arm()
-  }
-
-  #synced(source: string): void {
-    const again = this.#replays.get(source)
-    if (again) {
-      this.#replays.delete(source)
-      for (const key of [...(this.#said.get(source) ?? [])]) {
-        if (again.has(key)) continue
-        const event = source.startsWith('registry:')
-          ? { type: 'ServiceChanged' as const, service: undefined, endpoints: [] }
-          : { type: 'ConfigChanged' as const, object: undefined }
-        this.#event({ ...event, source, key, at: Date.now() })
-      }
-    }
-    this.#unsynced.delete(source)
-    this.#askForKeys()
-    this.#startWhenComplete()
   }
 
   /** The first push waits, for a moment, for the keys of issuers: without them proxies that were served before would refuse good tokens. */
   #startWhenComplete(): void {
     if (this.#ready || this.#unsynced.size > 0) return
     if (this.#awaitedKeys.size > 0) {
-      this.#keysTimer ??= setTimeout(() => {
+      this.#keysTimer ??= after(keysMs, () => {
         this.#awaitedKeys.clear()
         this.#startWhenComplete()
-      }, keysMs)
+      })
       return
     }
-    clearTimeout(this.#keysTimer)
+    this.#keysTimer?.cancel()
     this.#push()
   }
 
@@ -268,11 +244,11 @@ class PushQueue implements Behaviour<Message> {
   }
 
   #arm(): void {
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     if (!this.#ready) return
-    const wait = this.#debounce.wait(Date.now())
+    const wait = this.#debounce.wait(monotonicMs())
     if (wait === undefined) return
-    this.#timer = setTimeout(() => (this.#debounce.wait(Date.now()) === 0 ? this.#push() : this.#arm()), wait)
+    this.#timer = after(wait, () => (this.#debounce.wait(monotonicMs()) === 0 ? this.#push() : this.#arm()))
   }
 
   #push(): void {
@@ -288,7 +264,7 @@ class PushQueue implements Behaviour<Message> {
         .warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
     }
     if (!this.#ready || !isNothing(changes)) {
-      const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || Date.now() }, this.#planner.takePush())
+      const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || monotonicMs() }, this.#planner.takePush())
       if (published) for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
       else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
@@ -300,7 +276,7 @@ class PushQueue implements Behaviour<Message> {
   #open(): void {
     this.#ready = true
     for (const writer of this.#writers.values()) writer.tell({ type: 'OpenListener' })
-    this.#prepareTimer = setTimeout(() => this.#prepare(this.#planner.prepare(), 0), preparation.afterMs)
+    this.#prepareTimer = after(preparation.afterMs, () => this.#prepare(this.#planner.prepare(), 0))
   }
 
   /** Uses the idle time before the first proxy comes, a slice at a time. */
@@ -314,21 +290,21 @@ class PushQueue implements Behaviour<Message> {
       bytes += step.value
     }
     const { snapshot } = this.#planner
-    this.#prepareTimer = setTimeout(() => {
+    this.#prepareTimer = after(0, () => {
       if (this.#planner.snapshot === snapshot) this.#prepare(steps, bytes)
-    }, 0)
+    })
   }
 
   #scheduleSweep(): void {
-    clearTimeout(this.#sweepTimer)
-    this.#sweepTimer = setTimeout(() => {
+    this.#sweepTimer?.cancel()
+    this.#sweepTimer = after(lingerMs, () => {
       this.#planner.sweep()
       this.#publish(this.#info(['service']), this.#planner.takePush())
-    }, lingerMs)
+    })
   }
 
   #info(reasons: readonly string[]): PushInfo {
-    return { id: this.#pushId, startedAt: Date.now(), reasons, ledger: this.#planner.ledger }
+    return { id: this.#pushId, startedAt: monotonicMs(), reasons, ledger: this.#planner.ledger }
   }
 
   /** Hands a push to the writers. Returns false when there is nothing in it. */
@@ -343,18 +319,18 @@ class PushQueue implements Behaviour<Message> {
         .map(({ connection, classId }) => ({ connection: connection.slice(name.length + 1), classId }))
       writer.tell({ type: 'PublishPush', push: { ...info, id: this.#pushId }, ...content, assignments })
     }
-    clearTimeout(this.#takenTimer)
-    this.#takenTimer = setTimeout(() => {
+    this.#takenTimer?.cancel()
+    this.#takenTimer = after(takenMs, () => {
       this.#takers.clear()
       this.#pushDone()
-    }, takenMs)
+    })
     return true
   }
 
   #taken(writer: string): void {
     this.#takers.delete(writer)
     if (this.#takers.size > 0) return
-    clearTimeout(this.#takenTimer)
+    this.#takenTimer?.cancel()
     this.#pushDone()
   }
 

@@ -53,20 +53,19 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
   })
   Object.assign(answers, statusAnswers(supervisor))
 
-  const sources: { name: string; source: string; module: URL; config: FileWatcherConfig | MockRegistryConfig }[] = [
+  const sources: { name: string; module: URL; config: FileWatcherConfig | MockRegistryConfig }[] = [
     {
       name: 'registry-watcher/files',
-      source: 'config:files',
       module: module('file-watcher'),
       config: { features, configDir: options.configDir, meshConfig: options.meshConfig, networksConfig: options.networksConfig },
     },
     ...(options.registries.includes('Mock')
-      ? [{ name: 'registry-watcher/mock', source: 'registry:Mock', module: module('mock-registry'), config: { features, domain: options.domain } }]
+      ? [{ name: 'registry-watcher/mock', module: module('mock-registry'), config: { features, domain: options.domain } }]
       : []),
   ]
   const [host, port] = splitAddress(options.grpcAddr)
   const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
-  const queueConfig: PushQueueConfig = { features, domain: options.domain, plugins: options.plugins, sources: sources.map(({ source }) => source) }
+  const queueConfig: PushQueueConfig = { features, domain: options.domain, plugins: options.plugins, sources: sources.map(({ name }) => name) }
   supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
   for (const source of sources) {
     supervisor.start({ name: source.name, module: source.module, config: source.config })

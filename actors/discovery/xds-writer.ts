@@ -84,10 +84,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
-  unlinked(): void {
-    this.#queue = undefined
-  }
-
   receive(command: WriterCommand): void {
     switch (command.type) {
       case 'PublishPush':
@@ -283,7 +279,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #pushDone(connection: Connection): void {
     if (!connection.permit) return
     connection.permit = false
-    if (connection.pushedSince > 0) this.#metrics.convergence.observe(Math.max(0, Date.now() - connection.pushedSince) / 1000)
+    if (connection.pushedSince > 0) this.#metrics.convergence.observe(Math.max(0, monotonicMs() - connection.pushedSince) / 1000)
     this.#throttle.done(connection)
     this.#work()
   }

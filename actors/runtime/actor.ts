@@ -1,8 +1,8 @@
 /** What an actor is made of: its definition, what it is given, and how it behaves. */
-
 import type { Peer } from './link.ts'
 import type { Logger } from './logger.ts'
 import type { Registry } from './metrics.ts'
+import type { ObjectRule } from './register.ts'
 
 /** What an actor is given when it starts. */
 export interface ActorContext<Config> {
@@ -20,10 +20,17 @@ export interface ActorContext<Config> {
 export interface Behaviour<Message> {
   /** Takes one message. */
   receive(message: Message, from: Peer): void
-  /** A peer can be told things from now on. Sources send their whole state here: the peer may have just restarted. */
+  /**
+   * A peer can be told things from now on. Sources replay their whole state here ({@link Peer.replay}): the peer may have just
+   * restarted. Of one peer at most one link is there at a time: its predecessor was unlinked before.
+   */
   linked?(peer: Peer): void
-  /** A peer is gone; its successor comes as a new link. */
+  /** A peer is gone, and its undelivered mail with it; its successor comes as a new link. */
   unlinked?(peer: Peer): void
+  /** Which objects the messages of sources are about: makes the runtime withdraw those that a finished replay did not mention. */
+  readonly objects?: ObjectRule<Message>
+  /** A source has said everything it knows, and what it did not mention has been withdrawn by messages to {@link receive}. */
+  synced?(source: Peer): void
   /** Questions the supervisor may ask, answered over comlink. Never on the push path. */
   readonly asks?: Readonly<Record<string, (...details: never[]) => unknown>>
   /** Finishes what is under way before an orderly stop. */

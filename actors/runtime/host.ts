@@ -2,7 +2,7 @@
 import { threadCpuUsage } from 'node:process'
 import { getHeapStatistics } from 'node:v8'
 import { isMainThread, type MessagePort } from 'node:worker_threads'
-import type { ActorStats, Control, Keyed, Report } from '../../protocols/messages/envelope.ts'
+import type { ActorStats, Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorMetrics } from '../../protocols/messages/metrics.ts'
@@ -10,10 +10,11 @@ import type { LogOptions } from '../../src/logging/levels.ts'
 import type { ActorDefinition, Behaviour } from './actor.ts'
 import { type Asks, askWithin, serveAsks, useAsks } from './ask.ts'
 import { monotonicMs } from './clock.ts'
-import { Link } from './link.ts'
-import { createLogger } from './logger.ts'
-import { Mailbox } from './mailbox.ts'
+import { Links } from './links.ts'
+import { createLogger, type Logger } from './logger.ts'
 import { Registry } from './metrics.ts'
+import { catchErrorsOfOwners, Owner } from './owner.ts'
+import { after } from './timers.ts'
 
 /** What a host needs to start its actor. */
 export interface HostOptions {
@@ -24,149 +25,200 @@ export interface HostOptions {
 
 /** Longest time the mailbox is worked off before other events get their turn, in milliseconds. */
 const turnMs = 8
+/** How long an actor that has ended and shares its thread may take to let go of what it holds, in milliseconds. */
+const releaseMs = 5000
 
-/** Starts the actor and works off its mailbox until the control port closes. Errors are reported, then the host stops. */
+/** Starts the actor on the thread's own port. Its errors are reported; its supervisor then ends the thread, and everything in it. */
 export function hostActor(definition: ActorDefinition<unknown, unknown>, port: MessagePort, options: HostOptions): void {
-  const report = (message: Report) => port.postMessage(message)
-  const links = new Set<Link>()
-  const mailbox = new Mailbox()
-  const metrics = new Registry()
-  const incarnation = `${process.pid}-${monotonicMs()}`
-  let behaviour: Behaviour<unknown> | undefined
-  let supervisor: Asks | undefined
-  let processed = 0
-  let running = false
-  let stopped = false
-  let lastUtilisation = performance.eventLoopUtilization()
+  new Host(definition, port, options, undefined)
+}
 
-  const logBatch: LogRecord[] = []
-  const log = createLogger(options.log, (record) => {
-    logBatch.push(record)
-    if (logBatch.length === 1) setImmediate(() => report({ type: 'Logged', records: logBatch.splice(0) }))
-  })
+/** Starts the actor in the calling thread. When it fails or the port closes, it is drained and its timers end. */
+export function hostActorHere(definition: ActorDefinition<unknown, unknown>, port: MessagePort, options: HostOptions): void {
+  catchErrorsOfOwners()
+  const owner = new Owner((error) => host.fail(error))
+  const host: Host = owner.run(() => new Host(definition, port, options, owner))
+}
 
-  const fail = (error: unknown) => {
-    if (stopped) return
-    stopped = true
-    if (logBatch.length > 0) report({ type: 'Logged', records: logBatch.splice(0) })
-    report({ type: 'Failed', error: wireError(error) })
-    for (const link of links) link.close()
-    port.close()
+class Host {
+  readonly #definition: ActorDefinition<unknown, unknown>
+  readonly #port: MessagePort
+  readonly #options: HostOptions
+  /** Who owns timers and errors of an actor that shares its thread. */
+  readonly #owner: Owner | undefined
+  readonly #log: Logger
+  readonly #logBatch: LogRecord[] = []
+  readonly #metrics = new Registry()
+  readonly #incarnation = `${process.pid}-${monotonicMs()}`
+  /** Controls that came before the actor had started. */
+  readonly #pending: Control[] = []
+  #behaviour: Behaviour<unknown> | undefined
+  #links: Links<unknown> | undefined
+  #supervisor: Asks | undefined
+  #processed = 0
+  #awake = false
+  #stopped = false
+  #lastUtilisation = performance.eventLoopUtilization()
+
+  constructor(definition: ActorDefinition<unknown, unknown>, port: MessagePort, options: HostOptions, owner: Owner | undefined) {
+    this.#definition = definition
+    this.#port = port
+    this.#options = options
+    this.#owner = owner
+    this.#log = createLogger(options.log, (record) => {
+      this.#logBatch.push(record)
+      if (this.#logBatch.length === 1) setImmediate(() => this.#sendLog())
+    })
+    port.on('message', (control: Control) => this.#guard(() => this.#obey(control)))
+    port.on('close', () => this.#guard(() => this.#stop()))
+    void this.#start()
   }
 
-  const work = () => {
-    running = false
-    const until = performance.now() + turnMs
+  /** Ends the actor with an error. */
+  fail(error: unknown): void {
+    if (this.#stopped) return
+    this.#sendLog()
+    this.#report({ type: 'Failed', error: wireError(error) })
+    this.#stop()
+  }
+
+  async #start(): Promise<void> {
     try {
-      for (;;) {
-        const entry = mailbox.take()
-        if (!entry) return
-        const { message, from } = entry[1] as { message: unknown; from: Link }
-        behaviour?.receive(message, from)
-        processed++
-        from.processed(1)
-        if (performance.now() > until) return wake()
-      }
+      const behaviour = await this.#definition.start({
+        name: this.#options.name,
+        config: this.#options.config,
+        log: this.#log,
+        metrics: this.#metrics,
+        ask: (question, ...details) => askWithin(this.#supervisor, question, details),
+      })
+      if (this.#stopped) return this.#release(behaviour)
+      this.#behaviour = behaviour
+      this.#links = new Links(behaviour.objects, {
+        linked: (link) => behaviour.linked?.(link),
+        unlinked: (link) => behaviour.unlinked?.(link),
+        mail: () => this.#wake(),
+        receive: (message, from) => {
+          this.#processed++
+          behaviour.receive(message, from)
+        },
+        synced: (link) => behaviour.synced?.(link),
+      })
+      this.#report({ type: 'Started' })
+      for (const control of this.#pending.splice(0)) this.#obey(control)
     } catch (error) {
-      fail(error)
+      this.fail(error)
     }
   }
-  const wake = () => {
-    if (running || stopped) return
-    running = true
-    setImmediate(work)
+
+  #report(message: Report): void {
+    this.#port.postMessage(message)
   }
-  const deliver = (entries: readonly Keyed[], from: Link) => {
-    const before = mailbox.coalesced
-    for (const [key, message] of entries) {
-      mailbox.put([key === '' ? '' : `${from.name}\u0001${key}`, { message, from }])
+
+  #sendLog(): void {
+    if (this.#logBatch.length > 0) this.#report({ type: 'Logged', records: this.#logBatch.splice(0) })
+  }
+
+  /** Runs part of the actor; an exception ends it. */
+  #guard(work: () => void): void {
+    try {
+      if (this.#owner) this.#owner.run(work)
+      else work()
+    } catch (error) {
+      this.fail(error)
     }
-    const replaced = mailbox.coalesced - before
-    if (replaced > 0) from.processed(replaced)
-    wake()
   }
-  const stats = (): ActorStats => {
-    const utilisation = performance.eventLoopUtilization(lastUtilisation)
-    lastUtilisation = performance.eventLoopUtilization()
+
+  #wake(): void {
+    if (this.#awake || this.#stopped) return
+    this.#awake = true
+    setImmediate(() => this.#guard(() => this.#work()))
+  }
+
+  #work(): void {
+    this.#awake = false
+    const until = performance.now() + turnMs
+    while (!this.#stopped && this.#links?.deliverOne()) if (performance.now() > until) return this.#wake()
+  }
+
+  #obey(control: Control): void {
+    const actor = this.#behaviour
+    const links = this.#links
+    if (!actor || !links) {
+      this.#pending.push(control)
+      return
+    }
+    switch (control.type) {
+      case 'Link':
+        return links.add(control.peer, control.incarnation, control.port)
+      case 'ServeAsks':
+        return serveAsks(control.port, { ...actor.asks, stats: () => this.#stats(), metrics: () => this.#collect() })
+      case 'UseAsks':
+        this.#supervisor = useAsks(control.port)
+        return
+      case 'Drain':
+        void this.#drain(actor)
+    }
+  }
+
+  async #drain(actor: Behaviour<unknown>): Promise<void> {
+    try {
+      await actor.drain?.()
+    } catch (error) {
+      return this.fail(error)
+    }
+    if (this.#stopped) return
+    this.#stopped = true
+    this.#sendLog()
+    this.#report({ type: 'Drained' })
+    this.#links?.close()
+    this.#port.close()
+    this.#owner?.end()
+  }
+
+  /** Lets go of everything. A thread dies with what is in it; an actor that shares its thread is drained. */
+  #stop(): void {
+    if (this.#stopped) return
+    this.#stopped = true
+    this.#links?.close()
+    for (const control of this.#pending.splice(0)) if (control.type === 'Link') control.port.close()
+    this.#port.close()
+    this.#owner?.cancelTimers()
+    if (this.#behaviour) void this.#release(this.#behaviour)
+    else this.#owner?.end()
+  }
+
+  async #release(behaviour: Behaviour<unknown>): Promise<void> {
+    const owner = this.#owner
+    if (!owner) return
+    const late = after(releaseMs, () => owner.end())
+    try {
+      await behaviour.drain?.()
+    } catch {
+      // Its error has been reported, and what it still holds goes with its timers.
+    }
+    late.cancel()
+    owner.end()
+  }
+
+  #stats(): ActorStats {
+    const utilisation = performance.eventLoopUtilization(this.#lastUtilisation)
+    this.#lastUtilisation = performance.eventLoopUtilization()
     const cpu = threadCpuUsage()
     return {
-      name: options.name,
-      kind: definition.kind,
-      depth: mailbox.size,
-      processed,
-      coalesced: mailbox.coalesced,
+      name: this.#options.name,
+      kind: this.#definition.kind,
+      depth: this.#links?.depth ?? 0,
+      processed: this.#processed,
+      coalesced: this.#links?.coalesced ?? 0,
       utilisation: utilisation.utilization,
       heapBytes: getHeapStatistics().used_heap_size,
       cpuSeconds: isMainThread ? 0 : (cpu.user + cpu.system) / 1e6,
     }
   }
 
-  const pending: Control[] = []
-  const obey = (control: Control) => {
-    const actor = behaviour
-    if (!actor) {
-      pending.push(control)
-      return
-    }
-    switch (control.type) {
-      case 'Link': {
-        const link = new Link(control.peer, control.port, deliver, (closed) => {
-          links.delete(closed)
-          if (!stopped) actor.unlinked?.(closed)
-        })
-        links.add(link)
-        actor.linked?.(link)
-        break
-      }
-      case 'ServeAsks':
-        serveAsks(control.port, { ...actor.asks, stats, metrics: (): ActorMetrics => ({ stats: stats(), incarnation, families: metrics.collect() }) })
-        break
-      case 'UseAsks':
-        supervisor = useAsks(control.port)
-        break
-      case 'Drain':
-        Promise.resolve(actor.drain?.()).then(() => {
-          stopped = true
-          if (logBatch.length > 0) report({ type: 'Logged', records: logBatch.splice(0) })
-          report({ type: 'Drained' })
-          for (const link of links) link.close()
-          port.close()
-        }, fail)
-        break
-    }
+  #collect(): ActorMetrics {
+    return { stats: this.#stats(), incarnation: this.#incarnation, families: this.#metrics.collect() }
   }
-  port.on('message', (control: Control) => {
-    try {
-      obey(control)
-    } catch (error) {
-      fail(error)
-    }
-  })
-
-  // A supervisor that lets go of the actor ends it. A thread dies with everything in it; here it has to let go itself.
-  port.on('close', () => {
-    if (stopped) return
-    stopped = true
-    for (const link of links) link.close()
-    void behaviour?.drain?.()
-  })
-
-  Promise.resolve()
-    .then(() =>
-      definition.start({
-        name: options.name,
-        config: options.config,
-        log,
-        metrics,
-        ask: (question, ...details) => askWithin(supervisor, question, details),
-      }),
-    )
-    .then((started) => {
-      behaviour = started
-      report({ type: 'Started' })
-      for (const control of pending.splice(0)) obey(control)
-    })
-    .catch(fail)
 }
 
 /** An error as plain data. */

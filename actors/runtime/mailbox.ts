@@ -1,33 +1,98 @@
-import type { Keyed } from '../../protocols/messages/envelope.ts'
+import type { Entry, Keyed, ReplayMark } from '../../protocols/messages/envelope.ts'
 
 /**
- * A first-in, first-out queue that coalesces by key: a newer message takes the place of an older one with the same key, at
- * the end of the queue. With every message keyed by what it is about, the queue cannot outgrow the number of such things.
+ * A first-in, first-out queue of messages on one link, one direction. A newer message takes the place of an older one with
+ * the same key, at the end of the queue, unless the begin or end of a replay stands between the two: no message crosses such
+ * a mark. A replay that waits with its begin is superseded by the next one: its marks go, and what they kept apart coalesces.
+ * So at most three marks wait, and at most four messages of one key.
  */
 export class Mailbox {
-  readonly #entries = new Map<string, unknown>()
-  #anonymous = 0
-  /** Messages that were replaced before anybody took them. */
-  coalesced = 0
+  readonly #entries = new Map<number, Entry>()
+  /** By key, the waiting message behind the last mark: the only one that a newer message replaces. */
+  readonly #replaceable = new Map<string, number>()
+  #serial = 0
+  /** The begin that waits, and the end of the same replay. */
+  #begin: number | undefined
+  #end: number | undefined
+  /** An end that waits while its begin was taken. */
+  #loneEnd: number | undefined
 
-  /** Number of messages that wait. */
+  /** Number of messages and marks that wait. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** Adds a message; an empty key is never replaced. */
-  put([key, message]: Keyed): void {
-    const own = key === '' ? `\u0000${this.#anonymous++}` : key
-    if (this.#entries.delete(own)) this.coalesced++
-    this.#entries.set(own, message)
+  /** Adds a message or mark. Returns how many that waited are not needed any more and were removed. */
+  put(entry: Entry): number {
+    return isMark(entry) ? this.#putMark(entry) : this.#putMessage(entry)
   }
 
-  /** Takes the oldest message, or undefined when there is none. */
-  take(): Keyed | undefined {
-    for (const [key, message] of this.#entries) {
-      this.#entries.delete(key)
-      return [key.startsWith('\u0000') ? '' : key, message]
+  /** Takes the oldest message or mark, or undefined when there is none. */
+  take(): Entry | undefined {
+    for (const [serial, entry] of this.#entries) {
+      this.#entries.delete(serial)
+      if (!isMark(entry)) {
+        if (this.#replaceable.get(entry[0]) === serial) this.#replaceable.delete(entry[0])
+      } else if (serial === this.#begin) {
+        this.#loneEnd = this.#end
+        this.#begin = this.#end = undefined
+      } else {
+        this.#loneEnd = undefined
+      }
+      return entry
     }
     return undefined
   }
+
+  /** Drops everything. */
+  clear(): void {
+    this.#entries.clear()
+    this.#replaceable.clear()
+    this.#begin = this.#end = this.#loneEnd = undefined
+  }
+
+  #putMessage(entry: Keyed): number {
+    const [key] = entry
+    const serial = ++this.#serial
+    this.#entries.set(serial, entry)
+    if (key === '') return 0
+    const before = this.#replaceable.get(key)
+    this.#replaceable.set(key, serial)
+    if (before === undefined) return 0
+    this.#entries.delete(before)
+    return 1
+  }
+
+  #putMark(entry: ReplayMark): number {
+    const removed = entry.mark === 'begin' ? this.#supersede() : 0
+    const serial = ++this.#serial
+    this.#entries.set(serial, entry)
+    this.#replaceable.clear()
+    if (entry.mark === 'begin') this.#begin = serial
+    else if (this.#begin === undefined) this.#loneEnd = serial
+    else this.#end = serial
+    return removed
+  }
+
+  /** Removes the marks of a replay that waits as a whole, then all but the newest message of each key that they kept apart. */
+  #supersede(): number {
+    if (this.#begin === undefined) return 0
+    const before = this.#entries.size
+    for (const mark of [this.#begin, this.#end]) if (mark !== undefined) this.#entries.delete(mark)
+    this.#begin = this.#end = undefined
+    const newer = new Set<string>()
+    for (const [serial, entry] of [...this.#entries].reverse()) {
+      if (serial === this.#loneEnd) break
+      const [key] = entry as Keyed
+      if (key === '') continue
+      if (newer.has(key)) this.#entries.delete(serial)
+      newer.add(key)
+    }
+    return before - this.#entries.size
+  }
+}
+
+/** Whether an entry is the begin or end of a replay. */
+export function isMark(entry: Entry): entry is ReplayMark {
+  return !Array.isArray(entry)
 }

@@ -6,7 +6,7 @@ import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import type { ActorDefinition } from './actor.ts'
 import { type Asks, serveAsks, useAsks } from './ask.ts'
-import { hostActor } from './host.ts'
+import { hostActorHere } from './host.ts'
 
 /** What to start. */
 export interface ActorSpec {
@@ -33,7 +33,8 @@ export interface SpawnEvents {
 /** A running actor, as its supervisor holds it. */
 export interface RunningActor {
   readonly asks: Asks
-  link(peer: string, port: MessagePort): void
+  /** Gives it a port to a peer; of two links to one peer the one with the higher incarnation counts. */
+  link(peer: string, incarnation: number, port: MessagePort): void
   drain(): void
   /** Ends it at once, as a crash would. */
   kill(): void
@@ -75,7 +76,7 @@ export function spawnActor(
   for (const port of [asked.port1, asking.port1]) port.unref()
   return {
     asks: useAsks(asked.port1),
-    link: (peer, port) => send({ type: 'Link', peer, port }, [port]),
+    link: (peer, incarnation, port) => send({ type: 'Link', peer, incarnation, port }, [port]),
     drain: () => send({ type: 'Drain' }),
     kill: () => end({ name: 'Killed', message: 'the actor was killed', stack: '' }),
   }
@@ -119,7 +120,7 @@ function startHere(spec: ActorSpec, log: LogOptions): Started {
   const channel = new MessageChannel()
   const options = { name: spec.name, config: structuredClone(spec.config), log }
   import(spec.module.href).then(
-    ({ actor }: { actor: ActorDefinition<unknown, unknown> }) => hostActor(actor, channel.port2, options),
+    ({ actor }: { actor: ActorDefinition<unknown, unknown> }) => hostActorHere(actor, channel.port2, options),
     (error: Error) => channel.port2.postMessage({ type: 'Failed', error: { name: error.name, message: error.message, stack: error.stack ?? '' } }),
   )
   return {

@@ -53,6 +53,8 @@ export class Supervisor {
   readonly #logged: (records: readonly LogRecord[]) => void
   readonly #answers: Readonly<Record<string, unknown>>
   readonly #policy: RestartPolicy
+  /** Number of the last link that was made. */
+  #incarnations = 0
   #stopping = false
 
   constructor(options: {
@@ -163,8 +165,9 @@ export class Supervisor {
     const [first, second] = [this.#children.get(one)?.actor, this.#children.get(other)?.actor]
     if (!first || !second) return
     const channel = new MessageChannel()
-    first.link(other, channel.port1)
-    second.link(one, channel.port2)
+    const incarnation = ++this.#incarnations
+    first.link(other, incarnation, channel.port1)
+    second.link(one, incarnation, channel.port2)
   }
 
   #ended(child: Child, error: WireError | undefined): void {

@@ -1,7 +1,8 @@
 /**
  * The only place that sets timers. Node turns delays above 2^31-1 ms into 1 ms; here a long delay is waited for in several
- * steps, and an infinite one never ends.
+ * steps, and an infinite one never ends. A timer that an in-thread actor sets ends with the actor.
  */
+import { currentOwner, type Owner } from './owner.ts'
 
 /** Longest delay in milliseconds that one timer of Node takes. */
 const longestStep = 2_147_483_647
@@ -35,6 +36,7 @@ class StepTimer implements Timer {
   readonly #again: boolean
   #timer: NodeJS.Timeout | undefined
   #referenced = true
+  readonly #owner: Owner | undefined = currentOwner()
 
   constructor(ms: number, run: () => void, again: boolean) {
     if (Number.isNaN(ms)) throw new RangeError('a delay must be a number of milliseconds')
@@ -42,11 +44,13 @@ class StepTimer implements Timer {
     this.#run = run
     this.#again = again
     this.#step(ms)
+    this.#owner?.keep(this)
   }
 
   cancel(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#owner?.release(this)
   }
 
   unref(): Timer {
@@ -61,6 +65,7 @@ class StepTimer implements Timer {
       if (left > longestStep) return this.#step(left - longestStep)
       this.#timer = undefined
       if (this.#again) this.#step(this.#ms)
+      else this.#owner?.release(this)
       this.#run()
     }, step)
     if (!this.#referenced) this.#timer.unref()

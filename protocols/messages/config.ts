@@ -7,7 +7,7 @@ export interface PushQueueConfig {
   readonly domain: string
   /** Policies that are enforced, in order. */
   readonly plugins: readonly string[]
-  /** Sources that must have said everything once before the first push. */
+  /** Names of the source actors that must have said everything once before the first push. */
   readonly sources: readonly string[]
 }
 

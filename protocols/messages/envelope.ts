@@ -5,8 +5,8 @@ import type { LogRecord } from './log.ts'
 
 /** Supervisor to actor. */
 export type Control =
-  /** A port to another actor; messages start to flow at once. */
-  | { readonly type: 'Link'; readonly peer: string; readonly port: MessagePort }
+  /** A port to another actor. Of the links to one peer the one with the highest incarnation counts, whichever comes first. */
+  | { readonly type: 'Link'; readonly peer: string; readonly incarnation: number; readonly port: MessagePort }
   /** A port on which the actor answers asks (comlink). */
   | { readonly type: 'ServeAsks'; readonly port: MessagePort }
   /** A port on which the supervisor answers the actor's asks (comlink). */
@@ -21,11 +21,20 @@ export type Report =
   | { readonly type: 'Failed'; readonly error: WireError }
   | { readonly type: 'Logged'; readonly records: readonly LogRecord[] }
 
-/** Actor to linked actor: a batch of keyed messages, or room for as many more. */
-export type Parcel = { readonly type: 'Batch'; readonly entries: readonly Keyed[] } | { readonly type: 'Credit'; readonly count: number }
+/** Actor to linked actor: a batch of messages and marks, or room for as many more. */
+export type Parcel = { readonly type: 'Batch'; readonly entries: readonly Entry[] } | { readonly type: 'Credit'; readonly count: number }
+
+/** What waits in a mailbox. */
+export type Entry = Keyed | ReplayMark
 
 /** A message and the key under which a newer one replaces it while it waits; an empty key is never replaced. */
 export type Keyed = readonly [key: string, message: unknown]
+
+/** Begin or end of a replay, numbered by its sender. No message is moved from one side of a mark to the other. */
+export interface ReplayMark {
+  readonly mark: 'begin' | 'end'
+  readonly replay: number
+}
 
 /** What every actor tells of itself when asked. */
 export interface ActorStats {

@@ -1,26 +1,22 @@
 /** What the push queue and the XDS writers tell each other (boundary 2), and what sources tell the push queue (boundary 1). */
 import type { ConfigObject, Endpoint, ProxyNode, Service } from '../data.ts'
 
-/** Source to push queue. `at` is the Unix time in milliseconds at which the source saw the change. */
+/** Source to push queue; sources send all of these in a replay when they are linked. `at` is when the source saw the change, in milliseconds of the monotonic clock. */
 export type SourceEvent =
   /** An object is there as said, or gone. */
-  | { readonly type: 'ConfigChanged'; readonly source: string; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
+  | { readonly type: 'ConfigChanged'; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
   /** A registry's service is there as said with its endpoints, or gone. `key` is `<namespace>/<hostname>`. */
   | {
       readonly type: 'ServiceChanged'
-      readonly source: string
       readonly key: string
       readonly service: Service | undefined
       readonly endpoints: readonly Endpoint[]
       readonly at: number
     }
   /** The endpoints of a registry's service are now these. */
-  | { readonly type: 'EndpointsChanged'; readonly source: string; readonly key: string; readonly endpoints: readonly Endpoint[]; readonly at: number }
+  | { readonly type: 'EndpointsChanged'; readonly key: string; readonly endpoints: readonly Endpoint[]; readonly at: number }
   | { readonly type: 'MeshChanged' /** A `MeshConfig` with its defaults filled in. */; readonly mesh: object; readonly at: number }
   | { readonly type: 'NetworksChanged' /** A `MeshNetworks`. */; readonly networks: object; readonly at: number }
-  /** The source has said all it knows: what it said before and not again since `ReplayStarted` is gone. */
-  | { readonly type: 'ReplayStarted'; readonly source: string }
-  | { readonly type: 'SourceSynced'; readonly source: string }
 
 /** Writer to push queue. */
 export type WriterEvent =
@@ -73,7 +69,7 @@ export interface Manifest {
 /** Why and since when a push is under way. */
 export interface PushInfo {
   readonly id: number
-  /** Unix milliseconds of the first event that led to it. */
+  /** When the first event that led to it was seen, in milliseconds of the monotonic clock. */
   readonly startedAt: number
   readonly reasons: readonly string[]
   /** Digest of all configuration objects, for distribution tracking. */

@@ -1,6 +1,5 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { Mailbox } from '../../../actors/runtime/mailbox.ts'
 import { Debounce } from '../../../src/push/debounce.ts'
 import { Throttle } from '../../../src/push/throttle.ts'
 
@@ -89,20 +88,5 @@ describe('throttle', () => {
     expect(throttle.take()).to.equal(undefined)
     throttle.done('next')
     expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['last', undefined])
-  })
-})
-
-describe('mailbox', () => {
-  it('holds each key once, with its newest message, in the order of the newest', () => {
-    fc.assert(
-      fc.property(fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ''), fc.integer())), (messages) => {
-        const mailbox = new Mailbox()
-        for (const [key, value] of messages) mailbox.put([key, value])
-        const taken: [string, unknown][] = []
-        for (let next = mailbox.take(); next; next = mailbox.take()) taken.push([next[0], next[1]])
-        const expected = messages.filter(([key], index) => key === '' || messages.findLastIndex(([other]) => other === key) === index)
-        expect(taken).to.deep.equal(expected)
-      }),
-    )
   })
 })
