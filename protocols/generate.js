@@ -1,4 +1,5 @@
-// Generates the wire types into protocols/gen/ (not committed). Runs on install, and by hand with `npm run generate`.
+// Generates the wire types into protocols/gen/ (not committed). Runs as `prepare`, that is on install in a clone and on packing, and
+// by hand with `npm run generate`. With --optional it is no error when the development dependencies are left out.
 //
 // Inputs: Envoy's v3 schemas as the package @grpc/grpc-js-xds ships them, and this project's own under protocols/proto/.
 // Only the folders named below are compiled, with what they import: everything Envoy has takes forty seconds. Files that
@@ -69,9 +70,10 @@ const envoyPaths = [
   'type/http/v3',
 ]
 
-const inputs = ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js', 'package-lock.json']
+const tools = ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds'].map((name) => join('node_modules', name, 'package.json'))
 const stamp = createHash('sha256')
-for (const input of inputs) if (existsSync(join(root, input))) stamp.update(readFileSync(join(root, input)))
+for (const input of ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js']) stamp.update(readFileSync(join(root, input)))
+for (const input of tools) if (existsSync(join(root, input))) stamp.update(JSON.parse(readFileSync(join(root, input), 'utf8')).version)
 const ownFiles = ['protocols/proto/grpc', 'protocols/proto/validate']
 for (const folder of ownFiles) {
   for (const file of readdirSync(join(root, folder), { recursive: true }).sort()) {
@@ -82,7 +84,10 @@ const digest = stamp.digest('hex')
 const stampFile = join(root, 'protocols/gen/.stamp')
 const current = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === digest
 
-if (!current) {
+if (!current && process.argv.includes('--optional') && !tools.every((input) => existsSync(join(root, input)))) {
+  if (!existsSync(stampFile))
+    console.warn('The wire types are not generated: development dependencies are left out. Use dist/ of a build, or install all dependencies.')
+} else if (!current) {
   const paths = [...envoyPaths.map((path) => `${envoyApi}/${path}`), ...ownFiles]
   const result = spawnSync(process.execPath, [require.resolve('@bufbuild/buf/bin/buf'), 'generate', ...paths.flatMap((path) => ['--path', path])], {
     cwd: root,

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fetchEnvoys } from './fetch-envoy.js'
 
-const layers = ['unit', 'golden', 'fuzz', 'actors', 'system', 'chaos', 'envoy']
+const layers = ['unit', 'golden', 'fuzz', 'actors', 'system', 'chaos', 'package', 'envoy']
 const missing = fetchEnvoys()
 const left = new Map()
 if (missing) left.set('envoy', missing)

@@ -30,9 +30,9 @@ export interface CommandResult {
 }
 
 /** Runs the command to its end. */
-export function runCommand(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
+export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = entry): Promise<CommandResult> {
   const started = performance.now()
-  const child = spawn(process.execPath, [entry, ...args], { env: { ...process.env, ...env } })
+  const child = spawn(process.execPath, [script, ...args], { env: { ...process.env, ...env } })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (bytes) => (stdout += bytes))
@@ -49,9 +49,12 @@ export class Service {
   httpPort = 0
   monitoringPort = 0
   output = ''
+  readonly #script: string
   #child: ChildProcess | undefined
 
-  constructor(options: { env?: Record<string, string>; flags?: readonly string[] } = {}) {
+  /** `script` is the command to run, if not that of the sources. */
+  constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string } = {}) {
+    this.#script = options.script ?? entry
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
     this.env = { PILOT_MOCK_SERVICES: '0', ...options.env }
     this.flags = [...(options.flags ?? [])]
@@ -96,7 +99,7 @@ export class Service {
       address(this.monitoringPort),
       ...this.flags,
     )
-    const child = spawn(process.execPath, [entry, ...args], { env: { ...process.env, ...this.env } })
+    const child = spawn(process.execPath, [this.#script, ...args], { env: { ...process.env, ...this.env } })
     this.#child = child
     child.stdout.on('data', (bytes) => (this.output += bytes))
     child.stderr.on('data', (bytes) => (this.output += bytes))

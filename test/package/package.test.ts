@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Locked {
+  readonly version: string
+  readonly optionalDependencies?: Record<string, string>
+}
+
+describe('the lock file', () => {
+  it('has every part of every package, those of other platforms too', () => {
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }
+    const names = new Set(Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)))
+    const missing = Object.entries(packages).flatMap(([path, { optionalDependencies }]) =>
+      Object.keys(optionalDependencies ?? {}).flatMap((name) => (names.has(name) ? [] : `${path}: ${name}`)),
+    )
+    expect(missing).to.deep.equal([])
+  })
+})
+
+describe('the package', function () {
+  this.timeout(240_000)
+  const folder = mkdtempSync(join(tmpdir(), 'mesh-package-'))
+  const installed = join(folder, 'node_modules/mesh-control-plane')
+  const npm = (args: readonly string[], cwd: string) =>
+    execFileSync(process.platform === 'win32' ? 'npm.cmd' : 'npm', [...args, '--no-audit', '--no-fund'], {
+      cwd,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+  let files: readonly string[] = []
+
+  before(() => {
+    const [packed] = JSON.parse(npm(['pack', '--json', '--silent', '--pack-destination', folder], root)) as {
+      filename: string
+      files: { path: string }[]
+    }[]
+    files = packed?.files.map((file) => file.path) ?? []
+    writeFileSync(join(folder, 'package.json'), '{"private": true}')
+    npm(['install', '--prefer-offline', join(folder, packed?.filename ?? '')], folder)
+  })
+  after(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('holds built JavaScript and the wire types, no sources, and installs no tools', () => {
+    expect(files).to.include.members([
+      'README.md',
+      'LICENSE',
+      'bin/pilot-discovery.js',
+      'dist/bin/discovery-main.js',
+      'dist/actors/runtime/thread.js',
+    ])
+    expect(files.some((file) => file.startsWith('dist/protocols/gen/envoy/config/cluster/v3/'))).to.equal(true)
+    expect(files.filter((file) => /\.ts$|\.proto$|^(src|test|actors|bench|node_modules)\//.test(file))).to.deep.equal([])
+    for (const tool of ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds', 'typescript', 'mocha'])
+      expect(existsSync(join(folder, 'node_modules', tool)), tool).to.equal(false)
+    const { scripts } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+    expect(scripts).not.to.have.any.keys('preinstall', 'install', 'postinstall')
+  })
+
+  const places = [
+    ['installed into an empty folder', join(folder, 'node_modules/.bin/pilot-discovery')],
+    ['run from dist/', join(root, 'dist/bin/pilot-discovery.js')],
+  ] as const
+  for (const [where, script] of places) {
+    it(`${where}: says its version, helps, and serves a proxy`, async () => {
+      const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+      expect((await runCommand(['version', '--short'], {}, script)).stdout.trim()).to.equal(version)
+      expect((await runCommand(['discovery', '--help'], {}, script)).stdout).to.contain('--configDir')
+      const service = new Service({ script, env: { PILOT_MOCK_SERVICES: '3' } })
+      try {
+        await service.start()
+        const client = await new XdsClient(service.grpcPort, sidecarNode('10.9.0.1', 'pod', 'ns'), true).connect().ready()
+        // Large enough to be parsed by the pool.
+        const comment = `# ${'x'.repeat(200)}\n`.repeat(2000)
+        service.write(
+          'big.yaml',
+          `${comment}apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: big, namespace: ns}\nspec: {hosts: [big.ns], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n`,
+        )
+        await until('the cluster of a large file', () => client.resources.get(clusterType)?.has('outbound|80||big.ns') ?? false)
+        const { configs } = await service.debug<{ configs: unknown[] }>('config_dump?proxyID=pod')
+        expect(configs.length).to.be.greaterThan(2)
+        expect(await service.metrics()).to.match(/^pilot_xds\{version="[^"]*"\} 1$/m)
+        client.close()
+        expect(await service.stop()).to.equal(0)
+      } finally {
+        await service.dispose()
+      }
+    })
+  }
+})
