@@ -10,6 +10,8 @@ const oldest = [22, 18]
 
 /** Resolves to true when this process can go on; otherwise hands over to the pinned runtime, or says what is missing. */
 export async function onPinnedRuntime(entry) {
+  // The runtime would open a debugger. Nothing that the commands do needs one.
+  process.on('SIGUSR1', () => {})
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major > oldest[0] || (major === oldest[0] && minor >= oldest[1])) return true
   const script = fileURLToPath(entry)
@@ -20,13 +22,39 @@ export async function onPinnedRuntime(entry) {
     )
     process.exit(255)
   }
-  const child = spawn(pinned, [script, ...process.argv.slice(2)], { stdio: 'inherit' })
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  child.on('exit', (code, signal) => {
-    if (signal) process.kill(process.pid, signal)
-    else process.exit(code ?? 1)
-  })
+  wrap(pinned, [script, ...process.argv.slice(2)])
   return false
+}
+
+/**
+ * Runs a command in this process's place: signals go to it, and its end is the end of this process. The channel to it closes
+ * when this process is killed. A command that listens to it (actors/runtime/signals.ts) says so, and is then told of signals
+ * by message, so that it can tell the copies of one signal to the whole group from two signals.
+ */
+function wrap(program, args) {
+  const env = { ...process.env, MESH_WRAPPER: String(process.pid) }
+  const child = spawn(program, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env })
+  let listens = false
+  child.on('message', (message) => {
+    listens = listens || (message !== null && message.listens === true)
+  })
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  for (const signal of signals)
+    process.on(signal, () => {
+      if (listens && child.connected) child.send({ signal }, () => {})
+      else child.kill(signal)
+    })
+  child.on('error', (error) => {
+    console.error(`Error: ${program} cannot be started: ${error.message}`)
+    process.exit(255)
+  })
+  child.on('exit', (code, signal) => {
+    if (!signal) process.exit(code)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+    // The signal may take a moment. One that cannot end this process leaves the status a shell gives for it.
+    setTimeout(() => process.exit(255), 1000)
+  })
 }
 
 /** The Node of the nearest node_modules, found by walking up. */

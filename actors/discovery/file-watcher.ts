@@ -38,6 +38,8 @@ interface KnownFile {
 }
 
 class FileWatcher implements Behaviour<never> {
+  /** `reload` has every file read again, changed or not. */
+  readonly asks = { reload: () => void this.#reload() }
   readonly #context: ActorContext<FileWatcherConfig>
   readonly #root: string
   readonly #names
@@ -102,6 +104,18 @@ class FileWatcher implements Behaviour<never> {
     await watch.refresh()
     // What changed between the reading above and the start of the watch is told by nobody.
     void this.#enqueueAll()
+  }
+
+  async #reload(): Promise<void> {
+    await this.#loaded
+    const { meshConfig, networksConfig } = this.#context.config
+    const files = this.#root === '' ? [] : [...new Set([...this.#files.keys(), ...(await this.#list())])]
+    this.#work = this.#work.then(async () => {
+      await Promise.all([this.#readMesh(meshConfig, false), this.#readNetworks(networksConfig)])
+      await this.#loadAll(files)
+    })
+    await this.#work
+    this.#context.log('source').info(`configuration files read again: ${files.length}, the mesh configuration and the networks`)
   }
 
   /** Looks for what the file system did not tell of. */

@@ -8,11 +8,12 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { openLog } from '../runtime/log-writer.ts'
-import { createLogger } from '../runtime/logger.ts'
+import { createLogger, type Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
-import { ensureFree, splitAddress } from './address.ts'
+import { claimAddresses, splitAddress } from './address.ts'
+import { exposure } from './exposure.ts'
 import { readSecureServer } from './secure-server.ts'
 import { statusAnswers } from './status-answers.ts'
 
@@ -21,24 +22,34 @@ export interface DiscoveryService {
   readonly supervisor: Supervisor
   /** Resolves when the service is ready to serve configuration. */
   ready(): Promise<void>
-  /** Ends everything in order. */
-  stop(): Promise<void>
+  readonly log: Logger
+  /** Reads every configuration file again, as SIGHUP asks. */
+  reload(): void
+  /** Ends everything in order; the reason is logged. */
+  stop(reason?: string): Promise<void>
 }
 
 const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`, import.meta.url)
 
 /** Starts the discovery service. Rejects when an address cannot be bound. */
-export async function startDiscovery(options: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
+export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
   const startedAt = performance.now()
-  await ensureFree('grpcAddr', options.grpcAddr)
-  const secure = readSecureServer(options)
-  if (secure) await ensureFree('secureGRPCAddr', options.secureGRPCAddr)
+  const certificates = readSecureServer(given)
+  const claim = await claimAddresses([
+    { flag: 'grpcAddr', address: given.grpcAddr, shared: true },
+    { flag: 'secureGRPCAddr', address: certificates ? given.secureGRPCAddr : '', shared: true },
+    { flag: 'httpAddr', address: given.httpAddr, shared: false },
+    { flag: 'monitoringAddr', address: given.monitoringAddr, shared: false },
+  ])
+  const options = { ...given, ...realAddresses(claim.of) }
+  const secure = certificates && options.secureGRPCAddr !== '' ? { ...certificates, ...hostAndPort(options.secureGRPCAddr) } : undefined
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
   const { features, warnings } = readFeatures(process.env)
   for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
+  for (const { level, message } of exposure(options)) log('default')[level](message)
 
   const metrics = new Registry()
   const answers = {} as Record<string, unknown>
@@ -63,7 +74,6 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
       ? [{ name: 'registry-watcher/mock', module: module('mock-registry'), config: { features, domain: options.domain } }]
       : []),
   ]
-  const [host, port] = splitAddress(options.grpcAddr)
   const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
   const queueConfig: PushQueueConfig = { features, domain: options.domain, plugins: options.plugins, sources: sources.map(({ name }) => name) }
   supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
@@ -78,8 +88,7 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
   for (let index = 0; index < writers; index++) {
     const config: XdsWriterConfig = {
       features,
-      host,
-      port,
+      ...hostAndPort(options.grpcAddr),
       secure,
       writers,
       index,
@@ -94,14 +103,31 @@ export async function startDiscovery(options: DiscoveryOptions, logOptions: LogO
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin.ts')
   const admin = await startAdmin({ supervisor, options, features, metrics, startedAt, log })
+  // Until the writers listen, a port that the kernel chose is held for them.
+  const ready = admin.ready().then(claim.release)
   return {
     supervisor,
-    ready: () => admin.ready(),
-    async stop() {
-      log('default').info('shutting down')
+    ready: () => ready,
+    log,
+    reload() {
+      log('default').info('SIGHUP: reading configuration files again; flags, variables and certificates are read at start only')
+      supervisor.ask('registry-watcher/files', 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
+    },
+    async stop(reason) {
+      log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
       await supervisor.drain(['registry-watcher', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
       await admin.close()
+      await claim.release()
       await writer.flush()
     },
   }
+}
+
+function realAddresses(of: (flag: string) => string) {
+  return { grpcAddr: of('grpcAddr'), secureGRPCAddr: of('secureGRPCAddr'), httpAddr: of('httpAddr'), monitoringAddr: of('monitoringAddr') }
+}
+
+function hostAndPort(address: string): { host: string; port: number } {
+  const [host, port] = splitAddress(address)
+  return { host, port }
 }

@@ -127,6 +127,12 @@ export const discoveryFlags = {
   writers: { type: 'int', default: 0, about: 'threads that write to proxies; 0 = one a core' },
 } as const satisfies FlagTable
 
+/** Of `pilot-discovery version`. */
+export const versionFlags = {
+  output: { type: 'string', char: 'o', default: '', about: "one of 'yaml' or 'json'" },
+  short: { type: 'switch', char: 's', default: false, about: 'print the version only; --short=false prints everything' },
+} as const satisfies FlagTable
+
 /** What the logging flags ask for. Throws an Error that names the flag and what is wrong. */
 export function readLogOptions(flags: FlagValues<typeof loggingFlags>): LogOptions {
   const about = <T>(flag: string, read: () => T): T => {

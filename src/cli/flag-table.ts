@@ -81,26 +81,71 @@ function readFlag(name: string, spec: FlagSpec, value: unknown): unknown {
   }
 }
 
-/** `--name=false` and `--name=true` of switches as the library understands them, and root flags before the command moved behind it. */
+/** Part of a command line: a flag with its value as one argument, or anything else. */
+interface Piece {
+  readonly flag?: string
+  readonly list?: boolean
+  /** Undefined for a switch that is turned off. */
+  readonly argument: string | undefined
+}
+
+/**
+ * A command line as the command-line library understands it: the command first, switches without `=true`, and of a flag that is given twice
+ * the last one; flags with lists keep all. Arguments of other commands (help, autocomplete) stay as they are. Throws an Error for a switch
+ * that is neither true nor false.
+ */
 export function normalizeArguments(given: readonly string[], commands: readonly string[], tables: readonly FlagTable[]): string[] {
-  const switches = new Map<string, string>()
-  for (const table of tables) {
+  const end = given.indexOf('--')
+  const pieces = split(end < 0 ? given : given.slice(0, end), flagWords(tables))
+  const at = pieces.findIndex((piece) => piece.flag === undefined && !piece.argument?.startsWith('-'))
+  const command = pieces[at]?.argument
+  if (command === undefined || !commands.includes(command)) return [...given]
+  const last = new Map(pieces.map((piece, index) => [piece.flag, index]))
+  const kept = pieces.filter((piece, index) => index !== at && (piece.flag === undefined || piece.list || last.get(piece.flag) === index))
+  return [command, ...kept.flatMap(({ argument }) => (argument === undefined ? [] : [argument])), ...(end < 0 ? [] : given.slice(end))]
+}
+
+/** Flags by the words that stand for them: `--name`, `-n`. */
+function flagWords(tables: readonly FlagTable[]): ReadonlyMap<string, { readonly name: string; readonly spec: FlagSpec }> {
+  const words = new Map<string, { name: string; spec: FlagSpec }>()
+  for (const table of tables)
     for (const [name, spec] of Object.entries(table)) {
-      if (spec.type !== 'switch') continue
-      switches.set(`--${name}`, `--${name}`)
-      if (spec.char) switches.set(`-${spec.char}`, `--${name}`)
+      words.set(`--${name}`, { name, spec })
+      if (spec.char) words.set(`-${spec.char}`, { name, spec })
+    }
+  return words
+}
+
+function split(given: readonly string[], words: ReturnType<typeof flagWords>): Piece[] {
+  const pieces: Piece[] = []
+  for (let index = 0; index < given.length; index++) {
+    const argument = given[index] as string
+    const { word, value } = wordOf(argument, words)
+    const flag = words.get(word)
+    if (!flag) pieces.push({ argument })
+    else if (flag.spec.type === 'switch') pieces.push({ flag: flag.name, argument: isOn(`--${flag.name}`, value) ? `--${flag.name}` : undefined })
+    else {
+      const next = given[index + 1]
+      const taken = value ?? (next === undefined || words.has(next) ? undefined : next)
+      if (value === undefined && taken !== undefined) index++
+      const list = flag.spec.type === 'slice' || flag.spec.type === 'array'
+      pieces.push({ flag: flag.name, list, argument: taken === undefined ? argument : `--${flag.name}=${taken}` })
     }
   }
-  const normalized = given.flatMap((argument) => {
-    const equals = argument.indexOf('=')
-    const flag = equals < 0 ? undefined : switches.get(argument.slice(0, equals))
-    if (flag === undefined) return [argument]
-    const value = argument.slice(equals + 1)
-    if (/^(1|t|true)$/i.test(value)) return [flag]
-    if (/^(0|f|false)$/i.test(value)) return []
-    throw new Error(`invalid argument ${JSON.stringify(value)} for "${flag}": expected true or false`)
-  })
-  const at = normalized.findIndex((argument) => commands.includes(argument))
-  if (at <= 0 || !normalized[0]?.startsWith('-')) return normalized
-  return [normalized[at] as string, ...normalized.slice(0, at), ...normalized.slice(at + 1)]
+  return pieces
+}
+
+/** The flag word of an argument and the value in it: `--name=value`, `-n=value`, `-nvalue`. */
+function wordOf(argument: string, words: ReturnType<typeof flagWords>): { word: string; value: string | undefined } {
+  const equals = argument.indexOf('=')
+  if (equals > 0) return { word: argument.slice(0, equals), value: argument.slice(equals + 1) }
+  const short = argument.slice(0, 2)
+  if (/^-[^-]./.test(argument) && words.has(short) && words.get(short)?.spec.type !== 'switch') return { word: short, value: argument.slice(2) }
+  return { word: argument, value: undefined }
+}
+
+function isOn(flag: string, value: string | undefined): boolean {
+  if (value === undefined || /^(1|t|true)$/i.test(value)) return true
+  if (/^(0|f|false)$/i.test(value)) return false
+  throw new Error(`invalid argument ${JSON.stringify(value)} for "${flag}": expected true or false`)
 }

@@ -1,10 +1,10 @@
 /** The commands of `pilot-discovery`. */
 import { request as httpRequest } from 'node:http'
-import { Args, Command, Flags } from '@oclif/core'
+import { Args, Command } from '@oclif/core'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../logging/levels.ts'
 import { buildInfo } from './build-info.ts'
-import { discoveryFlags, loggingFlags, readLogOptions, rootFlags } from './discovery-flags.ts'
+import { discoveryFlags, loggingFlags, readLogOptions, rootFlags, versionFlags } from './discovery-flags.ts'
 import { type FlagTable, type FlagValues, oclifFlags, readFlags } from './flag-table.ts'
 
 /** Runs the discovery service until it is told to stop. */
@@ -12,12 +12,7 @@ export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promi
 
 const shared = { ...oclifFlags(rootFlags, 'GLOBAL'), ...oclifFlags(loggingFlags, 'LOGGING') }
 /** Flag tables, for what must know flags before they are parsed. */
-export const flagTables: readonly FlagTable[] = [
-  rootFlags,
-  loggingFlags,
-  discoveryFlags,
-  { short: { type: 'switch', char: 's', default: false, about: '' } },
-]
+export const flagTables: readonly FlagTable[] = [rootFlags, loggingFlags, discoveryFlags, versionFlags]
 
 /** The commands; the discovery service itself is started by `run`, which only `discovery` loads. */
 export function discoveryCommands(run: RunDiscovery) {
@@ -69,10 +64,6 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (given.includes('secureGRPCAddr') && values.tlsCertFile === '')
     notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
-  notices.push({
-    level: 'info',
-    message: `${values.grpcAddr} serves configuration in plain text to whoever can reach it${values.tlsCertFile === '' ? '' : `, ${values.secureGRPCAddr} over TLS`}; ${values.httpAddr} and ${values.monitoringAddr} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)`,
-  })
   return { ...values, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
 }
 
@@ -85,28 +76,25 @@ function checkAddress(flag: string, address: string): void {
 
 class VersionCommand extends Command {
   static override summary = 'Print build version information'
-  static override flags = {
-    output: Flags.string({ char: 'o', description: "one of 'yaml' or 'json'", default: '' }),
-    short: Flags.boolean({ char: 's', description: 'print the version only; --short=false prints everything' }),
-    ...shared,
-  }
+  static override flags = { ...oclifFlags(versionFlags, ''), ...shared }
 
   override async run(): Promise<void> {
     const { flags } = await this.parse(VersionCommand)
     readLogOptions(readFlags(loggingFlags, flags))
     const info = buildInfo()
-    if (flags.output !== '' && flags.output !== 'yaml' && flags.output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
-    if (flags.output === 'yaml') {
+    const { output, short } = readFlags(versionFlags, flags)
+    if (output !== '' && output !== 'yaml' && output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
+    if (output === 'yaml') {
       const fields = { golang_version: info.runtime, revision: info.revision, status: info.status, tag: info.tag, version: info.version }
       this.log(
         `clientVersion:\n${Object.entries(fields)
           .map(([key, value]) => `  ${key}: ${value}\n`)
           .join('')}`,
       )
-    } else if (flags.output === 'json') {
+    } else if (output === 'json') {
       const clientVersion = { version: info.version, revision: info.revision, golang_version: info.runtime, status: info.status, tag: info.tag }
       this.log(JSON.stringify({ clientVersion }, null, 2))
-    } else if (flags.short) this.log(info.version)
+    } else if (short) this.log(info.version)
     else
       this.log(
         `version.BuildInfo{Version:"${info.version}", GitRevision:"${info.revision}", GolangVersion:"${info.runtime}", BuildStatus:"${info.status}", GitTag:"${info.tag}"}`,

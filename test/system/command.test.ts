@@ -50,6 +50,14 @@ describe('pilot-discovery on the command line', function () {
     })
   }
 
+  it('takes the last of a flag that is given twice, and all entries of lists', async () => {
+    const twice = ['discovery', '--grpcAddr', 'here', '--grpcAddr=:0', '--httpAddr', ':0', '--monitoringAddr', 'there', '--registries', 'Mock']
+    const { stderr } = await runCommand([...twice, '--registries=Mock,Consul', '--monitoringAddr', 'nowhere'])
+    expect(stderr).to.equal('Error: --monitoringAddr: "nowhere" is not an address such as :15010 or 127.0.0.1:15010\n')
+    expect((await runCommand([...twice, '--registries=Mock,Consul', '--monitoringAddr', ''])).stderr).to.contain('"Consul" is not a registry')
+    expect((await runCommand(['--log_as_json', 'version', '--short', '-s=false', '-ojson', '-o', 'yaml', '-s'])).stdout).to.match(/^clientVersion:/)
+  })
+
   it('helps, and lists the log scopes', async () => {
     const help = await runCommand(['discovery', '--help'])
     expect(help.code).to.equal(0)

@@ -1,0 +1,33 @@
+/** What the listening addresses show to whom, said at start. */
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+
+/** A line for the log. */
+export interface Notice {
+  readonly level: 'info' | 'warn'
+  readonly message: string
+}
+
+/** One line with every real address, and one for each way in that does not ask who comes. */
+export function exposure({ grpcAddr, secureGRPCAddr, httpAddr, monitoringAddr }: DiscoveryOptions): Notice[] {
+  const servers = [
+    ['gRPC', grpcAddr],
+    ['gRPC over TLS', secureGRPCAddr],
+    ['HTTP', httpAddr],
+    ['monitoring', monitoringAddr],
+  ].filter(([, address]) => address !== '')
+  const pages = [httpAddr, monitoringAddr].filter((address) => address !== '').join(' and ')
+  const notices: Notice[] = [
+    { level: 'info', message: `listening addresses: ${servers.map(([name, address]) => `${name} ${address}`).join(', ')}` },
+    { level: 'info', message: `${grpcAddr} serves configuration in plain text to whoever can reach it` },
+    {
+      level: 'info',
+      message: `${pages} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)`,
+    },
+  ]
+  if (secureGRPCAddr !== '')
+    notices.push({
+      level: 'warn',
+      message: `${secureGRPCAddr} speaks TLS and authenticates nobody: whoever can reach it is served, with or without a client certificate or token (XDS_AUTH and PILOT_ENABLE_XDS_IDENTITY_CHECK have no effect yet)`,
+    })
+  return notices
+}

@@ -1,0 +1,99 @@
+/** The real command as users start it: by an older Node, by npm, in a process group of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const entry = 'bin/pilot-discovery.js'
+/** Makes a Node say that it is an old one. */
+const claimsToBeOld = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.0.0"}})'
+
+/** Ways to start `pilot-discovery`, as program and arguments. */
+export const launchers = {
+  'the pinned Node': [process.execPath, entry],
+  'an older Node': [process.execPath, '--import', claimsToBeOld, entry],
+} as const
+
+/** Every server on a port that the kernel chooses. */
+export const anyPorts = ['--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+
+/** How a process ended. */
+export interface End {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** A started command. It leads a process group, as a shell's job does. */
+export class Launched {
+  output = ''
+  readonly ended: Promise<End>
+  readonly #child: ChildProcess
+
+  constructor(command: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const [program = '', ...args] = command
+    // What npm says of the test run is not meant for the command.
+    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_lifecycle')))
+    const child = spawn(program, args, { cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...inherited, ...env } })
+    this.#child = child
+    child.stdout?.on('data', (bytes) => (this.output += bytes))
+    child.stderr?.on('data', (bytes) => (this.output += bytes))
+    this.ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal })))
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  /** Waits for words in the output. */
+  async says(words: string, times = 1): Promise<void> {
+    await until(`the words ${JSON.stringify(words)}`, () => this.output.split(words).length > times, 20_000)
+  }
+
+  /** Sends a signal to the process that was started, and to no other. */
+  signal(signal: NodeJS.Signals): void {
+    process.kill(this.pid, signal)
+  }
+
+  /** Sends a signal to the whole group, as a terminal does. */
+  signalAll(signal: NodeJS.Signals): void {
+    process.kill(-this.pid, signal)
+  }
+
+  /** Processes of the group that still run. */
+  members(): number[] {
+    return groupMembers(this.pid)
+  }
+
+  /** The real address of one of its servers. */
+  address(server: 'gRPC' | 'HTTP' | 'monitoring'): string {
+    return new RegExp(`listening addresses: .*\\b${server} ([^,\\s]+)`).exec(this.output)?.[1] ?? ''
+  }
+
+  /** Ends whatever is left of the group. */
+  dispose(): void {
+    try {
+      this.signalAll('SIGKILL')
+    } catch {
+      // Nothing is left.
+    }
+  }
+}
+
+function groupMembers(group: number): number[] {
+  const stat = (pid: string) => {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+      return { state: fields[0], group: Number(fields[2]) }
+    } catch {
+      return undefined
+    }
+  }
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      const found = stat(name)
+      return found?.group === group && found.state !== 'Z'
+    })
+    .map(Number)
+}

@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { expect } from 'chai'
+import { anyPorts, Launched, launchers } from '../harness/launched.ts'
+import { runCommand } from '../harness/service.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const pinned = launchers['the pinned Node']
+
+/** Listens on an address until the function is done. */
+async function occupied<T>(host: string, run: (port: number) => Promise<T>): Promise<T> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, host, resolve))
+  try {
+    return await run((server.address() as { port: number }).port)
+  } finally {
+    await new Promise<Server>((resolve) => server.close(() => resolve(server)))
+  }
+}
+
+/** How many sockets listen on a port of 127.0.0.1. */
+function listeners(port: number): number {
+  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const listening = '0A'
+  const rows = readFileSync('/proc/net/tcp', 'utf8').split('\n')
+  return rows.map((row) => row.trim().split(/\s+/)).filter(([, address, , state]) => address === local && state === listening).length
+}
+
+describe('listening addresses', function () {
+  this.timeout(30_000)
+
+  it('port 0 is one port for all writers, and every real address is told', async () => {
+    const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '3', ...anyPorts])
+    try {
+      await service.says('ready after')
+      const port = Number(service.address('gRPC').split(':')[1])
+      expect(port).to.be.greaterThan(0)
+      for (const server of ['HTTP', 'monitoring'] as const) expect((await fetch(`http://${service.address(server)}/debug/adsz`)).status).to.equal(200)
+      expect(listeners(port), 'sockets that listen on the port').to.equal(3)
+      const client = new XdsClient(port, sidecarNode('10.0.0.1', 'one', 'mock-0'), false).connect()
+      await client.ready()
+      client.close()
+    } finally {
+      service.dispose()
+    }
+  })
+
+  for (const [one, other] of [
+    ['127.0.0.1:', '127.0.0.1:'],
+    [':', '127.0.0.1:'],
+    ['0.0.0.0:', 'localhost:'],
+    ['[::]:', '[::1]:'],
+    ['[::]:', '127.0.0.1:'],
+    ['*:', '0.0.0.0:'],
+  ])
+    it(`${one}p and ${other}p are refused with both flags`, async () => {
+      await occupied('127.0.0.1', async (port) => {
+        const { code, stderr } = await runCommand(['discovery', '--grpcAddr', `${one}${port}`, '--httpAddr', `${other}${port}`])
+        expect(code).to.equal(255)
+        expect(stderr).to.equal(`Error: --grpcAddr ${one}${port} and --httpAddr ${other}${port} overlap: each needs an address and port of its own\n`)
+      })
+    })
+
+  it('all addresses that are taken are named in one error', async () => {
+    await occupied('127.0.0.1', async (first) =>
+      occupied('127.0.0.1', async (second) => {
+        const flags = ['--grpcAddr', `127.0.0.1:${first}`, '--httpAddr', '127.0.0.1:0', '--monitoringAddr', `127.0.0.1:${second}`]
+        const { code, stderr } = await runCommand(['discovery', ...flags])
+        expect([code, stderr]).to.deep.equal([
+          255,
+          `Error: --grpcAddr 127.0.0.1:${first}: another process listens on it already (EADDRINUSE); --monitoringAddr 127.0.0.1:${second}: another process listens on it already (EADDRINUSE)\n`,
+        ])
+      }),
+    )
+  })
+
+  it('the same port of two addresses is not the same', async () => {
+    const service = new Launched([
+      ...pinned,
+      'discovery',
+      '--registries',
+      'Mock',
+      ...anyPorts.slice(0, 2),
+      '--httpAddr',
+      '127.0.0.1:0',
+      '--monitoringAddr',
+      '',
+    ])
+    try {
+      await service.says('ready after')
+      const port = service.address('HTTP').split(':')[1]
+      const { stderr } = await runCommand(['discovery', ...anyPorts, '--httpAddr', `127.0.0.2:${port}`, '--grpcAddr', `127.0.0.1:${port}`])
+      expect(stderr).to.equal(`Error: --grpcAddr 127.0.0.1:${port}: another process listens on it already (EADDRINUSE)\n`)
+    } finally {
+      service.dispose()
+    }
+  })
+})

@@ -1,0 +1,155 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { anyPorts, Launched, launchers } from '../harness/launched.ts'
+import { until } from '../harness/until.ts'
+
+const discovery = ['discovery', '--registries', 'Mock', ...anyPorts]
+const ready = 'ready after'
+
+describe('signals', function () {
+  this.timeout(60_000)
+  const started: Launched[] = []
+  afterEach(() => {
+    for (const process of started.splice(0)) process.dispose()
+  })
+  const launch = async (command: readonly string[], words: string = ready, env: Record<string, string> = {}) => {
+    const process = new Launched(command, env)
+    started.push(process)
+    await process.says(words)
+    return process
+  }
+  const gone = (process: Launched) => until('no process to be left', () => process.members().length === 0)
+
+  for (const [name, command] of Object.entries(launchers)) {
+    describe(`under ${name}`, () => {
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+        it(`${signal} to the whole group ends it in order, once`, async () => {
+          const process = await launch([...command, ...discovery])
+          process.signalAll(signal)
+          expect(await process.ended).to.deep.equal({ code: 0, signal: null })
+          expect(process.output.match(/shutting down/g)).to.have.length(1)
+          await gone(process)
+        })
+      }
+
+      it('SIGTERM to the first process only ends it in order', async () => {
+        const process = await launch([...command, ...discovery])
+        process.signal('SIGTERM')
+        expect(await process.ended).to.deep.equal({ code: 0, signal: null })
+        expect(process.output).to.contain('shutting down: SIGTERM')
+        await gone(process)
+      })
+
+      it('a signal while it starts ends it in order', async () => {
+        const process = await launch([...command, ...discovery], 'listening addresses')
+        process.signalAll('SIGINT')
+        expect(await process.ended).to.deep.equal({ code: 0, signal: null })
+        await gone(process)
+      })
+
+      it('a second SIGINT ends it at once, by that signal', async () => {
+        const process = await launch([...command, ...discovery])
+        const stream = await openStream(process.address('gRPC'))
+        process.signalAll('SIGINT')
+        await process.says('shutting down')
+        const before = performance.now()
+        process.signalAll('SIGINT')
+        expect(await process.ended).to.deep.equal({ code: null, signal: 'SIGINT' })
+        expect(performance.now() - before, 'milliseconds until the end').to.be.lessThan(700)
+        stream.destroy()
+        await gone(process)
+      })
+
+      it('SIGHUP reads the files again, SIGUSR1 opens no debugger', async () => {
+        const process = await launch([...command, ...discovery])
+        process.signalAll('SIGHUP')
+        await process.says('SIGHUP: reading configuration files again')
+        process.signalAll('SIGUSR1')
+        await process.says('SIGUSR1 has no effect')
+        process.signalAll('SIGHUP')
+        await process.says('SIGHUP: reading configuration files again', 2)
+        expect(process.output).not.to.contain('Debugger')
+        expect(process.output).not.to.contain('shutting down')
+      })
+
+      it('gives the exit status of a start that failed', async () => {
+        const process = await launch([...command, 'discovery', '--httpAddr', 'nonsense'], 'is not an address')
+        expect(await process.ended).to.deep.equal({ code: 255, signal: null })
+      })
+    })
+  }
+
+  it('a wrapper that is killed leaves nothing behind', async () => {
+    const process = await launch([...launchers['an older Node'], ...discovery])
+    expect(process.members()).to.have.length(2)
+    process.signal('SIGKILL')
+    await process.says('shutting down: the wrapper')
+    await gone(process)
+  })
+
+  it('the death of the service is the death of the wrapper', async () => {
+    const process = await launch([...launchers['an older Node'], ...discovery])
+    const service = process.members().find((pid) => pid !== process.pid) ?? 0
+    globalThis.process.kill(service, 'SIGKILL')
+    expect(await process.ended).to.deep.equal({ code: null, signal: 'SIGKILL' })
+  })
+
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    it(`npm that ends by ${signal} leaves nothing behind`, async () => {
+      const process = await launch(['npm', 'start', '--', ...anyPorts])
+      process.signal(signal)
+      await process.says('shutting down')
+      await gone(process)
+    })
+  }
+
+  it('npm start and Ctrl-C: in order, once', async () => {
+    const process = await launch(['npm', 'start', '--', ...anyPorts])
+    process.signalAll('SIGINT')
+    await process.ended
+    await process.says('shutting down: SIGINT')
+    await gone(process)
+    expect(process.output.match(/shutting down/g)).to.have.length(1)
+  })
+
+  it('SIGHUP takes in a file that changed without a trace', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-hup-'))
+    try {
+      const file = join(dir, 'entry.yaml')
+      const then = new Date(0)
+      const write = (host: string) => {
+        writeFileSync(
+          file,
+          `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: one, namespace: shop}\nspec: {hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n`,
+        )
+        utimesSync(file, then, then)
+      }
+      write('a.example')
+      const process = await launch([...launchers['the pinned Node'], ...discovery, '--configDir', dir])
+      write('b.example')
+      process.signal('SIGHUP')
+      await process.says('configuration files read again: 1')
+      const page = async () => (await fetch(`http://${process.address('HTTP')}/debug/configz`)).text()
+      await until('the new host', async () => (await page()).includes('b.example'))
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+})
+
+/** A stream that stays open, so that an end in order takes its time. */
+async function openStream(address: string) {
+  const session = connect(`http://${address}`)
+  session.on('error', () => {})
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+    'content-type': 'application/grpc',
+  })
+  stream.on('error', () => {})
+  await new Promise((resolve) => stream.on('response', resolve))
+  return session
+}
