@@ -25,8 +25,8 @@ export interface Connection {
   /** First change of the push under way. */
   pushedSince: number
   heldTimer: Timer | undefined
-  /** Name fields of the last long request; the next is likely to repeat them. */
-  lastNames?: Buffer
+  /** The last long list of names, as long as anything else keeps it; the next request is likely to repeat it. */
+  lastList?: WeakRef<Buffer>
   /** The last refused responses, newest last. */
   readonly rejections: Rejection[]
 }

@@ -14,7 +14,7 @@ import { Catalog } from '../../src/xds/session/catalog.ts'
 import { Plans } from '../../src/xds/session/plans.ts'
 import { readDeltaRequest, readSotwRequest } from '../../src/xds/session/request.ts'
 import { type Outcome, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
-import { Subscriptions } from '../../src/xds/session/subscription.ts'
+import { longList, Subscriptions } from '../../src/xds/session/subscription.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -34,6 +34,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #context: ActorContext<XdsWriterConfig>
   readonly #features: Features
   readonly #names
+  readonly #plans: Plans
   readonly #catalog = new Catalog()
   readonly #parts: SessionParts
   readonly #connections = new Map<string, Connection>()
@@ -46,8 +47,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
   #counter = 0
   #nonces = 0
-  /** Name fields of the last long request on any connection: the first of the next proxy is likely to repeat them. */
-  #lastNames: Buffer = Buffer.alloc(0)
   readonly #run = randomBytes(8).toString('hex')
 
   constructor(context: ActorContext<XdsWriterConfig>) {
@@ -56,13 +55,14 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#names = meshNames(this.#features.MESH_DOMAIN)
     const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
     this.#metrics = writerMetrics(context.metrics, this.#connections)
+    this.#plans = new Plans(this.#catalog, {
+      enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
+      size: this.#features.PILOT_XDS_CACHE_SIZE,
+      ...(this.#features.PILOT_XDS_CACHE_STATS ? cacheMetrics(context.metrics, () => this.#plans.size) : {}),
+    })
     this.#parts = {
       catalog: this.#catalog,
-      plans: new Plans({
-        enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
-        size: this.#features.PILOT_XDS_CACHE_SIZE,
-        ...(this.#features.PILOT_XDS_CACHE_STATS ? cacheMetrics(context.metrics, () => this.#parts.plans.size) : {}),
-      }),
+      plans: this.#plans,
       subscriptions: new Subscriptions(),
       flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
@@ -189,16 +189,14 @@ class XdsWriter implements Behaviour<WriterCommand> {
     try {
       const { session } = connection
       if (session.delta) {
-        const request = readDeltaRequest(message, this.#lastNames)
+        const request = readDeltaRequest(message, this.#parts.subscriptions.lastList)
         if (!this.#identify(connection, request.node)) return
-        if (request.rawSubscribe.length > longNames && !this.#lastNames.equals(request.rawSubscribe))
-          this.#lastNames = Buffer.from(request.rawSubscribe)
         this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, monotonicMs()))
       } else {
-        const request = readSotwRequest(message, connection.lastNames ?? this.#lastNames)
+        const request = readSotwRequest(message, connection.lastList?.deref() ?? this.#parts.subscriptions.lastList)
         if (!this.#identify(connection, request.node)) return
         const outcome = session.takeSotw(request, monotonicMs())
-        if (request.rawNames.length > longNames) this.#lastNames = connection.lastNames = session.knownNames(request.typeUrl)
+        if (request.rawNames.length > longList) connection.lastList = new WeakRef(this.#parts.subscriptions.lastList)
         this.#outcome(connection, request.typeUrl, request.error, outcome)
       }
     } catch (error) {
@@ -301,9 +299,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
 
 /** How long a proxy may take to read a response before its permit goes to another, in milliseconds. */
 const patienceMs = 500
-
-/** Lists of names above this many bytes are worth remembering. */
-const longNames = 256
 
 /** An XDS writer as an actor. */
 export const actor: ActorDefinition<XdsWriterConfig, WriterCommand> = { kind: 'xds-writer', start: (context) => new XdsWriter(context) }

@@ -39,3 +39,8 @@ export function shortType(typeUrl: string): string {
 export function isWildcardType(typeUrl: string): boolean {
   return typeUrl !== endpointType && typeUrl !== routeType && typeUrl !== secretType
 }
+
+/** Whether an answer in state of the world holds all that is subscribed to of the type, so that what is not in it is gone. */
+export function isWholeType(typeUrl: string): boolean {
+  return typeUrl === clusterType || typeUrl === listenerType
+}

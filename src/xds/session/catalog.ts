@@ -1,6 +1,7 @@
-/** What a writer knows of the configuration: slabs, groups with their recent history, and the groups of each class. */
+/** What a writer knows of the configuration: slabs, groups of resources as they are now, and the groups of each class. */
 import type { GroupPatch, Manifest, ResourceData, SlabData } from '../../../protocols/messages/push.ts'
 import { deltaResourceHead } from '../slab/wire.ts'
+import { Contents } from './contents.ts'
 
 /** One resource, ready to be written. */
 export interface Entry {
@@ -9,28 +10,17 @@ export interface Entry {
   /** Slices of shared memory; one after another they are a list element of a response. */
   readonly chunks: readonly Buffer[]
   readonly length: number
-  /** Sequence of the group at which this content appeared. */
-  readonly since: number
 }
 
-interface LogRecord {
-  readonly sequence: number
-  readonly changed: readonly string[]
-  /** Those of the changed that were not there before. */
-  readonly added: readonly string[]
-  readonly removed: readonly string[]
-}
-
-/** Patches a group remembers; who is further behind gets everything. */
-const historyLength = 64
-
-/** A group of resources with its history. */
+/** A group of resources as it is now. */
 export class Group {
   readonly id: string
   sequence = 0
   version = ''
+  /** The bytes of each resource: only those of the present version are kept. */
   readonly entries = new Map<string, Entry>()
-  #log: LogRecord[] = []
+  /** Names and versions: what a stream that was sent the group remembers of it. */
+  contents = Contents.empty
 
   constructor(id: string) {
     this.id = id
@@ -38,68 +28,42 @@ export class Group {
 
   /** Takes over a patch. Returns whether any content changed: moved bytes alone are no change. */
   apply(patch: GroupPatch, chunksOf: (data: ResourceData) => Buffer[]): boolean {
-    const replaced = patch.base === 0 || patch.base !== this.sequence
-    const changed: string[] = []
-    const added: string[] = []
     const removed = new Set(patch.removed)
-    if (replaced) {
+    if (patch.base === 0 || patch.base !== this.sequence) {
       const kept = new Set(patch.changed.map((data) => data.name))
       for (const name of this.entries.keys()) if (!kept.has(name)) removed.add(name)
     }
     for (const data of patch.changed) {
-      const before = this.entries.get(data.name)
-      const same = before?.version === data.version
       const chunks = chunksOf(data)
-      this.entries.set(data.name, {
-        name: data.name,
-        version: data.version,
-        chunks,
-        length: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
-        since: same ? before.since : patch.sequence,
-      })
-      if (!same) changed.push(data.name)
-      if (!before) added.push(data.name)
+      const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+      this.entries.set(data.name, { name: data.name, version: data.version, chunks, length })
     }
-    for (const name of removed) if (!this.entries.delete(name)) removed.delete(name)
+    for (const name of removed) this.entries.delete(name)
     this.sequence = patch.sequence
     this.version = patch.version
-    this.#log.push({ sequence: patch.sequence, changed, added, removed: [...removed] })
-    if (this.#log.length > historyLength) this.#log.shift()
-    return changed.length > 0 || removed.size > 0
-  }
-
-  /** Names that changed and names that went since a sequence; undefined when the history does not reach back so far. */
-  since(sequence: number): { changed: Set<string>; added: Set<string>; removed: Set<string> } | undefined {
-    if (sequence === this.sequence) return { changed: new Set(), added: new Set(), removed: new Set() }
-    if (!this.#log.some((record) => record.sequence === sequence)) return undefined
-    const changed = new Set<string>()
-    const added = new Set<string>()
-    const removed = new Set<string>()
-    for (const record of this.#log) {
-      if (record.sequence <= sequence) continue
-      for (const name of record.changed) {
-        changed.add(name)
-        removed.delete(name)
-      }
-      for (const name of record.added) added.add(name)
-      for (const name of record.removed) {
-        removed.add(name)
-        changed.delete(name)
-      }
+    const before = this.contents
+    const changes = function* (): Generator<readonly [string, string | undefined]> {
+      for (const { name, version } of patch.changed) yield [name, version]
+      for (const name of removed) yield [name, undefined]
     }
-    return { changed, added, removed }
+    this.contents = before.with(changes())
+    return this.contents !== before
   }
+}
 
-  /** Every name that is in the group or was removed from it within its history. */
-  namesEver(): Set<string> {
-    return new Set([...this.entries.keys(), ...this.#log.flatMap((record) => record.removed)])
-  }
+/** What a stream has of a type when it has taken everything: names and versions, without bytes. It never changes. */
+export interface Holding {
+  /** Equal for equal holdings of the same groups, within one catalog. */
+  readonly key: string
+  readonly version: string
+  readonly groups: ReadonlyMap<string, Contents>
 }
 
 /** The state of one type for one class: its groups, and a version made of theirs. */
 export interface TypeState {
   readonly groups: readonly Group[]
   readonly version: string
+  readonly holding: Holding
 }
 
 /** All a writer knows. */
@@ -109,6 +73,16 @@ export class Catalog {
   readonly #classes = new Map<string, Manifest>()
   /** States of types by class; one stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
+  readonly #listeners: ((group: Group) => void)[] = []
+
+  /** `listen` hears of every group whose bytes are others now, or that is gone. */
+  onPatched(listen: (group: Group) => void): void {
+    this.#listeners.push(listen)
+  }
+
+  #patched(group: Group): void {
+    for (const listen of this.#listeners) listen(group)
+  }
 
   /** Takes over a push. Returns the ids of groups whose content changed. */
   apply(push: {
@@ -125,23 +99,24 @@ export class Catalog {
       let group = this.#groups.get(patch.group)
       if (!group) this.#groups.set(patch.group, (group = new Group(patch.group)))
       if (group.apply(patch, (data) => this.#chunksOf(data))) changed.add(patch.group)
+      this.#patched(group)
     }
     for (const manifest of push.manifests) {
       this.#classes.set(manifest.classId, manifest)
       this.#states.delete(manifest.classId)
     }
     this.#dropStates(changed)
-    for (const id of push.retiredGroups) this.#groups.delete(id)
+    for (const id of push.retiredGroups) {
+      const group = this.#groups.get(id)
+      if (group) this.#patched(group)
+      this.#groups.delete(id)
+    }
     for (const id of push.retiredClasses) {
       this.#classes.delete(id)
       this.#states.delete(id)
     }
     for (const id of push.retiredSlabs) this.#slabs.delete(id)
     return changed
-  }
-
-  hasClass(classId: string): boolean {
-    return this.#classes.has(classId)
   }
 
   /** Forgets slabs by number: a new push queue numbers its own. Resources keep the bytes they use. */
@@ -158,7 +133,7 @@ export class Catalog {
     let state = states.get(typeUrl)
     if (!state) {
       const groups = ids.flatMap((id) => this.#groups.get(id) ?? [])
-      states.set(typeUrl, (state = { groups, version: combineVersions(groups) }))
+      states.set(typeUrl, (state = stateOf(groups)))
     }
     return state
   }
@@ -186,18 +161,21 @@ export class Catalog {
 }
 
 /** A type of which a class has nothing. */
-const nothing: TypeState = { groups: [], version: '0000000000000000' }
+const nothing: TypeState = stateOf([])
 
+function stateOf(groups: readonly Group[]): TypeState {
+  const version = combineVersions(groups)
+  const key = groups.map((group) => `${group.id}@${group.sequence}`).join()
+  return { groups, version, holding: { key, version, groups: new Map(groups.map((group) => [group.id, group.contents])) } }
+}
+
+/** The sum of the groups' versions, each 32 bits by themselves. */
 function combineVersions(groups: readonly Group[]): string {
-  const [only] = groups
-  if (groups.length === 1 && only) return only.version
-  let high = 0
-  let low = 0
-  for (const { version } of groups) {
-    high = (high + Number.parseInt(version.slice(0, 8), 16)) >>> 0
-    low = (low + Number.parseInt(version.slice(8), 16)) >>> 0
-  }
-  return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
+  const sum = new Uint32Array(4)
+  for (const { version } of groups)
+    for (let lane = 0; lane * 8 < version.length; lane++)
+      sum[lane] = (sum[lane] as number) + Number.parseInt(version.slice(lane * 8, lane * 8 + 8), 16)
+  return [...sum].map((lane) => lane.toString(16).padStart(8, '0')).join('')
 }
 
 /** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */

@@ -5,11 +5,9 @@
 import { LRUCache } from 'lru-cache'
 import { elementHead, textField } from '../slab/wire.ts'
 import { endpointType, routeType, virtualHostType } from '../type-urls.ts'
-import { type Entry, type Group, joinChunks, type TypeState } from './catalog.ts'
+import { type Catalog, type Entry, type Group, type Holding, joinChunks, type TypeState } from './catalog.ts'
+import { Contents } from './contents.ts'
 import { isResourceName, type Subscription, takes } from './subscription.ts'
-
-/** What a proxy was sent of a type: the state of each group. */
-export type SentState = ReadonlyMap<Group, number>
 
 /** The body of a response: everything but version, nonce and type. */
 export interface Plan {
@@ -17,17 +15,12 @@ export interface Plan {
   readonly length: number
   /** Resources in it. */
   readonly count: number
-  /** Names that are gone (delta only). */
+  /** Names that are gone. Only delta says them; what state of the world has of them is the difference itself. */
   readonly removed: readonly string[]
   /** Names that the proxy has not had before; undefined in a full plan. */
   readonly added: ReadonlySet<string> | undefined
   /** Names whose content is new, those that were added among them; undefined in a full plan. */
   readonly changed: ReadonlySet<string> | undefined
-}
-
-/** The state that a proxy has after it took everything there is. */
-export function sentState(state: TypeState): SentState {
-  return new Map(state.groups.map((group) => [group, group.sequence]))
 }
 
 /** What one group has of a subscription, ready to be written. */
@@ -37,11 +30,14 @@ interface Part {
   readonly count: number
 }
 
-/** Bytes that a full plan takes by itself: its chunks are those of its parts. */
-const planBytes = () => 256
 /** Bytes that chunks hold outside shared memory. */
 const heldBytes = ({ chunks }: { chunks: readonly Buffer[] }): number =>
-  planBytes() + chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
+  planBytes + chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
+/** Bytes that a plan takes by itself, and those that a name in one of its lists takes. */
+const planBytes = 256
+const nameBytes = 64
+const differenceBytes = (plan: Plan): number =>
+  heldBytes(plan) + nameBytes * (plan.removed.length + (plan.added?.size ?? 0) + (plan.changed?.size ?? 0))
 
 /** How much is kept, and who is told what became of it (`PILOT_ENABLE_XDS_CACHE`, `PILOT_XDS_CACHE_SIZE`, `PILOT_XDS_CACHE_STATS`). */
 export interface PlanCacheOptions {
@@ -53,19 +49,38 @@ export interface PlanCacheOptions {
 }
 
 /** Bytes outside shared memory that are kept at most. */
-const cacheBytes = 256 * 1024 * 1024
+const cacheBytes = 128 * 1024 * 1024
 
-/** Makes plans, and keeps the last ones. */
+/** A plan or a part of one, and the groups whose bytes it has. */
+interface Kept {
+  readonly made: Plan | Part
+  readonly groups: readonly Group[]
+}
+
+/**
+ * Makes plans, and keeps those of the present state. A plan holds slices of shared memory, and with a slice the whole slab: it
+ * goes when one of its groups changes, so that no plan keeps a slab that nothing else needs.
+ */
 export class Plans {
   readonly #options: PlanCacheOptions
-  readonly #kept: LRUCache<string, Plan | Part>
+  readonly #kept: LRUCache<string, Kept>
+  /** Keys of what is kept, by group. */
+  readonly #keys = new Map<Group, Set<string>>()
 
-  constructor(options: PlanCacheOptions) {
+  constructor(catalog: Catalog, options: PlanCacheOptions) {
     this.#options = options
+    catalog.onPatched((group) => this.#forget(group))
     const { size, evicted } = options
     this.#kept = new LRUCache({
       ...(size > 0 ? { max: size } : {}),
       maxSize: cacheBytes,
+      dispose: ({ groups }, key) => {
+        for (const group of groups) {
+          const keys = this.#keys.get(group)
+          keys?.delete(key)
+          if (keys?.size === 0) this.#keys.delete(group)
+        }
+      },
       disposeAfter: (_, __, reason) => {
         if (reason === 'evict') evicted?.()
       },
@@ -77,20 +92,34 @@ export class Plans {
     return this.#kept.size
   }
 
+  /** Drops what was made from a group: its bytes are others now. */
+  #forget(group: Group): void {
+    for (const key of [...(this.#keys.get(group) ?? [])]) this.#kept.delete(key)
+  }
+
   /** What is kept under a key, or what is made now. A full plan is made of parts, and a part is kept once, however many classes share its group. */
-  #cached<T extends Plan | Part>(key: string, sizeOf: (made: T) => number, make: () => T): T {
+  #cached<T extends Plan | Part>(key: string, groups: readonly Group[], sizeOf: (made: T) => number, make: () => T): T {
     const { enabled, read } = this.#options
-    const kept = enabled ? (this.#kept.get(key) as T | undefined) : undefined
+    const kept = enabled ? (this.#kept.get(key)?.made as T | undefined) : undefined
     read?.(kept !== undefined)
     if (kept) return kept
     const made = make()
-    if (enabled) this.#kept.set(key, made, { size: sizeOf(made) })
+    if (!enabled) return made
+    this.#kept.set(key, { made, groups }, { size: sizeOf(made) })
+    for (const group of groups) {
+      const keys = this.#keys.get(group)
+      if (keys) keys.add(key)
+      else this.#keys.set(group, new Set([key]))
+    }
     return made
   }
 
   /** Everything the subscription gets. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
-    return this.#cached(`full|${delta}|${typeUrl}|${keyOf(state)}|${subscription.id}`, planBytes, () => {
+    const key = `full|${delta}|${typeUrl}|${state.holding.key}|${subscription.id}`
+    // Its chunks are those of its parts; the names that do not exist are its own.
+    const size = (plan: Plan) => planBytes + nameBytes * plan.removed.length
+    return this.#cached(key, state.groups, size, () => {
       const parts = state.groups.map((group) => this.#part(typeUrl, group, subscription, delta))
       const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !find(state, name))
       if (!delta)
@@ -114,7 +143,7 @@ export class Plans {
   }
 
   #part(typeUrl: string, group: Group, subscription: Subscription, delta: boolean): Part {
-    return this.#cached(`part|${delta}|${group.id}@${group.sequence}|${subscription.id}`, heldBytes, () => {
+    return this.#cached(`part|${delta}|${group.id}|${subscription.id}`, [group], heldBytes, () => {
       return partOf(
         [...group.entries.values()].filter((entry) => takes(subscription, typeUrl, entry.name)),
         delta,
@@ -140,16 +169,23 @@ export class Plans {
   }
 
   /** What changed since a state was sent, and what is gone. */
-  difference(typeUrl: string, state: TypeState, sent: SentState, subscription: Subscription, delta: boolean): Plan {
-    const from = [...sent].map(([group, sequence]) => `${group.id}@${sequence}`).join()
-    return this.#cached(`diff|${delta}|${typeUrl}|${from}|${keyOf(state)}|${subscription.id}`, heldBytes, () => {
+  difference(typeUrl: string, state: TypeState, sent: Holding, subscription: Subscription, delta: boolean): Plan {
+    return this.#cached(`diff|${delta}|${typeUrl}|${sent.key}|${state.holding.key}|${subscription.id}`, state.groups, differenceBytes, () => {
       const { changed, removed, added } = compare(state, sent)
       const wanted = (name: string) => takes(subscription, typeUrl, name)
       const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
       const gone = [...removed].filter(wanted)
       const plan = delta ? planOf(entries, true, gone) : planOf([...entries, ...gone.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
-      return { ...plan, added, changed }
+      return { ...plan, removed: gone, added, changed }
     })
+  }
+
+  /** Everything the subscription gets, and what is gone since a state was sent (delta only). */
+  again(typeUrl: string, state: TypeState, sent: Holding | undefined, subscription: Subscription): Plan {
+    const full = this.full(typeUrl, state, subscription, true)
+    if (!sent || sent.version === state.version) return full
+    const { removed } = this.difference(typeUrl, state, sent, subscription, true)
+    return removed.length === 0 ? full : { ...full, removed: [...new Set([...full.removed, ...removed])] }
   }
 
   /** What differs from the versions that a reconnecting proxy says it has. */
@@ -163,13 +199,11 @@ export class Plans {
         if (versions.get(entry.name) !== entry.version) entries.push(entry)
       }
     }
-    const gone = [...versions.keys()].filter((name) => !present.has(name))
+    const gone = [...versions.keys()].filter((name) => !present.has(name) && takes(subscription, typeUrl, name))
     const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !present.has(name) && !versions.has(name))
     return planOf(entries, true, [...gone, ...missing])
   }
 }
-
-const keyOf = (state: TypeState): string => state.groups.map((group) => `${group.id}@${group.sequence}`).join()
 
 function partOf(entries: readonly Entry[], delta: boolean): Part {
   const chunks = joinChunks(entries, delta)
@@ -188,36 +222,26 @@ function find(state: TypeState, name: string): Entry | undefined {
   return undefined
 }
 
-/** Names that changed, went and came between a sent state and the present one. Groups that came or went are compared by content. */
-function compare(state: TypeState, sent: SentState): { changed: Set<string>; removed: Set<string>; added: Set<string> } {
+/** Names that changed, went and came between what was sent and the present state. A name may move from one group to another. */
+function compare(state: TypeState, sent: Holding): { changed: Set<string>; removed: Set<string>; added: Set<string> } {
+  const before = new Map<string, string>()
+  const after = new Map<string, string>()
+  const differ = (one: Contents, other: Contents) => {
+    for (const [name, had, has] of one.differences(other)) {
+      if (had !== undefined) before.set(name, had)
+      if (has !== undefined) after.set(name, has)
+    }
+  }
+  const groups = new Map(state.groups.map((group) => [group.id, group.contents]))
+  for (const [id, contents] of sent.groups) differ(contents, groups.get(id) ?? Contents.empty)
+  for (const [id, contents] of groups) if (!sent.groups.has(id)) differ(Contents.empty, contents)
   const changed = new Set<string>()
-  const removed = new Set<string>()
   const added = new Set<string>()
-  const left = new Map(sent)
-  const fresh: Group[] = []
-  for (const group of state.groups) {
-    const sequence = left.get(group)
-    const since = sequence === undefined ? undefined : group.since(sequence)
-    if (!since) {
-      fresh.push(group)
-      continue
-    }
-    left.delete(group)
-    for (const name of since.changed) changed.add(name)
-    for (const name of since.removed) removed.add(name)
-    for (const name of since.added) added.add(name)
+  for (const [name, version] of after) {
+    if (before.get(name) !== version) changed.add(name)
+    if (!before.has(name)) added.add(name)
   }
-  for (const group of fresh) {
-    for (const entry of group.entries.values()) {
-      const before = [...left].find(([old]) => old !== group && old.entries.has(entry.name))
-      const same =
-        before && before[0].entries.get(entry.name)?.version === entry.version && (before[0].entries.get(entry.name)?.since ?? 0) <= before[1]
-      if (!same) changed.add(entry.name)
-      if (!before) added.add(entry.name)
-    }
-  }
-  for (const [group] of left) for (const name of group.namesEver()) if (!find(state, name)) removed.add(name)
-  for (const name of removed) if (find(state, name)) removed.delete(name)
+  const removed = new Set([...before.keys()].filter((name) => !after.has(name) && !find(state, name)))
   return { changed, removed, added }
 }
 
@@ -226,5 +250,5 @@ function emptyEntry(typeUrl: string, name: string): Entry[] {
   if (typeUrl !== routeType && typeUrl !== endpointType) return []
   const value = textField(1, name)
   const bytes = Buffer.concat([elementHead(typeUrl, value.length), value])
-  return [{ name, version: 'none', chunks: [bytes], length: bytes.length, since: 0 }]
+  return [{ name, version: 'none', chunks: [bytes], length: bytes.length }]
 }

@@ -3,11 +3,11 @@
  * (discovery behaviour 1.3, 1.5, 1.10). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
 import { WireError } from '../slab/wire.ts'
-import { clusterType, endpointType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
-import type { Catalog, TypeState } from './catalog.ts'
-import { type Plan, type Plans, type SentState, sentState } from './plans.ts'
-import { type DeltaRequest, namesIn, type SotwRequest } from './request.ts'
-import { everything, type Subscription, type Subscriptions } from './subscription.ts'
+import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
+import type { Catalog, Holding, TypeState } from './catalog.ts'
+import type { Plan, Plans } from './plans.ts'
+import type { DeltaRequest, SotwRequest } from './request.ts'
+import { everything, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
 
 /** What a session needs besides its own state; shared by all sessions of a writer. */
 export interface SessionParts {
@@ -36,13 +36,13 @@ export interface Rejection {
 export interface Watch {
   readonly typeUrl: string
   subscription: Subscription
-  sent: SentState | undefined
-  /** A state that was found to be what was sent. */
-  upToDate: TypeState | undefined
+  /** No name was ever given, which means everything. */
+  legacy: boolean
+  /** What the proxy has, as far as it was sent: versions by name, and no bytes. */
+  sent: Holding | undefined
   version: string
   nonce: string
   nonceAcked: string
-  versionAcked: string
   sentAt: number
   /** Everything is to be sent, because the proxy asked. */
   dueInFull: boolean
@@ -64,9 +64,6 @@ export interface Response {
   readonly nonce: string
   readonly plan: Plan
 }
-
-/** Types without which a proxy does not finish its start, even when there is nothing to send. */
-const answersEmpty = new Set([clusterType, listenerType])
 
 /** Types that refer to clusters. */
 const referring = new Set([listenerType, routeType, virtualHostType])
@@ -93,71 +90,78 @@ export class XdsSession {
     this.#parts = parts
   }
 
-  /** Name fields of the last request of a type: an equal list need not be read again. */
-  knownNames(typeUrl: string): Buffer {
-    return this.watches.get(typeUrl)?.subscription.raw ?? Buffer.alloc(0)
-  }
-
-  /** Takes a state-of-the-world request. */
+  /** Takes a state-of-the-world request (rules S1 to S8 of docs/xds-protocol.md). */
   takeSotw(request: SotwRequest, now: number): Outcome {
-    const { typeUrl, nonce } = request
+    const { typeUrl, nonce, error } = request
     const watch = this.watches.get(typeUrl)
-    if (request.error) return this.#reject(watch, typeUrl, nonce, request.error, now)
+    const refused = error && this.#reject(watch, typeUrl, nonce, error, now)
     if (request.rawNames.length === 0 && !isWildcardType(typeUrl)) {
       this.watches.delete(typeUrl)
       this.#sort()
-      return 'unsubscribed'
+      return refused ?? 'unsubscribed'
     }
-    const same = watch?.subscription.raw.equals(request.rawNames) ? watch.subscription : undefined
-    const read = () =>
-      request.rawNames.length === 0 ? everything : this.#parts.subscriptions.of(request.rawNames, () => namesIn(request.rawNames), false)
-    const subscription = same ?? read()
-    if (nonce === '' || !watch) {
-      this.#open(typeUrl, subscription).dueInFull = true
-      return 'subscribed'
+    if (watch && nonce !== '' && nonce !== watch.nonce) return refused ?? 'stale'
+    const asked = this.#parts.subscriptions.asked(request.rawNames)
+    // Whoever never gave a name and gives none now wants everything; whoever gave some and gives none now wants nothing.
+    const legacy = asked.isEmpty && (watch?.legacy ?? true)
+    const subscription = asked.isEmpty ? (legacy ? everything : nothing) : asked.subscription
+    if (!watch || (nonce === '' && !error)) {
+      this.#open(typeUrl, subscription, legacy).dueInFull = subscription !== nothing
+      return refused ?? 'subscribed'
     }
-    if (nonce !== watch.nonce) return 'stale'
-    this.#acknowledge(watch, now)
-    if (subscription === watch.subscription) return 'ack'
+    if (!error) this.#acknowledge(watch)
     const before = watch.subscription
+    watch.legacy = legacy
     watch.subscription = subscription
-    if (subscription.wildcard || before.wildcard) watch.dueInFull = true
-    else for (const name of subscription.names) if (!before.names.has(name)) watch.dueNames.add(name)
-    return 'subscribed'
+    if (sameNames(subscription, before)) return refused ?? 'ack'
+    this.#widen(watch, before)
+    return refused ?? 'subscribed'
   }
 
-  /** Takes a delta request. */
+  /** Makes due what a changed list of names asks for in addition. */
+  #widen(watch: Watch, before: Subscription): void {
+    const { subscription, typeUrl } = watch
+    if (!subscription.wildcard && subscription.names.size === 0) {
+      watch.dueInFull = false
+      watch.dueNames.clear()
+    } else if (isWholeType(typeUrl) || (subscription.wildcard && !before.wildcard)) watch.dueInFull = true
+    else for (const name of subscription.names) if (!before.names.has(name)) watch.dueNames.add(name)
+  }
+
+  /** Takes a delta request (rules D1 to D9 of docs/xds-protocol.md). */
   takeDelta(request: DeltaRequest, now: number): Outcome {
-    const { typeUrl, nonce } = request
+    const { typeUrl, nonce, error } = request
     const known = this.watches.get(typeUrl)
-    if (request.error) return this.#reject(known, typeUrl, nonce, request.error, now)
+    const refused = error && this.#reject(known, typeUrl, nonce, error, now)
     const asked = this.#parts.subscriptions.asked(request.rawSubscribe)
     if (!known) {
-      const { named, everything: all } = asked
-      const wildcard = all || (isWildcardType(typeUrl) && named.length === 0)
-      const subscription = wildcard && named.length === 0 ? everything : this.#parts.subscriptions.of(request.rawSubscribe, () => named, wildcard)
-      const watch = this.#open(typeUrl, subscription)
+      const legacy = asked.isEmpty && request.unsubscribe.length === 0 && isWildcardType(typeUrl)
+      const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy)
       if (request.initialVersions.size > 0) watch.initialVersions = request.initialVersions
-      watch.dueInFull = wildcard || named.length > 0
-      return 'subscribed'
+      watch.dueInFull = legacy || !asked.isEmpty
+      return refused ?? 'subscribed'
     }
-    const changes = request.rawSubscribe.length > 0 || request.unsubscribe.length > 0
-    if (changes) {
-      const wildcard = (known.subscription.wildcard || asked.everything) && !request.unsubscribe.includes('*')
-      known.subscription = this.#parts.subscriptions.derive(
-        known.subscription,
-        asked.named,
-        request.unsubscribe.filter((name) => name !== '*'),
-        wildcard,
-      )
-      for (const name of asked.named) known.dueNames.add(name)
-      for (const name of request.unsubscribe) known.dueNames.delete(name)
-      if (typeUrl === routeType) for (const name of asked.named) this.watches.get(virtualHostType)?.dueNames.add(name)
-      if (asked.everything) known.dueInFull = true
+    const changes = !asked.isEmpty || request.unsubscribe.length > 0
+    if (changes) this.#change(known, asked.subscription, request.unsubscribe)
+    if (!error && nonce !== '' && nonce === known.nonce) this.#acknowledge(known)
+    else if (!error && nonce !== '' && !changes) return 'stale'
+    return refused ?? (changes ? 'subscribed' : 'ack')
+  }
+
+  /** Adds and removes names; what is subscribed again is sent again, whether the proxy has it or not. */
+  #change(watch: Watch, asked: Subscription, unsubscribe: readonly string[]): void {
+    const before = watch.subscription
+    const wildcard = asked.wildcard || (before.wildcard && !unsubscribe.includes('*'))
+    watch.subscription = this.#parts.subscriptions.derive(before, asked.names, unsubscribe, wildcard)
+    for (const name of unsubscribe) {
+      // A proxy with a wildcard cannot tell whether a name that it gave up is still meant for it: it is told.
+      if (wildcard && before.names.has(name)) watch.dueNames.add(name)
+      else watch.dueNames.delete(name)
+      if (watch.typeUrl === routeType) this.watches.get(virtualHostType)?.dueNames.delete(name)
     }
-    if (nonce !== '' && nonce === known.nonce) this.#acknowledge(known, now)
-    else if (nonce !== '' && !changes) return 'stale'
-    return changes ? 'subscribed' : 'ack'
+    for (const name of asked.names) watch.dueNames.add(name)
+    if (watch.typeUrl === routeType) for (const name of asked.names) this.watches.get(virtualHostType)?.dueNames.add(name)
+    if (asked.wildcard) watch.dueInFull = true
   }
 
   /** Makes every type due again, whether or not it changed. */
@@ -201,10 +205,9 @@ export class XdsSession {
   }
 
   #isOutdated(watch: Watch, state: TypeState): boolean {
-    if (!watch.sent || watch.upToDate === state) return false
-    if (watch.version !== state.version || watch.sent.size !== state.groups.length) return true
-    if (state.groups.some((group) => !watch.sent?.has(group))) return true
-    watch.upToDate = state
+    if (!watch.sent || watch.sent === state.holding) return false
+    if (watch.sent.version !== state.version) return true
+    watch.sent = state.holding
     return false
   }
 
@@ -228,46 +231,51 @@ export class XdsSession {
   }
 
   #respond(watch: Watch, now: number): Response | undefined {
-    const { plans } = this.#parts
     const state = this.#state(watch)
     const { typeUrl } = watch
     const subscription = this.#subscriptionOf(watch)
-    let plan: Plan
-    let asked = true
-    if (watch.initialVersions) {
-      plan = plans.reconnected(typeUrl, state, watch.initialVersions, subscription)
-      this.#settle(watch, state)
-    } else if (watch.dueInFull) {
-      plan = plans.full(typeUrl, state, subscription, this.delta)
-      this.#settle(watch, state)
-    } else if (watch.dueNames.size > 0 && !(watch.sent && this.#isOutdated(watch, state) && (this.delta || !isWildcardType(typeUrl)))) {
-      plan = plans.some(typeUrl, state, subscription, watch.dueNames, this.delta)
-      watch.dueNames.clear()
-      watch.sent ??= sentState(state)
-      watch.version ||= state.version
-    } else {
-      asked = false
-      const difference = plans.difference(typeUrl, state, watch.sent as SentState, subscription, this.delta)
-      plan = this.delta || !isWildcardType(typeUrl) ? difference : plans.full(typeUrl, state, subscription, false)
-      if (typeUrl === clusterType) this.#afterClusters(difference, now)
-      watch.sent = sentState(state)
-      watch.version = state.version
-    }
-    const empty = plan.count === 0 && plan.removed.length === 0
-    // An empty answer says something only where everything was asked for; then the proxy waits for it.
-    if (empty && !(subscription.wildcard && (asked ? answersEmpty.has(typeUrl) : !this.delta)))
-      return watch.dueNames.size > 0 ? this.#respond(watch, now) : undefined
+    const { plan, due } = this.#plan(watch, state, subscription, now)
+    if (!due) return watch.dueNames.size > 0 ? this.#respond(watch, now) : undefined
     watch.nonce = this.#parts.nonce()
     watch.sentAt = now
     watch.delayed = false
     return { typeUrl, version: state.version, nonce: watch.nonce, plan }
   }
 
-  #settle(watch: Watch, state: TypeState): void {
-    watch.dueInFull = false
-    watch.initialVersions = undefined
+  /** What is to be sent of an outdated or asked-for type, and whether it is: an empty answer says something only where everything, or all that was named, was asked for. */
+  #plan(watch: Watch, state: TypeState, subscription: Subscription, now: number): { plan: Plan; due: boolean } {
+    const { plans } = this.#parts
+    const { typeUrl, sent } = watch
+    const { delta } = this
+    const says = (plan: Plan) => plan.count > 0 || (delta && plan.removed.length > 0)
+    if (watch.dueInFull) {
+      const plan = watch.initialVersions
+        ? plans.reconnected(typeUrl, state, watch.initialVersions, subscription)
+        : delta
+          ? plans.again(typeUrl, state, sent, subscription)
+          : plans.full(typeUrl, state, subscription, false)
+      watch.dueInFull = false
+      watch.initialVersions = undefined
+      watch.dueNames.clear()
+      this.#settle(watch, state)
+      return { plan, due: says(plan) || (isWholeType(typeUrl) && (subscription.wildcard || !delta)) }
+    }
+    if (sent && this.#isOutdated(watch, state)) {
+      const difference = plans.difference(typeUrl, state, sent, subscription, delta)
+      this.#settle(watch, state)
+      if (typeUrl === clusterType) this.#afterClusters(difference, now)
+      if (delta || !isWholeType(typeUrl)) return { plan: difference, due: says(difference) }
+      const touched = difference.count > 0 || difference.removed.length > 0
+      return { plan: touched ? plans.full(typeUrl, state, subscription, false) : difference, due: touched }
+    }
+    const plan = plans.some(typeUrl, state, subscription, watch.dueNames, delta)
     watch.dueNames.clear()
-    watch.sent = sentState(state)
+    if (!sent) this.#settle(watch, state)
+    return { plan, due: says(plan) }
+  }
+
+  #settle(watch: Watch, state: TypeState): void {
+    watch.sent = state.holding
     watch.version = state.version
   }
 
@@ -280,17 +288,16 @@ export class XdsSession {
     for (const name of difference.changed ?? []) if (!added.has(name) && endpoints.subscription.names.has(name)) endpoints.dueNames.add(name)
   }
 
-  #open(typeUrl: string, subscription: Subscription): Watch {
+  #open(typeUrl: string, subscription: Subscription, legacy: boolean): Watch {
     if (this.watches.size >= mostTypes && !this.watches.has(typeUrl)) throw new WireError(`more than ${mostTypes} types on one stream`)
     const watch: Watch = {
       typeUrl,
       subscription,
+      legacy,
       sent: undefined,
-      upToDate: undefined,
       version: '',
       nonce: '',
       nonceAcked: '',
-      versionAcked: '',
       sentAt: 0,
       dueInFull: false,
       dueNames: new Set(),
@@ -308,9 +315,8 @@ export class XdsSession {
     this.#inOrder = [...this.watches.values()].sort((one, other) => place(one) - place(other))
   }
 
-  #acknowledge(watch: Watch, _now: number): void {
+  #acknowledge(watch: Watch): void {
     watch.nonceAcked = watch.nonce
-    watch.versionAcked = watch.version
     watch.lastError = undefined
     if (watch.typeUrl === clusterType) this.#gateUntil = 0
   }

@@ -1,4 +1,8 @@
-/** What a proxy has subscribed to. Equal subscriptions of different proxies are one object, so that what is worked out for one holds for all. */
+/**
+ * What a proxy has subscribed to. Equal subscriptions of different proxies are one object, in whatever order the names came:
+ * what is worked out for one holds for all, and a name that many ask for is held once. Subscriptions live as long as a stream
+ * has them; only the last long lists are kept beyond that, within a number of bytes.
+ */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { virtualHostType } from '../type-urls.ts'
@@ -8,75 +12,109 @@ import { namesIn } from './request.ts'
 export interface Subscription {
   readonly id: number
   readonly wildcard: boolean
+  /** Names that were given, beside the wildcard or alone. */
   readonly names: ReadonlySet<string>
-  /** The bytes of the request that it came from; an equal request need not be read again. */
-  readonly raw: Buffer
 }
 
-let nextId = 1
+/** Everything, as an empty first list means. */
+export const everything: Subscription = { id: 0, wildcard: true, names: new Set() }
+/** Nothing, as an empty list means after names were given. */
+export const nothing: Subscription = { id: 1, wildcard: false, names: new Set() }
 
-/** What a delta request asks for in addition. */
+/** A list of names in a request. */
 export interface Asked {
+  /** The name fields as they came. */
   readonly raw: Buffer
-  readonly named: readonly string[]
-  readonly everything: boolean
+  readonly isEmpty: boolean
+  /** What it names; `*` is the wildcard. */
+  readonly subscription: Subscription
 }
 
-/** Lists up to this many bytes are not worth remembering. */
-const shortList = 256
+/** Lists above this many bytes are worth remembering. */
+export const longList = 256
+/** Bytes of long lists that are remembered, and how many bytes one costs at most beyond its own: its names. */
+const listBytes = 16 * 1024 * 1024
+const nameFactor = 3
+/** Subscriptions of one size among which an equal one is looked for. */
+const candidates = 16
 
-const nothingAsked: Asked = { raw: Buffer.alloc(0), named: [], everything: false }
+const nothingAsked: Asked = { raw: Buffer.alloc(0), isEmpty: true, subscription: nothing }
 
 /** Makes subscriptions, equal ones only once. */
 export class Subscriptions {
-  readonly #known = new LRUCache<string, Subscription>({ max: 4096 })
-  /** The last long list that was asked for: proxies that are alike ask for the same. */
-  #last: Subscription = everything
-  #lastAsked: Asked = nothingAsked
+  /** The last long lists by digest: proxies that are alike ask for the same, and repeat it with each answer. */
+  readonly #lists = new LRUCache<string, Asked>({ maxSize: listBytes, sizeCalculation: ({ raw }) => raw.length * nameFactor })
+  #last = nothingAsked
+  /** Subscriptions in use by their number of names. */
+  readonly #bySize = new LRUCache<number, WeakRef<Subscription>[]>({ max: 1024 })
+  /** What became of subscriptions by the last changes: proxies that are alike change alike. */
+  readonly #derived = new LRUCache<string, WeakRef<Subscription>>({ max: 64 })
+  #nextId = 2
 
-  /** The subscription that a list of names in a request means. `raw` are the name fields as they came. */
-  of(raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
-    if (raw.length > 0 && wildcard === this.#last.wildcard && this.#last.raw.equals(raw)) return this.#last
-    const subscription = this.#get(`${wildcard}|${hash('sha1', raw, 'base64')}`, raw, names, wildcard)
-    if (raw.length > shortList) this.#last = subscription
-    return subscription
+  /** The last long list that was read: the next request is likely to repeat it. */
+  get lastList(): Buffer {
+    return this.#last.raw
   }
 
-  /** Names in a delta request, and whether it asks for everything (`*`). An equal list, as the next proxy's often is, is read once. */
+  /** What a list of names in a request means; `raw` are the name fields as they came. A long list that is remembered is not read again. Throws WireError. */
   asked(raw: Buffer): Asked {
     if (raw.length === 0) return nothingAsked
-    if (this.#lastAsked.raw.equals(raw)) return this.#lastAsked
-    const names = [...namesIn(raw)]
-    const asked = { raw: Buffer.from(raw), named: names.filter((name) => name !== '*'), everything: names.includes('*') }
-    // A short list is read in no time, and must not take the place of a long one.
-    if (raw.length > shortList) this.#lastAsked = asked
+    if (raw.length <= longList) return this.#read(raw)
+    if (this.#last.raw.equals(raw)) return this.#last
+    const key = hash('sha1', raw, 'base64')
+    let asked = this.#lists.get(key)
+    if (!asked) this.#lists.set(key, (asked = this.#read(Buffer.from(raw))))
+    this.#last = asked
     return asked
   }
 
-  /** A subscription with names added and removed. */
-  derive(from: Subscription, add: readonly string[], remove: readonly string[], wildcard: boolean): Subscription {
-    const key = `${from.id}|${wildcard}|${hash('sha1', JSON.stringify([add, remove]), 'base64')}`
-    return this.#get(
-      key,
-      Buffer.alloc(0),
-      () => {
-        const names = new Set(from.names)
-        for (const name of remove) names.delete(name)
-        for (const name of add) names.add(name)
-        return names
-      },
-      wildcard,
-    )
+  #read(raw: Buffer): Asked {
+    const names = new Set(namesIn(raw))
+    const wildcard = names.delete('*')
+    return { raw, isEmpty: false, subscription: this.#shared(names, wildcard) }
   }
 
-  #get(key: string, raw: Buffer, names: () => Iterable<string>, wildcard: boolean): Subscription {
-    let known = this.#known.get(key)
-    if (!known) {
-      known = { id: nextId++, wildcard, names: new Set(names()), raw: Buffer.from(raw) }
-      this.#known.set(key, known)
-    }
-    return known
+  /** A subscription with names added and removed. Names that are both are added. */
+  derive(from: Subscription, add: ReadonlySet<string>, remove: readonly string[], wildcard: boolean): Subscription {
+    const key = add.size + remove.length > 64 ? '' : JSON.stringify([from.id, wildcard, [...add], remove])
+    const known = key === '' ? undefined : this.#derived.get(key)?.deref()
+    if (known) return known
+    const names = new Set(from.names)
+    for (const name of remove) names.delete(name)
+    for (const name of add) names.add(name)
+    const derived = this.#shared(names, wildcard)
+    if (key !== '') this.#derived.set(key, new WeakRef(derived))
+    return derived
   }
+
+  /** A subscription without some of its names. */
+  without(from: Subscription, names: ReadonlySet<string>): Subscription {
+    return this.#shared(new Set([...from.names].filter((name) => !names.has(name))), from.wildcard)
+  }
+
+  #shared(names: ReadonlySet<string>, wildcard: boolean): Subscription {
+    if (names.size === 0) return wildcard ? everything : nothing
+    const alive = (this.#bySize.get(names.size) ?? []).flatMap((reference) => reference.deref() ?? [])
+    const equal = alive.find((one) => one.wildcard === wildcard && includesAll(one.names, names))
+    if (equal) return equal
+    const made: Subscription = { id: this.#nextId++, wildcard, names }
+    this.#bySize.set(
+      names.size,
+      [...alive, made].slice(-candidates).map((one) => new WeakRef(one)),
+    )
+    return made
+  }
+}
+
+function includesAll(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+  for (const name of other) if (!one.has(name)) return false
+  return true
+}
+
+/** Whether two subscriptions take the same. */
+export function sameNames(one: Subscription, other: Subscription): boolean {
+  if (one === other) return true
+  return one.wildcard === other.wildcard && one.names.size === other.names.size && includesAll(one.names, other.names)
 }
 
 /** Whether a subscription takes a resource. A virtual host, `80/a.example:80`, also comes with its route, `80`: that is what proxies ask for (VHDS). */
@@ -91,6 +129,3 @@ const routeOf = (host: string): string => host.slice(0, Math.max(0, host.lastInd
 export function isResourceName(typeUrl: string, name: string): boolean {
   return typeUrl !== virtualHostType || name.includes('/')
 }
-
-/** Everything. */
-export const everything: Subscription = { id: 0, wildcard: true, names: new Set(), raw: Buffer.alloc(0) }

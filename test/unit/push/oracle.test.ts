@@ -178,7 +178,7 @@ class SimulatedProxy {
     this.kind = kind
     const delta = kind !== 'sotw'
     if (kind === 'hosts') this.#routes = ['80']
-    const plans = new Plans({ enabled: true, size: 100 })
+    const plans = new Plans(catalog, { enabled: true, size: 100 })
     this.session = new XdsSession(delta, { catalog, plans, subscriptions: new Subscriptions(), flowControl: undefined, nonce, held: () => undefined })
   }
 
