@@ -30,7 +30,7 @@ describe('the gate for new clusters', () => {
     let nonces = 0
     const session = new XdsSession(false, {
       catalog,
-      plans: new Plans({ enabled: true, size: 0 }),
+      plans: new Plans(catalog, { enabled: true, size: 0 }),
       subscriptions: new Subscriptions(),
       flowControl: undefined,
       nonce: () => `${++nonces}`,
