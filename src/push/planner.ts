@@ -17,6 +17,8 @@ import { type ClassRules, classOf, type ProxyClass, sameClass, sourceLabelKeys }
 
 /** Everything a writer needs to catch up. */
 export interface PushContent {
+  /** Whether this is all there is, and not what changed. */
+  readonly whole: boolean
   readonly slabs: readonly SlabData[]
   readonly retiredSlabs: readonly number[]
   readonly groups: readonly GroupPatch[]
@@ -133,6 +135,7 @@ export class Planner {
     const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])
     this.#changedManifests.clear()
     return {
+      whole: false,
       slabs: this.slabs.takeFresh(),
       retiredSlabs: this.slabs.takeRetired(),
       groups: patches,
@@ -143,16 +146,17 @@ export class Planner {
     }
   }
 
-  /** Everything, for a writer that has nothing. Take {@link takePush} for the others first. */
+  /** Everything, for a writer that has nothing, or not the state that it should. Take {@link takePush} for the others first. */
   everything(): PushContent {
     return {
+      whole: true,
       slabs: this.slabs.all(),
       retiredSlabs: [],
       groups: this.groups.allPatches(),
       retiredGroups: [],
       manifests: [...this.#manifests.values()],
       retiredClasses: [],
-      assignments: [],
+      assignments: [...this.#proxies].map(([connection, { classId }]) => ({ connection, classId })),
     }
   }
 
