@@ -83,13 +83,16 @@ class PushQueue implements Behaviour<Message> {
   constructor(context: ActorContext<PushQueueConfig>) {
     const features = context.config.features as Features
     this.#context = context
-    this.#planner = new Planner({
+    const settings = {
       features,
       names: meshNames(features.MESH_DOMAIN),
       domain: context.config.domain,
       lockedKeys: lockedKeySet(),
       plugins: context.config.plugins,
-    })
+    }
+    this.#planner = new Planner(settings, ({ type, resource, reason, consequence, objects }) =>
+      context.log('model').warn(`${type} ${resource}: ${reason}; ${consequence}`, { objects: objects.join(',') }),
+    )
     this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
@@ -262,11 +265,6 @@ class PushQueue implements Behaviour<Message> {
     const reasons = [...this.#reasons]
     this.#reasons = new Set()
     const changes = this.#planner.advance()
-    for (const fault of this.#planner.faults.takeNew()) {
-      this.#context
-        .log('model')
-        .warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
-    }
     if (!this.#ready || !isNothing(changes)) {
       const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || monotonicMs() })
       if (published) for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
