@@ -32,9 +32,9 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
     connections: (): ConnectionStatus[] => [...connections.values()].map(statusOf),
     /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
     resources: (
-      proxyId: string,
+      connectionId: string,
     ): { connectionId: string; resources: Record<string, { name: string; version: string; element: string }[]> } | undefined => {
-      const connection = [...connections.values()].find((candidate) => candidate.id.includes(proxyId))
+      const connection = connections.get(connectionId)
       if (!connection) return undefined
       const resources = Object.fromEntries(
         [clusterType, endpointType, listenerType, routeType, virtualHostType].map((typeUrl) => {
@@ -48,9 +48,9 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
       )
       return { connectionId: connection.id, resources }
     },
-    /** Ends the connection of a proxy; returns whether it was here. */
-    disconnect: (proxyId: string): boolean => {
-      const connection = [...connections.values()].find((candidate) => candidate.id.includes(proxyId))
+    /** Ends a connection by its id; returns whether it was here. */
+    disconnect: (connectionId: string): boolean => {
+      const connection = connections.get(connectionId)
       connection?.stream.end(14, 'disconnected by request')
       return connection !== undefined
     },

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
+import type { Exceeded } from './budgets.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
@@ -12,6 +13,7 @@ type Query = Readonly<Record<string, string | undefined>>
 const pages: readonly (readonly [path: string, what: string])[] = [
   ['adsz', 'connected proxies and what they watch; ?push=true sends everything again'],
   ['syncz', 'nonces sent to each proxy and taken by it'],
+  ['budgetz', 'proxies that asked for more than one client may, and when'],
   ['configz', 'all configuration objects'],
   ['registryz', 'all services'],
   ['endpointz', 'endpoints of each service port; ?brief=1 for addresses only'],
@@ -57,7 +59,10 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, w
   const proxyPage = (name: string, answer: (connection: ConnectionStatus, query: URLSearchParams, reply: FastifyReply) => Promise<unknown>) => {
     page(name, async (query, reply, url) => {
       if (!query.proxyID) return reply.code(400).type('text/plain').send('You must provide a proxyID in the query string')
-      const found = (await connections()).find((connection) => connection.connectionId.includes(query.proxyID as string))
+      const named = query.proxyID
+      const all = await connections()
+      // A whole connection id first: it may be a part of another's.
+      const found = all.find(({ connectionId }) => connectionId === named) ?? all.find(({ connectionId }) => connectionId.includes(named))
       if (!found)
         return reply.code(404).type('text/plain').send('Proxy not connected to this Pilot instance. It may be connected to another instance.')
       return answer(found, url.searchParams, reply)
@@ -83,6 +88,7 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, w
     return { totalClients: clients.length, clients }
   })
   page('syncz', async () => (await connections()).map(syncStatus))
+  page('budgetz', async () => (await supervisor.askAll<Exceeded[]>('xds-writer', 'exceeded')).flat())
   page('configz', () => queue('configs'))
   page('registryz', () => queue('services'))
   page('endpointz', async (query) => endpointPage(await queue<EndpointState[]>('endpoints'), query.brief !== undefined))

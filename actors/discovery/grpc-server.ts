@@ -15,6 +15,7 @@ import { BadFrame, FrameBudget, FrameBuffers, FrameReader } from '../../src/xds/
 import { monotonicMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import { after, every } from '../runtime/timers.ts'
+import { connectionShare, descriptorLimit, limitConnections } from './connection-limit.ts'
 
 /** A stream as the services see it. */
 export interface GrpcStream {
@@ -59,7 +60,8 @@ export class GrpcServer {
   readonly #budgets = new WeakMap<ServerHttp2Session, FrameBudget>()
   #opened: Promise<void> | undefined
 
-  constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods) {
+  /** `refused` hears of connections that are closed at once because there are too many. */
+  constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods, refused: () => void) {
     this.#config = config
     this.#log = log
     this.#methods = methods
@@ -74,6 +76,14 @@ export class GrpcServer {
     }
     this.#serve(createServer(options), config)
     if (config.secure) this.#serve(this.#secureServer(config.secure, options), config.secure)
+    const most = connectionShare(descriptorLimit(), config.writers)
+    limitConnections(
+      this.#servers.map(({ server }) => server),
+      most,
+      refused,
+      (count, address) =>
+        log.warn(`refused ${count} connections, the last from ${address}: this writer has ${most}, as many as the limit of file descriptors allows`),
+    )
   }
 
   /** Starts to listen, once. Resolves when connections are taken. */
@@ -233,6 +243,16 @@ function trailersOf(code: number, message: string) {
     ':status': 200,
     'content-type': 'application/grpc',
     'grpc-status': String(code),
-    ...(message ? { 'grpc-message': encodeURIComponent(message).replaceAll('%20', ' ') } : {}),
+    ...(message ? { 'grpc-message': percentEncoded(message) } : {}),
   }
+}
+
+/** A message as gRPC wants it in a header: bytes that are not printable ASCII, and `%`, as `%XX`. */
+function percentEncoded(message: string): string {
+  let encoded = ''
+  for (const byte of Buffer.from(message)) {
+    const plain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25
+    encoded += plain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  }
+  return encoded
 }

@@ -7,19 +7,21 @@ import { randomBytes } from 'node:crypto'
 import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
-import { BadNode, type RawNode, readNode } from '../../src/model/proxy.ts'
+import { BadNode, readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { Throttle } from '../../src/push/throttle.ts'
+import { BudgetExceeded, UnknownNames } from '../../src/xds/session/budget.ts'
 import { Catalog } from '../../src/xds/session/catalog.ts'
 import { Plans } from '../../src/xds/session/plans.ts'
-import { readDeltaRequest, readSotwRequest } from '../../src/xds/session/request.ts'
-import { type Outcome, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
+import { readDeltaRequest, readNodeBytes, readSotwRequest } from '../../src/xds/session/request.ts'
+import { type Outcome, type Response, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
 import { longList, Subscriptions } from '../../src/xds/session/subscription.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { after } from '../runtime/timers.ts'
+import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GrpcServer, type GrpcStream } from './grpc-server.ts'
@@ -27,7 +29,7 @@ import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** gRPC status codes that streams end with. */
-const status = { invalidArgument: 3, deadlineExceeded: 4, unavailable: 14 }
+const status = { invalidArgument: 3, deadlineExceeded: 4, resourceExhausted: 8, unavailable: 14 }
 
 class XdsWriter implements Behaviour<WriterCommand> {
   readonly asks
@@ -42,11 +44,10 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #members = new Map<string, Set<Connection>>()
   readonly #throttle: Throttle<Connection>
   readonly #metrics
+  readonly #budgets: Budgets
   readonly #server: GrpcServer
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
-  /** Whether everything was asked for and has not come yet. */
-  #askedForEverything = false
   #counter = 0
   #nonces = 0
   readonly #run = randomBytes(8).toString('hex')
@@ -66,24 +67,31 @@ class XdsWriter implements Behaviour<WriterCommand> {
       catalog: this.#catalog,
       plans: this.#plans,
       subscriptions: new Subscriptions(),
+      unknownNames: new UnknownNames(),
       flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
     this.#throttle = new Throttle(Math.ceil(this.#features.PILOT_PUSH_THROTTLE / context.config.writers))
-    this.asks = connectionAnswers(this.#connections, this.#parts)
+    this.#budgets = new Budgets(context.metrics)
+    this.asks = { ...connectionAnswers(this.#connections, this.#parts), exceeded: () => this.#budgets.list() }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
-    this.#server = new GrpcServer(context.config, this.#features, context.log('ads'), {
-      '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources': (stream) => this.#accept(stream, false),
-      '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources': (stream) => this.#accept(stream, true),
-      ...services,
-    })
+    this.#server = new GrpcServer(
+      context.config,
+      this.#features,
+      context.log('ads'),
+      {
+        '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources': (stream) => this.#accept(stream, false),
+        '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources': (stream) => this.#accept(stream, true),
+        ...services,
+      },
+      () => this.#budgets.refused(),
+    )
   }
 
   linked(peer: Peer): void {
     this.#queue = peer as Peer<WriterEvent>
     this.#catalog.forgetSlabs()
-    this.#askedForEverything = false
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
@@ -110,8 +118,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 
   #publish(command: Extract<WriterCommand, { type: 'PublishPush' }>): void {
-    const changed = this.#catalog.apply(command, (classId) => this.#members.has(classId))
-    this.#askForMisfits()
+    const changed = this.#catalog.apply(command)
     this.#push = command.push
     const touched = new Set(command.manifests.map((manifest) => manifest.classId))
     for (const classId of this.#members.keys()) if (this.#catalog.usesAny(classId, changed)) touched.add(classId)
@@ -130,13 +137,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
       for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
     this.#work()
-  }
-
-  /** A patch that belongs to another state than ours was refused: serves what is there until everything has come again. */
-  #askForMisfits(): void {
-    const misfit = this.#catalog.misfits.size > 0
-    if (misfit && !this.#askedForEverything) this.#queue?.tell({ type: 'EverythingWanted' }, 'everything')
-    this.#askedForEverything = misfit
   }
 
   /** Lets the newest connections go: they come back to whichever writer the kernel picks. */
@@ -211,20 +211,27 @@ class XdsWriter implements Behaviour<WriterCommand> {
         this.#outcome(connection, request.typeUrl, request.error, outcome)
       }
     } catch (error) {
-      if (!(error instanceof WireError) && !(error instanceof BadNode)) throw error
-      this.#context.log('ads').warn(`stream from ${connection.stream.peer} ended: ${error.message}`)
-      connection.stream.end(status.invalidArgument, error.message)
+      this.#refuse(connection, error)
     }
   }
 
+  /** Ends a stream for what it asked. Throws what is not the client's fault. */
+  #refuse(connection: Connection, error: unknown): void {
+    const exceeded = error instanceof BudgetExceeded
+    if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
+    this.#context.log('ads').warn(`stream of ${connection.id || 'a client'} from ${connection.stream.peer} ended: ${error.message}`)
+    if (exceeded) this.#budgets.exceeded(connection.id, connection.stream.peer, error.message, Date.now())
+    connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
+  }
+
   /** Takes the node of a first request. Returns false when the stream was ended for want of one. */
-  #identify(connection: Connection, node: RawNode | undefined): boolean {
+  #identify(connection: Connection, node: Buffer | undefined): boolean {
     if (connection.node) return true
     if (!node) {
       connection.stream.end(status.invalidArgument, 'missing node ID')
       return false
     }
-    connection.node = readNode(node, this.#names, connection.session.delta)
+    connection.node = readNode(readNodeBytes(node), this.#names, connection.session.delta)
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
     this.#context.log('ads').info(`new connection ${connection.id}`, { delta: connection.session.delta })
@@ -249,7 +256,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #pump(connection: Connection): void {
     if (connection.sending || !connection.permit) return
     const now = monotonicMs()
-    const response = connection.session.next(now)
+    const response = this.#next(connection, now)
     if (!response) {
       this.#held(connection, now)
       return this.#pushDone(connection)
@@ -268,6 +275,15 @@ class XdsWriter implements Behaviour<WriterCommand> {
       if (failure) return this.#pushDone(connection)
       this.#pump(connection)
     })
+  }
+
+  #next(connection: Connection, now: number): Response | undefined {
+    try {
+      return connection.session.next(now)
+    } catch (error) {
+      this.#refuse(connection, error)
+      return undefined
+    }
   }
 
   /** Whoever reads slowly keeps nobody waiting. */

@@ -18,17 +18,37 @@ export interface RawNode {
 /** The first Envoy release that takes virtual hosts over the aggregated stream; before, it wants a stream of their own for them. */
 const virtualHostsSince = [1, 40] as const
 
+/** Bytes that parts of a node may have at most. What comes from a node stands in every resource that is made for the proxy. */
+const limits = { id: 2048, locality: 1024, label: 1024, labels: 512, addresses: 64 }
+
+/** Metadata entries that resources are made from, and the bytes that they may have at most. */
+const metadataLimits: ReadonlyMap<string, number> = new Map([
+  ...['SERVER', 'CLIENT'].flatMap((side) => ['CERT_CHAIN', 'KEY', 'ROOT_CERT'].map((name): [string, number] => [`TLS_${side}_${name}`, 4096])),
+  ['REQUESTED_NETWORK_VIEW', 4096],
+  ...['NAMESPACE', 'NETWORK', 'CLUSTER_ID', 'MESH_ID', 'MESH_VERSION', 'IDLE_TIMEOUT', 'INTERCEPTION_MODE', 'ROUTER_MODE'].map(
+    (name): [string, number] => [name, 1024],
+  ),
+])
+
+function checkSize(field: string, text: string, most: number): void {
+  const bytes = Buffer.byteLength(text)
+  if (bytes > most) throw new BadNode(`${field} has ${bytes} bytes, at most ${most} are allowed`)
+}
+
 /** Reads the node that opens a stream, a delta one or not. Throws {@link BadNode} with the reason. */
 export function readNode(node: RawNode, names: MeshNames, delta: boolean): ProxyNode {
   if (node.id === '') throw new BadNode('missing node ID')
+  checkSize('node ID', node.id, limits.id)
   const parts = node.id.split('~')
   if (parts.length !== 4) throw new BadNode(`node ID ${JSON.stringify(node.id.slice(0, 200))} must have four parts separated by ~`)
   const [type, address, , domain] = parts as [string, string, string, string]
   if (type !== 'sidecar' && type !== 'router') throw new BadNode(`node type ${JSON.stringify(type.slice(0, 50))} is neither sidecar nor router`)
   const metadata = canonicalMetadata(node.metadata)
-  const labels = textMap(metadata.LABELS)
+  for (const [name, most] of metadataLimits) checkSize(`node metadata ${name}`, text(metadata[name]), most)
+  const labels = readLabels(metadata.LABELS)
   const domainParts = domain.split('.')
   const locality = node.locality ? [node.locality.region, node.locality.zone, node.locality.subZone].join('/').replace(/\/+$/, '') : ''
+  checkSize('node locality', locality, limits.locality)
   return {
     id: node.id,
     type,
@@ -53,7 +73,8 @@ function takesVirtualHosts(agent: RawNode['agent']): boolean {
 
 function readAddresses(list: string, fallback: string): string[] {
   if (list !== '') {
-    const addresses = list.split(',').map((entry) => entry.trim())
+    const addresses = list.split(',', limits.addresses + 1).map((entry) => entry.trim())
+    if (addresses.length > limits.addresses) throw new BadNode(`INSTANCE_IPS: more than ${limits.addresses} addresses`)
     for (const entry of addresses)
       if (!ipaddr.isValid(entry)) throw new BadNode(`INSTANCE_IPS: ${JSON.stringify(entry.slice(0, 60))} is not an IP address`)
     return addresses
@@ -69,7 +90,10 @@ function readVersion(version: string): [number, number, number] | undefined {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-function textMap(value: unknown): Record<string, string> | undefined {
+function readLabels(value: unknown): Record<string, string> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  const entries = Object.entries(value)
+  if (entries.length > limits.labels) throw new BadNode(`node metadata LABELS: more than ${limits.labels} labels`)
+  for (const [key, label] of entries) checkSize(`node metadata LABELS: ${key.slice(0, 60)}`, `${key}=${label}`, limits.label)
   return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
 }

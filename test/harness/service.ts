@@ -50,11 +50,13 @@ export class Service {
   monitoringPort = 0
   output = ''
   readonly #script: string
+  readonly #descriptors: number | undefined
   #child: ChildProcess | undefined
 
-  /** `script` is the command to run, if not that of the sources. */
-  constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string } = {}) {
+  /** `script` is the command to run, if not that of the sources; `descriptors` the limit of open files, if not the system's. */
+  constructor(options: { env?: Record<string, string>; flags?: readonly string[]; script?: string; descriptors?: number } = {}) {
     this.#script = options.script ?? entry
+    this.#descriptors = options.descriptors
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
     this.env = { PILOT_MOCK_SERVICES: '0', ...options.env }
     this.flags = [...(options.flags ?? [])]
@@ -99,7 +101,9 @@ export class Service {
       address(this.monitoringPort),
       ...this.flags,
     )
-    const child = spawn(process.execPath, [this.#script, ...args], { env: { ...process.env, ...this.env } })
+    const command = [process.execPath, this.#script, ...args]
+    const limited = this.#descriptors === undefined ? command : ['sh', '-c', `ulimit -n ${this.#descriptors}; exec "$@"`, 'sh', ...command]
+    const child = spawn(limited[0] as string, limited.slice(1), { env: { ...process.env, ...this.env } })
     this.#child = child
     child.stdout.on('data', (bytes) => (this.output += bytes))
     child.stderr.on('data', (bytes) => (this.output += bytes))

@@ -6,7 +6,10 @@ import { scanFields, WireError, type WireField } from '../slab/wire.ts'
 
 /** A state-of-the-world request. */
 export interface SotwRequest {
-  readonly node: RawNode | undefined
+  /** The node as it came; {@link readNodeBytes} reads it. */
+  readonly node: Buffer | undefined
+  /** Whether the client says that it has a version of the type from before. */
+  readonly hasVersion: boolean
   readonly typeUrl: string
   readonly nonce: string
   /** The `resource_names` fields as they came. */
@@ -16,7 +19,8 @@ export interface SotwRequest {
 
 /** A delta request. */
 export interface DeltaRequest {
-  readonly node: RawNode | undefined
+  /** The node as it came; {@link readNodeBytes} reads it. */
+  readonly node: Buffer | undefined
   readonly typeUrl: string
   readonly nonce: string
   /** The `resource_names_subscribe` fields as they came. */
@@ -26,14 +30,14 @@ export interface DeltaRequest {
   readonly error: { readonly code: number; readonly message: string } | undefined
 }
 
-/** Longest resource name, and most names in one request. */
-const limits = { name: 4096, names: 500_000 }
+/** Longest resource name, type URL, message of a refusal and node, in bytes, and most names in one request. */
+const limits = { name: 4096, typeUrl: 512, refusal: 4096, node: 65_536, names: 500_000 }
 
 const namesField = 3
 
 /** Reads a request. `known` are name fields of an earlier request: where they stand again, they are skipped. Throws {@link WireError}. */
 export function readSotwRequest(message: Buffer, known: Buffer): SotwRequest {
-  const request: SotwHead = { node: undefined, typeUrl: '', nonce: '', error: undefined }
+  const request: SotwHead = { node: undefined, hasVersion: false, typeUrl: '', nonce: '', error: undefined }
   const names = new Runs(message)
   for (const field of fieldsBesideNames(message, known, names)) takeField(request, field)
   return { ...request, rawNames: names.bytes() }
@@ -65,8 +69,9 @@ type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwR
 
 function takeField(request: SotwHead, { field, bytes }: WireField): void {
   if (!bytes) return
-  if (field === 2) request.node = readNodeBytes(bytes)
-  else if (field === 4) request.typeUrl = bytes.toString()
+  if (field === 1) request.hasVersion = bytes.length > 0
+  else if (field === 2) request.node = bytes
+  else if (field === 4) request.typeUrl = typeUrlOf(bytes)
   else if (field === 5) request.nonce = bytes.toString()
   else if (field === 6) request.error = readStatus(bytes)
 }
@@ -99,7 +104,7 @@ class Runs {
 
 /** Reads a delta request; `known` as for {@link readSotwRequest}. Throws {@link WireError}. */
 export function readDeltaRequest(message: Buffer, known: Buffer): DeltaRequest {
-  let node: RawNode | undefined
+  let node: Buffer | undefined
   let typeUrl = ''
   let nonce = ''
   let error: DeltaRequest['error']
@@ -108,8 +113,8 @@ export function readDeltaRequest(message: Buffer, known: Buffer): DeltaRequest {
   const initialVersions = new Map<string, string>()
   for (const { field, bytes } of fieldsBesideNames(message, known, subscribe)) {
     if (!bytes) continue
-    if (field === 1) node = readNodeBytes(bytes)
-    else if (field === 2) typeUrl = bytes.toString()
+    if (field === 1) node = bytes
+    else if (field === 2) typeUrl = typeUrlOf(bytes)
     else if (field === 4) unsubscribe.push(nameOf(bytes, unsubscribe.length))
     else if (field === 5) {
       let name = ''
@@ -137,20 +142,44 @@ function nameOf(bytes: Buffer, count: number): string {
   return bytes.toString()
 }
 
+function typeUrlOf(bytes: Buffer): string {
+  if (bytes.length > limits.typeUrl) throw new WireError(`type_url is longer than ${limits.typeUrl} bytes`)
+  return bytes.toString()
+}
+
 function readStatus(bytes: Buffer): { code: number; message: string } {
   let code = 0
   let message = ''
   for (const entry of scanFields(bytes)) {
     if (entry.field === 1 && !entry.bytes) code = entry.value
-    if (entry.field === 2 && entry.bytes) message = entry.bytes.toString().slice(0, 8192)
+    if (entry.field === 2 && entry.bytes) message = entry.bytes.subarray(0, limits.refusal).toString()
   }
   return { code, message }
 }
 
-function readNodeBytes(bytes: Buffer): RawNode {
+/** Fields of a node that are read. Its list of extensions, which is the longest part of what Envoy sends, is not. */
+const nodeFields = new Map([
+  [1, 'id'],
+  [3, 'metadata'],
+  [4, 'locality'],
+  [6, 'user_agent_name'],
+  [8, 'user_agent_build_version'],
+])
+
+/** Reads `envoy.config.core.v3.Node`. Throws {@link WireError}, also for one that is too large. */
+export function readNodeBytes(bytes: Buffer): RawNode {
+  const parts: Buffer[] = []
+  let length = 0
+  for (const { field, start, end } of scanFields(bytes)) {
+    const name = nodeFields.get(field)
+    if (name === undefined) continue
+    length += end - start
+    if (length > limits.node) throw new WireError(`node: ${name} makes it larger than ${limits.node} bytes (extensions are not counted)`)
+    parts.push(bytes.subarray(start, end))
+  }
   let node: Node
   try {
-    node = fromBinary(NodeSchema, bytes, { readUnknownFields: false })
+    node = fromBinary(NodeSchema, Buffer.concat(parts), { readUnknownFields: false })
   } catch (error) {
     throw new WireError(`node: ${(error as Error).message}`)
   }

@@ -4,6 +4,7 @@
  */
 import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
+import { BudgetExceeded, bytesOf, earlyNameBytes, type UnknownNames, unknownNameBytes } from './budget.ts'
 import type { Catalog, Holding, TypeState } from './catalog.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
@@ -14,6 +15,7 @@ export interface SessionParts {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly subscriptions: Subscriptions
+  readonly unknownNames: UnknownNames
   /** Milliseconds of flow control's patience; undefined = pushes do not wait for the last answer. */
   readonly flowControl: number | undefined
   /** A nonce that was never used before. */
@@ -38,6 +40,11 @@ export interface Watch {
   subscription: Subscription
   /** No name was ever given, which means everything. */
   legacy: boolean
+  /** Names that did not exist when they were asked for, and the bytes they count for. */
+  unknown: ReadonlySet<string>
+  unknownBytes: number
+  /** The names are to be looked at once the class is known; `resumed` if the proxy says that it had them from an earlier stream. */
+  unchecked: 'new' | 'resumed' | undefined
   /** What the proxy has, as far as it was sent: versions by name, and no bytes. */
   sent: Holding | undefined
   version: string
@@ -106,7 +113,7 @@ export class XdsSession {
     const legacy = asked.isEmpty && (watch?.legacy ?? true)
     const subscription = asked.isEmpty ? (legacy ? everything : nothing) : asked.subscription
     if (!watch || (nonce === '' && !error)) {
-      this.#open(typeUrl, subscription, legacy).dueInFull = subscription !== nothing
+      this.#open(typeUrl, subscription, legacy, request.hasVersion).dueInFull = subscription !== nothing
       return refused ?? 'subscribed'
     }
     if (!error) this.#acknowledge(watch)
@@ -114,6 +121,7 @@ export class XdsSession {
     watch.legacy = legacy
     watch.subscription = subscription
     if (sameNames(subscription, before)) return refused ?? 'ack'
+    this.#count(watch, before)
     this.#widen(watch, before)
     return refused ?? 'subscribed'
   }
@@ -136,7 +144,7 @@ export class XdsSession {
     const asked = this.#parts.subscriptions.asked(request.rawSubscribe)
     if (!known) {
       const legacy = asked.isEmpty && request.unsubscribe.length === 0 && isWildcardType(typeUrl)
-      const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy)
+      const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)
       if (request.initialVersions.size > 0) watch.initialVersions = request.initialVersions
       watch.dueInFull = legacy || !asked.isEmpty
       return refused ?? 'subscribed'
@@ -153,6 +161,7 @@ export class XdsSession {
     const before = watch.subscription
     const wildcard = asked.wildcard || (before.wildcard && !unsubscribe.includes('*'))
     watch.subscription = this.#parts.subscriptions.derive(before, asked.names, unsubscribe, wildcard)
+    this.#count(watch, before)
     for (const name of unsubscribe) {
       // A proxy with a wildcard cannot tell whether a name that it gave up is still meant for it: it is told.
       if (wildcard && before.names.has(name)) watch.dueNames.add(name)
@@ -162,6 +171,33 @@ export class XdsSession {
     for (const name of asked.names) watch.dueNames.add(name)
     if (watch.typeUrl === routeType) for (const name of asked.names) this.watches.get(virtualHostType)?.dueNames.add(name)
     if (asked.wildcard) watch.dueInFull = true
+  }
+
+  /** Counts the names that do not exist, but not those that did when they were asked for. Throws {@link BudgetExceeded}. */
+  #count(watch: Watch, before: Subscription): void {
+    if (this.classId === '') {
+      watch.unchecked ??= 'new'
+      let early = 0
+      for (const { subscription } of this.watches.values()) for (const name of subscription.names) early += name.length
+      if (early > earlyNameBytes) throw new BudgetExceeded(`resource names: more than ${earlyNameBytes} bytes at once`)
+      return
+    }
+    const { subscriptions, unknownNames } = this.#parts
+    const missing = unknownNames.missing(watch.subscription, this.#state(watch))
+    const charged = new Set(missing.filter((name) => !before.names.has(name) || watch.unknown.has(name)))
+    let bytes = bytesOf(charged)
+    const others = [...this.watches.values()].reduce((sum, other) => sum + (other === watch ? 0 : other.unknownBytes), 0)
+    if (others + bytes > unknownNameBytes) {
+      if (watch.unchecked !== 'resumed')
+        throw new BudgetExceeded(`resource names: ${others + bytes} bytes of names that do not exist, at most ${unknownNameBytes} on one stream`)
+      // They existed when the proxy was last here. It learns what is gone; until then the others must reach it.
+      watch.subscription = subscriptions.without(watch.subscription, charged)
+      charged.clear()
+      bytes = 0
+    }
+    watch.unknown = charged
+    watch.unknownBytes = bytes
+    watch.unchecked = undefined
   }
 
   /** Makes every type due again, whether or not it changed. */
@@ -180,8 +216,9 @@ export class XdsSession {
     return this.#gateUntil > now ? this.#gateUntil : undefined
   }
 
-  /** The next response in push order, or undefined when nothing is to be sent now. */
+  /** The next response in push order, or undefined when nothing is to be sent now. Throws {@link BudgetExceeded}. */
   next(now: number): Response | undefined {
+    for (const watch of this.#inOrder) if (watch.unchecked) this.#count(watch, nothing)
     for (const watch of this.#inOrder) {
       if (!this.#isDue(watch)) continue
       const { typeUrl } = watch
@@ -288,12 +325,16 @@ export class XdsSession {
     for (const name of difference.changed ?? []) if (!added.has(name) && endpoints.subscription.names.has(name)) endpoints.dueNames.add(name)
   }
 
-  #open(typeUrl: string, subscription: Subscription, legacy: boolean): Watch {
-    if (this.watches.size >= mostTypes && !this.watches.has(typeUrl)) throw new WireError(`more than ${mostTypes} types on one stream`)
+  #open(typeUrl: string, subscription: Subscription, legacy: boolean, resumed: boolean): Watch {
+    const before = this.watches.get(typeUrl)
+    if (this.watches.size >= mostTypes && !before) throw new WireError(`more than ${mostTypes} types on one stream`)
     const watch: Watch = {
       typeUrl,
       subscription,
       legacy,
+      unknown: before?.unknown ?? new Set(),
+      unknownBytes: before?.unknownBytes ?? 0,
+      unchecked: resumed && !before ? 'resumed' : 'new',
       sent: undefined,
       version: '',
       nonce: '',
@@ -307,6 +348,7 @@ export class XdsSession {
     }
     this.watches.set(typeUrl, watch)
     this.#sort()
+    this.#count(watch, before?.subscription ?? nothing)
     return watch
   }
 

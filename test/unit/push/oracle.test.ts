@@ -14,6 +14,7 @@ import {
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Planner } from '../../../src/push/planner.ts'
+import { UnknownNames } from '../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../src/xds/session/frames.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
@@ -179,7 +180,15 @@ class SimulatedProxy {
     const delta = kind !== 'sotw'
     if (kind === 'hosts') this.#routes = ['80']
     const plans = new Plans(catalog, { enabled: true, size: 100 })
-    this.session = new XdsSession(delta, { catalog, plans, subscriptions: new Subscriptions(), flowControl: undefined, nonce, held: () => undefined })
+    this.session = new XdsSession(delta, {
+      catalog,
+      plans,
+      subscriptions: new Subscriptions(),
+      unknownNames: new UnknownNames(),
+      flowControl: undefined,
+      nonce,
+      held: () => undefined,
+    })
   }
 
   start(): void {
@@ -239,7 +248,7 @@ class SimulatedProxy {
   #ask(typeUrl: string, nonce: string, wanted: readonly string[], unsubscribe: readonly string[], now: number): void {
     const raw = (names: readonly string[]) =>
       Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: [...names] })))
-    const head = { node: undefined, typeUrl, nonce, error: undefined }
+    const head = { node: undefined, hasVersion: false, typeUrl, nonce, error: undefined }
     // State of the world says all names each time; delta says only new ones, and an answer says none.
     if (!this.session.delta) this.session.takeSotw({ ...head, rawNames: raw(wanted) }, now)
     else this.session.takeDelta({ ...head, rawSubscribe: raw(nonce === '' ? wanted : []), unsubscribe, initialVersions: new Map() }, now)

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { UnknownNames } from '../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
 import { readSotwRequest } from '../../../src/xds/session/request.ts'
@@ -23,7 +24,7 @@ describe('the gate for new clusters', () => {
     groups.replace('listeners', listeners.map(resource))
     const { patches } = groups.takePatches()
     const manifests = [{ classId: 'class', groups: { [clusterType]: ['clusters'], [listenerType]: ['listeners'] } }]
-    catalog.apply({ whole: false, slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
+    catalog.apply({ slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
   }
 
   it('ends by time, and then holds nothing back and asks for no timer', () => {
@@ -32,6 +33,7 @@ describe('the gate for new clusters', () => {
       catalog,
       plans: new Plans(catalog, { enabled: true, size: 0 }),
       subscriptions: new Subscriptions(),
+      unknownNames: new UnknownNames(),
       flowControl: undefined,
       nonce: () => `${++nonces}`,
       held: () => undefined,

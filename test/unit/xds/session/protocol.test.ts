@@ -10,6 +10,7 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { UnknownNames } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../../src/xds/session/frames.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
@@ -58,6 +59,7 @@ class Stream {
       catalog: this.#catalog,
       plans: new Plans(this.#catalog, { enabled: true, size: 0 }),
       subscriptions: new Subscriptions(),
+      unknownNames: new UnknownNames(),
       flowControl: undefined,
       nonce: () => `n${++this.#count}`,
       held: () => undefined,
@@ -82,7 +84,7 @@ class Stream {
   #apply(manifests: { classId: string; groups: Record<string, string[]> }[]): void {
     const { patches, retired } = this.#groups.takePatches()
     const slabs = { slabs: this.#slabs.takeFresh(), retiredSlabs: this.#slabs.takeRetired() }
-    this.#catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
+    this.#catalog.apply({ ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
   }
 
   ask(typeUrl: string, { names = [], remove = [], versions = {}, nonce = '', refused = false }: Asked): string {

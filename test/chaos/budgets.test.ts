@@ -1,0 +1,94 @@
+/** Made-up and hostile proxies against the bounds of one client, with the real command. */
+
+import { connect, type Socket } from 'node:net'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { endpointType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const madeUp = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `outbound|80||${prefix}-${index}.example.com`)
+
+describe('bounds of one client', function () {
+  this.timeout(60_000)
+  let service: Service
+
+  before(async () => {
+    service = new Service({ env: { PILOT_MOCK_SERVICES: '300' } })
+    await service.start()
+  })
+  after(() => service.dispose())
+
+  const subscribe = (client: XdsClient, names: readonly string[]) =>
+    client.sendRaw(
+      client.delta
+        ? toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl: endpointType, resourceNamesSubscribe: [...names] }))
+        : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: endpointType, resourceNames: [...names] })),
+    )
+
+  for (const delta of [false, true])
+    it(`${delta ? 'delta' : 'state of the world'}: names that nobody has end the stream beyond 64 KiB, and page and metric say so`, async () => {
+      const good = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'good', 'ns'), delta).connect().ready()
+      const greedy = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.2', `greedy${delta}`, 'ns'), delta).connect().ready()
+      subscribe(greedy, madeUp(1500, 'a'))
+      subscribe(greedy, madeUp(1500, 'b'))
+      // State of the world replaces its list: only a longer one is more.
+      if (!delta) subscribe(greedy, madeUp(3000, 'c'))
+      await until('the stream to end', () => greedy.closed !== undefined)
+      expect(greedy.closed?.code).to.equal(8)
+      expect(greedy.closed?.details).to.match(/resource names: \d+ bytes of names that do not exist, at most 65536 on one stream/)
+      const events = await service.debug<{ proxy: string; reason: string }[]>('budgetz')
+      expect(events.some(({ proxy }) => proxy.includes(`greedy${delta}`))).to.equal(true)
+      expect(await service.metrics()).to.match(/pilot_xds_exceeded_budgets_total(\{[^}]*\})? [1-9]/)
+      expect(good.closed).to.equal(undefined)
+      good.close()
+      greedy.close()
+    })
+
+  it('a node that is too large, or a path in it, is refused by the name of the field', async () => {
+    const refused = async (metadata: Record<string, unknown>, reason: string) => {
+      const client = new XdsClient(service.grpcPort, sidecarNode('10.1.0.3', 'large', 'ns', metadata), false).connect()
+      await until('the stream to end', () => client.closed !== undefined)
+      expect(client.closed?.code).to.equal(3)
+      expect(client.closed?.details).to.include(reason)
+      client.close()
+    }
+    await refused({ SOMETHING: 'x'.repeat(70_000) }, 'node: metadata makes it larger than 65536 bytes')
+    await refused({ TLS_CLIENT_CERT_CHAIN: 'x'.repeat(5000) }, 'TLS_CLIENT_CERT_CHAIN has 5000 bytes, at most 4096')
+    await refused({ LABELS: { app: 'x'.repeat(5000) } }, 'LABELS: app')
+  })
+})
+
+describe('a limit of file descriptors', function () {
+  this.timeout(60_000)
+
+  it('bounds connections, and files, pages and proxies that are there go on', async () => {
+    const service = new Service({ descriptors: 300, flags: ['--writers', '1'] })
+    await service.start()
+    const sockets: Socket[] = []
+    try {
+      const good = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'good', 'ns'), true).connect().ready()
+      let closed = 0
+      for (let index = 0; index < 400; index++) {
+        const socket = connect(service.grpcPort, '127.0.0.1')
+        socket.on('error', () => undefined)
+        socket.on('close', () => closed++)
+        sockets.push(socket)
+      }
+      await until('connections to be refused', () => closed >= 400 - 172)
+      expect(service.output).to.match(/refused \d+ connections, the last from .*: this writer has 172,/)
+      service.write(
+        'a.yaml',
+        'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n',
+      )
+      await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
+      expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
+      good.close()
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      await service.dispose()
+    }
+  })
+})

@@ -1,0 +1,28 @@
+import { expect } from 'chai'
+import { BadNode, readNode } from '../../../src/model/proxy.ts'
+import { names } from '../../harness/settings.ts'
+
+const id = 'sidecar~10.0.0.1~pod.ns~ns.svc.cluster.local'
+const read = (metadata: Record<string, unknown>, nodeId = id) => readNode({ id: nodeId, metadata, locality: undefined }, names, false)
+
+describe('the node of a proxy', () => {
+  const long = (bytes: number) => 'x'.repeat(bytes)
+  const refused: readonly (readonly [string, Record<string, unknown>])[] = [
+    ['TLS_CLIENT_ROOT_CERT has 4097 bytes, at most 4096', { TLS_CLIENT_ROOT_CERT: long(4097) }],
+    ['TLS_SERVER_KEY has 4097 bytes, at most 4096', { TLS_SERVER_KEY: long(4097) }],
+    ['REQUESTED_NETWORK_VIEW has 5000 bytes', { REQUESTED_NETWORK_VIEW: long(5000) }],
+    ['NETWORK has 1025 bytes, at most 1024', { NETWORK: long(1025) }],
+    ['NAMESPACE has 1025 bytes', { NAMESPACE: long(1025) }],
+    ['LABELS: app has 2004 bytes, at most 1024', { LABELS: { app: long(2000) } }],
+    ['LABELS: more than 512 labels', { LABELS: Object.fromEntries(Array.from({ length: 513 }, (_, index) => [`l${index}`, ''])) }],
+    ['INSTANCE_IPS: more than 64 addresses', { INSTANCE_IPS: Array.from({ length: 65 }, () => '10.0.0.1').join() }],
+  ]
+  for (const [reason, metadata] of refused) it(`is refused: ${reason}`, () => expect(() => read(metadata)).to.throw(BadNode, reason))
+
+  it('is refused for a long id', () => expect(() => read({}, id + long(2048))).to.throw(BadNode, 'node ID has'))
+
+  it('is taken up to the bounds', () => {
+    const node = read({ TLS_CLIENT_ROOT_CERT: long(4096), NETWORK: long(1024), LABELS: { app: long(1000) } })
+    expect(node.network).to.have.length(1024)
+  })
+})
