@@ -12,6 +12,7 @@ import { meshNames } from '../../src/names/mesh-names.ts'
 import { surplus } from '../../src/push/balance.ts'
 import { Debounce } from '../../src/push/debounce.ts'
 import { Planner, type PushContent } from '../../src/push/planner.ts'
+import { Takers } from '../../src/push/takers.ts'
 import { isNothing } from '../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -32,7 +33,7 @@ const unsettledShare = 0.02
 /** How long the first push waits for key sets, in milliseconds. */
 const keysMs = 6000
 /** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
-const takenMs = 5000
+const takenMs = 1000
 
 /** What is made ahead of the first proxy, if none comes for a moment: for so many milliseconds at a time, up to so many bytes. */
 const preparation = { afterMs: 200, sliceMs: 5, bytes: 32 * 1024 * 1024 }
@@ -64,7 +65,7 @@ class PushQueue implements Behaviour<Message> {
   #connectTimer: NodeJS.Immediate | undefined
   #prepareTimer: Timer | undefined
   #pushId = 0
-  #takers = new Set<string>()
+  readonly #takers = new Takers()
   #takenTimer: Timer | undefined
   #ready = false
   #resolver: Peer<ResolverCommand> | undefined
@@ -82,13 +83,16 @@ class PushQueue implements Behaviour<Message> {
   constructor(context: ActorContext<PushQueueConfig>) {
     const features = context.config.features as Features
     this.#context = context
-    this.#planner = new Planner({
+    const settings = {
       features,
       names: meshNames(features.MESH_DOMAIN),
       domain: context.config.domain,
       lockedKeys: lockedKeySet(),
       plugins: context.config.plugins,
-    })
+    }
+    this.#planner = new Planner(settings, ({ type, resource, reason, consequence, objects }) =>
+      context.log('model').warn(`${type} ${resource}: ${reason}; ${consequence}`, { objects: objects.join(',') }),
+    )
     this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
@@ -115,8 +119,7 @@ class PushQueue implements Behaviour<Message> {
     if (peer.kind !== 'xds-writer') return
     const writer = peer as Peer<WriterCommand>
     if (this.#ready) {
-      this.#publish(this.#info(['proxy']), this.#planner.takePush())
-      writer.tell({ type: 'PublishPush', push: this.#info(['proxy']), ...this.#planner.everything() })
+      this.#tellEverything(writer)
       writer.tell({ type: 'OpenListener' })
     }
     this.#writers.set(peer.name, writer)
@@ -126,7 +129,7 @@ class PushQueue implements Behaviour<Message> {
   unlinked(peer: Peer): void {
     if (peer.kind === 'jwks-resolver') this.#resolver = undefined
     this.#writers.delete(peer.name)
-    this.#taken(peer.name)
+    if (this.#takers.gone(peer.name)) this.#pushDone()
     for (const connection of this.#connections.get(peer.name) ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
     this.#connections.delete(peer.name)
   }
@@ -138,7 +141,7 @@ class PushQueue implements Behaviour<Message> {
         this.#planner.connect(`${from.name}/${message.connection}`, message.node)
         this.#connectTimer ??= setImmediate(() => {
           this.#connectTimer = undefined
-          if (this.#ready) this.#publish(this.#info(['proxy']), this.#planner.takePush())
+          if (this.#ready) this.#tellWriters(this.#info(['proxy']), this.#planner.takePush())
         })
         return
       case 'ProxyDisconnected':
@@ -154,7 +157,11 @@ class PushQueue implements Behaviour<Message> {
         this.#serving = true
         return
       case 'PushTaken':
-        if (message.push >= this.#pushId) this.#taken(from.name)
+        if (this.#takers.taken(from.name, message.push)) this.#pushDone()
+        return
+      case 'EverythingWanted':
+        this.#context.log('ads').warn(`${from.name} refused a patch of a state that it does not have; it gets everything again`)
+        if (this.#ready) this.#tellEverything(from as Peer<WriterCommand>)
         return
       default:
         this.#event(message, from.name)
@@ -258,18 +265,13 @@ class PushQueue implements Behaviour<Message> {
     const reasons = [...this.#reasons]
     this.#reasons = new Set()
     const changes = this.#planner.advance()
-    for (const fault of this.#planner.faults.takeNew()) {
-      this.#context
-        .log('model')
-        .warn(`${fault.type} ${fault.resource}: ${fault.reason}; the last good state stays`, { objects: fault.objects.join(',') })
-    }
     if (!this.#ready || !isNothing(changes)) {
-      const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || monotonicMs() }, this.#planner.takePush())
+      const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || monotonicMs() })
       if (published) for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
       else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
     if (!this.#ready) this.#open()
-    if (this.#takers.size === 0) this.#pushDone()
+    if (!this.#takers.waiting) this.#pushDone()
     if (this.#planner.groups.hasLeaving) this.#scheduleSweep()
   }
 
@@ -299,7 +301,7 @@ class PushQueue implements Behaviour<Message> {
     this.#sweepTimer?.cancel()
     this.#sweepTimer = after(lingerMs, () => {
       this.#planner.sweep()
-      this.#publish(this.#info(['service']), this.#planner.takePush())
+      this.#tellWriters(this.#info(['service']), this.#planner.takePush())
     })
   }
 
@@ -307,31 +309,40 @@ class PushQueue implements Behaviour<Message> {
     return { id: this.#pushId, startedAt: monotonicMs(), reasons, ledger: this.#planner.ledger }
   }
 
-  /** Hands a push to the writers. Returns false when there is nothing in it. */
-  #publish(info: PushInfo, content: PushContent): boolean {
-    const nothing = Object.values(content).every((list) => list.length === 0)
-    if (nothing) return false
-    this.#pushId++
-    for (const [name, writer] of this.#writers) {
-      this.#takers.add(name)
-      const assignments = content.assignments
-        .filter((assignment) => assignment.connection.startsWith(`${name}/`))
-        .map(({ connection, classId }) => ({ connection: connection.slice(name.length + 1), classId }))
-      writer.tell({ type: 'PublishPush', push: { ...info, id: this.#pushId }, ...content, assignments })
-    }
+  /** Hands the changes to the writers and waits for them to be taken. Returns false when there is nothing in them. */
+  #publish(info: PushInfo): boolean {
+    const id = this.#pushId + 1
+    const whole = !this.#ready
+    if (!this.#tellWriters({ ...info, id }, { ...this.#planner.takePush(), whole })) return false
+    this.#pushId = id
+    this.#takers.begin(id, this.#writers.keys())
     this.#takenTimer?.cancel()
     this.#takenTimer = after(takenMs, () => {
-      this.#takers.clear()
+      this.#takers.late()
       this.#pushDone()
     })
     return true
   }
 
-  #taken(writer: string): void {
-    this.#takers.delete(writer)
-    if (this.#takers.size > 0) return
-    this.#takenTimer?.cancel()
-    this.#pushDone()
+  /** Tells every writer what differs for it. Returns false when there is nothing in it. */
+  #tellWriters(push: PushInfo, content: PushContent): boolean {
+    const { whole, ...lists } = content
+    if (!whole && Object.values(lists).every((list) => list.length === 0)) return false
+    for (const writer of this.#writers.values()) this.#tellWriter(writer, push, content)
+    return true
+  }
+
+  #tellEverything(writer: Peer<WriterCommand>): void {
+    const push = this.#info(['proxy'])
+    this.#tellWriters(push, this.#planner.takePush())
+    this.#tellWriter(writer, push, this.#planner.everything())
+  }
+
+  #tellWriter(writer: Peer<WriterCommand>, push: PushInfo, content: PushContent): void {
+    const assignments = content.assignments
+      .filter((assignment) => assignment.connection.startsWith(`${writer.name}/`))
+      .map(({ connection, classId }) => ({ connection: connection.slice(writer.name.length + 1), classId }))
+    writer.tell({ type: 'PublishPush', push, ...content, assignments })
   }
 
   #balance(): void {
@@ -344,13 +355,13 @@ class PushQueue implements Behaviour<Message> {
   }
 
   #pushDone(): void {
+    this.#takenTimer?.cancel()
     this.#debounce.done()
     this.#arm()
   }
 
   #pushAgain(): number {
-    this.#pushId++
-    for (const writer of this.#writers.values()) writer.tell({ type: 'PushAgain', push: { ...this.#info(['debug']), id: this.#pushId } })
+    for (const writer of this.#writers.values()) writer.tell({ type: 'PushAgain', push: this.#info(['debug']) })
     this.#metrics.triggers.inc({ type: 'debug' })
     return this.#planner.proxies().length
   }

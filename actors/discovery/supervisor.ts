@@ -23,7 +23,7 @@ export interface DiscoveryService {
   /** Resolves when the service is ready to serve configuration. */
   ready(): Promise<void>
   readonly log: Logger
-  /** Reads every configuration file again, as SIGHUP asks. */
+  /** Reads every configuration file again and opens the log files anew, as SIGHUP asks. */
   reload(): void
   /** Ends everything in order; the reason is logged. */
   stop(reason?: string): Promise<void>
@@ -110,7 +110,10 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     ready: () => ready,
     log,
     reload() {
-      log('default').info('SIGHUP: reading configuration files again; flags, variables and certificates are read at start only')
+      writer.reopen()
+      log('default').info(
+        'SIGHUP: reading configuration files again, log files are opened anew; flags, variables and certificates are read at start only',
+      )
       supervisor.ask('registry-watcher/files', 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
     },
     async stop(reason) {

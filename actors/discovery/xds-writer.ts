@@ -48,6 +48,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #server: GrpcServer
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
+  /** Whether everything was asked for and has not come yet. */
+  #askedForEverything = false
   #counter = 0
   #nonces = 0
   readonly #run = randomBytes(8).toString('hex')
@@ -92,6 +94,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   linked(peer: Peer): void {
     this.#queue = peer as Peer<WriterEvent>
     this.#catalog.forgetSlabs()
+    this.#askedForEverything = false
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
@@ -118,7 +121,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 
   #publish(command: Extract<WriterCommand, { type: 'PublishPush' }>): void {
-    const changed = this.#catalog.apply(command)
+    const changed = this.#catalog.apply(command, (classId) => this.#members.has(classId))
+    this.#askForMisfits()
     this.#push = command.push
     const touched = new Set(command.manifests.map((manifest) => manifest.classId))
     for (const classId of this.#members.keys()) if (this.#catalog.usesAny(classId, changed)) touched.add(classId)
@@ -137,6 +141,13 @@ class XdsWriter implements Behaviour<WriterCommand> {
       for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
     this.#work()
+  }
+
+  /** A patch that belongs to another state than ours was refused: serves what is there until everything has come again. */
+  #askForMisfits(): void {
+    const misfit = this.#catalog.misfits.size > 0
+    if (misfit && !this.#askedForEverything) this.#queue?.tell({ type: 'EverythingWanted' }, 'everything')
+    this.#askedForEverything = misfit
   }
 
   /** Lets the newest connections go: they come back to whichever writer the kernel picks. */

@@ -1,75 +1,68 @@
-/** The one place where log lines are written (pino), on the main thread: to targets, and to a rotating file if asked. */
-import { mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs'
-import { basename, dirname, extname, join } from 'node:path'
-import pino from 'pino'
-import { createStream } from 'rotating-file-stream'
+/** The one place where log lines are written, on the main thread: to targets, and to a rotating file if asked. */
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import { jsonLine, plainLine } from '../../src/logging/layout.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { DescriptorOutput, FileOutput, type Output } from './log-output.ts'
+import { LogTarget } from './log-target.ts'
+import { RotatingFile } from './rotating-file.ts'
+import { every } from './timers.ts'
 
-/** Writes log lines. */
+/** Writes log lines. Nothing that goes wrong with a target ends the process or holds it up. */
 export interface LogWriter {
   write(record: LogRecord): void
-  /** Waits until everything written is out. */
+  /** Opens all files anew, for whoever has moved them away. */
+  reopen(): void
+  /** Waits until everything written is out, a second at most for a target that does not take it. */
   flush(): Promise<void>
 }
 
-const oneMebibyte = 1024 * 1024
+const flushMs = 1000
+/** How often backups are looked through for old ones, in milliseconds. */
+const pruneMs = 3_600_000
 
-/** Opens the targets. Throws when one cannot be opened. */
+/** Opens the targets when the first line comes. A target that cannot be written is told of on the others, and on standard error if there is none. */
 export function openLog(options: LogOptions): LogWriter {
-  const streams = options.targets.map((target) => {
-    const dest = target === 'stdout' ? 1 : target === 'stderr' ? 2 : target
-    return pino.destination({ dest, append: true, mkdir: true, sync: true })
-  })
-  const rotating = options.rotate ? rotatingFile(options.rotate) : undefined
   const layout = options.asJson ? jsonLine : plainLine
+  const line = (message: string) =>
+    Buffer.from(layout({ time: performance.timeOrigin + performance.now(), level: 'warn', scope: 'default', message, labels: {} }))
+  const targets = new Map<string, LogTarget>()
+  const tell = (message: string, except?: LogTarget) => {
+    const others = [...targets.values()].filter((target) => target !== except && !target.failing)
+    for (const target of others.length > 0 ? others : [lastResort]) target.write(line(message))
+  }
+  const targetOf = (name: string, output: Output, silent = false): LogTarget => {
+    const target: LogTarget = new LogTarget(output, {
+      lostLine: (count, reason) => line(`${count} log lines were lost for ${name}: ${reason}`),
+      failed: (reason) => {
+        if (!silent) tell(`lines of the log are lost for ${name} until it can be written: ${reason}`, target)
+      },
+    })
+    return target
+  }
+  const lastResort = targetOf('stderr', new DescriptorOutput(2), true)
+  for (const name of options.targets) targets.set(`--log_target ${name}`, targetOf(`--log_target ${name}`, outputOf(name)))
+  const rotating = options.rotate && new RotatingFile(options.rotate, tell)
+  if (rotating && options.rotate) {
+    const name = `--log_rotate ${options.rotate.path}`
+    targets.set(name, targetOf(name, rotating))
+    rotating.prune()
+    every(pruneMs, () => rotating.prune()).unref()
+  }
   return {
     write(record) {
-      const line = layout(record)
-      for (const stream of streams) stream.write(line)
-      rotating?.write(line)
+      const bytes = Buffer.from(layout(record))
+      for (const target of targets.values()) target.write(bytes)
+    },
+    reopen() {
+      for (const target of targets.values()) target.reopen()
     },
     async flush() {
-      for (const stream of streams) stream.flushSync()
-      if (rotating) await new Promise<void>((resolve) => rotating.end(resolve))
+      await Promise.all([...targets.values()].map((target) => target.flush(flushMs)))
     },
   }
 }
 
-function rotatingFile(rotate: NonNullable<LogOptions['rotate']>) {
-  const folder = dirname(rotate.path)
-  mkdirSync(folder, { recursive: true, mode: 0o744 })
-  const extension = extname(rotate.path)
-  const stem = basename(rotate.path, extension)
-  const name = (time: number | Date | null) => {
-    if (!time) return `${stem}${extension}`
-    const stamp = new Date(time).toISOString().replace('Z', '').replaceAll(':', '-')
-    return `${stem}-${stamp}${extension}`
-  }
-  const bytes = rotate.maxSizeMb * oneMebibyte
-  const stream = createStream(name as never, {
-    path: folder,
-    mode: 0o644,
-    history: join('.', `.${stem}.history`),
-    initialRotation: false,
-    ...(bytes < Number.MAX_SAFE_INTEGER ? { size: `${rotate.maxSizeMb}M` } : {}),
-    ...(rotate.maxBackups > 0 ? { maxFiles: rotate.maxBackups } : {}),
-  })
-  if (rotate.maxAgeDays > 0) {
-    const drop = () => dropOlder(folder, stem, extension, Date.now() - rotate.maxAgeDays * oneDay)
-    drop()
-    stream.on('rotated', drop)
-  }
-  return stream
-}
-
-const oneDay = 86_400_000
-
-/** Deletes backups of a log that are older than a time (Unix milliseconds). */
-function dropOlder(folder: string, stem: string, extension: string, oldest: number): void {
-  for (const name of readdirSync(folder)) {
-    const backup = name.startsWith(`${stem}-`) && name.endsWith(extension)
-    if (backup && statSync(join(folder, name)).mtimeMs < oldest) unlinkSync(join(folder, name))
-  }
+function outputOf(target: string): Output {
+  if (target === 'stdout') return new DescriptorOutput(1)
+  return target === 'stderr' ? new DescriptorOutput(2) : new FileOutput(target)
 }

@@ -26,6 +26,8 @@ export type WriterEvent =
   | { readonly type: 'ListenerOpened' }
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
+  /** The writer was sent a change of something else than what it has, which it refused: it wants everything. */
+  | { readonly type: 'EverythingWanted' }
 
 /** Key-set resolver to push queue: the keys of a source are these now (a JSON Web Key Set), or could not be had (undefined). */
 export type KeySetEvent = { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
@@ -51,7 +53,7 @@ export interface ResourceData {
 /** Changes to a group of resources of one type that classes share. */
 export interface GroupPatch {
   readonly group: string
-  /** The group's state after this patch; `base` is the state before, 0 = replace everything. */
+  /** The group's state after this patch; `base` is the state before, 0 = replace everything. A patch of any other base is refused. */
   readonly sequence: number
   readonly base: number
   /** Hash of the whole group. */
@@ -68,6 +70,7 @@ export interface Manifest {
 
 /** Why and since when a push is under way. */
 export interface PushInfo {
+  /** Grows with every push of changes. What is told between two of them carries the number of the first. */
   readonly id: number
   /** When the first event that led to it was seen, in milliseconds of the monotonic clock. */
   readonly startedAt: number
@@ -81,6 +84,8 @@ export type WriterCommand =
   | {
       readonly type: 'PublishPush'
       readonly push: PushInfo
+      /** Whether this is all there is: groups and classes that are not in it are gone. */
+      readonly whole: boolean
       readonly slabs: readonly SlabData[]
       readonly retiredSlabs: readonly number[]
       readonly groups: readonly GroupPatch[]

@@ -2,34 +2,42 @@
  * Makes the groups of resources that classes need, for one snapshot after another. Each group knows which kinds of objects
  * it cannot depend on; everything else makes it look again at its inputs, and what was made from the same inputs is kept.
  */
-import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
-import { ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { fromBinary } from '@bufbuild/protobuf'
+import { type Cluster, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
-import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import { RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { type Listener, ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../config/kinds.ts'
+import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
 import { authorizerFacts, filtersOf, type PolicyFilters } from '../security/authorization/filters.ts'
 import type { MergedRule } from '../snapshot/destination-rules.ts'
-import { compare } from '../snapshot/objects.ts'
 import { policiesFor, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { Changes, MeshSnapshot, ServiceState } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
-import { accountsOf, blackHoleCluster, outboundClusters, passthroughCluster, sniDnatClusters } from '../xds/clusters/outbound.ts'
+import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../xds/clusters/outbound.ts'
 import { policyFor } from '../xds/clusters/traffic-policy.ts'
+import { type Draft, type ListenerConflict, makeAll, type Outcome, type Problem, settle } from '../xds/draft.ts'
 import { loadAssignment } from '../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../xds/endpoints/locality.ts'
 import { gatewayListeners, gatewayRoutes } from '../xds/listeners/gateway.ts'
 import { inboundClusters, inboundListeners, inboundPorts } from '../xds/listeners/inbound.ts'
-import { type ListenerConflict, outboundListeners } from '../xds/listeners/outbound.ts'
+import { outboundListeners } from '../xds/listeners/outbound.ts'
 import { outboundCluster, sniCluster } from '../xds/names.ts'
-import { extensionConfigs, type PatchContext, patchClusters, patchListeners, patchRoutes } from '../xds/patches/apply.ts'
-import { InvalidResource } from '../xds/resource-check.ts'
+import {
+  addedClusters,
+  addedListeners,
+  clusterPatcher,
+  extensionConfigs,
+  listenerPatcher,
+  type PatchContext,
+  routePatcher,
+} from '../xds/patches/apply.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
-import { encodeResource, isUsable, type Resource } from '../xds/slab/resource.ts'
+import { isUsable, type Resource } from '../xds/slab/resource.ts'
 import type { Traits } from '../xds/traits.ts'
 import { clusterType, endpointType, extensionConfigType, listenerType, routeType, virtualHostType } from '../xds/type-urls.ts'
-import type { Faults } from './faults.ts'
 import { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
 import { bucketOf, buckets, SidecarRouteGroup } from './sidecar-route-group.ts'
@@ -63,7 +71,7 @@ interface GroupSpec {
   readonly scoped?: boolean
   readonly kind: keyof typeof untouchedBy
   readonly typeUrl: string
-  readonly build: () => Iterable<Resource>
+  readonly build: () => Iterable<Outcome>
 }
 
 /** Maker and owner of the groups. */
@@ -77,10 +85,11 @@ export class Generation {
   /** Tables of routes, and the groups that are made from them. */
   readonly #routeGroups = new Map<string, { readonly group: SidecarRouteGroup; readonly users: Set<string> }>()
   #built = new Set<string>()
-  /** The group that is being built; its resources are the last good state of what fails now. */
+  /** The group that is being built. */
   #building = ''
   #snapshot: MeshSnapshot
-  #conflicts: readonly ListenerConflict[] = []
+  /** Conflicts between listeners by group. */
+  readonly #conflicts = new Map<string, readonly ListenerConflict[]>()
 
   constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults) {
     this.#snapshot = snapshot
@@ -93,9 +102,12 @@ export class Generation {
     return this.#memo
   }
 
-  /** Conflicts between listeners of the shared view. */
+  /** Conflicts between listeners in all views and classes that are in use, each once. */
   get conflicts(): readonly ListenerConflict[] {
-    return this.#conflicts
+    const found = new Map<string, ListenerConflict>()
+    for (const conflicts of this.#conflicts.values())
+      for (const conflict of conflicts) found.set(`${conflict.kind}|${conflict.view}|${conflict.key}`, conflict)
+    return [...found.values()]
   }
 
   /** Turns to a new snapshot. Groups that the changes may touch are built again when a class asks for them. */
@@ -122,21 +134,33 @@ export class Generation {
       if (this.#built.has(id)) continue
       this.#built.add(id)
       this.#building = id
-      this.#rebuild(id, spec)
+      this.#rebuild(id, spec, proxy)
     }
     return groups
   }
 
-  /** Makes a group anew. If it cannot be made at all, it is reported and stays as it was. */
-  #rebuild(id: string, spec: GroupSpec): void {
-    try {
-      this.#groups.replace(id, spec.build(), lingers.has(spec.typeUrl))
-      this.#faults.clear('group', id)
-    } catch (error) {
-      if (!(error instanceof InvalidResource)) throw error
-      this.#faults.add({ type: 'group', resource: id, objects: [], reason: error.message })
-      if (!this.#groups.has(id)) this.#groups.replace(id, [])
-    }
+  /**
+   * Makes a group anew. This is the one place where errors end: a resource that fails stays at its last good state, or is left out,
+   * and so does the group if it fails as a whole. Its faults are those of this making.
+   */
+  #rebuild(id: string, spec: GroupSpec, proxy: ProxyClass): void {
+    const faults: ResourceFault[] = []
+    contain(
+      () => {
+        const settled = settle(spec.build(), (name) => this.#groups.resources(id).get(name))
+        this.#groups.replace(id, settled.resources, lingers.has(spec.typeUrl))
+        this.#conflicts.set(id, settled.conflicts)
+        faults.push(...settled.faults)
+      },
+      (reason) => {
+        const kept = this.#groups.has(id)
+        if (!kept) this.#groups.replace(id, [])
+        const { sidecar } = proxy.viewKey
+        const objects = [...(sidecar ? [configKey(sidecar)] : []), ...proxy.gateways.map((name) => `Gateway/${name}`)]
+        faults.push({ type: 'group', resource: id, objects, reason, consequence: kept ? consequences.kept : consequences.leftOut })
+      },
+    )
+    this.#faults.replace(id, faults)
   }
 
   /** Forgets groups that no class uses. */
@@ -147,6 +171,8 @@ export class Generation {
       this.#specs.delete(id)
       this.#endpointGroups.delete(id)
       this.#built.delete(id)
+      this.#conflicts.delete(id)
+      this.#faults.clear(id)
     }
     for (const [tables, groups] of this.#routeGroups) {
       for (const id of groups.users) if (!used.has(id)) groups.users.delete(id)
@@ -208,7 +234,11 @@ export class Generation {
     return [
       [
         `extensions|${proxy.traits.filterKey}`,
-        { kind: 'extensions', typeUrl: extensionConfigType, build: () => extensionConfigs(this.#patchContext(proxy.traits, 'extensions')) },
+        {
+          kind: 'extensions',
+          typeUrl: extensionConfigType,
+          build: () => this.#patched(proxy.traits, 'extensions', (context) => makeAll(TypedExtensionConfigSchema, 'ecds', extensionConfigs(context))),
+        },
       ],
     ]
   }
@@ -219,48 +249,44 @@ export class Generation {
    */
   *prepare(proxy: ProxyClass): Generator<number> {
     const view = this.view(proxy.viewKey)
-    const bytes = (resources: readonly Resource[]) =>
-      resources.reduce((sum, { slices }) => slices.reduce((part, { length }) => part + length, sum), 0)
+    const bytes = (outcomes: readonly Outcome[]) =>
+      outcomes.reduce((sum, made) => ('slices' in made ? made.slices.reduce((part, { length }) => part + length, sum) : sum), 0)
     for (const state of view.services) {
       yield bytes(this.#serviceClusters(state, view, proxy.traits, 'clusters', outboundClusters)) +
         bytes(this.#serviceEndpoints(state, view, proxy.traits))
     }
-    const routes = new SidecarRouteGroup(this.#memo, this.#faults)
-    yield* routes.prepare(view, this.#snapshot, proxy, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND'))
+    yield* new SidecarRouteGroup(this.#memo).prepare(view, this.#snapshot, proxy)
   }
 
-  #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Resource[] {
+  #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Outcome[] {
     const snapshot = this.#snapshot
     const rule = view.ruleFor(state.service)
-    const context = this.#patchContext(traits, traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
     return this.#memo.get(
       dependsOnEndpoints(state) ? state : state.service,
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}|${ruleId(rule)}|${accountsOf(state, snapshot).join()}`,
       [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers, ...traits.filters],
-      () => this.#encodeAll(ClusterSchema, patchClusters(make(state, rule, snapshot, traits), context), 'cds', () => objectsOf(state, rule)),
+      () => this.#patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
       allUsable,
     )
   }
 
-  #outboundClusters(proxy: ProxyClass): Resource[] {
+  #outboundClusters(proxy: ProxyClass): Outcome[] {
     const { traits } = proxy
     const view = this.view(proxy.viewKey)
-    const snapshot = this.#snapshot
-    const context = this.#patchContext(traits, traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
-    const resources = view.services.flatMap((state) => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
-    if (traits.sniDnat)
-      resources.push(...view.services.flatMap((state) => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters)))
-    const base = [blackHoleCluster(snapshot), ...(traits.type === 'sidecar' ? [passthroughCluster(snapshot)] : [])]
-    resources.push(...this.#encodeAll(ClusterSchema, patchClusters(base, context, true), 'cds', () => []))
-    return resources
+    const made = view.services.flatMap((state) => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
+    if (traits.sniDnat) made.push(...view.services.flatMap((state) => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters)))
+    return [
+      ...made,
+      ...this.#patched(traits, contextOf(traits), (context) => makeClusters(commonClusters(this.#snapshot, traits), context, addedClusters(context))),
+    ]
   }
 
-  #endpoints(proxy: ProxyClass): Resource[] {
+  #endpoints(proxy: ProxyClass): Outcome[] {
     const view = this.view(proxy.viewKey)
     return view.services.flatMap((state) => this.#serviceEndpoints(state, view, proxy.traits))
   }
 
-  #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Resource[] {
+  #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Outcome[] {
     const snapshot = this.#snapshot
     const { service } = state
     if (
@@ -278,30 +304,17 @@ export class Generation {
       [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
-        const assignments = service.ports
+        const drafts = service.ports
           .filter((port) => port.protocol !== 'udp')
           .flatMap((port) =>
-            subsets.flatMap((subset) =>
-              names.map((nameOf) =>
-                loadAssignment(
-                  nameOf(port.number, subset?.name ?? '', service.hostname),
-                  state,
-                  port,
-                  subset,
-                  policyFor(rule, subset, port.number),
-                  snapshot,
-                  traits,
-                ),
-              ),
-            ),
+            subsets.flatMap((subset) => names.map((nameOf) => ({ port, subset, name: nameOf(port.number, subset?.name ?? '', service.hostname) }))),
           )
-        return this.#encodeAll(
-          ClusterLoadAssignmentSchema,
-          assignments,
-          'eds',
-          () => objectsOf(state, rule),
-          (assignment) => assignment.clusterName,
-        )
+          .map(({ port, subset, name }) => ({
+            name,
+            objects: () => objectsOf(state, rule),
+            make: () => loadAssignment(name, state, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
+          }))
+        return makeAll(ClusterLoadAssignmentSchema, 'eds', drafts)
       },
       allUsable,
     )
@@ -311,30 +324,40 @@ export class Generation {
   #refreshEndpoints(hosts: ReadonlySet<string>): void {
     for (const [id, { viewKey, traits }] of this.#endpointGroups) {
       if (!this.#built.has(id)) continue
-      const view = this.view(viewKey)
-      this.#building = id
       for (const host of hosts) {
-        const state = view.byHost.get(host)
-        if (state) this.#groups.update(id, this.#serviceEndpoints(state, view, traits))
+        const remade = new Set<string>([host])
+        const faults: ResourceFault[] = []
+        contain(
+          () => {
+            const view = this.view(viewKey)
+            const state = view.byHost.get(host)
+            const settled = settle(state ? this.#serviceEndpoints(state, view, traits) : [], (name) => this.#groups.resources(id).get(name))
+            this.#groups.update(id, settled.resources)
+            for (const { name } of settled.resources) remade.add(name)
+            faults.push(...settled.faults)
+          },
+          (reason) => faults.push({ type: 'eds', resource: host, objects: [], reason, consequence: consequences.kept }),
+        )
+        for (const { resource } of faults) remade.add(resource)
+        this.#faults.amend(id, remade, faults)
       }
     }
   }
 
-  #inboundClusters(proxy: ProxyClass): Resource[] {
-    return this.#inbound('clusters-in', proxy, [], (view) => {
-      const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-      const clusters = inboundClusters(ports, view, this.#snapshot, proxy.traits)
-      return this.#encodeAll(ClusterSchema, patchClusters(clusters, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND'), true), 'cds', () =>
-        instanceObjects(proxy),
-      )
-    })
+  #inboundClusters(proxy: ProxyClass): Outcome[] {
+    return this.#inbound('clusters-in', proxy, [], (view) =>
+      this.#patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
+        const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+        return makeClusters(inboundClusters(ports, view, this.#snapshot, proxy.traits), context, addedClusters(context))
+      }),
+    )
   }
 
   /**
    * What a workload has of its own depends on its own services, the rules for them and its Sidecar, and on what else is `used`;
    * the class is another object when the services are.
    */
-  #inbound(variant: string, proxy: ProxyClass, used: readonly unknown[], make: (view: View) => readonly Resource[]): Resource[] {
+  #inbound(variant: string, proxy: ProxyClass, used: readonly unknown[], make: (view: View) => readonly Outcome[]): Outcome[] {
     const view = this.view(proxy.viewKey)
     const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
     const inputs = [this.#snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters, ...used]
@@ -345,46 +368,42 @@ export class Generation {
     return policiesFor(this.#snapshot.policies, this.#snapshot.mesh.rootNamespace, proxy)
   }
 
-  /** What enforces policies; what cannot be expressed is reported with the policies it came from. */
-  #policyFilters(policies: WorkloadPolicies): PolicyFilters {
+  /** What enforces policies; what cannot be expressed is a problem of the policies it came from. */
+  #policyFilters(policies: WorkloadPolicies): { filters: PolicyFilters; problems: Outcome[] } {
     const objects = [...policies.requests, ...policies.authorization].map(configKey)
-    const resource = objects.join()
-    let reason: string | undefined
-    const filters = filtersOf(policies, this.#snapshot, (found) => {
-      reason = found
+    const reasons = new Set<string>()
+    const filters = filtersOf(policies, this.#snapshot, (found) => reasons.add(found))
+    const problem = (reason: string): Outcome => ({
+      problem: { type: 'policy', resource: objects.join(), objects, reason, consequence: 'the workloads that they select let nothing through' },
     })
-    if (reason === undefined) this.#faults.clear('policy', resource)
-    else this.#faults.add({ type: 'policy', resource, objects, reason })
-    return filters
+    return { filters, problems: [...reasons].map(problem) }
   }
 
   #keySets({ requests }: WorkloadPolicies): unknown[] {
     return jwtRules(requests).map((rule) => this.#snapshot.keySets.get(keySource(rule) ?? ''))
   }
 
-  #inboundListeners(proxy: ProxyClass): Resource[] {
+  #inboundListeners(proxy: ProxyClass): Outcome[] {
     const policies = this.#policies(proxy)
     const used = [...Object.values(policies).flat(), ...this.#keySets(policies), authorizerFacts(policies, this.#snapshot)]
-    return this.#inbound('listeners-in', proxy, used, (view) => {
-      const ports = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-      const listeners = inboundListeners(ports, policies, this.#policyFilters(policies), this.#snapshot, proxy.traits)
-      return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_INBOUND')), 'lds', () =>
-        instanceObjects(proxy),
-      )
-    })
+    return this.#inbound('listeners-in', proxy, used, (view) =>
+      this.#patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
+        const { ports, conflicts } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+        const { filters, problems } = this.#policyFilters(policies)
+        const drafts = inboundListeners(ports, policies, filters, view, this.#snapshot, proxy.traits)
+        const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
+        return [...makeListeners(drafts, context), ...problems, ...told]
+      }),
+    )
   }
 
-  #outboundListeners(proxy: ProxyClass): Resource[] {
-    const view = this.view(proxy.viewKey)
-    const { listeners, conflicts } = outboundListeners({
-      view,
-      snapshot: this.#snapshot,
-      traits: proxy.traits,
-      sourceLabels: proxy.sourceLabels,
-      namespace: proxy.namespace,
+  #outboundListeners(proxy: ProxyClass): Outcome[] {
+    const { traits, sourceLabels, namespace } = proxy
+    return this.#patched(traits, 'SIDECAR_OUTBOUND', (context) => {
+      const inputs = { view: this.view(proxy.viewKey), snapshot: this.#snapshot, traits, sourceLabels, namespace }
+      const { listeners, conflicts } = outboundListeners(inputs)
+      return [...makeListeners(listeners, context), ...conflicts.map((conflict): Outcome => ({ conflict }))]
     })
-    if (view.id === 'public') this.#conflicts = conflicts
-    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND')), 'lds', () => [])
   }
 
   /** Virtual hosts as resources of their own: those of strangers in groups that all namespaces share, the own ones in a group of the namespace. */
@@ -393,91 +412,99 @@ export class Generation {
     return buckets.map((bucket) => {
       const own = bucket === home
       const build = () => {
-        const { group, context } = this.#routeGroup(proxy, tables)
-        return group.hosts(bucket, own, this.view(proxy.viewKey), this.#snapshot, proxy, context)
+        return this.#routeGroup(tables).hosts(bucket, own, this.view(proxy.viewKey), this.#snapshot, proxy)
       }
       return [`vhosts|${tables}|${own ? `of ${proxy.namespace}` : bucket}`, { kind: 'routes-outbound', typeUrl: virtualHostType, build }]
     })
   }
 
-  #sidecarRoutes(proxy: ProxyClass, id: string): Resource[] {
-    const { group, context } = this.#routeGroup(proxy, id)
-    return group.resources(this.view(proxy.viewKey), this.#snapshot, proxy, context)
+  #sidecarRoutes(proxy: ProxyClass, id: string): Outcome[] {
+    return this.#routeGroup(id).resources(this.view(proxy.viewKey), this.#snapshot, proxy)
   }
 
   /** The routes of a set of tables, for the group that is being built. */
-  #routeGroup(proxy: ProxyClass, id: string): { group: SidecarRouteGroup; context: PatchContext } {
+  #routeGroup(id: string): SidecarRouteGroup {
     let tables = this.#routeGroups.get(id)
-    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo, this.#faults), users: new Set() }))
+    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo), users: new Set() }))
     tables.users.add(this.#building)
-    return { group: tables.group, context: this.#patchContext(proxy.traits, 'SIDECAR_OUTBOUND') }
+    return tables.group
   }
 
-  #gatewayListeners(proxy: ProxyClass): Resource[] {
-    const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), this.#policyFilters(this.#policies(proxy)), this.#snapshot)
-    for (const { gateway, reason } of rejected) this.#faults.add({ type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason })
-    return this.#encodeAll(ListenerSchema, patchListeners(listeners, this.#patchContext(proxy.traits, 'GATEWAY')), 'lds', () =>
-      proxy.gateways.map((name) => `Gateway/${name}`),
-    )
+  #gatewayListeners(proxy: ProxyClass): Outcome[] {
+    return this.#patched(proxy.traits, 'GATEWAY', (context) => {
+      const { filters, problems } = this.#policyFilters(this.#policies(proxy))
+      const { listeners, rejected } = gatewayListeners(proxy, this.view(proxy.viewKey), filters, this.#snapshot)
+      const refused = rejected.map(({ gateway, reason }): Outcome => {
+        return { problem: { type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason, consequence: 'the server is left out' } }
+      })
+      return [...makeListeners(listeners, context), ...problems, ...refused]
+    })
   }
 
-  #gatewayRoutes(proxy: ProxyClass): Resource[] {
-    const routes = gatewayRoutes(proxy, this.view(proxy.viewKey), this.#snapshot)
-    return this.#encodeAll(RouteConfigurationSchema, patchRoutes(routes, this.#patchContext(proxy.traits, 'GATEWAY')), 'rds', () =>
-      proxy.gateways.map((name) => `Gateway/${name}`),
-    )
+  #gatewayRoutes(proxy: ProxyClass): Outcome[] {
+    const lastGood = this.#groups.resources(this.#building)
+    return this.#patched(proxy.traits, 'GATEWAY', (context) => {
+      const problems: Outcome[] = []
+      const drafts = gatewayRoutes(proxy, this.view(proxy.viewKey), this.#snapshot, ({ route, host, objects, reason }) => {
+        const before = lastGood.get(route)
+        const kept = before && this.#decodeRoute(before).virtualHosts.find(({ name }) => name === host)
+        const consequence = kept ? consequences.kept : consequences.leftOut
+        problems.push({ problem: { type: 'rds', resource: `${route}/${host}`, objects, reason, consequence } })
+        return kept
+      })
+      return [...makeAll(RouteConfigurationSchema, 'rds', drafts, routePatcher(context)), ...problems]
+    })
   }
 
-  #patchContext(traits: Traits, context: PatchContext['context']): PatchContext {
-    return { context, traits, report: (object, reason) => this.#faults.add({ type: 'patch', resource: object, objects: [object], reason }) }
+  #decodeRoute(resource: Resource): RouteConfiguration {
+    return fromBinary(RouteConfigurationSchema, this.#groups.valueOf(resource))
+  }
+
+  /** Makes something to which patches are applied; patches that could not be are problems beside what was made. */
+  #patched(traits: Traits, context: PatchContext['context'], make: (context: PatchContext) => readonly Outcome[]): Outcome[] {
+    const problems: Problem[] = []
+    const made = make({
+      context,
+      traits,
+      report(object, reason) {
+        if (problems.some((problem) => problem.resource === object && problem.reason === reason)) return
+        problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence: 'the patch is left out' })
+      },
+    })
+    return [...made, ...problems.map((problem): Outcome => ({ problem }))]
   }
 
   /** Namespace of the caller where some match looks at it, else nothing: then all namespaces can share. */
   #namespaceIfMatched(proxy: ProxyClass): string {
     return this.#snapshot.virtualServices.matchesCallers ? proxy.namespace : ''
   }
-
-  /** Encodes messages. One that Envoy would refuse is reported and stays at its last good state; the others are not affected. */
-  #encodeAll<Schema extends DescMessage>(
-    schema: Schema,
-    messages: readonly MessageShape<Schema>[],
-    type: string,
-    objects: () => readonly string[],
-    nameOf: (message: MessageShape<Schema>) => string = (message) => (message as unknown as { name: string }).name,
-  ): Resource[] {
-    const resources: Resource[] = []
-    for (const message of messages) {
-      const name = nameOf(message)
-      try {
-        resources.push(encodeResource(schema, message, name))
-        this.#faults.clear(type, name)
-      } catch (error) {
-        if (!(error instanceof InvalidResource)) throw error
-        this.#faults.add({ type, resource: name, objects: objects(), reason: error.message })
-        const lastGood = this.#groups.resources(this.#building).get(name)
-        if (lastGood) resources.push(lastGood)
-      }
-    }
-    return resources
-  }
 }
 
-const allUsable = (resources: readonly Resource[]): boolean => resources.every(isUsable)
+const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
+
+/** Clusters, merged and removed as patches say; then those that patches add. */
+function makeClusters(drafts: readonly Draft<Cluster>[], context: PatchContext, added: readonly Draft<Cluster>[] = []): Outcome[] {
+  return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', added)]
+}
+
+/** Listeners, changed as patches say; then those that patches add, changed by what is said of filters. */
+function makeListeners(drafts: readonly Draft<Listener>[], context: PatchContext): Outcome[] {
+  return [
+    ...makeAll(ListenerSchema, 'lds', drafts, listenerPatcher(context)),
+    ...makeAll(ListenerSchema, 'lds', addedListeners(context), listenerPatcher(context, false)),
+  ]
+}
+
+/** Whether the bytes of all that was made are still there. */
+const allUsable = (outcomes: readonly Outcome[]): boolean =>
+  outcomes.every((made) => {
+    if ('slices' in made) return isUsable(made)
+    return !('problem' in made) || !made.problem.instead || isUsable(made.problem.instead)
+  })
 
 const ruleId = (rule: MergedRule | undefined): string => (rule ? `${rule.namespace}/${rule.host}` : '')
 
 /** Whether clusters of a service carry its endpoints, or names taken from them. */
 function dependsOnEndpoints(state: ServiceState): boolean {
   return state.service.resolution === 'dns' || state.service.resolution === 'passthrough'
-}
-
-function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {
-  return [
-    `${state.service.registry}/${state.service.namespace}/${state.service.name}`,
-    ...(rule?.sources ?? []).map((source) => `DestinationRule/${source.namespace}/${source.name}`),
-  ].sort(compare)
-}
-
-function instanceObjects(proxy: ProxyClass): string[] {
-  return [...new Set(proxy.instances.map(({ service }) => `${service.registry}/${service.namespace}/${service.name}`))]
 }

@@ -4,6 +4,8 @@
  */
 import type { ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment, GroupPatch, Manifest, SlabData } from '../../protocols/messages/push.ts'
+import { configKey } from '../config/kinds.ts'
+import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
@@ -11,12 +13,13 @@ import { MeshState } from '../snapshot/state.ts'
 import { specialNamespaces } from '../snapshot/view.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
-import { Faults } from './faults.ts'
 import { Generation } from './generation.ts'
 import { type ClassRules, classOf, type ProxyClass, sameClass, sourceLabelKeys } from './proxy-class.ts'
 
 /** Everything a writer needs to catch up. */
 export interface PushContent {
+  /** Whether this is all there is, and not what changed. */
+  readonly whole: boolean
   readonly slabs: readonly SlabData[]
   readonly retiredSlabs: readonly number[]
   readonly groups: readonly GroupPatch[]
@@ -38,7 +41,7 @@ const classKinds = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', 'Service', 'Vir
 /** Owner of everything that pushes are made from. */
 export class Planner {
   readonly state: MeshState
-  readonly faults = new Faults()
+  readonly faults: Faults
   readonly slabs = new SlabStore()
   readonly groups = new GroupStore(this.slabs)
   readonly generation: Generation
@@ -54,9 +57,13 @@ export class Planner {
   #changedManifests = new Set<string>()
   #retiredClasses: string[] = []
   #ledger = ''
+  /** Changes of a push that failed as a whole; they count for the next. */
+  #missed: Changes | undefined
 
-  constructor(settings: Settings) {
-    this.state = new MeshState(settings)
+  /** `found` is told of everything that cannot be made, when that is found. */
+  constructor(settings: Settings, found?: (fault: ResourceFault) => void) {
+    this.faults = new Faults(found)
+    this.state = new MeshState(settings, this.faults)
     this.generation = new Generation(this.state.current, this.groups, this.faults)
     this.#rules = this.#makeRules(this.state.current)
   }
@@ -87,13 +94,19 @@ export class Planner {
   }
 
   /** Makes, ahead of need, most of what an ordinary sidecar will want. Yields the bytes made at each step; a new snapshot makes the rest pointless. */
-  prepare(): Generator<number> {
+  prepare(): Iterator<number> {
     const node = readNode(
       { id: 'sidecar~127.0.0.1~ahead.default~default.svc', metadata: {}, locality: undefined },
       this.snapshot.settings.names,
       false,
     )
-    return this.generation.prepare(classOf(node, [], this.#rules))
+    const steps = this.generation.prepare(classOf(node, [], this.#rules))
+    const step = (): IteratorResult<number> =>
+      contain<IteratorResult<number>>(
+        () => steps.next(),
+        () => ({ done: true, value: undefined }),
+      )
+    return { next: step }
   }
 
   /** A proxy disconnected. Classes without proxies go at the next {@link advance}. */
@@ -101,6 +114,7 @@ export class Planner {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
     this.#proxies.delete(connection)
+    this.faults.clear(`proxy|${connection}`)
     for (const address of proxy.node.addresses) {
       const there = this.#proxiesByAddress.get(address)
       there?.delete(connection)
@@ -111,15 +125,21 @@ export class Planner {
 
   /** Takes all events so far into a new snapshot and makes what changed. Returns what changed. */
   advance(): Changes {
-    const { snapshot, changes } = this.state.take()
+    const { snapshot, changes: taken } = this.state.take()
     this.#ledger = this.state.ledger
+    const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) return changes
+    const subject = { type: 'push', resource: 'everything that changed' }
+    this.#missed = this.faults.attempt('push', subject, () => this.#apply(snapshot, changes), changes, true)
+    return changes
+  }
+
+  #apply(snapshot: MeshSnapshot, changes: Changes): undefined {
     const moved = this.#updateInstances(snapshot, changes)
     this.generation.advance(snapshot, changes)
     this.#refreshClasses(snapshot, changes, moved)
     if (changes.kinds.size > 0) for (const proxyClass of this.#classes.values()) this.#buildClass(proxyClass)
     this.#collect()
-    return changes
   }
 
   /** Removes resources that stayed only until routes to them were gone. */
@@ -133,6 +153,7 @@ export class Planner {
     const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])
     this.#changedManifests.clear()
     return {
+      whole: false,
       slabs: this.slabs.takeFresh(),
       retiredSlabs: this.slabs.takeRetired(),
       groups: patches,
@@ -143,16 +164,17 @@ export class Planner {
     }
   }
 
-  /** Everything, for a writer that has nothing. Take {@link takePush} for the others first. */
+  /** Everything, for a writer that has nothing, or not the state that it should. Take {@link takePush} for the others first. */
   everything(): PushContent {
     return {
+      whole: true,
       slabs: this.slabs.all(),
       retiredSlabs: [],
       groups: this.groups.allPatches(),
       retiredGroups: [],
       manifests: [...this.#manifests.values()],
       retiredClasses: [],
-      assignments: [],
+      assignments: [...this.#proxies].map(([connection, { classId }]) => ({ connection, classId })),
     }
   }
 
@@ -182,7 +204,13 @@ export class Planner {
       for (const connection of moved) this.#classify(connection)
       return
     }
-    this.#rules = this.#makeRules(snapshot)
+    this.#rules = this.faults.attempt(
+      'rules',
+      { type: 'index', resource: 'what tells classes apart' },
+      () => this.#makeRules(snapshot),
+      { ...this.#rules, snapshot },
+      true,
+    )
     const { specialNamespaces: special, sourceLabelKeys: keys } = this.#rules
     const selectors = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', ...policyKinds].some((kind) => changes.kinds.has(kind))
     const rulesKey = JSON.stringify([[...special].sort(), [...keys].sort()])
@@ -191,10 +219,14 @@ export class Planner {
     for (const connection of all ? this.#proxies.keys() : moved) this.#classify(connection)
   }
 
+  /** Finds a proxy its class. One for which that fails keeps the class that it has. */
   #classify(connection: string): void {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
-    const proxyClass = classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.#rules)
+    const subject = { type: 'class', resource: proxy.node.id }
+    const find = () => classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.#rules)
+    const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
+    if (!proxyClass) return
     const known = this.#classes.get(proxyClass.id)
     // An equal class stays the same object: what was made for it is kept by that.
     if (!known || !sameClass(known, proxyClass)) this.#classes.set(proxyClass.id, proxyClass)
@@ -212,8 +244,12 @@ export class Planner {
   }
 
   #buildClass(proxyClass: ProxyClass): void {
-    const groups = this.generation.groupsFor(proxyClass)
     const before = this.#manifests.get(proxyClass.id)
+    const { sidecar } = proxyClass.viewKey
+    const subject = { type: 'class', resource: proxyClass.id, objects: sidecar ? [configKey(sidecar)] : [] }
+    const make = () => this.generation.groupsFor(proxyClass)
+    const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${proxyClass.id}`, subject, make, undefined, before !== undefined)
+    if (!groups) return
     if (before && JSON.stringify(before.groups) === JSON.stringify(groups)) return
     this.#manifests.set(proxyClass.id, { classId: proxyClass.id, groups })
     this.#changedManifests.add(proxyClass.id)
@@ -227,10 +263,19 @@ export class Planner {
       this.#classes.delete(id)
       this.#manifests.delete(id)
       this.#changedManifests.delete(id)
+      this.faults.clear(`class|${id}`)
       this.#retiredClasses.push(id)
     }
     const used = new Set<string>()
     for (const manifest of this.#manifests.values()) for (const ids of Object.values(manifest.groups)) for (const id of ids) used.add(id)
     this.generation.retain(used)
+  }
+}
+
+function joined(one: Changes, other: Changes): Changes {
+  return {
+    kinds: new Set([...one.kinds, ...other.kinds]),
+    keys: new Set([...one.keys, ...other.keys]),
+    endpointHosts: new Set([...one.endpointHosts, ...other.endpointHosts]),
   }
 }

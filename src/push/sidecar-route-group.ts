@@ -2,20 +2,31 @@
 import { crc32 } from 'node:zlib'
 import { clone, type MessageShape } from '@bufbuild/protobuf'
 import { type VirtualHost, VirtualHostSchema } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { configKey } from '../config/kinds.ts'
+import { consequences, contain } from '../model/faults.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import type { View } from '../snapshot/view.ts'
+import { serviceKey } from '../xds/clusters/outbound.ts'
+import type { Outcome, Problem } from '../xds/draft.ts'
 import { addedVirtualHosts, type PatchContext, patchVirtualHosts, routeConfigurationExtra } from '../xds/patches/apply.ts'
-import { InvalidResource } from '../xds/resource-check.ts'
 import { buildTable, encodeHost, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../xds/routes/route-table.ts'
 import { type RoutedPort, type RoutePlan, routeContext, routePlans } from '../xds/routes/sidecar-routes.ts'
 import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../xds/routes/virtual-hosts.ts'
 import { isUsable, lost, type Resource } from '../xds/slab/resource.ts'
-import type { Faults } from './faults.ts'
 import type { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
 
-type Piece = HostPiece | undefined
 type Groups = readonly { readonly namespace: string; readonly pieces: readonly HostPiece[] }[]
+
+/** What came of making a virtual host; without a piece there is no such host, unless a problem says that it failed. */
+interface Made {
+  readonly name: string
+  readonly piece: HostPiece | undefined
+  /** Why it could not be made. */
+  readonly failed: Pick<Problem, 'objects' | 'reason'> | undefined
+  /** Patches that could not be applied. */
+  readonly problems: readonly Problem[]
+}
 
 /** What is known of one route: its hosts as strangers see them, by namespace, and all in one table unless hosts are resources of their own. */
 interface Route {
@@ -34,97 +45,122 @@ export const bucketOf = (namespace: string): number => crc32(namespace) % bucket
 /** Maker of route configurations for one view, one set of traits and one set of caller labels. */
 export class SidecarRouteGroup {
   readonly #memo: Memo
-  readonly #faults: Faults
   readonly #routes = new Map<string, Route>()
   #snapshot: MeshSnapshot | undefined
   #plans: readonly RoutePlan[] = []
+  /** What went wrong with what all namespaces share, in the present snapshot. */
+  #problems: Problem[] = []
   /** Last resource of each route and namespace, kept while neither its table nor its own hosts change. */
   readonly #resources = new Map<string, { table: RouteTable; own: readonly HostPiece[]; extra: Uint8Array; resource: Resource }>()
+  /** The hosts of each route and namespace in the form that the namespace itself sees, as they were made last. */
+  readonly #own = new Map<string, readonly HostPiece[]>()
 
-  constructor(memo: Memo, faults: Faults) {
+  constructor(memo: Memo) {
     this.#memo = memo
-    this.#faults = faults
   }
 
   /** The route configurations for a class. */
-  resources(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource[] {
-    this.#refresh(view, snapshot, proxy, patches)
-    return this.#plans.map((plan) => this.#resource(plan, view, snapshot, proxy, patches))
+  resources(view: View, snapshot: MeshSnapshot, proxy: ProxyClass): Outcome[] {
+    this.#refresh(view, snapshot, proxy)
+    const problems: Problem[] = []
+    const made = this.#plans.flatMap((plan) => this.#contained(plan, problems, () => [this.#resource(plan, view, snapshot, proxy, problems)]))
+    return [...made, ...told([...this.#problems, ...problems])]
   }
 
   /** The virtual hosts of a bucket as resources of their own; `own` as the namespace of the class sees them. */
-  hosts(bucket: number, own: boolean, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource[] {
-    this.#refresh(view, snapshot, proxy, patches)
-    return this.#plans.flatMap((plan) => {
-      if (!plan.catchAll) return []
-      const groups = (this.#routes.get(plan.name) as Route).groups.filter(({ namespace }) => bucketOf(namespace) === bucket)
+  hosts(bucket: number, own: boolean, view: View, snapshot: MeshSnapshot, proxy: ProxyClass): Outcome[] {
+    this.#refresh(view, snapshot, proxy)
+    const problems: Problem[] = []
+    const made = this.#plans.flatMap((plan) => {
+      const route = this.#routes.get(plan.name)
+      if (!plan.catchAll || !route) return []
+      const groups = route.groups.filter(({ namespace }) => bucketOf(namespace) === bucket)
       const pieces = groups.flatMap((group) =>
-        own && group.namespace === proxy.namespace ? this.#ownPieces(plan, view, snapshot, proxy, patches) : group.pieces,
+        own && group.namespace === proxy.namespace ? this.#ownPieces(plan, view, snapshot, proxy, problems) : group.pieces,
       )
       return pieces.map((piece) => hostResource(plan.name, piece))
     })
+    return [...made, ...told([...this.#problems, ...problems])]
   }
 
-  #refresh(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
+  #refresh(view: View, snapshot: MeshSnapshot, proxy: ProxyClass): void {
     if (this.#snapshot === snapshot) return
-    this.#snapshot = snapshot
     this.#plans = routePlans(view, snapshot, proxy.traits)
-    for (const plan of this.#plans) this.#buildRoute(plan, view, snapshot, proxy, patches)
+    this.#problems = []
+    for (const plan of this.#plans)
+      this.#contained(plan, this.#problems, () => {
+        this.#buildRoute(plan, view, snapshot, proxy)
+        return []
+      })
+    this.#snapshot = snapshot
   }
 
   /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */
-  *prepare(view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Generator<number> {
+  *prepare(view: View, snapshot: MeshSnapshot, proxy: ProxyClass): Generator<number> {
     for (const plan of routePlans(view, snapshot, proxy.traits)) {
-      for (const routed of plan.ports) yield this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches)?.bytes.length ?? 0
+      for (const routed of plan.ports) yield this.#servicePiece(plan, routed, false, view, snapshot, proxy).piece?.bytes.length ?? 0
     }
   }
 
-  #buildRoute(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): void {
-    const groups: { namespace: string; pieces: HostPiece[] }[] = []
-    const taken = new Set<string>()
-    const claim = (piece: Piece, again: (without: ReadonlySet<string>) => Piece): HostPiece | undefined => {
-      const duplicates = piece?.domains.filter((domain) => taken.has(domain)) ?? []
-      const kept = duplicates.length === 0 ? piece : again(new Set(duplicates))
-      for (const domain of kept?.domains ?? []) taken.add(domain)
-      return kept
-    }
-    for (const routed of plan.ports) {
-      const { namespace } = routed.state.service
-      const piece = claim(this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches), (without) =>
-        this.#servicePiece(plan, routed, false, view, snapshot, proxy, patches, without),
-      )
-      let group = groups[groups.length - 1]
-      if (group?.namespace !== namespace) groups.push((group = { namespace, pieces: [] }))
-      if (piece) group.pieces.push(piece)
-    }
-    const rest: HostPiece[] = []
-    const context = routeContext(view, snapshot, plan.port, proxy.sourceLabels, proxy.namespace)
-    for (const { host, virtualService } of plan.extraHosts) {
-      const make = (without: ReadonlySet<string>) =>
-        this.#encode(plan, () => withoutDomains(virtualServiceHost(host, virtualService, context), without), patches, [
-          `VirtualService/${virtualService.namespace}/${virtualService.name}`,
-        ])
-      const piece = claim(make(new Set()), make)
-      if (piece) rest.push(piece)
-    }
-    for (const host of addedVirtualHosts(plan.name, patches)) {
-      const make = (without: ReadonlySet<string>) => this.#encode(plan, () => withoutDomains(host, without), patches, [])
-      const piece = claim(make(new Set()), make)
-      if (piece) rest.push(piece)
-    }
-    const any = plan.catchAll && !taken.has('*') ? this.#encode(plan, () => catchAllHost(view, context), patches, []) : undefined
-    if (any) rest.push(any)
-    groups.push({ namespace: '', pieces: rest })
+  /** A route that cannot be made costs that route only. */
+  #contained<T>(plan: RoutePlan, problems: Problem[], make: () => T[]): T[] {
+    return contain(make, (reason) => {
+      problems.push({ type: 'rds', resource: plan.name, objects: [], reason })
+      return []
+    })
+  }
+
+  #buildRoute(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass): void {
+    const { groups, problems } = this.#groupsOf(plan, view, snapshot, proxy)
+    this.#problems.push(...problems)
     const before = this.#routes.get(plan.name)
     if (before && before.table?.block.slab !== lost && sameGroups(before.groups, groups)) return
     this.#routes.set(plan.name, { groups, table: plan.catchAll && proxy.traits.takesVirtualHosts ? undefined : buildTable(plan.name, groups) })
   }
 
-  #resource(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): Resource {
-    const { table } = this.#routes.get(plan.name) as Route
-    const extra = routeConfigurationExtra(plan.name, patches)
+  /** The virtual hosts of a route by namespace, no domain twice. */
+  #groupsOf(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass): { groups: Groups; problems: readonly Problem[] } {
+    const groups: { namespace: string; pieces: HostPiece[] }[] = []
+    const problems: Problem[] = []
+    const taken = new Set<string>()
+    const before = this.#routes.get(plan.name)?.groups.flatMap(({ pieces }) => pieces)
+    const settle = (made: Made) => settlePiece(plan, made, before, problems)
+    const claim = (make: (without?: ReadonlySet<string>) => Made): HostPiece[] => {
+      const piece = settle(make())
+      const duplicates = piece?.domains.filter((domain) => taken.has(domain)) ?? []
+      const kept = duplicates.length === 0 ? piece : settle(make(new Set(duplicates)))
+      // A last good form that overlaps with what others have by now cannot stay.
+      if (!kept || kept.domains.some((domain) => taken.has(domain))) return []
+      for (const domain of kept.domains) taken.add(domain)
+      return [kept]
+    }
+    for (const routed of plan.ports) {
+      const { namespace } = routed.state.service
+      let group = groups[groups.length - 1]
+      if (group?.namespace !== namespace) groups.push((group = { namespace, pieces: [] }))
+      group.pieces.push(...claim((without) => this.#servicePiece(plan, routed, false, view, snapshot, proxy, without)))
+    }
+    const rest: HostPiece[] = []
+    const context = routeContext(view, snapshot, plan.port, proxy.sourceLabels, proxy.namespace)
+    for (const { host, virtualService } of plan.extraHosts) {
+      const objects = virtualService.sources.map(configKey)
+      const make = () => virtualServiceHost(host, virtualService, context)
+      rest.push(...claim((without) => encode(plan, `${host}:${plan.port}`, () => withoutDomains(make(), without), proxy, objects)))
+    }
+    for (const host of patched(proxy, problems, (patches) => addedVirtualHosts(plan.name, patches)))
+      rest.push(...claim((without) => encode(plan, host.name, () => withoutDomains(host, without), proxy, proxy.traits.filters.map(configKey))))
+    if (plan.catchAll && !taken.has('*')) rest.push(...claim(() => encode(plan, '*', () => catchAllHost(view, context), proxy, [])))
+    groups.push({ namespace: '', pieces: rest })
+    return { groups, problems }
+  }
+
+  #resource(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, problems: Problem[]): Resource {
+    const route = this.#routes.get(plan.name)
+    if (!route) throw new Error('its virtual hosts could not be made')
+    const { table } = route
+    const extra = patched(proxy, problems, (patches) => routeConfigurationExtra(plan.name, patches))
     if (!table) return hostlessRoute(plan.name, extra)
-    const own = this.#ownPieces(plan, view, snapshot, proxy, patches)
+    const own = this.#ownPieces(plan, view, snapshot, proxy, problems)
     const key = `${plan.name}|${proxy.namespace}`
     const before = this.#resources.get(key)
     const same = before && before.table === table && samePieces(before.own, own) && Buffer.compare(before.extra, extra) === 0
@@ -135,10 +171,14 @@ export class SidecarRouteGroup {
   }
 
   /** Hosts of the class's own namespace, short names included. */
-  #ownPieces(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, patches: PatchContext): HostPiece[] {
-    return plan.ports
+  #ownPieces(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, problems: Problem[]): HostPiece[] {
+    const key = `${plan.name}|${proxy.namespace}`
+    const before = this.#own.get(key)
+    const own = plan.ports
       .filter((routed) => routed.state.service.namespace === proxy.namespace)
-      .flatMap((routed) => this.#servicePiece(plan, routed, true, view, snapshot, proxy, patches) ?? [])
+      .flatMap((routed) => settlePiece(plan, this.#servicePiece(plan, routed, true, view, snapshot, proxy), before, problems) ?? [])
+    this.#own.set(key, own)
+    return own
   }
 
   #servicePiece(
@@ -148,9 +188,8 @@ export class SidecarRouteGroup {
     view: View,
     snapshot: MeshSnapshot,
     proxy: ProxyClass,
-    patches: PatchContext,
     without?: ReadonlySet<string>,
-  ): Piece {
+  ): Made {
     const { state, port, virtualService } = routed
     const { traits } = proxy
     const inputs = virtualService ? destinationInputs(view, virtualService) : [view.ruleFor(state.service)]
@@ -158,36 +197,58 @@ export class SidecarRouteGroup {
     const variant = `host|${plan.name}|${own}|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filterKey}|${without ? [...without].join() : ''}`
     return this.#memo.get(state.service, variant, [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters], () => {
       const context = routeContext(view, snapshot, port.number, proxy.sourceLabels, proxy.namespace)
-      const objects = [
-        `${state.service.registry}/${state.service.namespace}/${state.service.name}`,
-        ...(virtualService ? [`VirtualService/${virtualService.namespace}/${virtualService.name}`] : []),
-      ]
+      const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
       const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, context), without)
-      return this.#encode(plan, plan.catchAll ? make : () => anyDomain(make()), patches, objects)
+      return encode(plan, `${state.service.hostname}:${port.number}`, plan.catchAll ? make : () => anyDomain(make()), proxy, objects)
     })
   }
+}
 
-  /** Encodes a virtual host. One that Envoy would refuse is reported, and its last good form stays. */
-  #encode(plan: RoutePlan, make: () => VirtualHost, patches: PatchContext, objects: readonly string[]): Piece {
-    let name = plan.name
-    try {
-      const host = make()
-      name = `${plan.name}/${host.name}`
-      const [patched] = patchVirtualHosts([host], plan.name, patches)
-      if (!patched || patched.domains.length === 0) return undefined
-      const piece = encodeHost(patched)
-      this.#faults.clear('rds', name)
-      return piece
-    } catch (error) {
-      if (!(error instanceof InvalidResource)) throw error
-      this.#faults.add({ type: 'rds', resource: name, objects, reason: error.message })
-      const host = name.slice(plan.name.length + 1)
-      return this.#routes
-        .get(plan.name)
-        ?.groups.flatMap(({ pieces }) => pieces)
-        .find((piece) => piece.name === host)
-    }
-  }
+/** Encodes a virtual host, patched. One that Envoy would refuse only as patched is made as it was. */
+function encode(plan: RoutePlan, name: string, make: () => VirtualHost, proxy: ProxyClass, objects: readonly string[]): Made {
+  const problems: Problem[] = []
+  const failed = (reason: string): Made => ({ name, piece: undefined, failed: { objects, reason }, problems })
+  return contain(() => {
+    const host = make()
+    const pieceOf = (of: VirtualHost | undefined) => (of && of.domains.length > 0 ? encodeHost(of) : undefined)
+    const piece = patched(proxy, problems, (patches) =>
+      contain(
+        () => pieceOf(patchVirtualHosts([host], plan.name, patches)[0]),
+        (reason) => {
+          if (proxy.traits.filters.length === 0) throw new Error(reason)
+          const filters = proxy.traits.filters.map(configKey)
+          problems.push({ type: 'rds', resource: `${plan.name}/${name}`, objects: filters, reason, consequence: consequences.without })
+          return pieceOf(host)
+        },
+      ),
+    )
+    return { name: host.name, piece, failed: undefined, problems }
+  }, failed)
+}
+
+/** Applies patches; those that cannot be applied are problems. */
+function patched<T>({ traits }: ProxyClass, problems: Problem[], apply: (patches: PatchContext) => T): T {
+  return apply({
+    context: 'SIDECAR_OUTBOUND',
+    traits,
+    report: (object, reason) => problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence: 'the patch is left out' }),
+  })
+}
+
+/** The host that was made, or where that failed its last good form. */
+function settlePiece(plan: RoutePlan, made: Made, before: readonly HostPiece[] | undefined, problems: Problem[]): HostPiece | undefined {
+  problems.push(...made.problems)
+  if (!made.failed) return made.piece
+  const kept = before?.find(({ name }) => name === made.name)
+  const consequence = kept ? consequences.kept : consequences.leftOut
+  problems.push({ type: 'rds', resource: `${plan.name}/${made.name}`, ...made.failed, consequence })
+  return kept
+}
+
+/** Problems as outcomes, each once. */
+function told(problems: readonly Problem[]): Outcome[] {
+  const unique = new Map(problems.map((problem) => [`${problem.type}|${problem.resource}|${problem.reason}`, problem]))
+  return [...unique.values()].map((problem) => ({ problem }))
 }
 
 function withoutDomains(host: MessageShape<typeof VirtualHostSchema>, without: ReadonlySet<string> | undefined): VirtualHost {

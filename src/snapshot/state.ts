@@ -3,9 +3,10 @@ import { hash } from 'node:crypto'
 import type { ConfigObject, Endpoint, Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
+import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
-import { indexDestinationRules } from './destination-rules.ts'
+import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
 import {
   byAge,
   compare,
@@ -19,7 +20,7 @@ import {
 } from './objects.ts'
 import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type RequestAuthentication } from './policies.ts'
 import type { Changes, MeshSnapshot, ServiceState, Settings } from './snapshot.ts'
-import { indexVirtualServices } from './virtual-services.ts'
+import { indexVirtualServices, type VirtualServiceIndex } from './virtual-services.ts'
 
 /** What one source says of one service; several sources may speak of the same host and namespace. */
 interface Contribution {
@@ -30,6 +31,7 @@ interface Contribution {
 /** Collects events and makes snapshots. Equal content is no change, whatever else an event says. */
 export class MeshState {
   readonly #settings: Settings
+  readonly #faults: Faults
   readonly #configs = new Map<string, ConfigObject>()
   readonly #fingerprints = new Map<string, string>()
   /** `<namespace>/<hostname>` to contributions by source. */
@@ -48,8 +50,9 @@ export class MeshState {
   readonly #ledger = new Uint32Array(2)
   #snapshot: MeshSnapshot
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, faults: Faults) {
     this.#settings = settings
+    this.#faults = faults
     this.#snapshot = this.#build(undefined)
   }
 
@@ -73,10 +76,16 @@ export class MeshState {
     return this.#configs.get(key)?.generation
   }
 
-  /** Adds, replaces or removes an object. Returns whether anything a proxy could see may have changed. */
+  /** Adds, replaces or removes an object. Returns whether anything a proxy could see may have changed. One that cannot be taken leaves things as they were. */
   setConfig(key: string, object: ConfigObject | undefined): boolean {
+    const subject = { type: 'object', resource: key, objects: [key] }
+    return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.#configs.has(key))
+  }
+
+  #setConfig(key: string, object: ConfigObject | undefined): boolean {
     const before = this.#configs.get(key)
     const fingerprint = object && JSON.stringify([object.spec, object.labels, object.annotations, object.createdAt])
+    const entry = object?.kind === 'ServiceEntry' ? this.#contributionsOf(object as ServiceEntry) : undefined
     if (object) this.#configs.set(key, object)
     else this.#configs.delete(key)
     if (before) this.#count(key, before.generation, -1)
@@ -90,7 +99,7 @@ export class MeshState {
     const subject = object ?? before
     if (!subject) return false
     if (subject.kind === 'ServiceEntry') {
-      this.#setEntry(key, object as ServiceEntry | undefined)
+      this.#setEntry(key, entry ?? [])
       return true
     }
     if (subject.kind === 'WorkloadEntry') {
@@ -104,6 +113,12 @@ export class MeshState {
 
   /** Sets what a registry says of a service, or removes it. Returns whether it differs from before. */
   setService(source: string, service: Service | undefined, endpoints: readonly Endpoint[], key: string): boolean {
+    const subject = { type: 'object', resource: `${source} ${key}` }
+    const kept = this.#contributions.get(key)?.has(source) ?? false
+    return this.#faults.attempt(`service|${source}|${key}`, subject, () => this.#setService(source, service, endpoints, key), false, kept)
+  }
+
+  #setService(source: string, service: Service | undefined, endpoints: readonly Endpoint[], key: string): boolean {
     const sources = this.#contributions.get(key) ?? new Map<string, Contribution>()
     const before = sources.get(source)
     if (!service) {
@@ -191,15 +206,20 @@ export class MeshState {
     for (const half of [0, 1]) this.#ledger[half] = (this.#ledger[half] as number) + sign * digest.readUInt32BE(4 * half)
   }
 
-  #setEntry(key: string, entry: ServiceEntry | undefined): void {
+  /** What a ServiceEntry says of each of its hosts. */
+  #contributionsOf(entry: ServiceEntry): Contribution[] {
+    const endpoints = endpointsOf(entry, entry.spec.workloadSelector ? this.#workloads() : [], this.#settings.names)
+    return servicesOf(entry).map((service) => ({ service, endpoints }))
+  }
+
+  #setEntry(key: string, contributions: readonly Contribution[]): void {
     const source = `config:${key}`
-    const services = entry ? servicesOf(entry) : []
-    const endpoints = entry ? endpointsOf(entry, entry.spec.workloadSelector ? this.#workloads() : [], this.#settings.names) : []
-    const wanted = new Set(services.map((service) => `${service.namespace}/${service.hostname}`))
+    const keyOf = ({ namespace, hostname }: Service) => `${namespace}/${hostname}`
+    const wanted = new Set(contributions.map(({ service }) => keyOf(service)))
     for (const held of this.#heldBy.get(source) ?? []) if (!wanted.has(held)) this.setService(source, undefined, [], held)
     if (wanted.size > 0) this.#heldBy.set(source, wanted)
     else this.#heldBy.delete(source)
-    for (const service of services) this.setService(source, service, endpoints, `${service.namespace}/${service.hostname}`)
+    for (const { service, endpoints } of contributions) this.setService(source, service, endpoints, keyOf(service))
   }
   readonly #heldBy = new Map<string, ReadonlySet<string>>()
 
@@ -210,69 +230,104 @@ export class MeshState {
   #reselect(namespace: string): void {
     for (const [key, object] of this.#configs) {
       if (object.kind === 'ServiceEntry' && object.namespace === namespace && (object as ServiceEntry).spec.workloadSelector)
-        this.#setEntry(key, object as ServiceEntry)
+        this.#faults.attempt(
+          `workloads|${key}`,
+          { type: 'object', resource: key, objects: [key] },
+          () => this.#setEntry(key, this.#contributionsOf(object as ServiceEntry)),
+          undefined,
+          true,
+        )
     }
   }
 
   #mergeServices(): void {
     const services = new Map(this.#services)
-    for (const key of this.#touchedServices) {
-      const hostname = key.slice(key.indexOf('/') + 1)
-      const namespace = key.slice(0, key.indexOf('/'))
-      const others = (services.get(hostname) ?? []).filter((state) => state.service.namespace !== namespace)
-      const before = services.get(hostname)?.find((state) => state.service.namespace === namespace)
-      const merged = mergeContributions(this.#contributions.get(key), before)
-      if (merged === before) continue
-      if (merged)
-        services.set(
-          hostname,
-          [...others, merged].sort((one, other) => compare(one.service.namespace, other.service.namespace)),
-        )
-      else if (others.length > 0) services.set(hostname, others)
-      else services.delete(hostname)
-      if (merged && before && merged.service === before.service && !reachesClusters(merged, before)) {
-        this.#endpointHosts.add(hostname)
-      } else {
-        this.#kinds.add('Service')
-        this.#keys.add(`ServiceEntry/${namespace}/${hostname}`)
-        this.#endpointHosts.add(hostname)
-      }
-    }
+    for (const key of this.#touchedServices)
+      this.#faults.attempt(`merge|${key}`, { type: 'object', resource: key }, () => this.#mergeService(services, key), undefined, true)
     this.#touchedServices = new Set()
     this.#services = services
+  }
+
+  #mergeService(services: Map<string, readonly ServiceState[]>, key: string): void {
+    const hostname = key.slice(key.indexOf('/') + 1)
+    const namespace = key.slice(0, key.indexOf('/'))
+    const others = (services.get(hostname) ?? []).filter((state) => state.service.namespace !== namespace)
+    const before = services.get(hostname)?.find((state) => state.service.namespace === namespace)
+    const merged = mergeContributions(this.#contributions.get(key), before)
+    if (merged === before) return
+    if (merged)
+      services.set(
+        hostname,
+        [...others, merged].sort((one, other) => compare(one.service.namespace, other.service.namespace)),
+      )
+    else if (others.length > 0) services.set(hostname, others)
+    else services.delete(hostname)
+    this.#endpointHosts.add(hostname)
+    if (merged && before && merged.service === before.service && !reachesClusters(merged, before)) return
+    this.#kinds.add('Service')
+    this.#keys.add(`ServiceEntry/${namespace}/${hostname}`)
+  }
+
+  /**
+   * Indexes all objects of a kind. If that fails, those that fail by themselves are left out; if it still fails, the index stays as it was.
+   */
+  #indexed<T extends ConfigObject, Index>(kind: string, before: Index | undefined, make: (objects: T[]) => Index): Index {
+    const objects = [...this.#configs.values()].filter((object): object is T => object.kind === kind).sort(byAge)
+    const faults: ResourceFault[] = []
+    const index = contain(
+      () => make(objects),
+      (whole) => {
+        const good = objects.filter((object) => {
+          const resource = configKey(object)
+          const reason = contain<string | undefined>(
+            () => {
+              make([object])
+              return undefined
+            },
+            (found) => found,
+          )
+          if (reason !== undefined) faults.push({ type: 'index', resource, objects: [resource], reason, consequence: consequences.leftOut })
+          return reason === undefined
+        })
+        if (good.length === objects.length) faults.push({ type: 'index', resource: kind, objects: [], reason: whole, consequence: consequences.kept })
+        return good.length === objects.length ? (before ?? make([])) : make(good)
+      },
+    )
+    this.#faults.replace(`index|${kind}`, faults)
+    return index
   }
 
   #build(last: { before: MeshSnapshot; kinds: ReadonlySet<string> } | undefined): MeshSnapshot {
     const keep = <T>(kind: string, before: T | undefined, make: () => T): T =>
       last && before !== undefined && !last.kinds.has(kind) && !last.kinds.has('Mesh') ? before : make()
-    const ofKind = <T extends ConfigObject>(kind: string) => [...this.#configs.values()].filter((object) => object.kind === kind).sort(byAge) as T[]
     const before = last?.before
     const domain = this.#settings.domain
+    const list = <T extends ConfigObject>(kind: string, known: readonly T[] | undefined) =>
+      keep(kind, known, () => this.#indexed<T, readonly T[]>(kind, known, (objects) => objects))
+    const grouped = <T extends ConfigObject>(kind: string, known: ReadonlyMap<string, readonly T[]> | undefined) =>
+      keep(kind, known, () => this.#indexed<T, ReadonlyMap<string, readonly T[]>>(kind, known, byNamespace))
     return {
       settings: this.#settings,
       mesh: this.#mesh,
       networks: this.#networks,
       services: this.#services,
       destinationRules: keep('DestinationRule', before?.destinationRules, () =>
-        indexDestinationRules(ofKind<DestinationRule>('DestinationRule'), domain, before?.destinationRules),
+        this.#indexed<DestinationRule, DestinationRuleIndex>('DestinationRule', before?.destinationRules, (rules) =>
+          indexDestinationRules(rules, domain, before?.destinationRules),
+        ),
       ),
       virtualServices: keep('VirtualService', before?.virtualServices, () =>
-        indexVirtualServices(
-          ofKind<VirtualService>('VirtualService'),
-          domain,
-          this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE,
-          before?.virtualServices,
+        this.#indexed<VirtualService, VirtualServiceIndex>('VirtualService', before?.virtualServices, (services) =>
+          indexVirtualServices(services, domain, this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE, before?.virtualServices),
         ),
       ),
-      sidecars: keep('Sidecar', before?.sidecars, () => ofKind<Sidecar>('Sidecar')),
-      gateways: keep('Gateway', before?.gateways, () => ofKind<Gateway>('Gateway')),
-      envoyFilters: keep('EnvoyFilter', before?.envoyFilters, () => ofKind<EnvoyFilter>('EnvoyFilter')),
+      sidecars: list<Sidecar>('Sidecar', before?.sidecars),
+      gateways: list<Gateway>('Gateway', before?.gateways),
+      envoyFilters: list<EnvoyFilter>('EnvoyFilter', before?.envoyFilters),
       policies: {
-        authorization: keep('AuthorizationPolicy', before?.policies.authorization, () =>
-          byNamespace(ofKind<AuthorizationPolicy>('AuthorizationPolicy')),
-        ),
-        requests: keep('RequestAuthentication', before?.policies.requests, () => byNamespace(ofKind<RequestAuthentication>('RequestAuthentication'))),
-        peers: keep('PeerAuthentication', before?.policies.peers, () => byNamespace(ofKind<PeerAuthentication>('PeerAuthentication'))),
+        authorization: grouped<AuthorizationPolicy>('AuthorizationPolicy', before?.policies.authorization),
+        requests: grouped<RequestAuthentication>('RequestAuthentication', before?.policies.requests),
+        peers: grouped<PeerAuthentication>('PeerAuthentication', before?.policies.peers),
       },
       keySets: this.#keySets,
     }

@@ -22,6 +22,23 @@ const service = (name: string, more = '') =>
     `{hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.9}]${more}}`,
   )
 
+/** Documents that ended a part of the control plane once, and their kind. */
+const oddDocuments = [
+  object('VirtualService', 'odd', '{hosts: [many-1], http: [{timeout: {seconds: abc}, route: [{destination: {host: many-1}}]}]}'),
+  object(
+    'VirtualService',
+    'odd',
+    '{hosts: [many-1], http: [{timeout: {seconds: .inf}, retries: {attempts: .nan}, route: [{destination: {host: many-1}}]}]}',
+  ),
+  object('DestinationRule', 'odd', '{host: many-1, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1.5, connectTimeout: {seconds: 1e300}}}}}'),
+  object('Gateway', 'odd', '{servers: [{hosts: ["*"]}]}'),
+  object('Gateway', 'odd', '{servers: [{port: null, hosts: ["*"]}, 7, {port: {number: -1}}]}'),
+  object('Sidecar', 'odd', '{ingress: [{}, {port: {}}], egress: [{hosts: []}]}'),
+  object('AuthorizationPolicy', 'odd', '{rules: [{when: [{values: [a]}]}]}', 'security'),
+  object('EnvoyFilter', 'odd', '{configPatches: [{applyTo: HTTP_FILTER, patch: {operation: MERGE, value: {typed_config: {"@type": 7}}}}, {}]}'),
+  'apiVersion: [\n---\n: :\n---\n\u0000',
+]
+
 /** What a namespace that nobody has, labels, and a node as large as it may be make a server do. */
 const madeUp = (index: number): ClientNode =>
   sidecarNode(`10.9.${index >> 8}.${index & 255}`, `made-up-${index}`, `nowhere-${index}`, {
@@ -89,6 +106,26 @@ describe('one good proxy beside others', function () {
     expect(actors.filter((actor) => actor.restarts > 0)).to.deep.equal([])
   }
 
+  it('that send their requests in frames of one byte', async () => {
+    await isServed(
+      await besides(async () => {
+        const bytes = request(
+          sidecarNode('10.8.0.1', 'crumbs', 'ns'),
+          endpointType,
+          Array.from({ length: 5000 }, (_, index) => `nobody-${index}`),
+        )
+        const crumbs = Buffer.concat([...bytes.subarray(0, 60_000)].map((byte) => frame(frameType.data, 0, 1, Buffer.of(byte))))
+        for (let round = 0; round < 10; round++) {
+          const socket = tcpConnect(control.grpcPort, '127.0.0.1')
+          socket.on('error', () => undefined).resume()
+          stops.push(() => socket.destroy())
+          socket.write(Buffer.concat([preface, frame(frameType.headers, endHeaders, 1, requestHeaders), crumbs]))
+          await pause(400)
+        }
+      }),
+    )
+  })
+
   it('that never answer', async () => {
     await isServed(
       await besides(async () => {
@@ -122,32 +159,6 @@ describe('one good proxy beside others', function () {
     )
   })
 
-  it('that send their requests in frames of one byte', async () => {
-    const names = Array.from({ length: 600 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
-    const cut = (message: Buffer) => Buffer.concat(Array.from(message, (byte) => frame(frameType.data, 0, 1, Buffer.from([byte]))))
-    const known = cut(request(sidecarNode('10.5.0.1', 'bytewise', 'ns'), endpointType, names))
-    let answered = 0
-    await isServed(
-      await besides(async () => {
-        for (let index = 0; index < 10; index++) {
-          const socket = tcpConnect(control.grpcPort, '127.0.0.1')
-          stops.push(() => socket.destroy())
-          socket.on('error', () => undefined).on('data', (bytes) => (answered += bytes.length > 1000 ? 1 : 0))
-          socket.write(Buffer.concat([preface, frame(frameType.headers, endHeaders, 1, requestHeaders)]))
-          // Its request, then half of a message that goes on and on.
-          socket.write(known)
-          const more = () => {
-            while (!socket.destroyed && socket.write(known));
-            if (!socket.destroyed) socket.once('drain', more)
-          }
-          if (index % 2 === 0) more()
-        }
-        await pause(4000)
-      }),
-    )
-    expect(answered).to.be.above(0)
-  })
-
   it('that come, vanish and make themselves up', async () => {
     await isServed(
       await besides(async () => {
@@ -159,6 +170,18 @@ describe('one good proxy beside others', function () {
           if (index % 4 !== 0) made.once('data', () => own.destroy())
           await pause(10)
         }
+      }),
+    )
+  })
+
+  it('while documents turn odd', async () => {
+    await isServed(
+      await besides(async () => {
+        for (let round = 0; round < 2; round++)
+          for (const document of oddDocuments) {
+            control.write('odd.yaml', document)
+            await pause(250)
+          }
       }),
     )
   })

@@ -7,10 +7,10 @@ import { JwtAuthenticationSchema } from '../../../protocols/gen/envoy/extensions
 import { RBACSchema as HttpRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.js'
 import { ExtAuthzSchema as NetworkExtAuthzSchema } from '../../../protocols/gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.js'
 import { RBACSchema as NetworkRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.js'
+import { contain } from '../../model/faults.ts'
 import { type Action, type AuthorizationPolicy, actionOf, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { pack } from '../../xds/message.ts'
-import { InvalidResource } from '../../xds/resource-check.ts'
 import { jwtFilter } from '../authentication/jwt-filter.ts'
 import { resolveRule } from './attributes.ts'
 import { type Authorizer, authorizerOf, grpcAuthorizer, httpAuthorizer } from './authorizers.ts'
@@ -41,15 +41,14 @@ export interface PolicyFilters {
 
 /** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
 export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, report: (reason: string) => void): PolicyFilters {
-  const make = (protocol: Protocol) => {
-    try {
-      return policyFilters(protocol, policies, snapshot)
-    } catch (error) {
-      if (!(error instanceof InvalidResource)) throw error
-      report(error.message)
-      return [denyAll(protocol, 'default-deny-all-due-to-policies-that-cannot-be-expressed')]
-    }
-  }
+  const make = (protocol: Protocol) =>
+    contain(
+      () => policyFilters(protocol, policies, snapshot),
+      (reason) => {
+        report(reason)
+        return [denyAll(protocol, 'default-deny-all-due-to-policies-that-cannot-be-expressed')]
+      },
+    )
   return { http: make('http'), tcp: make('tcp') }
 }
 

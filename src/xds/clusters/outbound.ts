@@ -1,6 +1,6 @@
 /** Clusters of the services a proxy calls: `envoy.config.cluster.v3.Cluster` from services and DestinationRules (discovery behaviour 2.1). */
 import { create } from '@bufbuild/protobuf'
-import type { ServicePort } from '../../../protocols/data.ts'
+import type { Service, ServicePort } from '../../../protocols/data.ts'
 import {
   type Cluster,
   Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema,
@@ -11,11 +11,13 @@ import {
 } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { RawBufferSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
+import { configKey } from '../../config/kinds.ts'
 import { isHttp, isHttp2 } from '../../model/protocol.ts'
 import { portOf } from '../../model/workload.ts'
 import { type OutboundTls, outboundSocket } from '../../security/authentication/mutual-tls.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { Draft } from '../draft.ts'
 import { loadAssignment, takesMutualTls } from '../endpoints/load-assignment.ts'
 import { usesLocalityWeights } from '../endpoints/locality.ts'
 import { durationOf, overAds, pack } from '../message.ts'
@@ -27,26 +29,40 @@ const httpOptions = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'
 const maxConcurrentStreams = 1_073_741_824
 
 /** The clusters of one service: each port (UDP apart), then each subset of it. */
-export function outboundClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Cluster[] {
-  const clusters: Cluster[] = []
-  for (const port of state.service.ports) {
-    if (port.protocol === 'udp') continue
-    for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
-      const cluster = outboundClusterOf(state, port, subset, rule, snapshot, traits, outboundCluster)
-      if (cluster) clusters.push(cluster)
-    }
-  }
-  return clusters
+export function outboundClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
+  return clustersNamed(outboundCluster, state, rule, snapshot, traits)
 }
 
 /** The same clusters under their SNI names, for a router that forwards mTLS by SNI. */
-export function sniDnatClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Cluster[] {
+export function sniDnatClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
+  return clustersNamed(sniCluster, state, rule, snapshot, traits)
+}
+
+function clustersNamed(
+  nameOf: typeof outboundCluster,
+  state: ServiceState,
+  rule: MergedRule | undefined,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): Draft<Cluster>[] {
   return state.service.ports
     .filter((port) => port.protocol !== 'udp')
     .flatMap((port) =>
-      [undefined, ...(rule?.subsets ?? [])].flatMap((subset) => outboundClusterOf(state, port, subset, rule, snapshot, traits, sniCluster) ?? []),
+      [undefined, ...(rule?.subsets ?? [])].map((subset) => ({
+        name: nameOf(port.number, subset?.name ?? '', state.service.hostname),
+        objects: () => objectsOf(state, rule),
+        make: () => outboundClusterOf(state, port, subset, rule, snapshot, traits, nameOf),
+      })),
     )
 }
+
+/** Objects that what a service has is made from. */
+export function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {
+  return [serviceKey(state.service), ...(rule?.sources ?? []).map(configKey)].sort()
+}
+
+/** The object that a service comes from. */
+export const serviceKey = ({ registry, namespace, name }: Service): string => configKey({ kind: registry, namespace, name })
 
 function outboundClusterOf(
   state: ServiceState,
@@ -227,8 +243,16 @@ function statName(pattern: string, state: ServiceState, port: ServicePort, subse
     .replaceAll('%SUBSET_NAME%', subset?.name ?? '')
 }
 
-/** The cluster that drops whatever reaches it. */
-export function blackHoleCluster(snapshot: MeshSnapshot): Cluster {
+/** The clusters of no service: the one that drops whatever reaches it, and for sidecars the one that passes it on. */
+export function commonClusters(snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
+  const objects = () => []
+  return [
+    { name: blackHole, objects, make: () => blackHoleCluster(snapshot) },
+    ...(traits.type === 'sidecar' ? [{ name: passthrough, objects, make: () => passthroughCluster(snapshot) }] : []),
+  ]
+}
+
+function blackHoleCluster(snapshot: MeshSnapshot): Cluster {
   return create(ClusterSchema, {
     name: blackHole,
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
@@ -238,7 +262,7 @@ export function blackHoleCluster(snapshot: MeshSnapshot): Cluster {
 }
 
 /** The cluster that forwards to wherever the connection was going. */
-export function passthroughCluster(snapshot: MeshSnapshot): Cluster {
+function passthroughCluster(snapshot: MeshSnapshot): Cluster {
   return create(ClusterSchema, {
     name: passthrough,
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST },

@@ -1,10 +1,16 @@
 /** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (discovery behaviour 2.8). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import { VirtualHost_TlsRequirementType, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import {
+  type VirtualHost,
+  VirtualHost_TlsRequirementType,
+  VirtualHostSchema,
+} from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import { configKey } from '../../config/kinds.ts'
 import type { Destination, GatewayServer } from '../../config/traffic-specs.ts'
+import { contain } from '../../model/faults.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import type { ProxyClass } from '../../push/proxy-class.ts'
 import { certificateContext } from '../../security/authentication/mutual-tls.ts'
@@ -13,9 +19,11 @@ import { compare, type Gateway } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
+import type { Draft } from '../draft.ts'
 import { durationOf, pack, socketAddress } from '../message.ts'
 import { destinationCluster, sniCluster } from '../names.ts'
-import { type RouteInit, routesOf, type VirtualHostInit } from '../routes/http-routes.ts'
+import { checkMessage } from '../resource-check.ts'
+import { type RouteInit, routesOf } from '../routes/http-routes.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
@@ -114,31 +122,40 @@ export function gatewayListeners(
   view: View,
   guard: PolicyFilters,
   snapshot: MeshSnapshot,
-): { listeners: Listener[]; rejected: RejectedServer[] } {
+): { listeners: Draft<Listener>[]; rejected: RejectedServer[] } {
   const { ports, rejected } = plan(proxy, snapshot)
-  const listeners: Listener[] = []
-  for (const port of ports) {
-    const chains =
-      port.plainHttp.length > 0
-        ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard.http, proxy, snapshot)] }]
-        : port.others
-            .flatMap((use) => serverChains(use, port, guard.http, proxy, view, snapshot))
-            .map((chain) => (chain.http ? chain : { ...chain, filters: [...guard.tcp, ...chain.filters] }))
-    if (chains.length === 0) continue
-    listeners.push(
-      create(ListenerSchema, {
-        name: `${port.bind}_${port.port}`,
-        address: socketAddress(port.bind, port.port),
-        filterChains: chains,
-        listenerFilters: port.others.some(isTls) ? [tlsInspector()] : [],
-        trafficDirection: 2,
-        accessLog: listenerAccessLogs(snapshot.mesh),
-        continueOnListenerFiltersTimeout: port.others.some(isTls),
-        ...(port.others.some(isTls) ? { listenerFiltersTimeout: durationOf(snapshot.mesh.protocolDetectionTimeout) } : {}),
-      }),
-    )
-  }
+  const listeners = ports.map((port) => ({
+    name: `${port.bind}_${port.port}`,
+    objects: () => objectsOf([...port.plainHttp, ...port.others], proxy, snapshot),
+    make: () => gatewayListener(port, proxy, view, guard, snapshot),
+  }))
   return { listeners, rejected }
+}
+
+/** The Gateways of servers, and the VirtualServices that are bound to them. */
+function objectsOf(uses: readonly ServerInUse[], proxy: ProxyClass, snapshot: MeshSnapshot): string[] {
+  const services = uses.flatMap((use) => boundServices(use, proxy, snapshot).flatMap(({ sources }) => sources))
+  return [...new Set([...uses.map(({ gateway }) => gateway), ...services].map(configKey))]
+}
+
+function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: PolicyFilters, snapshot: MeshSnapshot): Listener | undefined {
+  const chains =
+    port.plainHttp.length > 0
+      ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard.http, proxy, snapshot)] }]
+      : port.others
+          .flatMap((use) => serverChains(use, port, guard.http, proxy, view, snapshot))
+          .map((chain) => (chain.http ? chain : { ...chain, filters: [...guard.tcp, ...chain.filters] }))
+  if (chains.length === 0) return undefined
+  return create(ListenerSchema, {
+    name: `${port.bind}_${port.port}`,
+    address: socketAddress(port.bind, port.port),
+    filterChains: chains,
+    listenerFilters: port.others.some(isTls) ? [tlsInspector()] : [],
+    trafficDirection: 2,
+    accessLog: listenerAccessLogs(snapshot.mesh),
+    continueOnListenerFiltersTimeout: port.others.some(isTls),
+    ...(port.others.some(isTls) ? { listenerFiltersTimeout: durationOf(snapshot.mesh.protocolDetectionTimeout) } : {}),
+  })
 }
 
 function httpFilter(routes: string, port: PortPlan, guard: readonly NamedFilter[], proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
@@ -307,8 +324,24 @@ function autoPassthroughChains(view: View, proxy: ProxyClass, snapshot: MeshSnap
   )
 }
 
-/** All route configurations of a gateway. */
-export function gatewayRoutes(proxy: ProxyClass, view: View, snapshot: MeshSnapshot): RouteConfiguration[] {
+/** What stands where the routes of a gateway's host could not be made. */
+export interface HostProblem {
+  readonly route: string
+  readonly host: string
+  readonly objects: readonly string[]
+  readonly reason: string
+}
+
+/**
+ * All route configurations of a gateway. A host whose routes cannot be made is told to `failed`, which gives its last good form if
+ * there is one; the other hosts of the route are not affected.
+ */
+export function gatewayRoutes(
+  proxy: ProxyClass,
+  view: View,
+  snapshot: MeshSnapshot,
+  failed: (problem: HostProblem) => VirtualHost | undefined,
+): Draft<RouteConfiguration>[] {
   const { ports } = plan(proxy, snapshot)
   const byName = new Map<string, { port: number; uses: ServerInUse[] }>()
   for (const { plainHttp, others } of ports) {
@@ -320,10 +353,19 @@ export function gatewayRoutes(proxy: ProxyClass, view: View, snapshot: MeshSnaps
     for (const use of others)
       if (use.protocol === 'HTTPS' && terminates(use)) byName.set(secureRouteName(use), { port: use.server.port.number, uses: [use] })
   }
-  return [...byName.entries()].map(([name, { port, uses }]) => gatewayRoute(name, port, uses, proxy, view, snapshot))
+  return [...byName.entries()].map(([name, { port, uses }]) => ({
+    name,
+    objects: () => objectsOf(uses, proxy, snapshot),
+    make: () => gatewayRoute(name, port, uses, proxy, view, snapshot, failed),
+  }))
 }
 
-type Host = { routes: RouteInit[]; redirect: boolean }
+/** Where the routes of a host come from. */
+type Host = {
+  sources: { service: ResolvedVirtualService; gateway: string; redirect: boolean }[]
+  /** Whether it is redirected to HTTPS where no VirtualService has routes for it. */
+  redirect: boolean
+}
 
 function gatewayRoute(
   name: string,
@@ -332,26 +374,54 @@ function gatewayRoute(
   proxy: ProxyClass,
   view: View,
   snapshot: MeshSnapshot,
+  failed: (problem: HostProblem) => VirtualHost | undefined,
 ): RouteConfiguration {
   const hosts = new Map<string, Host>()
   for (const use of uses) {
     const redirect = use.server.tls?.httpsRedirect === true
+    const gateway = `${use.gateway.namespace}/${use.gateway.name}`
     for (const service of boundServices(use, proxy, snapshot)) {
-      const gateway = `${use.gateway.namespace}/${use.gateway.name}`
-      const routes = routesOf(service, { ...routeContext(view, snapshot, port, proxy.sourceLabels, proxy.namespace), gateways: new Set([gateway]) })
-      if (routes.length === 0) continue
       for (const host of narrowHosts(use, service)) {
         const there = hosts.get(host)
-        if (there) there.routes.push(...routes)
-        else hosts.set(host, { routes: [...routes], redirect })
+        if (there) there.sources.push({ service, gateway, redirect })
+        else hosts.set(host, { sources: [{ service, gateway, redirect }], redirect: false })
       }
     }
-    if (redirect) for (const { host } of use.hosts) if (!hosts.has(host)) hosts.set(host, { routes: [], redirect })
+    if (redirect) for (const { host } of use.hosts) hosts.set(host, { sources: hosts.get(host)?.sources ?? [], redirect })
+  }
+  const context = routeContext(view, snapshot, port, proxy.sourceLabels, proxy.namespace)
+  const made = new Map<string, RouteInit[]>()
+  const routesFrom = ({ service, gateway }: Host['sources'][number]): RouteInit[] => {
+    const key = `${service.namespace}/${service.name}|${gateway}`
+    let routes = made.get(key)
+    if (!routes) made.set(key, (routes = routesOf(service, { ...context, gateways: new Set([gateway]) })))
+    return routes
   }
   const virtualHosts = [...hosts.entries()]
     .sort(([one], [other]) => compare(one, other))
-    .map(([host, { routes, redirect }]) => virtualHost(host, port, routes, redirect))
-  if (virtualHosts.length === 0) virtualHosts.push({ name: `blackhole:${port}`, domains: ['*'] })
+    .flatMap(([host, { sources, redirect }]): VirtualHost[] =>
+      contain(
+        () => {
+          const parts = sources.map((from) => ({ redirect: from.redirect, routes: routesFrom(from) })).filter(({ routes }) => routes.length > 0)
+          const redirected = parts[0]?.redirect ?? redirect
+          if (parts.length === 0 && !redirected) return []
+          const found = virtualHost(
+            host,
+            port,
+            parts.flatMap(({ routes }) => routes),
+            redirected,
+          )
+          checkMessage(VirtualHostSchema, found)
+          return [found]
+        },
+        (reason) => {
+          const objects = [...new Set(sources.flatMap(({ service }) => service.sources.map(configKey)))]
+          const kept = failed({ route: name, host: `${host}:${port}`, objects, reason })
+          return kept ? [kept] : []
+        },
+      ),
+    )
+  if (virtualHosts.length === 0) virtualHosts.push(create(VirtualHostSchema, { name: `blackhole:${port}`, domains: ['*'] }))
   return create(RouteConfigurationSchema, { name, virtualHosts, validateClusters: false })
 }
 
@@ -368,7 +438,7 @@ function narrowHosts(use: ServerInUse, service: ResolvedVirtualService): string[
   return [...common]
 }
 
-function virtualHost(host: string, port: number, routes: RouteInit[], redirect: boolean): VirtualHostInit {
+function virtualHost(host: string, port: number, routes: RouteInit[], redirect: boolean): VirtualHost {
   const isAny = (route: RouteInit) =>
     route.match?.pathSpecifier?.case === 'prefix' &&
     route.match.pathSpecifier.value === '/' &&

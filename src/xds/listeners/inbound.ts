@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
+import { configKey } from '../../config/kinds.ts'
 import { isHttp2, selectProtocol } from '../../model/protocol.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
 import type { PolicyFilters } from '../../security/authorization/filters.ts'
@@ -10,7 +11,9 @@ import { compare } from '../../snapshot/objects.ts'
 import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
+import { serviceKey } from '../clusters/outbound.ts'
 import { applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
+import type { Draft } from '../draft.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
 import type { Traits } from '../traits.ts'
@@ -21,9 +24,18 @@ import { wildcardOf } from './outbound.ts'
 
 const virtualInboundPort = 15_006
 
-/** The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. */
-export function inboundPorts(view: View, instances: readonly ServiceInstance[], traits: Traits, address: string): InboundPort[] {
+/**
+ * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. Services that
+ * want one port for different protocols are in conflict.
+ */
+export function inboundPorts(
+  view: View,
+  instances: readonly ServiceInstance[],
+  traits: Traits,
+  address: string,
+): { ports: InboundPort[]; conflicts: string[] } {
   const ports = new Map<number, InboundPort>()
+  const conflicts: string[] = []
   const ingress = view.sidecar?.spec.ingress
   if (ingress?.length) {
     for (const entry of ingress) {
@@ -45,10 +57,15 @@ export function inboundPorts(view: View, instances: readonly ServiceInstance[], 
         instance,
       })
     }
-    return [...ports.values()]
+    return { ports: [...ports.values()], conflicts }
   }
   for (const instance of instances) {
-    if (instance.port.protocol === 'udp' || ports.has(instance.targetPort)) continue
+    if (instance.port.protocol === 'udp') continue
+    const there = ports.get(instance.targetPort)
+    if (there) {
+      if (there.protocol !== instance.port.protocol) conflicts.push(`${instance.targetPort} ${there.host} ${instance.service.hostname}`)
+      continue
+    }
     ports.set(instance.targetPort, {
       port: instance.targetPort,
       protocol: instance.port.protocol,
@@ -60,44 +77,54 @@ export function inboundPorts(view: View, instances: readonly ServiceInstance[], 
       instance,
     })
   }
-  return [...ports.values()].sort((one, other) => one.port - other.port)
+  return { ports: [...ports.values()].sort((one, other) => one.port - other.port), conflicts }
 }
 
 /** Clusters that lead to the workload itself, and those for ports nobody declared. */
-export function inboundClusters(ports: readonly InboundPort[], view: View, snapshot: MeshSnapshot, traits: Traits): Cluster[] {
-  const clusters = ports.map((port): Cluster => {
-    const name = inboundCluster(port.port)
-    const cluster: ClusterInit = {
-      name,
-      clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
-      loadAssignment: {
-        clusterName: name,
-        endpoints: [
-          { lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(port.endpoint, port.endpointPort) } } }] },
-        ],
-      },
-    }
-    const { connectionPool } = port.instance ? policyFor(view.ruleFor(port.instance.service), undefined, port.servicePort) : {}
-    applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
-    cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
-    if (isHttp2(port.protocol))
-      cluster.typedExtensionProtocolOptions = httpOptions({
-        case: 'explicitHttpConfig',
-        value: { protocolConfig: { case: 'http2ProtocolOptions', value: {} } },
-      })
-    else if (port.protocol === 'unknown')
-      cluster.typedExtensionProtocolOptions = httpOptions({
-        case: 'useDownstreamProtocolConfig',
-        value: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
-      })
-    if (port.instance)
-      cluster.metadata = {
-        filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } },
-      }
-    return create(ClusterSchema, cluster)
-  })
+export function inboundClusters(ports: readonly InboundPort[], view: View, snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
+  const clusters = ports.map((port) => ({
+    name: inboundCluster(port.port),
+    objects: () => objectsOfPort(port, view),
+    make: () => inboundClusterOf(port, view, snapshot),
+  }))
   if (traits.interception === 'NONE') return clusters
-  return [...clusters, inboundPassthrough(inboundPassthrough4, '127.0.0.6', snapshot), inboundPassthrough(inboundPassthrough6, '::6', snapshot)]
+  const passthrough = (name: string, source: string) => ({ name, objects: () => [], make: () => inboundPassthrough(name, source, snapshot) })
+  return [...clusters, passthrough(inboundPassthrough4, '127.0.0.6'), passthrough(inboundPassthrough6, '::6')]
+}
+
+/** Objects that a port of the workload comes from. */
+function objectsOfPort({ instance }: InboundPort, view: View): string[] {
+  return [...(view.sidecar ? [configKey(view.sidecar)] : []), ...(instance ? [serviceKey(instance.service)] : [])]
+}
+
+function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot): Cluster {
+  const name = inboundCluster(port.port)
+  const cluster: ClusterInit = {
+    name,
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(port.endpoint, port.endpointPort) } } }] }],
+    },
+  }
+  const { connectionPool } = port.instance ? policyFor(view.ruleFor(port.instance.service), undefined, port.servicePort) : {}
+  applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
+  cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
+  if (isHttp2(port.protocol))
+    cluster.typedExtensionProtocolOptions = httpOptions({
+      case: 'explicitHttpConfig',
+      value: { protocolConfig: { case: 'http2ProtocolOptions', value: {} } },
+    })
+  else if (port.protocol === 'unknown')
+    cluster.typedExtensionProtocolOptions = httpOptions({
+      case: 'useDownstreamProtocolConfig',
+      value: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
+    })
+  if (port.instance)
+    cluster.metadata = {
+      filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } },
+    }
+  return create(ClusterSchema, cluster)
 }
 
 const httpOptions = (value: NonNullable<Parameters<typeof pack<typeof HttpProtocolOptionsSchema>>[1]>['upstreamProtocolOptions']) => ({
@@ -120,19 +147,20 @@ export function inboundListeners(
   ports: readonly InboundPort[],
   policies: WorkloadPolicies,
   filters: PolicyFilters,
+  view: View,
   snapshot: MeshSnapshot,
   traits: Traits,
-): Listener[] {
+): Draft<Listener>[] {
   const guard = guardOf(policies, filters, snapshot, traits)
-  const bound = ports.filter((port) => port.bind !== '').map((port) => boundListener(port, guard))
-  if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
-  return [
-    ...bound,
-    virtualInbound(
-      ports.filter((port) => port.bind === ''),
-      guard,
-    ),
+  const objectsOf = (of: readonly InboundPort[]) => [
+    ...new Set([...of.flatMap((port) => objectsOfPort(port, view)), ...Object.values(policies).flatMap((list) => list.map(configKey))]),
   ]
+  const bound = ports
+    .filter((port) => port.bind !== '')
+    .map((port) => ({ name: `${port.bind}_${port.port}`, objects: () => objectsOf([port]), make: () => boundListener(port, guard) }))
+  if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
+  const redirected = ports.filter((port) => port.bind === '')
+  return [...bound, { name: 'virtualInbound', objects: () => objectsOf(redirected), make: () => virtualInbound(redirected, guard) }]
 }
 
 function boundListener(port: InboundPort, guard: Guard): Listener {

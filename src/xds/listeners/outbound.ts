@@ -2,13 +2,17 @@
 import { create } from '@bufbuild/protobuf'
 import type { Protocol, ServicePort } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { configKey } from '../../config/kinds.ts'
 import type { Destination } from '../../config/traffic-specs.ts'
+import { contain } from '../../model/faults.ts'
 import { completeHost, hostCovers, labelsMatch } from '../../model/match.ts'
 import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
-import { durationOf, socketAddress } from '../message.ts'
+import { serviceKey } from '../clusters/outbound.ts'
+import type { Draft, ListenerConflict } from '../draft.ts'
+import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
@@ -38,14 +42,8 @@ export interface OutboundInputs {
   readonly namespace: string
 }
 
-/** A service port that could not have its listener, for the conflict metrics. */
-export interface ListenerConflict {
-  readonly kind: 'http_over_current_tcp' | 'tcp_over_current_http' | 'tcp_over_current_tcp'
-  readonly key: string
-}
-
 /** A listener before it is written: one address, and what arrives there. */
-interface Draft {
+interface Plan {
   readonly bind: string
   readonly port: number
   readonly bindToPort: boolean
@@ -56,36 +54,61 @@ interface Draft {
   sniffs: boolean
   readonly tcp: Chain[]
   readonly tcpKeys: Set<string>
+  /** Objects whose services are on it. */
+  readonly objects: Set<string>
+  /** What went wrong with a service on it. */
+  lacking: Draft<Listener>['lacking']
 }
 
 /** All outbound listeners, TCP before HTTP, each sorted by name; the catch-all of redirected traffic comes last. */
-export function outboundListeners(inputs: OutboundInputs): { listeners: Listener[]; conflicts: ListenerConflict[] } {
+export function outboundListeners(inputs: OutboundInputs): { listeners: Draft<Listener>[]; conflicts: ListenerConflict[] } {
   const conflicts: ListenerConflict[] = []
-  const drafts = new Map<string, Draft>()
+  const plans = new Map<string, Plan>()
   for (const egress of inputs.view.egress) {
-    if (egress.port) addSidecarListener(drafts, egress, inputs, conflicts)
-    else for (const state of egress.services) for (const port of state.service.ports) addServicePort(drafts, egress, state, port, inputs, conflicts)
+    if (egress.port) addSidecarListener(plans, egress, inputs, conflicts)
+    else for (const state of egress.services) for (const port of state.service.ports) addServicePort(plans, egress, state, port, inputs, conflicts)
   }
-  const sorted = [...drafts.entries()].sort(
+  const sorted = [...plans.entries()].sort(
     ([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other),
   )
-  const listeners = sorted.map(([name, draft]) => listenerOf(name, draft, inputs))
+  const sidecar = inputs.view.sidecar ? [configKey(inputs.view.sidecar)] : []
+  const listeners = sorted.map(
+    ([name, plan]): Draft<Listener> => ({
+      name,
+      objects: () => [...sidecar, ...plan.objects],
+      lacking: plan.lacking,
+      make: () => listenerOf(name, plan, inputs),
+    }),
+  )
   const { mesh } = inputs.snapshot
   if (inputs.traits.interception !== 'NONE' && mesh.proxyListenPort !== 0) {
-    if (mesh.proxyHttpPort !== 0) listeners.push(httpProxyListener(inputs))
-    listeners.push(virtualOutbound(inputs))
+    const objects = () => sidecar
+    if (mesh.proxyHttpPort !== 0) listeners.push({ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) })
+    listeners.push({ name: 'virtualOutbound', objects, make: () => virtualOutbound(inputs) })
   }
   return { listeners, conflicts }
 }
 
-function draftAt(drafts: Map<string, Draft>, egress: EgressListener, bind: string, port: number, inputs: OutboundInputs): Draft {
+function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, port: number, inputs: OutboundInputs): Plan {
   const name = `${bind}_${port}`
-  const known = drafts.get(name)
+  const known = plans.get(name)
   if (known) return known
   const bindToPort = inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE'
-  const draft: Draft = { bind, port, bindToPort, egress, routes: undefined, httpProtocol: undefined, sniffs: false, tcp: [], tcpKeys: new Set() }
-  drafts.set(name, draft)
-  return draft
+  const plan: Plan = {
+    bind,
+    port,
+    bindToPort,
+    egress,
+    routes: undefined,
+    httpProtocol: undefined,
+    sniffs: false,
+    tcp: [],
+    tcpKeys: new Set(),
+    objects: new Set(),
+    lacking: undefined,
+  }
+  plans.set(name, plan)
+  return plan
 }
 
 /** The address all services share on a port. */
@@ -93,23 +116,23 @@ export function wildcardOf(traits: Traits): string {
   return traits.ipv6 ? '::' : '0.0.0.0'
 }
 
-function addSidecarListener(drafts: Map<string, Draft>, egress: EgressListener, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
+function addSidecarListener(plans: Map<string, Plan>, egress: EgressListener, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
   const { number } = egress.port as { number: number }
   const bind = egress.bind || (inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcardOf(inputs.traits))
   const declared = (egress.port?.protocol ?? '').toLowerCase()
   for (const state of egress.services) {
     const port = state.service.ports.find((entry) => entry.number === number)
     if (!port || port.protocol === 'udp') continue
-    const draft = draftAt(drafts, egress, bind, number, inputs)
+    const plan = planAt(plans, egress, bind, number, inputs)
     if (isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))) {
-      draft.routes ??= String(number)
-      draft.httpProtocol ??= port.protocol
-    } else addTcp(draft, state, port, inputs, egress.bind === '', conflicts)
+      plan.routes ??= String(number)
+      plan.httpProtocol ??= port.protocol
+    } else addTcp(plan, state, port, inputs, egress.bind === '', conflicts)
   }
 }
 
 function addServicePort(
-  drafts: Map<string, Draft>,
+  plans: Map<string, Plan>,
   egress: EgressListener,
   state: ServiceState,
   port: ServicePort,
@@ -123,13 +146,13 @@ function addServicePort(
   const sniffed = port.protocol === 'unknown' && features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
   if (inputs.view.egress.some((entry) => entry.port?.number === port.number && entry.bind === '' && entry !== egress)) return
   if (isHttp(port.protocol)) {
-    const draft = draftAt(drafts, egress, wildcard, port.number, inputs)
-    if (draft.tcp.length > 0 && !features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND) {
-      conflicts.push({ kind: 'http_over_current_tcp', key: `${wildcard}_${port.number}` })
+    const plan = planAt(plans, egress, wildcard, port.number, inputs)
+    if (plan.tcp.length > 0 && !features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND) {
+      conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key: `${wildcard}_${port.number}` })
       return
     }
-    draft.routes ??= String(port.number)
-    draft.httpProtocol ??= port.protocol
+    plan.routes ??= String(port.number)
+    plan.httpProtocol ??= port.protocol
     return
   }
   const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
@@ -140,35 +163,45 @@ function addServicePort(
     features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
   const binds = addresses.length > 0 ? addresses : headless ? [...new Set(state.endpoints.map((endpoint) => endpoint.address))] : [wildcard]
   for (const bind of binds) {
-    const draft = draftAt(drafts, egress, bind, port.number, inputs)
-    if (draft.routes !== undefined && (!features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND || isServerFirst(port.protocol))) {
-      conflicts.push({ kind: 'tcp_over_current_http', key: `${bind}_${port.number}` })
+    const plan = planAt(plans, egress, bind, port.number, inputs)
+    if (plan.routes !== undefined && (!features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND || isServerFirst(port.protocol))) {
+      conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key: `${bind}_${port.number}` })
       continue
     }
-    addTcp(draft, state, port, inputs, bind === wildcard, conflicts)
+    addTcp(plan, state, port, inputs, bind === wildcard, conflicts)
     if (sniffed) {
-      draft.sniffs = true
-      draft.routes ??= bind === wildcard ? String(port.number) : `${service.hostname}:${port.number}`
+      plan.sniffs = true
+      plan.routes ??= bind === wildcard ? String(port.number) : `${service.hostname}:${port.number}`
     }
   }
 }
 
 /** Adds the chains of one service port: those its VirtualService asks for, else one to the service itself. */
-function addTcp(draft: Draft, state: ServiceState, port: ServicePort, inputs: OutboundInputs, shared: boolean, conflicts: ListenerConflict[]): void {
+function addTcp(plan: Plan, state: ServiceState, port: ServicePort, inputs: OutboundInputs, shared: boolean, conflicts: ListenerConflict[]): void {
   const { service } = state
+  const key = serviceKey(service)
+  plan.objects.add(key)
+  const chains = contain(
+    () => tcpChains(plan.egress, state, port, inputs),
+    (reason) => {
+      const virtualServices = plan.egress.virtualServices.filter(({ hosts }) => hosts.some((host) => hostCovers(host, service.hostname)))
+      plan.lacking = { objects: [key, ...virtualServices.map(({ source }) => configKey(source))], reason }
+      return []
+    },
+  )
   const cidrs = shared ? service.addresses.filter((address) => address !== '0.0.0.0') : []
-  for (const chain of tcpChains(draft.egress, state, port, inputs)) {
+  for (const chain of chains) {
     const match: ChainMatch = {
       ...chain.match,
       ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}),
     }
-    const key = JSON.stringify(match)
-    if (draft.tcpKeys.has(key)) {
-      conflicts.push({ kind: 'tcp_over_current_tcp', key: `${draft.bind}_${draft.port}` })
+    const matchKey = JSON.stringify(match)
+    if (plan.tcpKeys.has(matchKey)) {
+      conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
       continue
     }
-    draft.tcpKeys.add(key)
-    draft.tcp.push({ filterChainMatch: match, filters: chain.filters })
+    plan.tcpKeys.add(matchKey)
+    plan.tcp.push({ filterChainMatch: match, filters: chain.filters })
   }
 }
 
@@ -203,7 +236,11 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
         for (const match of route.match) {
           if (!applies(match)) continue
           chains.push({
-            match: { serverNames: match.sniHosts, transportProtocol: 'tls', prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) },
+            match: {
+              serverNames: match.sniHosts.includes('*') ? [] : match.sniHosts,
+              transportProtocol: 'tls',
+              prefixRanges: (match.destinationSubnets ?? []).map(cidrOf),
+            },
             filters: tcpFilters(statPrefix, targets(route), undefined, snapshot, traits),
           })
           caught = true
@@ -238,14 +275,14 @@ function cidrOf(text: string) {
   return { addressPrefix, prefixLen: length === undefined ? (addressPrefix.includes(':') ? 128 : 32) : Number(length) }
 }
 
-function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listener {
+function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener | undefined {
   const { snapshot, traits } = inputs
   const chains: Chain[] = []
-  const mixed = draft.tcp.length > 0 && draft.routes !== undefined
-  const wildcard = draft.bind === wildcardOf(traits)
-  if (draft.routes !== undefined) {
+  const mixed = plan.tcp.length > 0 && plan.routes !== undefined
+  const wildcard = plan.bind === wildcardOf(traits)
+  if (plan.routes !== undefined) {
     const manager = httpConnectionManager(
-      { side: 'outbound', statPrefix: `outbound_${name}`, routes: draft.routes, protocol: draft.httpProtocol },
+      { side: 'outbound', statPrefix: `outbound_${name}`, routes: plan.routes, protocol: plan.httpProtocol },
       snapshot,
       traits,
     )
@@ -256,13 +293,13 @@ function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listene
     )
   }
   let fallback: Chain | undefined
-  for (const chain of draft.tcp) {
+  for (const chain of plan.tcp) {
     const open = Object.values(chain.filterChainMatch ?? {}).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
     if (open && !fallback) fallback = { filters: chain.filters, name: 'default' }
     else chains.push(chain)
   }
   // On a shared address, what no service claims goes where the catch-all listener would have sent it.
-  if (!fallback && wildcard && draft.tcp.length > 0)
+  if (!fallback && wildcard && plan.tcp.length > 0)
     fallback = {
       name: 'PassthroughFilterChain',
       filters: tcpFilters(catchAllCluster(inputs), [{ cluster: catchAllCluster(inputs), weight: 1 }], undefined, snapshot, traits),
@@ -271,17 +308,18 @@ function listenerOf(name: string, draft: Draft, inputs: OutboundInputs): Listene
     chains.push({ filters: fallback.filters })
     fallback = undefined
   }
+  if (chains.length === 0) return undefined
   const needsTls = mixed || chains.some((chain) => chain.filterChainMatch?.serverNames?.length || chain.filterChainMatch?.transportProtocol)
   const timeout = snapshot.mesh.protocolDetectionTimeout
   return create(ListenerSchema, {
     name,
-    address: socketAddress(draft.bind, draft.port),
+    address: endpointAddress(plan.bind, plan.port),
     filterChains: chains,
     defaultFilterChain: fallback,
     listenerFilters: [...(needsTls ? [tlsInspector()] : []), ...(mixed ? [httpInspector()] : [])],
     ...(needsTls ? { listenerFiltersTimeout: durationOf(timeout), continueOnListenerFiltersTimeout: true } : {}),
     trafficDirection: 2,
-    bindToPort: draft.bindToPort,
+    bindToPort: plan.bindToPort,
     accessLog: listenerAccessLogs(snapshot.mesh),
   })
 }
@@ -292,9 +330,11 @@ function catchAllCluster(inputs: OutboundInputs): string {
   return inputs.view.allowAny ? passthrough : blackHole
 }
 
+const httpProxyName = ({ snapshot }: OutboundInputs): string => `127.0.0.1_${snapshot.mesh.proxyHttpPort}`
+
 function httpProxyListener(inputs: OutboundInputs): Listener {
   const { mesh } = inputs.snapshot
-  const name = `127.0.0.1_${mesh.proxyHttpPort}`
+  const name = httpProxyName(inputs)
   const manager = httpConnectionManager(
     { side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocol: undefined },
     inputs.snapshot,

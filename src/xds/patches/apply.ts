@@ -1,7 +1,7 @@
 /** Applies EnvoyFilters to generated resources (discovery behaviour 2.15). A patch that cannot be applied is reported and left out; it never spoils the rest. */
 import { clone, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
+import { type TypedExtensionConfig, TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import {
   type Filter,
   type FilterChain,
@@ -17,9 +17,10 @@ import {
   HttpFilterSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import type { ConfigPatch } from '../../config/registry-specs.ts'
-import { encodeResource, type Resource } from '../slab/resource.ts'
+import { contain } from '../../model/faults.ts'
+import type { Draft, Patcher } from '../draft.ts'
 import type { Traits } from '../traits.ts'
-import { editPacked, empty, mergeInto, readValue } from './merge.ts'
+import { checkPacked, editPacked, empty, mergeInto, readValue } from './merge.ts'
 import { matchesProxy } from './selection.ts'
 
 /** Where patches are applied, and to whom they report what they could not do. */
@@ -52,18 +53,22 @@ function patchesOf(context: PatchContext, applyTo: ConfigPatch['applyTo']): Patc
   )
 }
 
-const values = new WeakMap<ConfigPatch, unknown>()
+/** What patches were read as, and why those that could not be read were not. */
+const values = new WeakMap<ConfigPatch, { readonly value: unknown } | { readonly reason: string }>()
 
 /** The value of a patch as a message; each reading is a copy. Undefined, and reported, when it cannot be read. */
 function readPatch<Schema extends DescMessage>(schema: Schema, { patch, object }: Patch, context: PatchContext): MessageShape<Schema> | undefined {
-  try {
-    let known = values.get(patch) as MessageShape<Schema> | undefined
-    if (!known) values.set(patch, (known = readValue(schema, patch.patch.value, patch.patch.operation === 'MERGE')))
-    return clone(schema, known)
-  } catch (error) {
-    context.report(object, `${patch.applyTo} ${patch.patch.operation}: ${(error as Error).message}`)
-    return undefined
+  let known = values.get(patch)
+  if (!known) {
+    known = contain<{ value: unknown } | { reason: string }>(
+      () => ({ value: readValue(schema, patch.patch.value, patch.patch.operation === 'MERGE') }),
+      (reason) => ({ reason }),
+    )
+    values.set(patch, known)
   }
+  if ('value' in known) return clone(schema, known.value as MessageShape<Schema>)
+  context.report(object, `${patch.applyTo} ${patch.patch.operation}: ${known.reason}`)
+  return undefined
 }
 
 type Order = 'ADD' | 'INSERT_BEFORE' | 'INSERT_AFTER' | 'INSERT_FIRST' | 'MERGE' | 'REMOVE' | 'REPLACE'
@@ -107,13 +112,16 @@ function merged<Schema extends DescMessage>(
   context: PatchContext,
 ): MessageShape<Schema> {
   const copy = clone(schema, item)
-  try {
-    mergeInto(schema, copy, clone(schema, value))
-    return copy
-  } catch (error) {
-    context.report(entry.object, `${entry.patch.applyTo} MERGE: ${(error as Error).message}`)
-    return item
-  }
+  return contain(
+    () => {
+      mergeInto(schema, copy, clone(schema, value))
+      return copy
+    },
+    (reason) => {
+      context.report(entry.object, `${entry.patch.applyTo} MERGE: ${reason}`)
+      return item
+    },
+  )
 }
 
 /** Puts an item into a list. Before or after a match that is not there means nowhere; without a match, first or last. */
@@ -127,10 +135,42 @@ function insert<T>(list: readonly T[], item: T, operation: Order, matches: (item
   return before ? [...list.slice(0, at), item, ...list.slice(at)] : [...list.slice(0, at + 1), item, ...list.slice(at + 1)]
 }
 
-/** Applies CLUSTER patches. Clusters to add are added when `last` is set: once for each context. */
-export function patchClusters(clusters: Cluster[], context: PatchContext, last = false): Cluster[] {
-  const patches = patchesOf(context, 'CLUSTER').filter(({ patch }) => last || patch.patch.operation === 'MERGE' || patch.patch.operation === 'REMOVE')
-  return patches.length === 0 ? clusters : patchList(ClusterSchema, clusters, patches, context, matchesCluster)
+const adds = ({ patch }: Patch): boolean => patch.patch.operation !== 'MERGE' && patch.patch.operation !== 'REMOVE'
+
+/** Merges and removals of CLUSTER patches. */
+export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefined {
+  const patches = patchesOf(context, 'CLUSTER').filter((entry) => !adds(entry))
+  if (patches.length === 0) return undefined
+  return {
+    objects: objectsOf(patches),
+    apply: (cluster) => checked(ClusterSchema, cluster, patchList(ClusterSchema, [cluster], patches, context, matchesCluster)[0]),
+  }
+}
+
+/** Clusters that CLUSTER patches add. */
+export function addedClusters(context: PatchContext): Draft<Cluster>[] {
+  return added(ClusterSchema, patchesOf(context, 'CLUSTER').filter(adds), context)
+}
+
+/** A message after its patches. Throws InvalidResource when they put something into it that Envoy would refuse. */
+function checked<Schema extends DescMessage>(
+  schema: Schema,
+  original: MessageShape<Schema>,
+  patched: MessageShape<Schema> | undefined,
+): MessageShape<Schema> | undefined {
+  if (patched && patched !== original) checkPacked(schema, patched)
+  return patched
+}
+
+const objectsOf = (patches: readonly Patch[]): string[] => [...new Set(patches.map(({ object }) => object))]
+
+/** What patches add to a list, each as a draft; a value that cannot be read is reported when it is made. */
+function added<Schema extends DescMessage>(schema: Schema, patches: readonly Patch[], context: PatchContext): Draft<MessageShape<Schema>>[] {
+  return patches.map((patch) => ({
+    name: `${patch.object} ${patch.patch.applyTo}`,
+    objects: () => [patch.object],
+    make: () => readPatch(schema, patch, context),
+  }))
 }
 
 function matchesCluster(cluster: Cluster, patch: ConfigPatch): boolean {
@@ -145,29 +185,40 @@ function matchesCluster(cluster: Cluster, patch: ConfigPatch): boolean {
   )
 }
 
-/** Applies LISTENER, FILTER_CHAIN, NETWORK_FILTER and HTTP_FILTER patches. */
-export function patchListeners(listeners: Listener[], context: PatchContext): Listener[] {
-  if (context.traits.filters.length === 0) return listeners
-  const matchesListener = (listener: Listener, patch: ConfigPatch): boolean => {
-    const match = patch.match?.listener
-    return (
-      (!match?.name || match.name === listener.name) &&
-      (!match?.portNumber || match.portNumber === portOf(listener) || hasDestination(listener, match.portNumber))
-    )
-  }
-  const patched = patchList(ListenerSchema, listeners, patchesOf(context, 'LISTENER'), context, matchesListener)
+const matchesListener = (listener: Listener, patch: ConfigPatch): boolean => {
+  const match = patch.match?.listener
+  return (
+    (!match?.name || match.name === listener.name) &&
+    (!match?.portNumber || match.portNumber === portOf(listener) || hasDestination(listener, match.portNumber))
+  )
+}
+
+/** LISTENER (merges and removals), FILTER_CHAIN, NETWORK_FILTER and HTTP_FILTER patches; those on `whole` listeners only if wanted. */
+export function listenerPatcher(context: PatchContext, whole = true): Patcher<Listener> | undefined {
+  const listenerPatches = whole ? patchesOf(context, 'LISTENER').filter((entry) => !adds(entry)) : []
   const chainPatches = patchesOf(context, 'FILTER_CHAIN')
   const networkPatches = patchesOf(context, 'NETWORK_FILTER')
   const httpPatches = patchesOf(context, 'HTTP_FILTER')
-  if (chainPatches.length + networkPatches.length + httpPatches.length === 0) return patched
-  return patched.map((original) => {
-    const listener = clone(ListenerSchema, original)
-    const here = (patches: readonly Patch[]) => patches.filter(({ patch }) => matchesListener(listener, patch))
-    listener.filterChains = patchList(FilterChainSchema, listener.filterChains, here(chainPatches), context, matchesChain)
-    const chains = [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])]
-    for (const chain of chains) patchFilters(chain, here(networkPatches), here(httpPatches), context)
-    return listener
-  })
+  const inner = [...chainPatches, ...networkPatches, ...httpPatches]
+  if (listenerPatches.length + inner.length === 0) return undefined
+  return {
+    objects: objectsOf([...listenerPatches, ...inner]),
+    apply(original) {
+      const [patched] = patchList(ListenerSchema, [original], listenerPatches, context, matchesListener)
+      if (!patched || inner.length === 0) return checked(ListenerSchema, original, patched)
+      const listener = clone(ListenerSchema, patched)
+      const here = (patches: readonly Patch[]) => patches.filter(({ patch }) => matchesListener(listener, patch))
+      listener.filterChains = patchList(FilterChainSchema, listener.filterChains, here(chainPatches), context, matchesChain)
+      const chains = [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])]
+      for (const chain of chains) patchFilters(chain, here(networkPatches), here(httpPatches), context)
+      return checked(ListenerSchema, original, listener)
+    },
+  }
+}
+
+/** Listeners that LISTENER patches add. */
+export function addedListeners(context: PatchContext): Draft<Listener>[] {
+  return added(ListenerSchema, patchesOf(context, 'LISTENER').filter(adds), context)
 }
 
 function portOf(listener: Listener): number | undefined {
@@ -262,7 +313,7 @@ export function patchVirtualHosts(hosts: VirtualHost[], route: string, context: 
     host.routes = patchList(RouteSchema, host.routes, here, context, matchesRoute, {
       matched: (patch) => patch.match?.routeConfiguration?.vhost?.route !== undefined,
     })
-    return host
+    return checked(VirtualHostSchema, original, host) as VirtualHost
   })
 }
 
@@ -276,9 +327,7 @@ function matchesRoute(route: Route, patch: ConfigPatch): boolean {
 
 /** Virtual hosts that patches add to a route configuration. */
 export function addedVirtualHosts(route: string, context: PatchContext): VirtualHost[] {
-  const patches = patchesOf(context, 'VIRTUAL_HOST').filter(
-    ({ patch }) => matchesRouteName(route, patch) && patch.patch.operation !== 'MERGE' && patch.patch.operation !== 'REMOVE',
-  )
+  const patches = patchesOf(context, 'VIRTUAL_HOST').filter((entry) => matchesRouteName(route, entry.patch) && adds(entry))
   return patches.flatMap((patch) => readPatch(VirtualHostSchema, patch, context) ?? [])
 }
 
@@ -295,25 +344,26 @@ export function routeConfigurationExtra(route: string, context: PatchContext): U
   return toBinary(RouteConfigurationSchema, extra)
 }
 
-/** Applies all route patches to whole route configurations (gateways). */
-export function patchRoutes(routes: RouteConfiguration[], context: PatchContext): RouteConfiguration[] {
-  if (context.traits.filters.length === 0) return routes
-  return routes.map((original) => {
-    let route = clone(RouteConfigurationSchema, original)
-    for (const patch of patchesOf(context, 'ROUTE_CONFIGURATION')) {
-      if (!matchesRouteName(route.name, patch.patch)) continue
-      const value = readPatch(RouteConfigurationSchema, patch, context)
-      if (value) route = merged(RouteConfigurationSchema, route, value, patch, context)
-    }
-    route.virtualHosts = [...patchVirtualHosts(route.virtualHosts, route.name, context), ...addedVirtualHosts(route.name, context)]
-    return route
-  })
+/** All route patches on whole route configurations (gateways). */
+export function routePatcher(context: PatchContext): Patcher<RouteConfiguration> | undefined {
+  const patches = (['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'] as const).flatMap((applyTo) => patchesOf(context, applyTo))
+  if (patches.length === 0) return undefined
+  return {
+    objects: objectsOf(patches),
+    apply(original) {
+      let route = clone(RouteConfigurationSchema, original)
+      for (const patch of patchesOf(context, 'ROUTE_CONFIGURATION')) {
+        if (!matchesRouteName(route.name, patch.patch)) continue
+        const value = readPatch(RouteConfigurationSchema, patch, context)
+        if (value) route = merged(RouteConfigurationSchema, route, value, patch, context)
+      }
+      route.virtualHosts = [...patchVirtualHosts(route.virtualHosts, route.name, context), ...addedVirtualHosts(route.name, context)]
+      return checked(RouteConfigurationSchema, original, route)
+    },
+  }
 }
 
 /** EXTENSION_CONFIG patches as resources (`envoy.config.core.v3.TypedExtensionConfig`), delivered by name. */
-export function extensionConfigs(context: PatchContext): Resource[] {
-  return patchesOf(context, 'EXTENSION_CONFIG').flatMap((patch) => {
-    const value = readPatch(TypedExtensionConfigSchema, patch, context)
-    return value ? [encodeResource(TypedExtensionConfigSchema, value, value.name)] : []
-  })
+export function extensionConfigs(context: PatchContext): Draft<TypedExtensionConfig>[] {
+  return added(TypedExtensionConfigSchema, patchesOf(context, 'EXTENSION_CONFIG'), context)
 }

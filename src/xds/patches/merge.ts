@@ -12,7 +12,7 @@ export const patchTypes = createRegistry(...messageSchemas)
 /** Reads a patch value. Throws an Error that says which field is wrong, or which type is not known. Unless it is only a part to be merged, nested messages are checked too. */
 export function readValue<Schema extends DescMessage>(schema: Schema, value: unknown, part: boolean): MessageShape<Schema> {
   const message = fromJson(schema, value as JsonValue, { registry: patchTypes })
-  if (!part) checkNested(reflect(schema as DescMessage, message as Message, false))
+  if (!part) checkPacked(schema, message)
   return message
 }
 
@@ -61,7 +61,11 @@ function mergeMessage(into: ReflectMessage, from: ReflectMessage): void {
   target.value = packMessage(schema, merged).value
 }
 
-/** Checks every message packed within a message. */
+/** Checks every message that is packed within a message. Throws InvalidResource when Envoy would refuse one. */
+export function checkPacked<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): void {
+  checkNested(reflect(schema as DescMessage, message as Message, false))
+}
+
 function checkNested(message: ReflectMessage): void {
   for (const field of message.fields) {
     if (!message.isSet(field)) continue

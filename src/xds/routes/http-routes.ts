@@ -7,7 +7,6 @@ import {
   type RouteAction_HashPolicySchema,
   type RouteActionSchema,
   type RouteSchema,
-  type VirtualHostSchema,
 } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { CorsPolicySchema } from '../../../protocols/gen/envoy/extensions/filters/http/cors/v3/cors_pb.js'
 import { HTTPFaultSchema } from '../../../protocols/gen/envoy/extensions/filters/http/fault/v3/fault_pb.js'
@@ -27,8 +26,6 @@ export type RouteInit = MessageInitShape<typeof RouteSchema>
 type RouteAction = MessageInitShape<typeof RouteActionSchema>
 type RetryPolicy = MessageInitShape<typeof RetryPolicySchema>
 type HashPolicy = MessageInitShape<typeof RouteAction_HashPolicySchema>
-/** What is being filled in. */
-export type VirtualHostInit = MessageInitShape<typeof VirtualHostSchema>
 
 /** Where the routes will stand, and what they may refer to. */
 export interface RouteContext {

@@ -26,10 +26,10 @@ export class Group {
     this.id = id
   }
 
-  /** Takes over a patch. Returns whether any content changed: moved bytes alone are no change. */
+  /** Takes over a patch of the present state, or a whole one. Returns whether any content changed: moved bytes alone are no change. */
   apply(patch: GroupPatch, chunksOf: (data: ResourceData) => Buffer[]): boolean {
     const removed = new Set(patch.removed)
-    if (patch.base === 0 || patch.base !== this.sequence) {
+    if (patch.base === 0) {
       const kept = new Set(patch.changed.map((data) => data.name))
       for (const name of this.entries.keys()) if (!kept.has(name)) removed.add(name)
     }
@@ -66,6 +66,17 @@ export interface TypeState {
   readonly holding: Holding
 }
 
+/** What a push brings. */
+interface Push {
+  readonly whole: boolean
+  readonly slabs: readonly SlabData[]
+  readonly retiredSlabs: readonly number[]
+  readonly groups: readonly GroupPatch[]
+  readonly retiredGroups: readonly string[]
+  readonly manifests: readonly Manifest[]
+  readonly retiredClasses: readonly string[]
+}
+
 /** All a writer knows. */
 export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
@@ -74,6 +85,8 @@ export class Catalog {
   /** States of types by class; one stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
   readonly #listeners: ((group: Group) => void)[] = []
+  /** Groups of which a patch was refused, since it belongs to another state than theirs: they stay as they were until they come as a whole. */
+  readonly misfits = new Set<string>()
 
   /** `listen` hears of every group whose bytes are others now, or that is gone. */
   onPatched(listen: (group: Group) => void): void {
@@ -84,19 +97,20 @@ export class Catalog {
     for (const listen of this.#listeners) listen(group)
   }
 
-  /** Takes over a push. Returns the ids of groups whose content changed. */
-  apply(push: {
-    readonly slabs: readonly SlabData[]
-    readonly retiredSlabs: readonly number[]
-    readonly groups: readonly GroupPatch[]
-    readonly retiredGroups: readonly string[]
-    readonly manifests: readonly Manifest[]
-    readonly retiredClasses: readonly string[]
-  }): Set<string> {
+  /**
+   * Takes over a push. Returns the ids of groups whose content changed. A whole push replaces all there was, except the classes
+   * that `hasMembers` still names, with their groups.
+   */
+  apply(push: Push, hasMembers: (classId: string) => boolean = () => false): Set<string> {
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
     const changed = new Set<string>()
     for (const patch of push.groups) {
       let group = this.#groups.get(patch.group)
+      if (patch.base !== 0 && patch.base !== group?.sequence) {
+        this.misfits.add(patch.group)
+        continue
+      }
+      this.misfits.delete(patch.group)
       if (!group) this.#groups.set(patch.group, (group = new Group(patch.group)))
       if (group.apply(patch, (data) => this.#chunksOf(data))) changed.add(patch.group)
       this.#patched(group)
@@ -106,17 +120,29 @@ export class Catalog {
       this.#states.delete(manifest.classId)
     }
     this.#dropStates(changed)
-    for (const id of push.retiredGroups) {
-      const group = this.#groups.get(id)
-      if (group) this.#patched(group)
-      this.#groups.delete(id)
-    }
-    for (const id of push.retiredClasses) {
+    for (const id of push.whole ? this.#classesBeside(push, hasMembers) : push.retiredClasses) {
       this.#classes.delete(id)
       this.#states.delete(id)
     }
+    for (const id of push.whole ? this.#groupsBeside(push) : push.retiredGroups) {
+      const group = this.#groups.get(id)
+      if (group) this.#patched(group)
+      this.#groups.delete(id)
+      this.misfits.delete(id)
+    }
     for (const id of push.retiredSlabs) this.#slabs.delete(id)
     return changed
+  }
+
+  #classesBeside({ manifests }: Push, hasMembers: (classId: string) => boolean): string[] {
+    const named = new Set(manifests.map(({ classId }) => classId))
+    return [...this.#classes.keys()].filter((id) => !named.has(id) && !hasMembers(id))
+  }
+
+  #groupsBeside({ groups }: Push): string[] {
+    const used = new Set(groups.map(({ group }) => group))
+    for (const { groups: byType } of this.#classes.values()) for (const ids of Object.values(byType)) for (const id of ids) used.add(id)
+    return [...this.#groups.keys()].filter((id) => !used.has(id))
   }
 
   /** Forgets slabs by number: a new push queue numbers its own. Resources keep the bytes they use. */

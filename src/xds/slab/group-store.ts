@@ -2,6 +2,7 @@
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
 import { addHash, type Block, type Hash, hashText, type Resource, subtractHash, zeroHash } from './resource.ts'
 import type { SlabStore } from './slab-store.ts'
+import { scanFields } from './wire.ts'
 
 interface Group {
   readonly id: string
@@ -34,6 +35,14 @@ export class GroupStore {
   /** The resources of a group by name. */
   resources(id: string): ReadonlyMap<string, Resource> {
     return this.#groups.get(id)?.resources ?? new Map()
+  }
+
+  /** The message of a resource that is in use, without what makes it a list element. Throws when its bytes are gone. */
+  valueOf(resource: Resource): Buffer {
+    const element = Buffer.concat(resource.slices.map(({ block, offset, length }) => this.#slabs.read(block).subarray(offset, offset + length)))
+    const [any] = scanFields(element)
+    const value = [...scanFields(any?.bytes ?? Buffer.alloc(0))].find(({ field }) => field === 2)
+    return value?.bytes ?? Buffer.alloc(0)
   }
 
   /** Makes a group hold exactly these resources. Of two with the same name the first wins. With `linger`, what is gone stays until the next sweep. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import { Faults } from '../../../src/model/faults.ts'
 import { policyFilters } from '../../../src/security/authorization/filters.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { MeshState } from '../../../src/snapshot/state.ts'
@@ -11,7 +12,7 @@ const document = (kind: string, name: string, spec: string) =>
 
 /** Names of the filters that a workload gets with these plugins. */
 function filters(plugins: readonly string[], protocol: 'http' | 'tcp' = 'http'): string[] {
-  const state = new MeshState(testSettings({}, plugins))
+  const state = new MeshState(testSettings({}, plugins), new Faults())
   const text = [
     document('AuthorizationPolicy', 'allow', '{rules: [{}]}'),
     document('AuthorizationPolicy', 'deny', '{action: DENY, rules: [{}]}'),

@@ -24,7 +24,7 @@ describe('the gate for new clusters', () => {
     groups.replace('listeners', listeners.map(resource))
     const { patches } = groups.takePatches()
     const manifests = [{ classId: 'class', groups: { [clusterType]: ['clusters'], [listenerType]: ['listeners'] } }]
-    catalog.apply({ slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
+    catalog.apply({ whole: false, slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
   }
 
   it('ends by time, and then holds nothing back and asks for no timer', () => {

@@ -13,6 +13,7 @@ describe('plans', () => {
     const push = (id: number) => {
       const bytes = new SharedArrayBuffer(mebibyte)
       catalog.apply({
+        whole: false,
         slabs: [{ id, bytes }],
         retiredSlabs: id > 1 ? [id - 1] : [],
         groups: [
@@ -38,7 +39,7 @@ describe('plans', () => {
       expect(plans.difference(clusterType, state, first, everything, true).count).to.equal(1)
     }
     expect(plans.size).to.be.lessThan(4)
-    catalog.apply({ slabs: [], retiredSlabs: [50], groups: [], retiredGroups: ['g'], manifests: [], retiredClasses: ['c'] })
+    catalog.apply({ whole: false, slabs: [], retiredSlabs: [50], groups: [], retiredGroups: ['g'], manifests: [], retiredClasses: ['c'] })
     expect(plans.size).to.equal(0)
   })
 })

@@ -84,7 +84,7 @@ class Stream {
   #apply(manifests: { classId: string; groups: Record<string, string[]> }[]): void {
     const { patches, retired } = this.#groups.takePatches()
     const slabs = { slabs: this.#slabs.takeFresh(), retiredSlabs: this.#slabs.takeRetired() }
-    this.#catalog.apply({ ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
+    this.#catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
   }
 
   ask(typeUrl: string, { names = [], remove = [], versions = {}, nonce = '', refused = false }: Asked): string {

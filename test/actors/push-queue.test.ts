@@ -1,0 +1,169 @@
+import { expect } from 'chai'
+import { actor as pushQueue } from '../../actors/discovery/push-queue.ts'
+import { actor as xdsWriter } from '../../actors/discovery/xds-writer.ts'
+import { monotonicMs } from '../../actors/runtime/clock.ts'
+import { every } from '../../actors/runtime/timers.ts'
+import type { WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import { readNode } from '../../src/model/proxy.ts'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import { mockServices } from '../../src/registry/mock.ts'
+import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode } from '../harness/xds-client.ts'
+
+const { features } = readFeatures({})
+const names = meshNames(features.MESH_DOMAIN)
+type Publish = Extract<WriterCommand, { type: 'PublishPush' }>
+
+/** A push queue with one source of ten services, and two writers that take a push so many milliseconds after it came. */
+async function queueWithWriters(takeMs: number) {
+  const queue = await startActor(pushQueue, { features, domain: 'cluster.local', plugins: [], sources: ['registry-watcher/mock'] })
+  const source = new RecordingPeer('registry-watcher/mock')
+  const writers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
+  for (const writer of writers) {
+    writer.onTold = (command) => {
+      if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushTaken', push: command.push.id }, writer as never), takeMs)
+    }
+    queue.linked?.(writer as never)
+  }
+  const settings = { services: 10, endpoints: 2, namespaces: 2, proxiesPerService: 0, churnPerSecond: 0, seed: 1, domain: 'cluster.local' }
+  const services = mockServices(settings)
+  for (const { service, endpoints } of services)
+    queue.receive({ type: 'ServiceChanged', key: `${service.namespace}/${service.hostname}`, service, endpoints, at: monotonicMs() }, source as never)
+  queue.synced?.(source as never)
+  let address = 0
+  let proxies = 0
+  return {
+    queue,
+    writers,
+    pushes: (writer: number) =>
+      (writers[writer] as RecordingPeer<WriterCommand>).told.filter((command): command is Publish => command.type === 'PublishPush'),
+    /** Changes the endpoints of a service; returns when. */
+    change(): number {
+      const { service, endpoints } = services[0] as (typeof services)[number]
+      const at = monotonicMs()
+      const changed = endpoints.map((endpoint) => ({ ...endpoint, address: `10.200.0.${++address % 250}` }))
+      queue.receive({ type: 'EndpointsChanged', key: `${service.namespace}/${service.hostname}`, endpoints: changed, at }, source as never)
+      return at
+    },
+    connect(writer = 0): void {
+      const number = proxies++
+      const { id, metadata } = sidecarNode(`10.9.${number >> 8}.${number & 255}`, `pod-${number}`, `ns-${number % 5}`)
+      const node = readNode({ id, metadata, locality: undefined }, names, false)
+      queue.receive({ type: 'ProxyConnected', connection: `${id}-${number}`, node }, writers[writer] as never)
+    },
+  }
+}
+
+describe('the push queue', function () {
+  this.timeout(20_000)
+
+  it('does not hold changes back while over a hundred proxies a second connect', async () => {
+    const { queue, pushes, change, connect } = await queueWithWriters(30)
+    const connects = every(6, () => connect())
+    try {
+      await until('proxies to be there', () => pushes(0).some(({ assignments }) => assignments.length > 0))
+      const lags: number[] = []
+      for (let round = 0; round < 5; round++) {
+        const at = change()
+        await until('the change to reach the writers', () => [0, 1].every((writer) => pushes(writer).some(({ push }) => push.startedAt === at)))
+        lags.push(monotonicMs() - at)
+      }
+      expect(Math.max(...lags)).to.be.lessThan(features.PILOT_DEBOUNCE_AFTER + 300)
+    } finally {
+      connects.cancel()
+      await queue.drain?.()
+    }
+  })
+
+  it('does not raise the number of the push for a connect', async () => {
+    const { queue, pushes, connect } = await queueWithWriters(1)
+    const [first] = pushes(0)
+    connect()
+    await until('the class', () => pushes(0).some(({ assignments }) => assignments.length > 0))
+    expect(pushes(0).map(({ push }) => push.id)).to.deep.equal([first?.push.id, first?.push.id])
+    await queue.drain?.()
+  })
+
+  it('waits for a writer that takes nothing once, and not at every push', async () => {
+    const { queue, writers, pushes, change, connect } = await queueWithWriters(1)
+    const [hung] = writers as [RecordingPeer<WriterCommand>]
+    hung.onTold = () => {}
+    connect(1)
+    await until('the proxy to have its class', () => pushes(1).some(({ assignments }) => assignments.length > 0))
+    const lagOf = async (at: number) => {
+      await until('the change', () => pushes(1).some(({ push }) => push.startedAt === at), 5000)
+      return monotonicMs() - at
+    }
+    await lagOf(change())
+    const lags = [await lagOf(change()), await lagOf(change()), await lagOf(change())]
+    expect(lags.filter((lag) => lag > features.PILOT_DEBOUNCE_AFTER + 300)).to.have.length.at.most(1)
+    await queue.drain?.()
+  })
+
+  it('tells everything again to a writer that refused a patch, which is what the others have', async () => {
+    const { queue, writers, pushes, connect, change } = await queueWithWriters(1)
+    connect(0)
+    const at = change()
+    await until('the change', () => pushes(0).some(({ push }) => push.startedAt === at))
+    const before = pushes(1).length
+    queue.receive({ type: 'EverythingWanted' }, writers[0] as never)
+    const whole = pushes(0).at(-1)
+    expect([whole?.whole, whole?.groups.every(({ base }) => base === 0), whole?.assignments.length, pushes(1).length]).to.deep.equal([
+      true,
+      true,
+      1,
+      before,
+    ])
+    await queue.drain?.()
+  })
+})
+
+describe('an XDS writer', () => {
+  it('asks for everything, once, when a patch belongs to a state that it does not have', async () => {
+    const config = {
+      host: '127.0.0.1',
+      port: 0,
+      secure: undefined,
+      writers: 1,
+      index: 0,
+      keepaliveInterval: 1e4,
+      keepaliveTimeout: 1e4,
+      maxConnectionAge: 1e9,
+    }
+    const writer = await startActor(xdsWriter, { features, ...config })
+    const queue = new RecordingPeer<WriterEvent>('push-queue')
+    writer.linked?.(queue as never)
+    const publish = (base: number, sequence: number, whole = false) =>
+      writer.receive(
+        {
+          type: 'PublishPush',
+          push: { id: sequence, startedAt: 0, reasons: [], ledger: '' },
+          whole,
+          slabs: [],
+          retiredSlabs: [],
+          groups: [{ group: 'g', base, sequence, version: '0'.repeat(32), changed: [], removed: [] }],
+          retiredGroups: [],
+          manifests: [],
+          retiredClasses: [],
+          assignments: [],
+        },
+        queue as never,
+      )
+    const asked = () => queue.told.filter(({ type }) => type === 'EverythingWanted').length
+    publish(0, 1)
+    expect(asked()).to.equal(0)
+    publish(2, 3)
+    publish(3, 4)
+    expect(asked()).to.equal(1)
+    publish(0, 4, true)
+    publish(4, 5)
+    expect(asked()).to.equal(1)
+    publish(9, 10)
+    expect(asked()).to.equal(2)
+    // Every push was taken, so nothing waits for this writer.
+    expect(queue.told.filter(({ type }) => type === 'PushTaken')).to.have.length(6)
+    await writer.drain?.()
+  })
+})

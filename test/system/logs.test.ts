@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { anyPorts } from '../harness/launched.ts'
+import { until } from '../harness/until.ts'
+
+const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
+
+describe('the log of the command', function () {
+  this.timeout(30_000)
+  let dir = ''
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'mesh-log-'))
+  })
+  afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+  /** Runs the service with standard output that nobody reads, until the log file says that it is ready. Resolves to how it ended. */
+  const run = async (flags: readonly string[], treat: (child: ReturnType<typeof spawn>) => Promise<void>) => {
+    const file = join(dir, 'all.log')
+    const child = spawn(
+      process.execPath,
+      [entry, 'discovery', '--registries', 'Mock', ...anyPorts, '--log_target', 'stdout', '--log_target', file, ...flags],
+      {
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    )
+    const log = () => readFileSync(file, 'utf8')
+    const ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve(code ?? signal)))
+    try {
+      await until('the service to be ready', () => log().includes('ready after'))
+      const address = /HTTP ([^,\s]+)/.exec(log())?.[1] ?? ''
+      await treat(child)
+      expect((await fetch(`http://${address}/ready`)).status).to.equal(200)
+    } finally {
+      child.kill('SIGTERM')
+    }
+    return { status: await ended, log: log() }
+  }
+
+  it('goes on when standard output and standard error are closed', async () => {
+    const { status, log } = await run([], async (child) => {
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+      child.kill('SIGHUP')
+      await until('the loss to be told', () => readFileSync(join(dir, 'all.log'), 'utf8').includes('EPIPE'))
+    })
+    expect(log).to.contain('lines of the log are lost for --log_target stdout until it can be written: EPIPE').and.to.contain('shutting down')
+    expect(status).to.equal(0)
+  })
+
+  it('answers while nobody reads its standard output, and ends in order', async () => {
+    // A line for each document, more than the 64 KiB that a pipe holds.
+    const documents = Array.from(
+      { length: 1000 },
+      (_, index) => `{kind: ServiceEntry, apiVersion: networking.mesh.io/v1, metadata: {name: s${index}}, spec: {}}`,
+    )
+    mkdirSync(join(dir, 'config'))
+    writeFileSync(join(dir, 'config', 'many.yaml'), documents.join('\n---\n'))
+    const { status, log } = await run(['--configDir', join(dir, 'config')], async () => {})
+    expect(log.length).to.be.greaterThan(100_000)
+    expect(log).to.contain('shutting down')
+    expect(status).to.equal(0)
+  })
+
+  it('starts with a directory in the place of its files, and says so', async () => {
+    mkdirSync(join(dir, 'taken'))
+    const taken = join(dir, 'taken')
+    const { status, log } = await run(['--log_target', taken, '--log_rotate', taken], async () => {})
+    expect(log)
+      .to.contain(`--log_target ${taken} until it can be written: EISDIR`)
+      .and.to.contain(`--log_rotate ${taken} until it can be written: EISDIR`)
+    expect(status).to.equal(0)
+  })
+})

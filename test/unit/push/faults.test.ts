@@ -1,0 +1,255 @@
+import { expect } from 'chai'
+import type { ConfigObject } from '../../../protocols/data.ts'
+import { configKey } from '../../../src/config/kinds.ts'
+import { Faults, type ResourceFault } from '../../../src/model/faults.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const sidecar = (namespace: string) =>
+  readNode({ id: `sidecar~10.1.0.1~p.${namespace}~${namespace}.svc.cluster.local`, metadata: {}, locality: undefined }, names, false)
+const router = readNode({ id: 'router~10.1.0.2~g.ns~ns.svc.cluster.local', metadata: { LABELS: { app: 'gw' } }, locality: undefined }, names, false)
+
+/** An object as it would be if its shape had let everything through. */
+const unchecked = (kind: string, name: string, spec: unknown, namespace = 'ns'): ConfigObject => ({
+  kind,
+  group: 'networking.mesh.io',
+  version: 'v1',
+  namespace,
+  name,
+  labels: {},
+  annotations: {},
+  createdAt: 0,
+  generation: 1,
+  spec,
+  origin: 'f#1',
+})
+const entry = (name: string, more: object = {}, port: object = {}) =>
+  unchecked('ServiceEntry', name, {
+    hosts: [`${name}.ns.svc.cluster.local`],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', ...port }],
+    endpoints: [{ address: '10.0.0.1' }],
+    ...more,
+  })
+const route = (name: string, more: object) =>
+  unchecked('VirtualService', name, { hosts: [name], http: [{ route: [{ destination: { host: name } }], ...more }] })
+
+class Mesh {
+  readonly told: ResourceFault[] = []
+  readonly planner = new Planner(testSettings(), (fault) => this.told.push(fault))
+
+  set(...objects: ConfigObject[]): this {
+    for (const object of objects) this.planner.state.setConfig(configKey(object), object)
+    this.planner.advance()
+    this.planner.takePush()
+    return this
+  }
+
+  remove(object: ConfigObject): void {
+    this.planner.state.setConfig(configKey(object), undefined)
+    this.planner.advance()
+    this.planner.takePush()
+  }
+
+  /** Names and hashes of what a connection would hold of a type. */
+  held(connection: string, type: string): Record<string, string> {
+    const proxy = this.planner.proxies().find((known) => known.connection === connection)?.proxyClass
+    if (!proxy) throw new Error(`${connection} has no class`)
+    const groups = this.planner.generation.groupsFor(proxy)[type] ?? []
+    return Object.fromEntries(groups.flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, hash }) => [name, hash.join()])))
+  }
+
+  faults(): string[] {
+    return this.planner.faults.all().map(({ type, resource, objects, consequence }) => `${type} ${resource} [${objects.join()}] ${consequence}`)
+  }
+}
+
+describe('what goes wrong while something is made', () => {
+  it('costs a virtual host, not the others of the route: NaN in a message', () => {
+    const mesh = new Mesh().set(entry('a'), entry('b'), route('a', { timeout: 1000 }), route('b', { timeout: 1000 }))
+    mesh.planner.connect('p', sidecar('other'))
+    const before = mesh.held('p', routeType)['80']
+    mesh.set(route('a', { timeout: Number.NaN }))
+    expect(mesh.held('p', routeType)['80'], 'the last good state stays').to.equal(before)
+    expect(mesh.faults()).to.deep.equal(['rds 80/a.ns.svc.cluster.local:80 [ServiceEntry/ns/a,VirtualService/ns/a] the last good state stays'])
+    mesh.set(route('b', { timeout: 2000 }))
+    const after = mesh.held('p', routeType)['80']
+    expect(after, 'another host of the route changes').not.to.equal(before)
+    expect(mesh.told, 'a fault is told once').to.have.length(1)
+    mesh.set(route('a', { timeout: 1000 }))
+    expect(mesh.faults(), 'mended').to.deep.equal([])
+    expect(mesh.held('p', routeType)['80'], 'what was kept is what it would be').to.equal(after)
+  })
+
+  it('is told when a proxy comes, says that nothing is kept where there was nothing, and goes with its object', () => {
+    const bad = route('a', { timeout: Number.NaN })
+    const mesh = new Mesh().set(entry('a'), entry('b'), bad)
+    expect(mesh.told).to.deep.equal([])
+    mesh.planner.connect('p', sidecar('other'))
+    expect(mesh.told.map(({ resource, consequence }) => `${resource}: ${consequence}`)).to.deep.equal([
+      '80/a.ns.svc.cluster.local:80: it is left out',
+    ])
+    mesh.remove(bad)
+    expect(mesh.faults()).to.deep.equal([])
+  })
+
+  it('costs a cluster and its endpoints, not those of other services or ports', () => {
+    const rule = (connections: unknown) =>
+      unchecked('DestinationRule', 'a', { host: 'a', trafficPolicy: { connectionPool: { tcp: { maxConnections: connections } } } })
+    const mesh = new Mesh().set(entry('a'), entry('b', { endpoints: [{ address: '10.0.0.1', weight: Number.NaN }] }), rule(5))
+    mesh.planner.connect('p', sidecar('ns'))
+    const before = mesh.held('p', clusterType)
+    for (const wrong of [-1, 1.5, Number.POSITIVE_INFINITY, 'x', {}]) {
+      mesh.set(rule(wrong))
+      expect(mesh.held('p', clusterType), String(wrong)).to.deep.equal(before)
+      expect(mesh.faults()).to.include('cds outbound|80||a.ns.svc.cluster.local [DestinationRule/ns/a,ServiceEntry/ns/a] the last good state stays')
+    }
+    expect(Object.keys(mesh.held('p', endpointType))).to.deep.equal(['outbound|80||a.ns.svc.cluster.local'])
+    mesh.set(entry('c'))
+    expect(mesh.held('p', clusterType)).to.have.property('outbound|80||c.ns.svc.cluster.local')
+    mesh.set(rule(6))
+    expect(mesh.faults()).to.deep.equal(['eds outbound|80||b.ns.svc.cluster.local [ServiceEntry/ns/b] it is left out'])
+    expect(mesh.held('p', clusterType)['outbound|80||a.ns.svc.cluster.local']).not.to.equal(before['outbound|80||a.ns.svc.cluster.local'])
+  })
+
+  it('costs the chains of a service on a listener that others share', () => {
+    const tcp = (name: string, port: number) => entry(name, { addresses: ['10.9.0.0/16'] }, { number: port, name: 'tcp' })
+    const bad = unchecked('VirtualService', 'a', {
+      hosts: ['a'],
+      tcp: [{ match: [{ destinationSubnets: ['10.0.0.0/abc'] }], route: [{ destination: { host: 'a' } }] }],
+    })
+    const mesh = new Mesh().set(tcp('a', 90), tcp('b', 91), bad)
+    mesh.planner.connect('p', sidecar('ns'))
+    expect(mesh.held('p', listenerType)).to.include.keys('0.0.0.0_91', 'virtualOutbound')
+    expect(mesh.faults()).to.have.length(1)
+    expect(mesh.faults()[0]).to.match(/^lds 0\.0\.0\.0_90 \[.*ServiceEntry\/ns\/a.*\] it is left out$/)
+    mesh.remove(bad)
+    expect(mesh.held('p', listenerType)).to.include.keys('0.0.0.0_90')
+    expect(mesh.faults()).to.deep.equal([])
+  })
+
+  it('costs a host of a gateway, not the other hosts of its route', () => {
+    const gateway = unchecked('Gateway', 'g', {
+      selector: { app: 'gw' },
+      servers: [{ port: { number: 80, name: 'h', protocol: 'HTTP' }, hosts: ['*'] }],
+    })
+    const bound = (name: string, more: object) => {
+      const object = route(name, more)
+      return { ...object, spec: { ...(object.spec as object), hosts: [`${name}.com`], gateways: ['g'] } }
+    }
+    const mesh = new Mesh().set(entry('a'), entry('b'), gateway, bound('a', { timeout: 1000 }), bound('b', { timeout: 1000 }))
+    mesh.planner.connect('g', router)
+    const before = mesh.held('g', routeType)['http.80']
+    mesh.planner.takePush()
+    mesh.set(bound('a', { timeout: Number.NaN }))
+    expect(mesh.held('g', routeType)['http.80']).to.equal(before)
+    expect(mesh.faults()).to.deep.equal(['rds http.80/a.com:80 [VirtualService/ns/a] the last good state stays'])
+    mesh.set(bound('b', { timeout: 2000 }))
+    const after = mesh.held('g', routeType)['http.80']
+    expect(after).not.to.equal(before)
+    mesh.set(bound('a', { timeout: 1000 }))
+    expect([mesh.held('g', routeType)['http.80'], mesh.faults()]).to.deep.equal([after, []])
+  })
+
+  it('costs one object of an index, one ServiceEntry, and what cannot even be compared', () => {
+    const mesh = new Mesh().set(entry('a'), route('a', { timeout: 1000 }))
+    mesh.set(
+      unchecked('VirtualService', 'broken', { hosts: [5] }),
+      unchecked('DestinationRule', 'broken', {}),
+      unchecked('ServiceEntry', 'broken', {}),
+      unchecked('WorkloadEntry', 'broken', { address: 1n }),
+      unchecked('Sidecar', 'broken', null, 'odd'),
+      unchecked('AuthorizationPolicy', 'broken', { rules: [{ from: 7 }] }),
+      entry('b'),
+    )
+    mesh.planner.connect('p', sidecar('other'))
+    mesh.planner.connect('q', sidecar('ns'))
+    mesh.planner.connect('g', router)
+    expect(mesh.held('p', clusterType)).to.include.keys('outbound|80||a.ns.svc.cluster.local', 'outbound|80||b.ns.svc.cluster.local')
+    const blamed = mesh.planner.faults.all().flatMap(({ objects }) => objects)
+    expect(blamed).to.include.members([
+      'VirtualService/ns/broken',
+      'DestinationRule/ns/broken',
+      'ServiceEntry/ns/broken',
+      'WorkloadEntry/ns/broken',
+      'AuthorizationPolicy/ns/broken',
+    ])
+    mesh.set(route('a', { timeout: 3000 }))
+    expect(mesh.held('p', routeType)).to.include.keys('80')
+  })
+
+  it('costs the class of a proxy whose Sidecar cannot be read, and it is said which', () => {
+    const mesh = new Mesh().set(entry('a'), unchecked('Sidecar', 's', { egress: [{ hosts: [7] }] }))
+    mesh.planner.connect('p', sidecar('ns'))
+    mesh.planner.connect('q', sidecar('other'))
+    expect(mesh.planner.faults.all().some(({ objects }) => objects.includes('Sidecar/ns/s'))).to.equal(true)
+    expect(mesh.held('q', clusterType)).to.include.keys('outbound|80||a.ns.svc.cluster.local')
+    mesh.set(unchecked('Sidecar', 's', { egress: [{ hosts: ['*/*'] }] }))
+    expect(mesh.faults()).to.deep.equal([])
+    expect(mesh.held('p', clusterType)).to.include.keys('outbound|80||a.ns.svc.cluster.local')
+  })
+
+  it('faults of patches and gateways go when they are mended or deleted', () => {
+    const filter = (value: object) =>
+      unchecked('EnvoyFilter', 'f', { configPatches: [{ applyTo: 'CLUSTER', match: { context: 'ANY' }, patch: { operation: 'MERGE', value } }] })
+    const mesh = new Mesh().set(entry('a'), filter({ connect_timeout: '5s' }))
+    mesh.planner.connect('p', sidecar('ns'))
+    mesh.planner.connect('q', sidecar('ns'))
+    expect(mesh.faults()).to.deep.equal([])
+    const bad = { ...filter({ no_such_field: 1 }), namespace: 'mesh-system' }
+    mesh.set(bad)
+    expect(mesh.faults()).to.deep.equal(['patch EnvoyFilter/mesh-system/f [EnvoyFilter/mesh-system/f] the patch is left out'])
+    expect(mesh.told).to.have.length(1)
+    mesh.remove(bad)
+    expect(mesh.faults()).to.deep.equal([])
+    const gateway = (name: string, protocol: string) =>
+      unchecked('Gateway', name, { selector: { app: 'gw' }, servers: [{ port: { number: 80, name: 'h', protocol }, hosts: ['*'] }] })
+    mesh.set(gateway('g', 'HTTP'), gateway('h', 'TCP'))
+    mesh.planner.connect('g', router)
+    expect(mesh.faults()).to.deep.equal(['gateway ns/h [Gateway/ns/h] the server is left out'])
+    mesh.remove(gateway('g', 'HTTP'))
+    expect(mesh.faults()).to.deep.equal([])
+  })
+
+  it('a patch that spoils a resource costs the patch where there is no last good state', () => {
+    const filter = unchecked('EnvoyFilter', 'f', {
+      configPatches: [{ applyTo: 'CLUSTER', patch: { operation: 'MERGE', value: { connect_timeout: '-1s' } } }],
+    })
+    const mesh = new Mesh().set(entry('a'), filter)
+    mesh.planner.connect('p', sidecar('ns'))
+    expect(mesh.held('p', clusterType)).to.include.keys('outbound|80||a.ns.svc.cluster.local', 'BlackHoleCluster')
+    expect(mesh.faults()).to.include('cds outbound|80||a.ns.svc.cluster.local [EnvoyFilter/ns/f] it is made without that part')
+  })
+
+  it('counts conflicts of listeners in every view, each once', () => {
+    const tcp = (name: string) => entry(name, { addresses: ['10.9.0.1'] }, { number: 90, name: 'tcp' })
+    const mesh = new Mesh().set(tcp('a'), tcp('b'), unchecked('Sidecar', 's', { egress: [{ hosts: ['*/*'] }] }))
+    mesh.planner.connect('p', sidecar('ns'))
+    const kinds = () => mesh.planner.generation.conflicts.map(({ kind, view }) => `${kind} ${view}`).sort()
+    expect(kinds()).to.deep.equal(['tcp_over_current_tcp sidecar:ns/s@ns'])
+    mesh.planner.connect('q', sidecar('other'))
+    mesh.planner.connect('r', { ...sidecar('other'), metadata: { IDLE_TIMEOUT: '5s' } })
+    expect(kinds()).to.deep.equal(['tcp_over_current_tcp public', 'tcp_over_current_tcp sidecar:ns/s@ns'])
+    mesh.remove(tcp('b'))
+    expect(kinds()).to.deep.equal([])
+  })
+})
+
+describe('faults', () => {
+  it('are kept by scope: one that is mended here is still there elsewhere', () => {
+    const told: string[] = []
+    const faults = new Faults(({ resource }) => told.push(resource))
+    const fault = { type: 'cds', resource: 'x', objects: [], reason: 'r', consequence: 'c' }
+    faults.replace('one', [fault])
+    faults.replace('other', [fault])
+    faults.clear('one')
+    expect([faults.all(), told]).to.deep.equal([[fault], ['x']])
+    faults.clear('other')
+    expect(faults.all()).to.deep.equal([])
+    faults.replace('one', [fault])
+    expect(told).to.deep.equal(['x', 'x'])
+  })
+})
