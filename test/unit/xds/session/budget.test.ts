@@ -43,7 +43,15 @@ class World {
     this.groups.replace('g', names.map(assignment))
     const { patches } = this.groups.takePatches()
     const manifests = [{ classId: 'class', groups: { [endpointType]: ['g'] } }]
-    this.catalog.apply({ slabs: this.slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
+    this.catalog.apply({
+      slabs: this.slabs.takeFresh(),
+      retiredSlabs: [],
+      groups: patches,
+      retiredGroups: [],
+      manifests,
+      retiredClasses: [],
+      whole: false,
+    })
   }
 
   stream(delta = false): XdsSession {
