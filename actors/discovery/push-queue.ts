@@ -24,8 +24,6 @@ import { sourceObjects } from './source-events.ts'
 
 type Message = SourceEvent | WriterEvent | KeySetEvent
 
-/** How long clusters outlive the routes to them, in milliseconds. */
-const lingerMs = 2000
 /** How often connections are looked at for being spread evenly, in milliseconds. */
 const balanceMs = 2000
 /** While more than this share of all connections comes or goes between two looks, none is moved. */
@@ -62,6 +60,8 @@ class PushQueue implements Behaviour<Message> {
   #startedAt = 0
   #timer: Timer | undefined
   #sweepTimer: Timer | undefined
+  /** When the timer is set to, in monotonic milliseconds. */
+  #sweepAt: number | undefined
   #connectTimer: NodeJS.Immediate | undefined
   #prepareTimer: Timer | undefined
   #pushId = 0
@@ -264,7 +264,7 @@ class PushQueue implements Behaviour<Message> {
     this.#debounce.begin()
     const reasons = [...this.#reasons]
     this.#reasons = new Set()
-    const changes = this.#planner.advance()
+    const changes = this.#planner.advance(monotonicMs())
     if (!this.#ready || !isNothing(changes)) {
       const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || monotonicMs() })
       if (published) for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
@@ -272,7 +272,7 @@ class PushQueue implements Behaviour<Message> {
     } else this.#metrics.avoided.inc(events)
     if (!this.#ready) this.#open()
     if (!this.#takers.waiting) this.#pushDone()
-    if (this.#planner.groups.hasLeaving) this.#scheduleSweep()
+    this.#scheduleSweep()
   }
 
   #open(): void {
@@ -297,11 +297,17 @@ class PushQueue implements Behaviour<Message> {
     })
   }
 
+  /** Sees to it that what is to go goes when its own time is over, however often anything else changes. */
   #scheduleSweep(): void {
+    const due = this.#planner.groups.nextLeaving()
+    if (due === undefined || (this.#sweepAt !== undefined && this.#sweepAt <= due)) return
     this.#sweepTimer?.cancel()
-    this.#sweepTimer = after(lingerMs, () => {
-      this.#planner.sweep()
+    this.#sweepAt = due
+    this.#sweepTimer = after(due - monotonicMs(), () => {
+      this.#sweepAt = undefined
+      this.#planner.sweep(monotonicMs())
       this.#tellWriters(this.#info(['service']), this.#planner.takePush())
+      this.#scheduleSweep()
     })
   }
 

@@ -62,6 +62,8 @@ const untouchedBy: Readonly<Record<string, ReadonlySet<string>>> = {
 
 /** Types whose resources outlive their reason for a moment: routes that still name them must go first. */
 const lingers = new Set([clusterType, endpointType])
+/** How long they do, in milliseconds. */
+const lingerMs = 2000
 
 /** Kinds that views are made from. */
 const viewKinds = ['Service', 'VirtualService', 'DestinationRule', 'Sidecar', 'Mesh']
@@ -88,6 +90,7 @@ export class Generation {
   /** The group that is being built. */
   #building = ''
   #snapshot: MeshSnapshot
+  #now = 0
   /** Conflicts between listeners by group. */
   readonly #conflicts = new Map<string, readonly ListenerConflict[]>()
 
@@ -110,9 +113,10 @@ export class Generation {
     return [...found.values()]
   }
 
-  /** Turns to a new snapshot. Groups that the changes may touch are built again when a class asks for them. */
-  advance(snapshot: MeshSnapshot, changes: Changes): void {
+  /** Turns to a new snapshot at a time (monotonic milliseconds). Groups that the changes may touch are built again when a class asks for them. */
+  advance(snapshot: MeshSnapshot, changes: Changes, now: number): void {
     this.#snapshot = snapshot
+    this.#now = now
     if (changes.endpointHosts.size > 0 || viewKinds.some((kind) => changes.kinds.has(kind))) this.#views.clear()
     for (const id of this.#built) {
       const spec = this.#specs.get(id)
@@ -148,7 +152,7 @@ export class Generation {
     contain(
       () => {
         const settled = settle(spec.build(), (name) => this.#groups.resources(id).get(name))
-        this.#groups.replace(id, settled.resources, lingers.has(spec.typeUrl))
+        this.#groups.replace(id, settled.resources, lingers.has(spec.typeUrl) ? this.#now + lingerMs : undefined)
         this.#conflicts.set(id, settled.conflicts)
         faults.push(...settled.faults)
       },

@@ -123,28 +123,28 @@ export class Planner {
     this.#leave(proxy.classId)
   }
 
-  /** Takes all events so far into a new snapshot and makes what changed. Returns what changed. */
-  advance(): Changes {
+  /** Takes all events so far into a new snapshot and makes what changed, at a time in monotonic milliseconds. Returns what changed. */
+  advance(now = 0): Changes {
     const { snapshot, changes: taken } = this.state.take()
     this.#ledger = this.state.ledger
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) return changes
     const subject = { type: 'push', resource: 'everything that changed' }
-    this.#missed = this.faults.attempt('push', subject, () => this.#apply(snapshot, changes), changes, true)
+    this.#missed = this.faults.attempt('push', subject, () => this.#apply(snapshot, changes, now), changes, true)
     return changes
   }
 
-  #apply(snapshot: MeshSnapshot, changes: Changes): undefined {
+  #apply(snapshot: MeshSnapshot, changes: Changes, now: number): undefined {
     const moved = this.#updateInstances(snapshot, changes)
-    this.generation.advance(snapshot, changes)
+    this.generation.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
     if (changes.kinds.size > 0) for (const proxyClass of this.#classes.values()) this.#buildClass(proxyClass)
     this.#collect()
   }
 
-  /** Removes resources that stayed only until routes to them were gone. */
-  sweep(): void {
-    this.groups.sweep()
+  /** Removes resources that stayed only until routes to them were gone, and whose time is over: by default all of them. */
+  sweep(now = Number.POSITIVE_INFINITY): void {
+    this.groups.sweep(now)
   }
 
   /** What changed since the last call, for writers that have everything before. */

@@ -1,4 +1,5 @@
 /** Which services a workload address is behind: kept up to date host by host, never rebuilt. */
+import type { Endpoint } from '../../protocols/data.ts'
 import { portOf, type ServiceInstance } from '../model/workload.ts'
 import type { ServiceState } from './snapshot.ts'
 
@@ -9,21 +10,22 @@ export class InstanceIndex {
 
   /** Takes over the present state of a host. Returns addresses whose instances may have changed. */
   update(hostname: string, states: readonly ServiceState[] | undefined): Set<string> {
-    const before = this.#states.get(hostname) ?? []
     const after = states ?? []
     const affected = new Set<string>()
+    const before = this.#states.get(hostname) ?? []
     const sameService = before.length === after.length && before.every((state, index) => state.service === after[index]?.service)
-    const old = addressesOf(before)
-    const now = addressesOf(after)
-    for (const address of old) {
-      if (!now.has(address)) {
+    const old = endpointsByAddress(before)
+    const now = endpointsByAddress(after)
+    for (const [address, endpoints] of old) {
+      const present = now.get(address)
+      if (!present) {
         const hosts = this.#hostsByAddress.get(address)
         hosts?.delete(hostname)
         if (hosts?.size === 0) this.#hostsByAddress.delete(address)
         affected.add(address)
-      } else if (!sameService) affected.add(address)
+      } else if (!sameService || !sameEndpoints(endpoints, present)) affected.add(address)
     }
-    for (const address of now) {
+    for (const address of now.keys()) {
       if (old.has(address)) continue
       const hosts = this.#hostsByAddress.get(address)
       if (hosts) hosts.add(hostname)
@@ -53,6 +55,27 @@ export class InstanceIndex {
   }
 }
 
-function addressesOf(states: readonly ServiceState[]): Set<string> {
-  return new Set(states.flatMap((state) => state.endpoints.map((endpoint) => endpoint.address)))
+function endpointsByAddress(states: readonly ServiceState[]): Map<string, Endpoint[]> {
+  const found = new Map<string, Endpoint[]>()
+  for (const { endpoints } of states)
+    for (const endpoint of endpoints) {
+      const there = found.get(endpoint.address)
+      if (there) there.push(endpoint)
+      else found.set(endpoint.address, [endpoint])
+    }
+  return found
+}
+
+/** Whether a workload is behind a service as it was: on the same ports, with the same labels, in the same place. */
+function sameEndpoints(one: readonly Endpoint[], other: readonly Endpoint[]): boolean {
+  if (one.length !== other.length) return false
+  return one.every((endpoint, index) => {
+    const peer = other[index] as Endpoint
+    return endpoint === peer || (endpoint.locality === peer.locality && sameMap(endpoint.ports, peer.ports) && sameMap(endpoint.labels, peer.labels))
+  })
+}
+
+function sameMap(one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean {
+  const keys = Object.keys(one)
+  return keys.length === Object.keys(other).length && keys.every((key) => Object.hasOwn(other, key) && one[key] === other[key])
 }

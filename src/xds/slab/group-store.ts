@@ -11,8 +11,8 @@ interface Group {
   sequence: number
   changed: Map<string, Resource>
   removed: Set<string>
-  /** Resources that are to go at the next sweep. */
-  readonly leaving: Set<string>
+  /** Resources that are to go, and when, in monotonic milliseconds. */
+  readonly leaving: Map<string, number>
 }
 
 /** Owner of the groups. */
@@ -45,15 +45,15 @@ export class GroupStore {
     return value?.bytes ?? Buffer.alloc(0)
   }
 
-  /** Makes a group hold exactly these resources. Of two with the same name the first wins. With `linger`, what is gone stays until the next sweep. */
-  replace(id: string, resources: Iterable<Resource>, linger = false): void {
+  /** Makes a group hold exactly these resources. Of two with the same name the first wins. What is gone stays until `leaveAt` (monotonic milliseconds), if that is given: each name from when it was gone first. */
+  replace(id: string, resources: Iterable<Resource>, leaveAt?: number): void {
     const group = this.#groupOf(id)
     const wanted = new Map<string, Resource>()
     for (const resource of resources) if (!wanted.has(resource.name)) wanted.set(resource.name, resource)
     for (const name of group.resources.keys()) {
       if (wanted.has(name)) group.leaving.delete(name)
-      else if (linger) group.leaving.add(name)
-      else this.#remove(group, name)
+      else if (leaveAt === undefined) this.#remove(group, name)
+      else if (!group.leaving.has(name)) group.leaving.set(name, leaveAt)
     }
     for (const resource of wanted.values()) this.#put(group, resource)
   }
@@ -64,18 +64,21 @@ export class GroupStore {
     for (const resource of resources) this.#put(group, resource)
   }
 
-  /** Whether anything waits for the next sweep. */
-  get hasLeaving(): boolean {
-    for (const group of this.#groups.values()) if (group.leaving.size > 0) return true
-    return false
+  /** When the first of what is to go is due, in monotonic milliseconds; undefined when nothing is to go. */
+  nextLeaving(): number | undefined {
+    let next: number | undefined
+    for (const { leaving } of this.#groups.values()) for (const due of leaving.values()) if (next === undefined || due < next) next = due
+    return next
   }
 
-  /** Removes what was to go. */
-  sweep(): void {
-    for (const group of this.#groups.values()) {
-      for (const name of group.leaving) this.#remove(group, name)
-      group.leaving.clear()
-    }
+  /** Removes what was to go by `now`, whatever else has changed meanwhile. */
+  sweep(now: number): void {
+    for (const group of this.#groups.values())
+      for (const [name, due] of group.leaving) {
+        if (due > now) continue
+        group.leaving.delete(name)
+        this.#remove(group, name)
+      }
   }
 
   /** Drops a group that no class uses any more. */
@@ -131,7 +134,7 @@ export class GroupStore {
   #groupOf(id: string): Group {
     const known = this.#groups.get(id)
     if (known) return known
-    const group: Group = { id, resources: new Map(), hash: zeroHash, sequence: 0, changed: new Map(), removed: new Set(), leaving: new Set() }
+    const group: Group = { id, resources: new Map(), hash: zeroHash, sequence: 0, changed: new Map(), removed: new Set(), leaving: new Map() }
     this.#groups.set(id, group)
     this.#touched.add(group)
     return group

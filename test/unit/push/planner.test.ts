@@ -119,6 +119,61 @@ describe('the planner', () => {
     expect(change('PeerAuthentication', `{${selector},"mtls":{"mode":"STRICT"}}`)).to.deep.equal(['selected Listener'])
   })
 
+  it('tells a proxy of a port and of labels of its own endpoint that change at the same address', () => {
+    const made = planner()
+    const own = (port: number, app: string) =>
+      objectOf(
+        'ServiceEntry',
+        'a',
+        `{hosts: [a.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.0.1, ports: {http: ${port}}, labels: {app: ${app}}}, {address: 10.1.0.2}]}`,
+      )
+    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    made.state.setConfig(configKey(policy), { ...policy, spec: { selector: { matchLabels: { app: 'b' } }, action: 'DENY', rules: [{}] } })
+    made.state.setConfig('ServiceEntry/ns/a', own(8080, 'a'))
+    made.advance()
+    made.connect('own', node('10.1.0.1', 'ns', { INTERCEPTION_MODE: 'NONE' }))
+    made.connect('peer', node('10.1.0.2', 'ns', { INTERCEPTION_MODE: 'NONE' }))
+    const clusters = () => (heldBy(made, 'own')[clusterType] ?? []).map((held) => held.split('@')[0]).filter((name) => name?.startsWith('inbound'))
+    const peerBefore = heldBy(made, 'peer')[listenerType]
+    expect(clusters()).to.deep.equal(['inbound|8080||'])
+    made.state.setConfig('ServiceEntry/ns/a', own(9090, 'a'))
+    expect(made.state.onlyEndpoints).to.equal(true)
+    made.advance()
+    expect(made.takePush().assignments.map(({ connection }) => connection)).to.include('own')
+    expect(clusters()).to.deep.equal(['inbound|9090||'])
+    const listeners = heldBy(made, 'own')[listenerType]
+    made.state.setConfig('ServiceEntry/ns/a', own(9090, 'b'))
+    made.advance()
+    expect(heldBy(made, 'own')[listenerType], 'the policy that selects the new label').not.to.deep.equal(listeners)
+    expect(made.takePush().slabs.some(({ bytes }) => Buffer.from(bytes).includes('ns[ns]-policy[p]'))).to.equal(true)
+    expect(heldBy(made, 'peer')[listenerType]).to.deep.equal(peerBefore)
+  })
+
+  it('keeps removed clusters for two seconds from when each was removed, whatever else changes', () => {
+    const made = planner()
+    for (const name of ['a', 'b', 'c']) made.state.setConfig(`ServiceEntry/ns/${name}`, entry(name, '10.0.0.1'))
+    made.advance(0)
+    made.connect('p', node('10.1.0.1', 'one'))
+    const clusters = () => (heldBy(made, 'p')[clusterType] ?? []).flatMap((held) => /^outbound\|80\|\|(\w)\./.exec(held)?.[1] ?? []).join('')
+    const at = (now: number, change: () => void) => {
+      change()
+      made.advance(now)
+      made.sweep(now)
+    }
+    const remove = (name: string) => made.state.setConfig(`ServiceEntry/ns/${name}`, undefined)
+    const churn = (address: string) => made.state.setConfig('ServiceEntry/ns/c', entry('c', address, 81))
+    at(1000, () => remove('a'))
+    expect([clusters(), made.groups.nextLeaving()]).to.deep.equal(['abc', 3000])
+    at(2000, () => remove('b'))
+    at(2500, () => churn('10.0.0.9'))
+    expect([clusters(), made.groups.nextLeaving()]).to.deep.equal(['abc', 3000])
+    at(3000, () => churn('10.0.0.8'))
+    expect([clusters(), made.groups.nextLeaving()]).to.deep.equal(['bc', 4000])
+    at(3500, () => made.state.setConfig('ServiceEntry/ns/b', entry('b', '10.0.0.1')))
+    at(9000, () => churn('10.0.0.7'))
+    expect(clusters()).to.equal('b')
+  })
+
   it('makes listeners anew when the authorizer that they ask comes', () => {
     const made = planner()
     const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
