@@ -1,5 +1,9 @@
 /** What the listening addresses show to whom, said at start. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { hasEffect } from '../../src/config/features.ts'
+
+/** Variables that have clients authenticated. */
+const authenticating = ['XDS_AUTH', 'PILOT_ENABLE_XDS_IDENTITY_CHECK']
 
 /** A line for the log. */
 export interface Notice {
@@ -24,10 +28,11 @@ export function exposure({ grpcAddr, secureGRPCAddr, httpAddr, monitoringAddr }:
       message: `${pages} show configuration without authentication (ENABLE_DEBUG_ON_HTTP=false turns the debug pages off)`,
     },
   ]
-  if (secureGRPCAddr !== '')
+  // As soon as one of the two is read, whoever comes is asked who they are.
+  if (secureGRPCAddr !== '' && !authenticating.some(hasEffect))
     notices.push({
       level: 'warn',
-      message: `${secureGRPCAddr} speaks TLS and authenticates nobody: whoever can reach it is served, with or without a client certificate or token (XDS_AUTH and PILOT_ENABLE_XDS_IDENTITY_CHECK have no effect yet)`,
+      message: `${secureGRPCAddr} speaks TLS and authenticates nobody: whoever can reach it is served, with or without a client certificate or token (${authenticating.join(' and ')} have no effect yet)`,
     })
   return notices
 }

@@ -10,7 +10,7 @@ import type { FileWatcherConfig } from '../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { configKey } from '../../src/config/kinds.ts'
-import { defaultMeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
+import { defaultMeshConfig, type MeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
 import { fileLimits, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
@@ -304,13 +304,25 @@ class FileWatcher implements Behaviour<never> {
   async #readMesh(file: string, first: boolean): Promise<void> {
     const content = file === '' ? undefined : await this.#read(file)
     if (content === undefined) {
-      if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: monotonicMs() }
+      if (first) this.#mesh = this.#meshChanged(defaultMeshConfig())
       return
     }
     const mesh = this.#accept('mesh configuration', file, readMeshConfig(content))
-    if (mesh) this.#mesh = { type: 'MeshChanged', mesh, at: monotonicMs() }
-    else if (first) this.#mesh = { type: 'MeshChanged', mesh: defaultMeshConfig(), at: monotonicMs() }
+    if (mesh) this.#mesh = this.#meshChanged(mesh)
+    else if (first) this.#mesh = this.#meshChanged(defaultMeshConfig())
     if (this.#mesh) this.#emit(this.#mesh)
+  }
+
+  /** `--trust-domain` overrules what the file says. */
+  #meshChanged(mesh: MeshConfig): SourceEvent {
+    const { trustDomain, meshConfig } = this.#context.config
+    const at = monotonicMs()
+    if (trustDomain === '' || trustDomain === mesh.trustDomain) return { type: 'MeshChanged', mesh, at }
+    if (mesh.trustDomain !== defaultMeshConfig().trustDomain)
+      this.#context
+        .log('default')
+        .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
+    return { type: 'MeshChanged', mesh: { ...mesh, trustDomain }, at }
   }
 
   async #readNetworks(file: string): Promise<void> {

@@ -34,6 +34,7 @@ const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`
 /** Starts the discovery service. Rejects when an address cannot be bound. */
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
   const startedAt = performance.now()
+  const { features, warnings } = readFeatures(process.env)
   const certificates = readSecureServer(given)
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, shared: true },
@@ -45,7 +46,6 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const secure = certificates && options.secureGRPCAddr !== '' ? { ...certificates, ...hostAndPort(options.secureGRPCAddr) } : undefined
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
-  const { features, warnings } = readFeatures(process.env)
   for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
@@ -68,7 +68,13 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     {
       name: 'registry-watcher/files',
       module: module('file-watcher'),
-      config: { features, configDir: options.configDir, meshConfig: options.meshConfig, networksConfig: options.networksConfig },
+      config: {
+        features,
+        configDir: options.configDir,
+        meshConfig: options.meshConfig,
+        networksConfig: options.networksConfig,
+        trustDomain: options.trustDomain,
+      },
     },
     ...(options.registries.includes('Mock')
       ? [{ name: 'registry-watcher/mock', module: module('mock-registry'), config: { features, domain: options.domain } }]

@@ -41,6 +41,8 @@ export interface FileWatcherConfig {
   readonly configDir: string
   readonly meshConfig: string
   readonly networksConfig: string
+  /** Overrules that of the mesh configuration; an empty one does not. */
+  readonly trustDomain: string
 }
 
 /** Of the resolver of key sets. */

@@ -18,7 +18,8 @@ export interface DiscoveryOptions {
   readonly registries: readonly string[]
   /** Policies that are enforced, in the order of their filters. */
   readonly plugins: readonly string[]
-  readonly profile: boolean
+  /** Overrules that of the mesh configuration; an empty one does not. */
+  readonly trustDomain: string
   readonly keepaliveInterval: number
   readonly keepaliveTimeout: number
   readonly keepaliveMaxServerConnectionAge: number

@@ -1,4 +1,6 @@
 /** The flags of `pilot-discovery` (specification: overview 2.4, pilot-discovery 4.1 and 4.2). */
+
+import { longest } from '../config/variable.ts'
 import { discoveryScopes, type LogOptions, parseScopeLevels, parseScopes } from '../logging/levels.ts'
 import type { FlagTable, FlagValues } from './flag-table.ts'
 
@@ -16,9 +18,14 @@ export const loggingFlags = {
     about: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${scopeList}; levels: debug, info, warn, error, fatal, none`,
   },
   log_rotate: { type: 'string', default: '', about: 'path of the optional rotating log file' },
-  log_rotate_max_age: { type: 'int', default: 30, about: 'maximum age in days before rotation; 0 means no limit' },
-  log_rotate_max_backups: { type: 'int', default: 1000, about: 'maximum number of backups kept; 0 means no limit' },
-  log_rotate_max_size: { type: 'int', default: 104857600, about: 'maximum size in megabytes of a log file before rotation' },
+  log_rotate_max_age: { type: 'int', default: 30, range: [0, 2_147_483_647], about: 'maximum age in days before rotation; 0 means no limit' },
+  log_rotate_max_backups: { type: 'int', default: 1000, range: [0, 2_147_483_647], about: 'maximum number of backups kept; 0 means no limit' },
+  log_rotate_max_size: {
+    type: 'int',
+    default: 104857600,
+    range: [1, 2_147_483_647],
+    about: 'maximum size in megabytes of a log file before rotation',
+  },
   log_stacktrace_level: {
     type: 'string',
     default: 'default:none',
@@ -35,14 +42,31 @@ export const rootFlags = {
     about: 'IP address the ControlZ introspection facility listens on; * means all addresses',
     notYet: 'there is no ControlZ yet',
   },
-  ctrlz_port: { type: 'uint16', default: 9876, about: 'IP port of the ControlZ introspection facility', notYet: 'there is no ControlZ yet' },
-  keepaliveInterval: { type: 'duration', default: '30s', about: 'interval after which, with no activity, the peer is pinged to check the transport' },
+  ctrlz_port: {
+    type: 'uint16',
+    default: 9876,
+    range: [0, 65_535],
+    about: 'IP port of the ControlZ introspection facility',
+    notYet: 'there is no ControlZ yet',
+  },
+  keepaliveInterval: {
+    type: 'duration',
+    default: '30s',
+    range: ['1s', longest],
+    about: 'interval after which, with no activity, the peer is pinged to check the transport',
+  },
   keepaliveMaxServerConnectionAge: {
     type: 'duration',
-    default: '2562047h47m16.854775807s',
+    default: longest,
+    range: ['1s', longest],
     about: 'maximum time a server connection stays open before a graceful close',
   },
-  keepaliveTimeout: { type: 'duration', default: '10s', about: 'after a keepalive ping, time waited for activity before the connection is closed' },
+  keepaliveTimeout: {
+    type: 'duration',
+    default: '10s',
+    range: ['1ms', longest],
+    about: 'after a keepalive ping, time waited for activity before the connection is closed',
+  },
 } as const satisfies FlagTable
 
 /** Of `pilot-discovery discovery`. */
@@ -77,8 +101,20 @@ export const discoveryFlags = {
     about: 'use an orchestrator configuration file instead of in-cluster configuration',
     notYet: orchestrator,
   },
-  orchestratorApiBurst: { type: 'int', default: 160, about: 'maximum burst when throttling calls to the orchestrator API', notYet: orchestrator },
-  orchestratorApiQPS: { type: 'float32', default: 80, about: 'maximum QPS of calls to the orchestrator API', notYet: orchestrator },
+  orchestratorApiBurst: {
+    type: 'int',
+    default: 160,
+    range: [0, 2_147_483_647],
+    about: 'maximum burst when throttling calls to the orchestrator API',
+    notYet: orchestrator,
+  },
+  orchestratorApiQPS: {
+    type: 'float32',
+    default: 80,
+    range: [0, 3.4e38],
+    about: 'maximum QPS of calls to the orchestrator API',
+    notYet: orchestrator,
+  },
   meshConfig: { type: 'string', default: './etc/mesh/config/mesh', about: 'mesh configuration file; when unspecified a default mesh is used' },
   monitoringAddr: { type: 'string', default: ':15014', about: 'HTTP address for self-monitoring information' },
   namespace: {
@@ -110,7 +146,7 @@ export const discoveryFlags = {
     default: ['Orchestrator'],
     about: 'comma-separated platform service registries to read; choose from Orchestrator, Mock',
   },
-  resync: { type: 'duration', default: '1m0s', about: 'controller resync interval', notYet: orchestrator },
+  resync: { type: 'duration', default: '1m0s', range: ['0s', longest], about: 'controller resync interval', notYet: orchestrator },
   secureGRPCAddr: {
     type: 'string',
     default: ':15012',
@@ -121,10 +157,9 @@ export const discoveryFlags = {
   'trust-domain': {
     type: 'string',
     default: '',
-    about: 'domain identifying the system with SPIFFE',
-    notYet: 'there are no identities yet; meshConfig.trustDomain is used',
+    about: 'domain identifying the system with SPIFFE; overrules trustDomain of the mesh configuration',
   },
-  writers: { type: 'int', default: 0, about: 'threads that write to proxies; 0 = one a core' },
+  writers: { type: 'int', default: 0, range: [0, 256], about: 'threads that write to proxies; 0 = one a core' },
 } as const satisfies FlagTable
 
 /** Of `pilot-discovery version`. */

@@ -1,15 +1,19 @@
 /** Flags as tables, and what becomes of them: oclif flags, help, checked values (specification: overview 2.4, pilot-discovery 4.1 and 4.2). */
 import { Flags } from '@oclif/core'
-import { parseDuration } from '../config/duration.ts'
+import { readValue, type ValueSpec } from '../config/variable.ts'
 
-/** One flag. `notYet` says why it has no effect so far; giving it is then answered with a notice at start. */
-export interface FlagSpec {
-  readonly type: 'string' | 'switch' | 'int' | 'uint16' | 'float32' | 'duration' | 'slice' | 'array'
+/** One flag. `notYet` says why it has no effect so far: giving it is then answered with a notice at start, and its value cannot be read. */
+export type FlagSpec = {
   readonly char?: string
-  readonly default: string | number | boolean | readonly string[]
   readonly about: string
   readonly notYet?: string
-}
+} & (
+  | { readonly type: 'string'; readonly default: string }
+  | { readonly type: 'switch'; readonly default: false }
+  | { readonly type: 'int' | 'uint16' | 'float32'; readonly default: number; readonly range: readonly [least: number, most: number] }
+  | { readonly type: 'duration'; readonly default: string; readonly range: readonly [least: string, most: string] }
+  | { readonly type: 'slice' | 'array'; readonly default: readonly string[] }
+)
 
 export type FlagTable = Readonly<Record<string, FlagSpec>>
 
@@ -20,8 +24,8 @@ type ValueOf<S extends FlagSpec> = S['type'] extends 'switch'
     : S['type'] extends 'slice' | 'array'
       ? string[]
       : string
-/** Values of a table's flags; durations in milliseconds. */
-export type FlagValues<T extends FlagTable> = { readonly [N in keyof T]: ValueOf<T[N]> }
+/** Values of a table's flags, without those that have no effect; durations in milliseconds. */
+export type FlagValues<T extends FlagTable> = { readonly [N in keyof T as T[N] extends { notYet: string } ? never : N]: ValueOf<T[N]> }
 
 /** The flags of a table in the form that the command-line library takes. */
 export function oclifFlags(table: FlagTable, group: string): Record<string, ReturnType<typeof Flags.string>> {
@@ -49,7 +53,10 @@ export function oclifFlags(table: FlagTable, group: string): Record<string, Retu
 /** Reads what the command line gave. Throws an Error that names the flag and what is wrong with its value. */
 export function readFlags<T extends FlagTable>(table: T, given: Readonly<Record<string, unknown>>): FlagValues<T> {
   const values: Record<string, unknown> = {}
-  for (const [name, spec] of Object.entries(table)) values[name] = readFlag(name, spec, given[name] ?? spec.default)
+  for (const [name, spec] of Object.entries(table)) {
+    const value = readFlag(name, spec, given[name] ?? spec.default)
+    if (spec.notYet === undefined) values[name] = value
+  }
   return values as FlagValues<T>
 }
 
@@ -63,22 +70,21 @@ function readFlag(name: string, spec: FlagSpec, value: unknown): unknown {
     case 'array':
       return (value as string[]).flatMap((entry) => (spec.type === 'slice' ? entry.split(',') : [entry])).filter((entry) => entry !== '')
     case 'int':
-      if (!/^-?\d+$/.test(text) || !Number.isSafeInteger(Number(text))) throw wrong('a whole number')
-      return Number(text)
     case 'uint16':
-      if (!/^\d+$/.test(text) || Number(text) > 65_535) throw wrong('a whole number from 0 to 65535')
-      return Number(text)
     case 'float32':
-      if (text.trim() === '' || !Number.isFinite(Number(text))) throw wrong('a number')
-      return Number(text)
     case 'duration': {
-      const ms = parseDuration(text)
-      if (ms === undefined) throw wrong('a duration such as 1m30s')
-      return ms
+      const read = readValue(valueSpec(spec), text)
+      if ('expected' in read) throw wrong(read.expected)
+      return read.value
     }
     case 'string':
       return value === undefined ? '' : text
   }
+}
+
+function valueSpec(spec: Extract<FlagSpec, { readonly range: unknown }>): ValueSpec {
+  if (spec.type === 'duration') return { type: 'duration', range: spec.range }
+  return { type: spec.type === 'float32' ? 'number' : 'integer', range: spec.range }
 }
 
 /** Part of a command line: a flag with its value as one argument, or anything else. */

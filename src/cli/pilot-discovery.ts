@@ -44,8 +44,9 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
   for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
   if (values.grpcAddr === '') throw new Error('--grpcAddr: an empty address (gRPC on the HTTP port) is not supported')
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
-  if (values.keepaliveMaxServerConnectionAge <= 0) throw new Error('--keepaliveMaxServerConnectionAge: must be positive')
-  if (values.writers < 0 || values.writers > 256) throw new Error('--writers: must be from 0 to 256')
+  const trustDomain = values['trust-domain'].replaceAll('@', '.')
+  if (!/^[A-Za-z0-9._-]{0,255}$/.test(trustDomain))
+    throw new Error(`--trust-domain: ${JSON.stringify(values['trust-domain'])} is not a trust domain: letters, digits, ".", "-" and "_"`)
   for (const registry of values.registries)
     if (registry !== 'Orchestrator' && registry !== 'Mock')
       throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
@@ -64,7 +65,7 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (given.includes('secureGRPCAddr') && values.tlsCertFile === '')
     notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
-  return { ...values, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
+  return { ...values, trustDomain, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
 }
 
 function checkAddress(flag: string, address: string): void {

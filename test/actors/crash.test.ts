@@ -54,7 +54,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
         domain: 'cluster.local',
         registries: ['Mock'],
         plugins: ['ext_authz', 'authn', 'authz'],
-        profile: false,
+        trustDomain: '',
         keepaliveInterval: 30_000,
         keepaliveTimeout: 10_000,
         keepaliveMaxServerConnectionAge: 1e15,

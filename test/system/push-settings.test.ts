@@ -273,6 +273,7 @@ describe('the secured gRPC port', function () {
       file('ca.pem'),
     )
     await service.start()
+    expect(service.output).to.contain(`gRPC over TLS 127.0.0.1:${port}`).and.to.contain(`127.0.0.1:${port} speaks TLS and authenticates nobody`)
     const pem = (name: string) => execFileSync('cat', [file(name)])
     const client = (identity: object) =>
       connect(`https://127.0.0.1:${port}`, { ca: pem('ca.pem'), checkServerIdentity: () => undefined, ...identity })

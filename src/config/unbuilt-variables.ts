@@ -1,0 +1,183 @@
+/**
+ * The environment variables of the specification whose part is not built (overview 2.5, pilot-discovery 2.1). Their values are checked,
+ * and setting one is answered with a warning at start. A variable that the code comes to read moves to `features.ts`.
+ */
+import { longest, type Variable } from './variable.ts'
+
+/** The table. */
+export const unbuiltVariables = {
+  CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
+  ENABLE_CA_SERVER: { type: 'boolean', default: true, meaning: 'when false, no CA server is created in the discovery component' },
+  ENABLE_LEGACY_FSGROUP_INJECTION: {
+    type: 'boolean',
+    default: true,
+    meaning:
+      'when true, the pod fsGroup is set to 1337 on injection; required for orchestrator version 1.18 and older unless JWT_POLICY is first-party-jwt',
+  },
+  ENABLE_WASM_TELEMETRY: { type: 'boolean', default: false, meaning: 'enables Wasm-based telemetry' },
+  EXTERNAL_MESHD: { type: 'boolean', default: false, meaning: 'when true, one discovery instance controls remote clusters including the CA' },
+  INJECTION_WEBHOOK_CONFIG_NAME: {
+    type: 'string',
+    default: 'mesh-sidecar-injector',
+    meaning: 'name of the mutating webhook configuration to patch when the installer command-line tool is not used',
+  },
+  MESHD_CUSTOM_HOST: { type: 'string', default: '', meaning: 'custom host name for which the discovery component signs the server certificate' },
+  MESHD_ENABLE_SDS_SERVER: {
+    type: 'boolean',
+    default: true,
+    meaning:
+      'when true, the discovery component serves SDS for credentialName secrets instead of the proxy; for security PILOT_ENABLE_XDS_IDENTITY_CHECK must also be true',
+  },
+  MESH_METRICS_ANNOTATIONS: { type: 'string', default: '', meaning: '' },
+  JWT_POLICY: { type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
+  ORCH_INGRESS_NS: { type: 'string', default: '', meaning: '' },
+  PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'when true, certificates in metadata may override destination-rule certificates in MUTUAL TLS mode; for migration only, to be removed',
+  },
+  PILOT_CERT_PROVIDER: { type: 'string', default: 'meshd', meaning: 'provider of the DNS certificate' },
+  PILOT_DISTRIBUTION_HISTORY_RETENTION: {
+    type: 'duration',
+    default: '1m0s',
+    range: ['0s', longest],
+    meaning: 'duration for which old versions of distributed configuration are tracked',
+  },
+  PILOT_ENABLED_SERVICE_APIS: { type: 'boolean', default: false, meaning: 'enables support for the orchestrator’s service-apis; experimental' },
+  PILOT_ENABLE_ANALYSIS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'runs analyzers and writes analysis errors to the Status field of mesh resources',
+  },
+  PILOT_ENABLE_CRD_VALIDATION: {
+    type: 'boolean',
+    default: false,
+    meaning: 'validates CRDs when retrieved from the orchestrator cache; for deployments without galley',
+  },
+  PILOT_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES: {
+    type: 'boolean',
+    default: true,
+    meaning: 'orchestrator services with selectors select workload entries with matching labels',
+  },
+  PILOT_ENABLE_MYSQL_FILTER: { type: 'boolean', default: false, meaning: 'injects proxy.filters.network.mysql_proxy into the filter chain' },
+  PILOT_ENABLE_REDIS_FILTER: { type: 'boolean', default: false, meaning: 'injects proxy.filters.network.redis_proxy into the filter chain' },
+  PILOT_ENABLE_SERVICEENTRY_SELECT_PODS: { type: 'boolean', default: true, meaning: 'service entries with selectors select pods from the cluster' },
+  PILOT_ENABLE_STATUS: { type: 'boolean', default: false, meaning: 'updates the CRD Status field of all mesh resources with reconciliation status' },
+  PILOT_ENABLE_THRIFT_FILTER: { type: 'boolean', default: false, meaning: 'injects proxy.filters.network.thrift_proxy into the filter chain' },
+  PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION: {
+    type: 'boolean',
+    default: false,
+    meaning: 'auto-registers WorkloadEntries from associated WorkloadGroups when a workload connects over XDS',
+  },
+  PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration',
+  },
+  PILOT_ENABLE_XDS_IDENTITY_CHECK: {
+    type: 'boolean',
+    default: true,
+    meaning: 'authorizes XDS clients so they act only as namespaces they have permission for',
+  },
+  PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: { type: 'boolean', default: false, meaning: '' },
+  PILOT_STATUS_BURST: { type: 'integer', default: 500, range: [0, 2147483647], meaning: 'burst rate of status updates when status is enabled' },
+  PILOT_STATUS_QPS: { type: 'number', default: 100, range: [0, 1000000000], meaning: 'QPS of status updates when status is enabled' },
+  PILOT_USE_ENDPOINT_SLICE: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'uses EndpointSlices instead of Endpoints as the source of endpoints; the two are mutually exclusive; requires the orchestrator’s EndpointSlice controller',
+  },
+  PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: {
+    type: 'duration',
+    default: '10s',
+    range: ['0s', longest],
+    meaning: 'time an auto-registered workload may stay disconnected from all discovery instances before its WorkloadEntry is cleaned up',
+  },
+  POD_NAME: { type: 'string', default: '', meaning: '' },
+  REQUIRE_3P_TOKEN: {
+    type: 'boolean',
+    default: false,
+    meaning: 'when true, orchestrator default tokens without audience are rejected; when false they are accepted',
+  },
+  SPIFFE_BUNDLE_ENDPOINTS: {
+    type: 'string',
+    default: '',
+    meaning:
+      'mapping of trust domains to SPIFFE bundle endpoints (compliant with the SPIFFE Bundle Endpoint standard); the root certificate fetched from each endpoint verifies client certificates of that trust domain; not needed for roots issued by the discovery component or web-PKI roots; format <trust_domain> then a pipe character then <endpoint_url>, tuples separated by two pipe characters',
+  },
+  TERMINATION_DRAIN_DURATION_SECONDS: {
+    type: 'integer',
+    default: 5,
+    range: [0, 2147483647],
+    meaning:
+      'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent tells the active proxy to drain (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
+  },
+  TOKEN_AUDIENCES: {
+    type: 'string',
+    default: 'mesh-ca',
+    meaning: 'comma-separated audiences checked in the JWT before a certificate is issued; a token matching any one is accepted',
+  },
+  XDS_AUTH: { type: 'boolean', default: true, meaning: 'authenticates XDS clients' },
+  AUDIENCE: { type: 'string', default: '', meaning: 'expected audience in tokens' },
+  CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
+    type: 'boolean',
+    default: true,
+    meaning: 'when true, a jitter delays the start of the root cert rotator by a back-off time in seconds that is below the root cert check interval',
+  },
+  CITADEL_SELF_SIGNED_CA_CERT_TTL: {
+    type: 'duration',
+    default: '87600h0m0s',
+    range: ['1s', longest],
+    meaning: 'TTL of the self-signed CA root certificate',
+  },
+  CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: {
+    type: 'integer',
+    default: 2048,
+    range: [2048, 16384],
+    meaning: 'RSA key size of self-signed CA certificates',
+  },
+  CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: {
+    type: 'duration',
+    default: '1h0m0s',
+    range: [`-${longest}`, longest],
+    meaning:
+      'interval at which the self-signed CA checks root certificate expiry and rotates it; zero or negative disables checking and rotation; suggested to be larger than 10 minutes',
+  },
+  CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: {
+    type: 'integer',
+    default: 20,
+    range: [0, 100],
+    meaning: 'grace period percentile of the self-signed root certificate',
+  },
+  DEFAULT_WORKLOAD_CERT_TTL: {
+    type: 'duration',
+    default: '24h0m0s',
+    range: ['1s', longest],
+    meaning: 'default TTL of issued workload certificates; applied when the client sets a non-positive TTL in the CSR',
+  },
+  EXTERNAL_CA: {
+    type: 'string',
+    default: '',
+    meaning: 'external CA integration type; permitted values MESHD_RA_ORCHESTRATOR_API or MESHD_RA_MESH_API',
+  },
+  INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
+  ORCH_SIGNER: { type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },
+  ORCHESTRATOR_SERVICE_HOST: { type: 'string', default: '', meaning: 'orchestrator service host, set automatically when running in-cluster' },
+  MAX_WORKLOAD_CERT_TTL: { type: 'duration', default: '2160h0m0s', range: ['1s', longest], meaning: 'maximum TTL of issued workload certificates' },
+  POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: '' },
+  REVISION: { type: 'string', default: '', meaning: '' },
+  ROOT_CA_DIR: { type: 'string', default: './etc/cacerts', meaning: 'location of a local or mounted CA root' },
+  TOKEN_ISSUER: { type: 'string', default: '', meaning: 'OIDC token issuer; when set, used to check tokens' },
+  USE_REMOTE_CERTS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'tries to load CA certificates from a remote cluster; used for an external discovery component',
+  },
+  VALIDATION_ENABLED: { type: 'boolean', default: true, meaning: 'enables the configuration validation handler' },
+  VALIDATION_WEBHOOK_CONFIG_NAME: {
+    type: 'string',
+    default: 'meshd-${namespace}',
+    meaning: 'name of the validating webhook configuration to patch; empty skips patching with cluster-admin rights',
+  },
+} as const satisfies Record<string, Variable>

@@ -1,0 +1,49 @@
+/** Values of flags and environment variables: types, ranges, reading. */
+import { parseDuration } from './duration.ts'
+
+/** The longest duration that Go's notation has: 2^63-1 ns. */
+export const longest = '2562047h47m16.854775807s'
+
+/** A kind of value. Ranges include both ends; durations as Go writes them. */
+export type ValueSpec =
+  | { readonly type: 'integer' | 'number'; readonly range: readonly [least: number, most: number] }
+  | { readonly type: 'duration'; readonly range: readonly [least: string, most: string] }
+
+/** An environment variable: its default in its own notation, and what it is for. */
+export type Variable = { readonly meaning: string } & (
+  | { readonly type: 'string'; readonly default: string }
+  | { readonly type: 'boolean'; readonly default: boolean }
+  | (Extract<ValueSpec, { readonly type: 'integer' | 'number' }> & { readonly default: number })
+  | (Extract<ValueSpec, { readonly type: 'duration' }> & { readonly default: string })
+)
+
+/** What was read, or what is expected instead. */
+export type ReadValue<T> = { readonly value: T } | { readonly expected: string }
+
+/** The default; a duration in milliseconds. */
+export function defaultOf(variable: Variable): string | boolean | number {
+  return variable.type === 'duration' ? (parseDuration(variable.default) as number) : variable.default
+}
+
+/** Reads a variable; a duration in milliseconds. */
+export function readVariable(variable: Variable, given: string): ReadValue<string | boolean | number> {
+  if (variable.type === 'string') return { value: given }
+  if (variable.type !== 'boolean') return readValue(variable, given)
+  if (/^(1|t|true)$/i.test(given)) return { value: true }
+  return /^(0|f|false)$/i.test(given) ? { value: false } : { expected: 'true or false' }
+}
+
+/** Reads a number or a duration (in milliseconds) and holds it to its range. */
+export function readValue(spec: ValueSpec, given: string): ReadValue<number> {
+  const [least, most] = spec.range
+  const names = { integer: 'a whole number', number: 'a number', duration: 'a duration such as 1m30s,' } as const
+  const limit = (end: string | number) => (typeof end === 'number' ? end : (parseDuration(end) as number))
+  const value = spec.type === 'duration' ? parseDuration(given) : readNumber(spec.type, given.trim())
+  if (value === undefined || value < limit(least) || value > limit(most)) return { expected: `${names[spec.type]} from ${least} to ${most}` }
+  return { value }
+}
+
+function readNumber(type: 'integer' | 'number', given: string): number | undefined {
+  const form = type === 'integer' ? /^[+-]?\d+$/ : /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
+  return form.test(given) ? Number(given) : undefined
+}
