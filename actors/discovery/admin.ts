@@ -9,11 +9,14 @@ import type { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { splitAddress } from './address.ts'
 import { addDebugPages } from './debug-pages.ts'
+import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
 
 /** What the HTTP servers need. */
 export interface AdminParts {
   readonly supervisor: Supervisor
+  /** Names of the source actors. */
+  readonly sources: readonly string[]
   readonly options: DiscoveryOptions
   readonly features: Features
   /** Metrics of the main thread. */
@@ -29,12 +32,8 @@ export interface Admin {
   close(): Promise<void>
 }
 
-interface QueueStatus {
-  readonly ready: boolean
-  readonly unsynced: readonly string[]
-}
-
-const pollMs = 20
+/** How long nothing happens before readiness is judged anew, in milliseconds. */
+const quietMs = 1000
 
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
@@ -48,32 +47,30 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     { version: buildInfo().version },
     1,
   )
-  let isReady = false
+  let wasReady = false
+  let closed = false
+  const judge = () => {
+    const judged = readiness(supervisor.states(), parts.sources, wasReady)
+    wasReady ||= judged.ready
+    return judged
+  }
   const becomeReady = (async () => {
-    await supervisor.started()
-    for (;;) {
-      const status = await supervisor.ask<QueueStatus>('push-queue', 'status').catch(() => undefined)
-      if (status?.ready) break
-      await pause(pollMs)
+    // What an actor does changes the judgement, and so does that it does nothing for long enough.
+    while (!judge().ready) {
+      if (closed) return
+      await Promise.race([supervisor.changed(), pause(quietMs)])
     }
-    isReady = true
     startup.set(process.uptime())
     parts.log('default').info(`ready after ${Math.round(performance.now() - parts.startedAt)} ms`)
   })()
-
-  const readiness = async (): Promise<string> => {
-    if (!isReady) return 'discovery is not ready: not every source has been read and pushed yet'
-    const failing = supervisor.states().filter((state) => state.state === 'failing')
-    return failing.map((state) => `actor ${state.name} keeps failing: ${state.lastError?.message ?? ''}`).join('\n')
-  }
   const scraper = new Scraper(supervisor, metrics)
   const http = server()
   http.get('/ready', async (_, reply) => {
-    const reason = await readiness()
+    const { ready, text } = judge()
     return reply
-      .code(reason === '' ? 200 : 503)
+      .code(ready ? 200 : 503)
       .type('text/plain')
-      .send(reason)
+      .send(text)
   })
   const monitoring = options.monitoringAddr === '' ? http : server()
   monitoring.get('/metrics', async (_, reply) => reply.type(scrapeType).send(await scraper.scrape()))
@@ -89,6 +86,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   return {
     ready: () => becomeReady,
     async close() {
+      closed = true
       await Promise.all([...new Set([http, monitoring])].map((instance) => instance.close()))
     },
   }

@@ -146,6 +146,7 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, w
       ...state,
       startedAt: new Date(state.startedAt).toISOString(),
       lastError: state.lastError?.message,
+      notes: Object.fromEntries(state.notes),
       ...stats.get(state.name),
     }))
   })

@@ -6,7 +6,7 @@ import type { DescribedRequest } from '../../src/security/authorization/evaluate
 import { policiesFor } from '../../src/snapshot/policies.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
-export function debugAnswers(planner: Planner, own: { status: () => unknown; pushAgain: () => number }) {
+export function debugAnswers(planner: Planner, own: { pushAgain: () => number }) {
   return {
     ...own,
     configs: () =>

@@ -20,6 +20,7 @@ import type { Peer } from '../runtime/link.ts'
 import { Counter, Gauge } from '../runtime/metrics.ts'
 import { after, every, type Timer } from '../runtime/timers.ts'
 import { debugAnswers } from './push-queue-debug.ts'
+import { unsyncedNote } from './readiness.ts'
 import { sourceObjects } from './source-events.ts'
 
 type Message = SourceEvent | WriterEvent | KeySetEvent
@@ -74,10 +75,6 @@ class PushQueue implements Behaviour<Message> {
   readonly #awaitedKeys = new Set<string>()
   #keysTimer: Timer | undefined
   #askTimer: NodeJS.Immediate | undefined
-  /** Whether a writer takes connections. */
-  #serving = false
-  #inbound = 0
-  #committed = 0
   readonly #metrics
 
   constructor(context: ActorContext<PushQueueConfig>) {
@@ -99,13 +96,6 @@ class PushQueue implements Behaviour<Message> {
     this.#metrics = pushQueueMetrics(context, this.#planner)
     this.#balanceTimer = every(balanceMs, () => this.#balance()).unref()
     this.asks = debugAnswers(this.#planner, {
-      status: () => ({
-        ready: this.#ready && this.#serving,
-        unsynced: [...this.#unsynced],
-        inbound: this.#inbound,
-        committed: this.#committed,
-        push: this.#pushId,
-      }),
       pushAgain: () => this.#pushAgain(),
     })
   }
@@ -153,9 +143,6 @@ class PushQueue implements Behaviour<Message> {
         if (this.#planner.state.setKeySet(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
         if (!this.#ready) this.#startWhenComplete()
         return
-      case 'ListenerOpened':
-        this.#serving = true
-        return
       case 'PushTaken':
         if (this.#takers.taken(from.name, message.push)) this.#pushDone()
         return
@@ -181,13 +168,13 @@ class PushQueue implements Behaviour<Message> {
   /** A source has said everything; the first push waits for all of them. */
   synced({ name }: Peer): void {
     this.#unsynced.delete(name)
+    this.#context.note(unsyncedNote, [...this.#unsynced])
     this.#askForKeys()
     this.#startWhenComplete()
   }
 
   #event(event: SourceEvent, source: string): void {
     const { state } = this.#planner
-    this.#inbound++
     switch (event.type) {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
@@ -215,7 +202,6 @@ class PushQueue implements Behaviour<Message> {
   /** Notes a change for the next push; one that alters nothing is counted as avoided. */
   #note(changed: boolean, reason: string, at: number): void {
     if (!changed) {
-      this.#committed++
       this.#metrics.avoided.inc()
       return
     }
@@ -260,7 +246,6 @@ class PushQueue implements Behaviour<Message> {
 
   #push(): void {
     const { events } = this.#debounce
-    this.#committed += events
     this.#debounce.begin()
     const reasons = [...this.#reasons]
     this.#reasons = new Set()

@@ -12,6 +12,7 @@ import { createLogger, type Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
+import { watchPolicy } from '../runtime/watchdog.ts'
 import { claimAddresses, splitAddress } from './address.ts'
 import { exposure } from './exposure.ts'
 import { readSecureServer } from './secure-server.ts'
@@ -61,6 +62,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       for (const record of records) writer.write(record)
     },
     answers,
+    watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
   Object.assign(answers, statusAnswers(supervisor))
 
@@ -108,7 +110,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
 
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin.ts')
-  const admin = await startAdmin({ supervisor, options, features, metrics, startedAt, log })
+  const admin = await startAdmin({ supervisor, sources: queueConfig.sources, options, features, metrics, startedAt, log })
   // Until the writers listen, a port that the kernel chose is held for them.
   const ready = admin.ready().then(claim.release)
   return {

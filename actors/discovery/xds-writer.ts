@@ -25,6 +25,7 @@ import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GrpcServer, type GrpcStream } from './grpc-server.ts'
+import { servingNote } from './readiness.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
@@ -112,7 +113,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       case 'ReleaseConnections':
         return this.#release(command.count)
       case 'OpenListener':
-        return void this.#server.open().then(() => this.#queue?.tell({ type: 'ListenerOpened' }))
+        return void this.#server.open().then(() => this.#context.note(servingNote, true))
     }
   }
 

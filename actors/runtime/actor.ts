@@ -12,6 +12,8 @@ export interface ActorContext<Config> {
   readonly log: Logger
   /** The actor's own metrics; the supervisor merges those of all actors on scrape. */
   readonly metrics: Registry
+  /** Tells the supervisor something of the actor's condition. The last value of each name holds until the actor ends. */
+  note(name: string, value: unknown): void
   /** Asks the supervisor a question it has offered to answer. Rejects when it does not answer in time. */
   ask<Answer>(question: string, ...details: unknown[]): Promise<Answer>
 }

@@ -89,6 +89,7 @@ class Host {
         config: this.#options.config,
         log: this.#log,
         metrics: this.#metrics,
+        note: (name, value) => this.#report({ type: 'Noted', name, value }),
         ask: (question, ...details) => askWithin(this.#supervisor, question, details),
       })
       if (this.#stopped) return this.#release(behaviour)
@@ -141,6 +142,7 @@ class Host {
   }
 
   #obey(control: Control): void {
+    if (control.type === 'Ping') return this.#report({ type: 'Alive' })
     const actor = this.#behaviour
     const links = this.#links
     if (!actor || !links) {
@@ -151,13 +153,20 @@ class Host {
       case 'Link':
         return links.add(control.peer, control.incarnation, control.port)
       case 'ServeAsks':
-        return serveAsks(control.port, { ...actor.asks, stats: () => this.#stats(), metrics: () => this.#collect() })
+        return serveAsks(control.port, { ...this.#owned(actor.asks ?? {}), stats: () => this.#stats(), metrics: () => this.#collect() })
       case 'UseAsks':
         this.#supervisor = useAsks(control.port)
         return
       case 'Drain':
         void this.#drain(actor)
     }
+  }
+
+  /** The answers of an actor that shares its thread, given on its behalf: what they start belongs to it. */
+  #owned(asks: Readonly<Record<string, (...details: never[]) => unknown>>): Record<string, (...details: never[]) => unknown> {
+    const owner = this.#owner
+    if (!owner) return { ...asks }
+    return Object.fromEntries(Object.entries(asks).map(([question, answer]) => [question, (...details) => owner.run(() => answer(...details))]))
   }
 
   async #drain(actor: Behaviour<unknown>): Promise<void> {

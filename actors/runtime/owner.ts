@@ -68,4 +68,9 @@ export function catchErrorsOfOwners(): void {
     process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
     process.exit(1)
   })
+  process.on('unhandledRejection', (reason) => {
+    const owner = current.getStore()
+    if (owner) owner.fail(reason)
+    else if (process.listenerCount('unhandledRejection') === 1) throw reason
+  })
 }

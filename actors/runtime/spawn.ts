@@ -5,7 +5,7 @@ import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import type { ActorDefinition } from './actor.ts'
-import { type Asks, serveAsks, useAsks } from './ask.ts'
+import { askWithin, serveAsks, useAsks } from './ask.ts'
 import { hostActorHere } from './host.ts'
 
 /** What to start. */
@@ -26,18 +26,25 @@ export type SpawnMode = 'threads' | 'in-thread'
 export interface SpawnEvents {
   started(): void
   logged(records: readonly LogRecord[]): void
+  /** The actor answered a ping. */
+  alive(): void
+  /** The actor told something of its condition. */
+  noted(name: string, value: unknown): void
   /** The actor is gone: with the error that ended it, or undefined after an orderly drain. */
   ended(error: WireError | undefined): void
 }
 
 /** A running actor, as its supervisor holds it. */
 export interface RunningActor {
-  readonly asks: Asks
+  /** Asks it a question. Rejects when it does not answer in time or ends. */
+  ask<Answer>(question: string, details: readonly unknown[]): Promise<Answer>
+  /** Asks for a sign of life. */
+  ping(): void
   /** Gives it a port to a peer; of two links to one peer the one with the higher incarnation counts. */
   link(peer: string, incarnation: number, port: MessagePort): void
   drain(): void
-  /** Ends it at once, as a crash would. */
-  kill(): void
+  /** Ends it at once, as a crash with this error would. */
+  kill(error?: WireError): void
 }
 
 /** Starts an actor. `answers` are the questions it may ask back. */
@@ -51,15 +58,25 @@ export function spawnActor(
   const started = mode === 'threads' ? startThread(spec, log) : startHere(spec, log)
   let ended = false
   let failure: WireError | undefined
+  const gone = Promise.withResolvers<never>()
+  gone.promise.catch(() => {})
+  const asked = new MessageChannel()
+  const asking = new MessageChannel()
   const end = (error: WireError | undefined) => {
     if (ended) return
     ended = true
+    gone.reject(new Error(`actor ${spec.name} has ended`))
     events.ended(error)
     started.stop()
+    for (const port of [asked.port1, asking.port1]) port.close()
   }
   started.onReport((report) => {
+    // Nothing that it said before its end changes what is known of its successor.
+    if (ended && report.type !== 'Logged') return
     if (report.type === 'Started') events.started()
     else if (report.type === 'Logged') events.logged(report.records)
+    else if (report.type === 'Alive') events.alive()
+    else if (report.type === 'Noted') events.noted(report.name, report.value)
     else if (report.type === 'Drained') end(undefined)
     else {
       failure = report.error
@@ -68,17 +85,17 @@ export function spawnActor(
   })
   started.onExit((error) => end(failure ?? error ?? { name: 'Error', message: 'the actor ended without a word', stack: '' }))
   const send = (control: Control, transfer: MessagePort[] = []) => started.post(control, transfer)
-  const asked = new MessageChannel()
-  const asking = new MessageChannel()
   serveAsks(asking.port1, answers)
   send({ type: 'UseAsks', port: asking.port2 }, [asking.port2])
   send({ type: 'ServeAsks', port: asked.port2 }, [asked.port2])
   for (const port of [asked.port1, asking.port1]) port.unref()
+  const asks = useAsks(asked.port1)
   return {
-    asks: useAsks(asked.port1),
+    ask: (question, details) => askWithin(asks, question, details, gone.promise),
+    ping: () => send({ type: 'Ping' }),
     link: (peer, incarnation, port) => send({ type: 'Link', peer, incarnation, port }, [port]),
     drain: () => send({ type: 'Drain' }),
-    kill: () => end({ name: 'Killed', message: 'the actor was killed', stack: '' }),
+    kill: (error = { name: 'Killed', message: 'the actor was killed', stack: '' }) => end(error),
   }
 }
 

@@ -3,43 +3,42 @@ import { MessageChannel } from 'node:worker_threads'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { askWithin } from './ask.ts'
 import { monotonicMs } from './clock.ts'
 import type { Logger } from './logger.ts'
+import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
 import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from './spawn.ts'
-
-/** How restarts are paced; times in milliseconds. */
-export interface RestartPolicy {
-  readonly firstDelay: number
-  readonly longestDelay: number
-  /** More restarts than this within `window` mean that restarting does not help: the actor counts as failing. */
-  readonly intensity: number
-  readonly window: number
-}
-
-/** The policy of every actor unless a test sets another. */
-export const restartPolicy: RestartPolicy = { firstDelay: 50, longestDelay: 10_000, intensity: 10, window: 60_000 }
+import { after, every, type Timer } from './timers.ts'
+import { beatOf, Pulse, type WatchPolicy, watchPolicy } from './watchdog.ts'
 
 /** What a supervisor knows of one of its actors. */
 export interface ActorState {
   readonly name: string
-  /** `failing`: restarted more often than the policy allows; it is still tried again, at the longest delay. */
-  readonly state: 'starting' | 'running' | 'restarting' | 'failing' | 'stopped'
+  readonly state: 'starting' | 'running' | 'restarting' | 'stopped'
+  readonly health: Health
+  /** How often it ended of late: within the last window of the restart policy, or since it was failing. */
+  readonly ends: number
   readonly restarts: number
   readonly lastError: WireError | undefined
+  /** How long a running actor has owed a sign of life, in milliseconds, as far as that is longer than usual; else 0. */
+  readonly silentMs: number
+  /** Whether the watchdog sees it: an actor that shares the supervisor's thread cannot be watched. */
+  readonly watched: boolean
+  /** What it has noted of its condition since it started. */
+  readonly notes: ReadonlyMap<string, unknown>
   /** Unix milliseconds of the last start. */
   readonly startedAt: number
 }
 
 interface Child {
   readonly spec: ActorSpec
+  readonly record: RestartRecord
+  readonly watched: boolean
   actor: RunningActor | undefined
   state: ActorState['state']
-  restarts: number
-  recent: number[]
-  lastError: WireError | undefined
+  pulse: Pulse
+  notes: Map<string, unknown>
   startedAt: number
-  timer: NodeJS.Timeout | undefined
+  timer: Timer | undefined
 }
 
 /** Supervises a fixed family of actors and the links between them. */
@@ -53,6 +52,9 @@ export class Supervisor {
   readonly #logged: (records: readonly LogRecord[]) => void
   readonly #answers: Readonly<Record<string, unknown>>
   readonly #policy: RestartPolicy
+  readonly #watch: WatchPolicy
+  readonly #watchTimer: Timer
+  #lastBeat = monotonicMs()
   /** Number of the last link that was made. */
   #incarnations = 0
   #stopping = false
@@ -66,6 +68,8 @@ export class Supervisor {
     /** Questions that actors may ask. */
     answers: Readonly<Record<string, unknown>>
     policy?: RestartPolicy
+    /** Which actors count as hung; nobody is watched without it. */
+    watch?: WatchPolicy
   }) {
     this.#mode = options.mode
     this.#log = options.log
@@ -73,11 +77,23 @@ export class Supervisor {
     this.#logged = options.logged
     this.#answers = options.answers
     this.#policy = options.policy ?? restartPolicy
+    this.#watch = options.watch ?? watchPolicy(0)
+    this.#watchTimer = every(beatOf(this.#watch), () => this.#beat()).unref()
   }
 
   /** Starts an actor and keeps it running. */
   start(spec: ActorSpec): void {
-    const child: Child = { spec, actor: undefined, state: 'starting', restarts: 0, recent: [], lastError: undefined, startedAt: 0, timer: undefined }
+    const child: Child = {
+      spec,
+      record: new RestartRecord(this.#policy),
+      watched: (spec.mode ?? this.#mode) === 'threads' && this.#watch.deadline < Number.POSITIVE_INFINITY,
+      actor: undefined,
+      state: 'starting',
+      pulse: new Pulse(this.#watch),
+      notes: new Map(),
+      startedAt: 0,
+      timer: undefined,
+    }
     this.#children.set(spec.name, child)
     this.#spawn(child)
   }
@@ -91,13 +107,20 @@ export class Supervisor {
   /** Resolves when every actor has started. */
   async started(): Promise<void> {
     while ([...this.#children.values()].some((child) => child.state !== 'running')) {
-      await new Promise<void>((resolve) => this.#waiters.push(resolve))
+      await this.changed()
     }
   }
 
-  /** Asks an actor. Rejects when it is not there or does not answer in time. */
-  ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
-    return askWithin(this.#children.get(name)?.actor?.asks, question, details)
+  /** Resolves when an actor has started, ended or noted something. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve))
+  }
+
+  /** Asks an actor. Rejects when it is not there, ends, or does not answer in time. */
+  async ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
+    const actor = this.#children.get(name)?.actor
+    if (!actor) throw new Error(`nobody to ask ${question}: ${name} is not running`)
+    return actor.ask<Answer>(question, details)
   }
 
   /** Asks all actors of a kind; those that do not answer are left out. */
@@ -109,11 +132,16 @@ export class Supervisor {
 
   /** The state of every actor. */
   states(): ActorState[] {
-    return [...this.#children.values()].map(({ spec, state, restarts, lastError, startedAt }) => ({
+    const now = monotonicMs()
+    return [...this.#children.values()].map(({ spec, state, record, pulse, notes, watched, startedAt }) => ({
       name: spec.name,
       state,
-      restarts,
-      lastError,
+      ...record.health(now),
+      restarts: record.restarts,
+      lastError: record.lastError,
+      silentMs: state === 'running' && pulse.silentMs > beatOf(this.#watch) ? pulse.silentMs : 0,
+      watched,
+      notes,
       startedAt,
     }))
   }
@@ -128,6 +156,7 @@ export class Supervisor {
   /** Drains actors in the order of their kinds, each for at most `deadlineMs`, then ends them. */
   async drain(kindsInOrder: readonly string[], deadlineMs: number): Promise<void> {
     this.#stopping = true
+    this.#watchTimer.cancel()
     const kinds = new Set([...kindsInOrder, ...[...this.#children.keys()].map((name) => name.split('/')[0] as string)])
     for (const kind of kinds) {
       const children = [...this.#children.values()].filter((child) => child.spec.name.split('/')[0] === kind)
@@ -136,23 +165,33 @@ export class Supervisor {
   }
 
   async #drainOne(child: Child, deadlineMs: number): Promise<void> {
-    clearTimeout(child.timer)
+    child.timer?.cancel()
     const actor = child.actor
     if (!actor || child.state !== 'running') {
       actor?.kill()
       return
     }
-    const deadline = setTimeout(() => actor.kill(), deadlineMs)
+    const deadline = after(deadlineMs, () => actor.kill())
     actor.drain()
-    while (child.actor === actor) await new Promise<void>((resolve) => this.#waiters.push(resolve))
-    clearTimeout(deadline)
+    while (child.actor === actor) await this.changed()
+    deadline.cancel()
   }
 
   #spawn(child: Child): void {
     child.startedAt = Date.now()
+    child.state = 'starting'
+    child.pulse = new Pulse(this.#watch)
+    child.notes = new Map()
     child.actor = spawnActor(child.spec, child.spec.mode ?? this.#mode, this.#logOptions, this.#answers, {
       started: () => {
         child.state = 'running'
+        child.record.running(monotonicMs())
+        child.pulse.started()
+        this.#notify()
+      },
+      alive: () => child.pulse.answered(),
+      noted: (name, value) => {
+        child.notes.set(name, value)
         this.#notify()
       },
       logged: this.#logged,
@@ -177,17 +216,28 @@ export class Supervisor {
       this.#notify()
       return
     }
-    const now = monotonicMs()
-    child.lastError = error
-    child.restarts++
-    child.recent = [...child.recent.filter((at) => at > now - this.#policy.window), now]
-    const failing = child.recent.length > this.#policy.intensity
-    const delay = failing ? this.#policy.longestDelay : Math.min(this.#policy.longestDelay, this.#policy.firstDelay * 2 ** (child.recent.length - 1))
-    child.state = failing ? 'failing' : 'restarting'
-    this.#log('default').error(`actor ${child.spec.name} ended, starts again in ${delay} ms: ${error.message}`, { restarts: child.restarts })
+    const delay = child.record.ended(monotonicMs(), error)
+    child.state = 'restarting'
+    child.notes = new Map()
+    const { restarts } = child.record
+    this.#log('default').error(`actor ${child.spec.name} ended, starts again in ${delay} ms: ${error.message}`, { restarts })
     this.#log('default').debug(error.stack)
-    child.timer = setTimeout(() => this.#spawn(child), delay)
+    child.timer = after(delay, () => this.#spawn(child))
     this.#notify()
+  }
+
+  /** Asks the actors on threads for a sign of life, and ends those that have owed one for too long. */
+  #beat(): void {
+    const now = monotonicMs()
+    // While this thread was held up itself, nothing is known of the others.
+    const elapsed = Math.min(now - this.#lastBeat, 1.5 * beatOf(this.#watch))
+    this.#lastBeat = now
+    for (const { actor, pulse, watched } of this.#children.values()) {
+      if (!actor || !watched) continue
+      const due = pulse.beat(elapsed)
+      if (due === 'ask') actor.ping()
+      else if (due === 'end') actor.kill({ name: 'Hung', message: `did not answer for ${Math.round(pulse.silentMs / 1000)} s`, stack: '' })
+    }
   }
 
   #notify(): void {

@@ -13,10 +13,15 @@ export type Control =
   | { readonly type: 'UseAsks'; readonly port: MessagePort }
   /** Finish what is under way, then report `Drained`. */
   | { readonly type: 'Drain' }
+  /** Answer with `Alive`. */
+  | { readonly type: 'Ping' }
 
 /** Actor to supervisor. */
 export type Report =
   | { readonly type: 'Started' }
+  | { readonly type: 'Alive' }
+  /** Something of the actor's condition; holds until the actor notes another value of the same name, or ends. */
+  | { readonly type: 'Noted'; readonly name: string; readonly value: unknown }
   | { readonly type: 'Drained' }
   | { readonly type: 'Failed'; readonly error: WireError }
   | { readonly type: 'Logged'; readonly records: readonly LogRecord[] }

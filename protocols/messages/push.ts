@@ -22,8 +22,6 @@ export type SourceEvent =
 export type WriterEvent =
   | { readonly type: 'ProxyConnected'; readonly connection: string; readonly node: ProxyNode }
   | { readonly type: 'ProxyDisconnected'; readonly connection: string }
-  /** The writer's ports are open. */
-  | { readonly type: 'ListenerOpened' }
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
   /** The writer was sent a change of something else than what it has, which it refused: it wants everything. */

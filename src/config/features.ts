@@ -146,6 +146,12 @@ export const variables = {
     range: ['100ms', longest],
     meaning: 'how often the key sets of RequestAuthentications are fetched again',
   },
+  PILOT_ACTOR_DEADLINE: {
+    type: 'duration',
+    default: '10s',
+    range: ['1s', longest],
+    meaning: 'how long a part of the service may give no sign of life until it is ended and started again',
+  },
   PILOT_JWKS_ALLOWED_ADDRESSES: {
     type: 'string',
     default: '',

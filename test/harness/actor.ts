@@ -35,6 +35,7 @@ export async function startActor<Config, Message>(definition: ActorDefinition<Co
     config,
     log: createLogger({ output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, () => {}),
     metrics: new Registry(),
+    note: () => {},
     ask: () => Promise.reject(new Error('nobody answers')),
   }
   return definition.start(context)

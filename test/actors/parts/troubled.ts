@@ -1,0 +1,70 @@
+/** An actor that fails in every way it is asked to. Its state is a timer, a server, and what it was told. */
+import { createServer, type Server } from 'node:net'
+import type { ActorDefinition, Behaviour } from '../../../actors/runtime/actor.ts'
+import type { Peer } from '../../../actors/runtime/link.ts'
+import { after, every } from '../../../actors/runtime/timers.ts'
+
+/** What the actors of this thread have done, for tests that run them in their own thread. */
+export const seen: string[] = []
+
+class Troubled implements Behaviour<string> {
+  readonly #server: Server
+  readonly #name: string
+  readonly #told: string[] = []
+  #peer: Peer<string> | undefined
+
+  constructor(name: string, server: Server) {
+    this.#name = name
+    this.#server = server
+    every(5, () => seen.push(`${name} ticks`))
+  }
+
+  readonly asks = {
+    port: () => (this.#server.address() as { port: number }).port,
+    told: () => this.#told,
+    tell: (message: string) => this.#peer?.tell(message),
+    later: (way: string) => void after(1, () => this.receive(way)),
+  }
+
+  linked(peer: Peer): void {
+    this.#peer = peer as Peer<string>
+    this.#told.push(`linked ${peer.name}`)
+  }
+
+  unlinked(peer: Peer): void {
+    this.#told.push(`unlinked ${peer.name}`)
+  }
+
+  receive(message: string): void {
+    switch (message) {
+      case 'throw':
+        throw new Error('thrown')
+      case 'reject':
+        void Promise.reject(new Error('rejected'))
+        return
+      case 'hang':
+        for (;;);
+      default:
+        this.#told.push(message)
+    }
+  }
+
+  async drain(): Promise<void> {
+    seen.push(`${this.#name} drained`)
+    this.#server.close()
+  }
+}
+
+export const actor: ActorDefinition<{ startsNever?: boolean; throwsAtStart?: boolean }, string> = {
+  kind: 'troubled',
+  async start({ name, config }) {
+    if (config.throwsAtStart) {
+      every(5, () => seen.push(`${name} ticks without having started`))
+      throw new Error('no start')
+    }
+    if (config.startsNever) await new Promise(() => {})
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return new Troubled(name, server)
+  },
+}

@@ -1,0 +1,50 @@
+import { expect } from 'chai'
+import { LocalDiscovery } from '../harness/discovery.ts'
+import { until } from '../harness/until.ts'
+
+describe('/ready', function () {
+  this.timeout(60_000)
+  let discovery: LocalDiscovery
+  afterEach(() => discovery.dispose())
+
+  it('names what is missing before the first complete state, then nothing', async () => {
+    discovery = new LocalDiscovery('threads')
+    await discovery.start()
+    const first = await discovery.ready()
+    expect(first.status).to.equal(503)
+    expect(first.text).to.match(/^discovery is not ready: no complete state is served\n/)
+    expect(first.text).to.match(/source registry-watcher\/(files|mock) has not said everything yet|actor .* is starting/)
+    await discovery.service.ready()
+    expect(await discovery.ready()).to.deep.equal({ status: 200, text: '' })
+  })
+
+  it('stays 200 and names a push queue that restarts while writers serve; ends when it restarts again and again', async () => {
+    discovery = new LocalDiscovery('threads')
+    const { supervisor } = await discovery.start()
+    await discovery.service.ready()
+    supervisor.kill('push-queue')
+    const { status, text } = await discovery.ready()
+    expect(status).to.equal(200)
+    expect(text).to.include('actor push-queue ended once of late (restarting), last: the actor was killed')
+    expect(text).to.include('source registry-watcher/files has not said everything yet')
+    await until('the push queue to run again', async () => (await discovery.ready()).text.includes('(runs again)'))
+    expect((await discovery.ready()).status).to.equal(200)
+    await until('the restart limit', async () => {
+      supervisor.kill('push-queue')
+      return (await discovery.ready()).status === 503
+    })
+    expect((await discovery.ready()).text).to.match(
+      /an actor keeps failing\n(.*\n)*actor push-queue keeps failing \(restarting\): ended 6 times, last: the actor was killed/,
+    )
+  })
+
+  it('is 503 while no writer serves, and 200 when one does again', async () => {
+    discovery = new LocalDiscovery('threads')
+    const { supervisor } = await discovery.start({ writers: 1 })
+    await discovery.service.ready()
+    supervisor.kill('xds-writer/0')
+    expect((await discovery.ready()).status).to.equal(503)
+    await until('the writer to serve', async () => (await discovery.ready()).status === 200)
+    expect((await discovery.ready()).text).to.equal('actor xds-writer/0 ended once of late (runs again), last: the actor was killed')
+  })
+})

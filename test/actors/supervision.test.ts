@@ -1,0 +1,155 @@
+import { connect } from 'node:net'
+import { expect } from 'chai'
+import { createLogger } from '../../actors/runtime/logger.ts'
+import { restartPolicy } from '../../actors/runtime/restarts.ts'
+import { Supervisor } from '../../actors/runtime/supervisor.ts'
+import { watchPolicy } from '../../actors/runtime/watchdog.ts'
+import { until } from '../harness/until.ts'
+import { seen } from './parts/troubled.ts'
+
+const off = { fallback: 'none', scopes: {} } as const
+const logOptions = { output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }
+const module = new URL('parts/troubled.ts', import.meta.url)
+
+for (const mode of ['threads', 'in-thread'] as const) {
+  describe(`actors that fail (${mode})`, () => {
+    let supervisor: Supervisor
+    const start = (deadline = 0, policy = restartPolicy) => {
+      const watch = { ...watchPolicy(deadline), ...(deadline > 0 ? { startDeadline: 4 * deadline } : {}) }
+      supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, watch, policy })
+    }
+    const state = (name: string) => supervisor.states().find((known) => known.name === name)
+    const restarted = (name: string, times = 1) =>
+      until(`${name} to be restarted`, () => state(name)?.state === 'running' && state(name)?.restarts === times)
+    afterEach(() => supervisor.drain([], 1000))
+
+    for (const [way, message] of [
+      ['throw', 'thrown'],
+      ['reject', 'rejected'],
+    ] as const) {
+      it(`in a timer or a promise (${way}) are ended and restarted; nothing else is`, async () => {
+        start()
+        for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
+        await supervisor.started()
+        const port = await supervisor.ask<number>('troubled/0', 'port')
+        seen.length = 0
+        await supervisor.ask('troubled/0', 'later', way)
+        await restarted('troubled/0')
+        expect(state('troubled/0')?.lastError?.message).to.equal(message)
+        expect([state('troubled/0')?.health, state('troubled/1')?.health]).to.deep.equal(['unstable', 'well'])
+        // What it held is closed, as it is in a thread that ends.
+        await until('its server to be closed', () => refuses(port))
+        if (mode === 'in-thread') {
+          expect(seen.filter((entry) => entry === 'troubled/0 drained')).to.have.length(1)
+          await until('the other to tick on', () => seen.includes('troubled/1 ticks'))
+        }
+      })
+    }
+
+    it('while they take a message are restarted, with links of their own', async () => {
+      start()
+      for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
+      supervisor.connect('troubled/0', 'troubled/1')
+      await supervisor.started()
+      await supervisor.ask('troubled/0', 'tell', 'before')
+      await supervisor.ask('troubled/0', 'tell', 'throw')
+      await supervisor.ask('troubled/0', 'tell', 'lost with the actor it was for')
+      await restarted('troubled/1')
+      await until('the new link', async () => (await supervisor.ask<string[]>('troubled/0', 'told')).length === 3)
+      expect(await supervisor.ask('troubled/0', 'told')).to.deep.equal(['linked troubled/1', 'unlinked troubled/1', 'linked troubled/1'])
+      await supervisor.ask('troubled/0', 'tell', 'after')
+      await until('the message', async () => (await supervisor.ask<string[]>('troubled/1', 'told')).length === 2)
+      expect(await supervisor.ask('troubled/1', 'told')).to.deep.equal(['linked troubled/0', 'after'])
+    })
+
+    it('stop ticking when they are killed', async () => {
+      start()
+      supervisor.start({ name: 'troubled/0', module, config: {} })
+      await supervisor.started()
+      supervisor.kill('troubled/0')
+      await restarted('troubled/0')
+      const ticks = () => seen.filter((entry) => entry === 'troubled/0 ticks').length
+      if (mode === 'threads') return
+      // One timer ticks, not two: as many ticks as fit into the time, whatever the load.
+      const before = ticks()
+      const since = performance.now()
+      await until('some ticks', () => ticks() > before + 20)
+      expect(ticks() - before).to.be.at.most((performance.now() - since) / 5 + 2)
+    })
+
+    it('reject what they were asked when they end', async () => {
+      start()
+      supervisor.start({ name: 'troubled/0', module, config: {} })
+      await supervisor.started()
+      const asked = supervisor.ask('troubled/0', 'port').then(
+        () => 'answered',
+        (error: Error) => error.message,
+      )
+      supervisor.kill('troubled/0')
+      expect(await asked).to.equal('actor troubled/0 has ended')
+      await restarted('troubled/0')
+    })
+
+    it('at their start are tried again, and leave no timer behind', async () => {
+      start(0, { firstDelay: 10, longestDelay: 50, intensity: 3, window: 60_000 })
+      seen.length = 0
+      supervisor.start({ name: 'troubled/0', module, config: { throwsAtStart: true } })
+      await until('the limit', () => state('troubled/0')?.health === 'failing')
+      expect(state('troubled/0')?.lastError?.message).to.equal('no start')
+      await supervisor.drain([], 100)
+      const ticks = seen.length
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setTimeout(resolve, 10))
+      expect(seen.length).to.equal(ticks)
+    })
+  })
+}
+
+describe('actors that hang', () => {
+  let supervisor: Supervisor
+  const deadline = 1000
+  const state = (name: string) => supervisor.states().find((known) => known.name === name)
+  beforeEach(() => {
+    const watch = { deadline, startDeadline: 5 * deadline }
+    supervisor = new Supervisor({ mode: 'threads', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, watch })
+  })
+  afterEach(() => supervisor.drain([], 1000))
+
+  it('in a loop are ended and started again, and counted; the others are not', async () => {
+    for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
+    supervisor.start({ name: 'here', module, config: {}, mode: 'in-thread' })
+    await supervisor.started()
+    await supervisor.ask('troubled/0', 'later', 'hang')
+    await until('it to be seen', () => (state('troubled/0')?.silentMs ?? 0) > 0)
+    await until('the restart', () => state('troubled/0')?.state === 'running' && state('troubled/0')?.restarts === 1)
+    expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 1 s')
+    expect([state('troubled/1')?.restarts, state('here')?.restarts]).to.deep.equal([0, 0])
+    expect([state('troubled/0')?.watched, state('here')?.watched]).to.deep.equal([true, false])
+  })
+
+  it('at their start are ended too', async () => {
+    supervisor.start({ name: 'troubled/0', module, config: { startsNever: true } })
+    await until('the restart', () => state('troubled/0')?.restarts === 1)
+    expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 5 s')
+  })
+
+  it('are not those that were held up by the supervisor itself', async () => {
+    supervisor.start({ name: 'troubled/0', module, config: {} })
+    await supervisor.started()
+    const until = performance.now() + 3 * deadline
+    while (performance.now() < until);
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setTimeout(resolve, deadline / 8))
+    expect(state('troubled/0')?.restarts).to.equal(0)
+  })
+})
+
+/** Whether a port refuses connections. */
+function refuses(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => resolve(true))
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
+  })
+}

@@ -1,0 +1,106 @@
+/** The discovery service in this process, so that tests can reach its supervisor. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
+import type { SpawnMode } from '../../actors/runtime/spawn.ts'
+import type { ActorState } from '../../actors/runtime/supervisor.ts'
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { freePort } from './service.ts'
+
+/** A discovery service with a configuration directory of its own, and environment variables that hold while it runs. */
+export class LocalDiscovery {
+  readonly dir = mkdtempSync(join(tmpdir(), 'mesh-actors-'))
+  readonly #mode: SpawnMode
+  readonly #env: Readonly<Record<string, string>>
+  #service: DiscoveryService | undefined
+  grpcPort = 0
+  httpPort = 0
+
+  constructor(mode: SpawnMode, env: Readonly<Record<string, string>> = {}) {
+    this.#mode = mode
+    this.#env = env
+  }
+
+  /** Starts it; it may not be ready yet. */
+  async start(options: Partial<DiscoveryOptions> = {}): Promise<DiscoveryService> {
+    Object.assign(process.env, this.#env)
+    this.grpcPort = await freePort()
+    this.httpPort = await freePort()
+    const levels = { fallback: 'debug' as const, scopes: {} }
+    this.#service = await startDiscovery(
+      {
+        secureGRPCAddr: '',
+        tlsCertFile: '',
+        tlsKeyFile: '',
+        caCertFile: '',
+        grpcAddr: `127.0.0.1:${this.grpcPort}`,
+        httpAddr: `127.0.0.1:${this.httpPort}`,
+        monitoringAddr: `127.0.0.1:${await freePort()}`,
+        configDir: this.dir,
+        meshConfig: '',
+        networksConfig: '',
+        domain: 'cluster.local',
+        registries: ['Mock'],
+        plugins: ['ext_authz', 'authn', 'authz'],
+        trustDomain: '',
+        keepaliveInterval: 30_000,
+        keepaliveTimeout: 10_000,
+        keepaliveMaxServerConnectionAge: 1e15,
+        writers: 2,
+        notices: [],
+        given: [],
+        ...options,
+      },
+      {
+        output: levels,
+        stackTrace: { fallback: 'none', scopes: {} },
+        callers: [],
+        asJson: false,
+        targets: [join(this.dir, 'log')],
+        rotate: undefined,
+      },
+      this.#mode,
+    )
+    return this.#service
+  }
+
+  get service(): DiscoveryService {
+    if (!this.#service) throw new Error('the service was not started')
+    return this.#service
+  }
+
+  /** What the log holds so far. */
+  log(): string {
+    return readFileSync(join(this.dir, 'log'), 'utf8')
+  }
+
+  write(name: string, content: string): void {
+    writeFileSync(join(this.dir, name), content)
+  }
+
+  /** What the supervisor knows of an actor. */
+  state(name: string): ActorState {
+    const found = this.service.supervisor.states().find((known) => known.name === name)
+    if (!found) throw new Error(`there is no actor ${name}`)
+    return found
+  }
+
+  /** What `/ready` answers. */
+  async ready(): Promise<{ status: number; text: string }> {
+    const answer = await fetch(`http://127.0.0.1:${this.httpPort}/ready`)
+    return { status: answer.status, text: await answer.text() }
+  }
+
+  /** A debug page. */
+  async debug<T>(page: string): Promise<T> {
+    return (await (await fetch(`http://127.0.0.1:${this.httpPort}/debug/${page}`)).json()) as T
+  }
+
+  /** Stops it and removes its directory. */
+  async dispose(): Promise<void> {
+    await this.#service?.stop()
+    for (const name of Object.keys(this.#env)) delete process.env[name]
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}

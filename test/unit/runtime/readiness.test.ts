@@ -1,0 +1,79 @@
+import { expect } from 'chai'
+import { readiness, servingNote, unsyncedNote } from '../../../actors/discovery/readiness.ts'
+import type { ActorState } from '../../../actors/runtime/supervisor.ts'
+
+const actor = (name: string, more: Partial<ActorState> = {}): ActorState => ({
+  name,
+  state: 'running',
+  health: 'well',
+  ends: 0,
+  restarts: 0,
+  lastError: undefined,
+  silentMs: 0,
+  watched: true,
+  notes: new Map(),
+  startedAt: 0,
+  ...more,
+})
+const error = { name: 'Error', message: 'boom', stack: '' }
+const serving = (name: string, more: Partial<ActorState> = {}) => actor(name, { notes: new Map([[servingNote, true]]), ...more })
+const synced = (more: Partial<ActorState> = {}) => actor('push-queue', { notes: new Map([[unsyncedNote, []]]), ...more })
+const sources = ['registry-watcher/files', 'registry-watcher/mock']
+const all = () => [synced(), ...sources.map((name) => actor(name)), serving('xds-writer/0'), serving('xds-writer/1')]
+const without = (name: string) => all().filter((state) => state.name !== name)
+
+describe('readiness', () => {
+  it('is there when every writer serves, with nothing to say', () => {
+    expect(readiness(all(), sources, false)).to.deep.equal({ ready: true, text: '' })
+  })
+
+  it('is not there before the first complete state; the sources that are missing and the actors that are not well are named', () => {
+    const queue = actor('push-queue', { notes: new Map([[unsyncedNote, ['registry-watcher/mock']]]) })
+    const mock = actor('registry-watcher/mock', { state: 'restarting', health: 'unstable', ends: 2, restarts: 2, lastError: error })
+    const judged = readiness([queue, mock, actor('xds-writer/0')], sources, false)
+    expect(judged.ready).to.equal(false)
+    expect(judged.text.split('\n')).to.deep.equal([
+      'discovery is not ready: no complete state is served',
+      'source registry-watcher/mock has not said everything yet',
+      'actor registry-watcher/mock ended 2 times of late (restarting), last: boom',
+    ])
+    expect(readiness([actor('push-queue', { state: 'starting' })], sources, false).text).to.equal(
+      [
+        'discovery is not ready: no complete state is served',
+        ...sources.map((source) => `source ${source} has not said everything yet`),
+        'actor push-queue is starting',
+      ].join('\n'),
+    )
+  })
+
+  it('waits at first for all writers, and for actors that start for the first time', () => {
+    const late = [...without('xds-writer/1'), actor('xds-writer/1')]
+    expect([readiness(late, sources, false).ready, readiness(late, sources, true).ready]).to.deep.equal([false, true])
+    const starting = [...without('registry-watcher/files'), actor('registry-watcher/files', { state: 'starting' })]
+    expect(readiness(starting, sources, false).ready).to.equal(false)
+  })
+
+  it('stays while writers serve the last complete state, and names what restarts or hangs', () => {
+    const queue = actor('push-queue', { state: 'starting', health: 'unstable', ends: 1, restarts: 1, lastError: error })
+    const hung = serving('xds-writer/1', { silentMs: 7500 })
+    const judged = readiness([queue, ...sources.map((name) => actor(name)), serving('xds-writer/0'), hung], sources, true)
+    expect(judged.ready).to.equal(true)
+    expect(judged.text.split('\n')).to.deep.equal([
+      ...sources.map((source) => `source ${source} has not said everything yet`),
+      'actor push-queue ended once of late (starting), last: boom',
+      'actor xds-writer/1 has not answered for 7.5 s',
+    ])
+  })
+
+  it('ends when an actor exceeds its restart limit, also while it runs again, and when no writer serves', () => {
+    const flapping = [synced({ health: 'failing', ends: 9, restarts: 9, lastError: error }), ...without('push-queue')]
+    const judged = readiness(flapping, sources, true)
+    expect(judged.ready).to.equal(false)
+    expect(judged.text.split('\n')).to.deep.equal([
+      'discovery is not ready: an actor keeps failing',
+      'actor push-queue keeps failing (runs again): ended 9 times, last: boom',
+    ])
+    const silent = [synced(), actor('xds-writer/0', { state: 'restarting', health: 'unstable', ends: 1, restarts: 1, lastError: error })]
+    expect(readiness(silent, [], true).ready).to.equal(false)
+  })
+})
