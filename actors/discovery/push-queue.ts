@@ -94,7 +94,7 @@ class PushQueue implements Behaviour<Message> {
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context, this.#planner)
-    this.#balanceTimer = every(balanceMs, () => this.#balance()).unref()
+    this.#balanceTimer = every(balanceMs, () => this.#rest()).unref()
     this.asks = debugAnswers(this.#planner, {
       pushAgain: () => this.#pushAgain(),
     })
@@ -334,6 +334,12 @@ class PushQueue implements Behaviour<Message> {
       .filter((assignment) => assignment.connection.startsWith(`${writer.name}/`))
       .map(({ connection, classId }) => ({ connection: connection.slice(writer.name.length + 1), classId }))
     writer.tell({ type: 'PublishPush', push, ...content, assignments })
+  }
+
+  /** What is looked at from time to time: how connections are spread, and what nobody needs any more. */
+  #rest(): void {
+    this.#balance()
+    if (this.#planner.collect(monotonicMs()) && this.#ready) this.#tellWriters(this.#info(['proxy']), this.#planner.takePush())
   }
 
   #balance(): void {

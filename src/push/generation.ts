@@ -76,6 +76,9 @@ interface GroupSpec {
   readonly build: () => Iterable<Outcome>
 }
 
+/** Owner, in the memory, of what is made before any proxy wants it. */
+const ahead = 'ahead of need'
+
 /** Maker and owner of the groups. */
 export class Generation {
   readonly #groups: GroupStore
@@ -85,7 +88,7 @@ export class Generation {
   readonly #specs = new Map<string, GroupSpec>()
   readonly #endpointGroups = new Map<string, { viewKey: ViewKey; traits: Traits }>()
   /** Tables of routes, and the groups that are made from them. */
-  readonly #routeGroups = new Map<string, { readonly group: SidecarRouteGroup; readonly users: Set<string> }>()
+  readonly #routeGroups = new Map<string, { readonly group: SidecarRouteGroup; readonly users: Map<string, string | undefined> }>()
   #built = new Set<string>()
   /** The group that is being built. */
   #building = ''
@@ -101,8 +104,13 @@ export class Generation {
   }
 
   /** Things made and found in memory since the start. */
-  get memo(): { made: number; found: number } {
+  get memo(): { made: number; found: number; spaces: number } {
     return this.#memo
+  }
+
+  /** Namespaces that routes are kept for, over all sets of routes. */
+  get routeNamespaces(): number {
+    return [...this.#routeGroups.values()].reduce((sum, { group }) => sum + group.namespaceCount, 0)
   }
 
   /** Conflicts between listeners in all views and classes that are in use, each once. */
@@ -138,6 +146,7 @@ export class Generation {
       if (this.#built.has(id)) continue
       this.#built.add(id)
       this.#building = id
+      this.#memo.owner = id
       this.#rebuild(id, spec, proxy)
     }
     return groups
@@ -177,11 +186,17 @@ export class Generation {
       this.#built.delete(id)
       this.#conflicts.delete(id)
       this.#faults.clear(id)
+      this.#memo.release(id)
     }
-    for (const [tables, groups] of this.#routeGroups) {
-      for (const id of groups.users) if (!used.has(id)) groups.users.delete(id)
-      if (groups.users.size === 0) this.#routeGroups.delete(tables)
+    for (const [tables, { group, users }] of this.#routeGroups) {
+      const gone = [...users].filter(([id]) => !used.has(id))
+      for (const [id] of gone) users.delete(id)
+      const namespaces = new Set(users.values())
+      for (const [, namespace] of gone) if (namespace !== undefined && !namespaces.has(namespace)) group.forget(namespace)
+      if (users.size === 0) this.#routeGroups.delete(tables)
     }
+    const views = new Set([...this.#endpointGroups.values()].map(({ viewKey }) => viewKey.id))
+    for (const id of this.#views.keys()) if (!views.has(id)) this.#views.delete(id)
   }
 
   /** The view of a class in the present snapshot. */
@@ -256,19 +271,24 @@ export class Generation {
     const bytes = (outcomes: readonly Outcome[]) =>
       outcomes.reduce((sum, made) => ('slices' in made ? made.slices.reduce((part, { length }) => part + length, sum) : sum), 0)
     for (const state of view.services) {
+      this.#memo.owner = ahead
       yield bytes(this.#serviceClusters(state, view, proxy.traits, 'clusters', outboundClusters)) +
         bytes(this.#serviceEndpoints(state, view, proxy.traits))
     }
-    yield* new SidecarRouteGroup(this.#memo).prepare(view, this.#snapshot, proxy)
+    for (const made of new SidecarRouteGroup(this.#memo).prepare(view, this.#snapshot, proxy)) {
+      yield made
+      this.#memo.owner = ahead
+    }
   }
 
   #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Outcome[] {
     const snapshot = this.#snapshot
     const rule = view.ruleFor(state.service)
     return this.#memo.get(
-      dependsOnEndpoints(state) ? state : state.service,
-      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}|${ruleId(rule)}|${accountsOf(state, snapshot).join()}`,
-      [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers, ...traits.filters],
+      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}`,
+      [dependsOnEndpoints(state) ? state : state.service, rule],
+      '',
+      [rule, accountsOf(state, snapshot).join(), snapshot.mesh, snapshot.networks, snapshot.policies.peers, ...traits.filters],
       () => this.#patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
       allUsable,
     )
@@ -303,8 +323,9 @@ export class Generation {
     const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
     const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}`
     return this.#memo.get(
-      state,
-      `endpoints|${place}|${ruleId(rule)}`,
+      `endpoints|${place}`,
+      [state, rule],
+      '',
       [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
@@ -333,6 +354,7 @@ export class Generation {
         const faults: ResourceFault[] = []
         contain(
           () => {
+            this.#memo.owner = id
             const view = this.view(viewKey)
             const state = view.byHost.get(host)
             const settled = settle(state ? this.#serviceEndpoints(state, view, traits) : [], (name) => this.#groups.resources(id).get(name))
@@ -365,7 +387,7 @@ export class Generation {
     const view = this.view(proxy.viewKey)
     const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
     const inputs = [this.#snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters, ...used]
-    return [...this.#memo.get(proxy, variant, inputs, () => make(view), allUsable)]
+    return [...this.#memo.get('inbound', [proxy], variant, inputs, () => make(view), allUsable)]
   }
 
   #policies(proxy: ProxyClass): WorkloadPolicies {
@@ -416,21 +438,21 @@ export class Generation {
     return buckets.map((bucket) => {
       const own = bucket === home
       const build = () => {
-        return this.#routeGroup(tables).hosts(bucket, own, this.view(proxy.viewKey), this.#snapshot, proxy)
+        return this.#routeGroup(tables, own ? proxy.namespace : undefined).hosts(bucket, own, this.view(proxy.viewKey), this.#snapshot, proxy)
       }
       return [`vhosts|${tables}|${own ? `of ${proxy.namespace}` : bucket}`, { kind: 'routes-outbound', typeUrl: virtualHostType, build }]
     })
   }
 
   #sidecarRoutes(proxy: ProxyClass, id: string): Outcome[] {
-    return this.#routeGroup(id).resources(this.view(proxy.viewKey), this.#snapshot, proxy)
+    return this.#routeGroup(id, proxy.namespace).resources(this.view(proxy.viewKey), this.#snapshot, proxy)
   }
 
-  /** The routes of a set of tables, for the group that is being built. */
-  #routeGroup(id: string): SidecarRouteGroup {
+  /** The routes of a set of tables, for the group that is being built; `namespace` if it has them as that namespace sees them. */
+  #routeGroup(id: string, namespace: string | undefined): SidecarRouteGroup {
     let tables = this.#routeGroups.get(id)
-    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo), users: new Set() }))
-    tables.users.add(this.#building)
+    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo), users: new Map() }))
+    tables.users.set(this.#building, namespace)
     return tables.group
   }
 
@@ -505,8 +527,6 @@ const allUsable = (outcomes: readonly Outcome[]): boolean =>
     if ('slices' in made) return isUsable(made)
     return !('problem' in made) || !made.problem.instead || isUsable(made.problem.instead)
   })
-
-const ruleId = (rule: MergedRule | undefined): string => (rule ? `${rule.namespace}/${rule.host}` : '')
 
 /** Whether clusters of a service carry its endpoints, or names taken from them. */
 function dependsOnEndpoints(state: ServiceState): boolean {

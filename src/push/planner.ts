@@ -38,6 +38,9 @@ const policyKinds = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthen
 /** Kinds that decide which class a proxy belongs to. */
 const classKinds = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', 'Service', 'VirtualService', 'DestinationRule', ...policyKinds]
 
+/** How long a class without proxies stays, in milliseconds. */
+const graceMs = 4000
+
 /** Owner of everything that pushes are made from. */
 export class Planner {
   readonly state: MeshState
@@ -49,6 +52,8 @@ export class Planner {
   readonly #proxiesByAddress = new Map<string, Set<string>>()
   readonly #classes = new Map<string, ProxyClass>()
   readonly #members = new Map<string, number>()
+  /** Classes without proxies, and since when. */
+  readonly #empty = new Map<string, number>()
   readonly #manifests = new Map<string, Manifest>()
   readonly #instances = new InstanceIndex()
   #rules: ClassRules
@@ -109,7 +114,7 @@ export class Planner {
     return { next: step }
   }
 
-  /** A proxy disconnected. Classes without proxies go at the next {@link advance}. */
+  /** A proxy disconnected. Classes without proxies go with {@link collect}, or when configuration changes. */
   disconnect(connection: string): void {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
@@ -138,8 +143,12 @@ export class Planner {
     const moved = this.#updateInstances(snapshot, changes)
     this.generation.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
-    if (changes.kinds.size > 0) for (const proxyClass of this.#classes.values()) this.#buildClass(proxyClass)
-    this.#collect()
+    if (changes.kinds.size > 0) {
+      // A class without proxies was not found anew: what it would make is of the past.
+      for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
+      for (const proxyClass of this.#classes.values()) this.#buildClass(proxyClass)
+    }
+    this.#retainGroups()
   }
 
   /** Removes resources that stayed only until routes to them were gone, and whose time is over: by default all of them. */
@@ -233,6 +242,7 @@ export class Planner {
     if (!known) this.#buildClass(proxyClass)
     if (proxy.classId === proxyClass.id) return
     this.#members.set(proxyClass.id, (this.#members.get(proxyClass.id) ?? 0) + 1)
+    this.#empty.delete(proxyClass.id)
     this.#leave(proxy.classId)
     proxy.classId = proxyClass.id
     this.#assignments.push({ connection, classId: proxyClass.id })
@@ -255,17 +265,35 @@ export class Planner {
     this.#changedManifests.add(proxyClass.id)
   }
 
-  /** Drops classes without proxies, and groups without classes. */
-  #collect(): void {
+  /**
+   * Drops the classes that have had no proxies for a moment, and what only they used; proxies that come back at once find
+   * everything as it was. A change of configuration drops them at once. `now` is monotonic, in milliseconds. Returns whether anything went; then there is a push to take.
+   */
+  collect(now: number): boolean {
+    const before = this.#classes.size
     for (const [id, members] of this.#members) {
       if (members > 0) continue
-      this.#members.delete(id)
-      this.#classes.delete(id)
-      this.#manifests.delete(id)
-      this.#changedManifests.delete(id)
-      this.faults.clear(`class|${id}`)
-      this.#retiredClasses.push(id)
+      const since = this.#empty.get(id)
+      if (since === undefined) this.#empty.set(id, now)
+      else if (now - since >= graceMs) this.#drop(id)
     }
+    if (this.#classes.size === before) return false
+    this.#retainGroups()
+    return true
+  }
+
+  #drop(id: string): void {
+    this.#empty.delete(id)
+    this.#members.delete(id)
+    this.#classes.delete(id)
+    this.#manifests.delete(id)
+    this.#changedManifests.delete(id)
+    this.faults.clear(`class|${id}`)
+    this.#retiredClasses.push(id)
+  }
+
+  /** Drops groups without classes. */
+  #retainGroups(): void {
     const used = new Set<string>()
     for (const manifest of this.#manifests.values()) for (const ids of Object.values(manifest.groups)) for (const id of ids) used.add(id)
     this.generation.retain(used)

@@ -42,6 +42,14 @@ const bucketCount = 16
 export const buckets: readonly number[] = Array.from({ length: bucketCount }, (_, bucket) => bucket)
 export const bucketOf = (namespace: string): number => crc32(namespace) % bucketCount
 
+/** A route as one namespace has it. */
+interface OwnRoute {
+  /** The hosts of the namespace, in the form that it sees itself, as they were made last. */
+  pieces: readonly HostPiece[]
+  /** The last resource, kept while neither the table nor the own hosts change. */
+  made: { readonly table: RouteTable; readonly own: readonly HostPiece[]; readonly extra: Uint8Array; readonly resource: Resource } | undefined
+}
+
 /** Maker of route configurations for one view, one set of traits and one set of caller labels. */
 export class SidecarRouteGroup {
   readonly #memo: Memo
@@ -50,10 +58,8 @@ export class SidecarRouteGroup {
   #plans: readonly RoutePlan[] = []
   /** What went wrong with what all namespaces share, in the present snapshot. */
   #problems: Problem[] = []
-  /** Last resource of each route and namespace, kept while neither its table nor its own hosts change. */
-  readonly #resources = new Map<string, { table: RouteTable; own: readonly HostPiece[]; extra: Uint8Array; resource: Resource }>()
-  /** The hosts of each route and namespace in the form that the namespace itself sees, as they were made last. */
-  readonly #own = new Map<string, readonly HostPiece[]>()
+  /** What each namespace was made last, by namespace and route. */
+  readonly #namespaces = new Map<string, Map<string, OwnRoute>>()
 
   constructor(memo: Memo) {
     this.#memo = memo
@@ -83,10 +89,30 @@ export class SidecarRouteGroup {
     return [...made, ...told([...this.#problems, ...problems])]
   }
 
+  /** Namespaces that it keeps routes for. */
+  get namespaceCount(): number {
+    return this.#namespaces.size
+  }
+
+  /** A namespace has no proxies any more. */
+  forget(namespace: string): void {
+    this.#namespaces.delete(namespace)
+  }
+
+  #ownRoute(plan: RoutePlan, { namespace }: ProxyClass): OwnRoute {
+    let routes = this.#namespaces.get(namespace)
+    if (!routes) this.#namespaces.set(namespace, (routes = new Map()))
+    let route = routes.get(plan.name)
+    if (!route) routes.set(plan.name, (route = { pieces: [], made: undefined }))
+    return route
+  }
+
   #refresh(view: View, snapshot: MeshSnapshot, proxy: ProxyClass): void {
     if (this.#snapshot === snapshot) return
     this.#plans = routePlans(view, snapshot, proxy.traits)
     this.#problems = []
+    const names = new Set(this.#plans.map(({ name }) => name))
+    for (const routes of [this.#routes, ...this.#namespaces.values()]) for (const name of routes.keys()) if (!names.has(name)) routes.delete(name)
     for (const plan of this.#plans)
       this.#contained(plan, this.#problems, () => {
         this.#buildRoute(plan, view, snapshot, proxy)
@@ -161,23 +187,23 @@ export class SidecarRouteGroup {
     const extra = patched(proxy, problems, (patches) => routeConfigurationExtra(plan.name, patches))
     if (!table) return hostlessRoute(plan.name, extra)
     const own = this.#ownPieces(plan, view, snapshot, proxy, problems)
-    const key = `${plan.name}|${proxy.namespace}`
-    const before = this.#resources.get(key)
+    const mine = this.#ownRoute(plan, proxy)
+    const before = mine.made
     const same = before && before.table === table && samePieces(before.own, own) && Buffer.compare(before.extra, extra) === 0
     if (same && isUsable(before.resource)) return before.resource
     const resource = routeResource(table, proxy.namespace, own, extra)
-    this.#resources.set(key, { table, own, extra, resource })
+    mine.made = { table, own, extra, resource }
     return resource
   }
 
   /** Hosts of the class's own namespace, short names included. */
   #ownPieces(plan: RoutePlan, view: View, snapshot: MeshSnapshot, proxy: ProxyClass, problems: Problem[]): HostPiece[] {
-    const key = `${plan.name}|${proxy.namespace}`
-    const before = this.#own.get(key)
+    const mine = this.#ownRoute(plan, proxy)
+    const before = mine.pieces
     const own = plan.ports
       .filter((routed) => routed.state.service.namespace === proxy.namespace)
       .flatMap((routed) => settlePiece(plan, this.#servicePiece(plan, routed, true, view, snapshot, proxy), before, problems) ?? [])
-    this.#own.set(key, own)
+    mine.pieces = own
     return own
   }
 
@@ -194,13 +220,20 @@ export class SidecarRouteGroup {
     const { traits } = proxy
     const inputs = virtualService ? destinationInputs(view, virtualService) : [view.ruleFor(state.service)]
     const source = virtualService ? JSON.stringify(proxy.sourceLabels) : ''
-    const variant = `host|${plan.name}|${own}|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filterKey}|${without ? [...without].join() : ''}`
-    return this.#memo.get(state.service, variant, [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters], () => {
-      const context = routeContext(view, snapshot, port.number, proxy.sourceLabels, proxy.namespace)
-      const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
-      const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, context), without)
-      return encode(plan, `${state.service.hostname}:${port.number}`, plan.catchAll ? make : () => anyDomain(make()), proxy, objects)
-    })
+    const space = `host|${virtualService ? `${view.id}|${source}|${proxy.namespace}` : ''}|${traits.filterKey}`
+    const variant = `${plan.name}|${own}|${without ? [...without].join() : ''}`
+    return this.#memo.get(
+      space,
+      [state.service, virtualService],
+      variant,
+      [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters],
+      () => {
+        const context = routeContext(view, snapshot, port.number, proxy.sourceLabels, proxy.namespace)
+        const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
+        const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, context), without)
+        return encode(plan, `${state.service.hostname}:${port.number}`, plan.catchAll ? make : () => anyDomain(make()), proxy, objects)
+      },
+    )
   }
 }
 

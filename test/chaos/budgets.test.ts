@@ -61,6 +61,33 @@ describe('bounds of one client', function () {
   })
 })
 
+describe('proxies that came and went', function () {
+  this.timeout(60_000)
+
+  it('leave no classes and no shared memory behind, without any change', async () => {
+    const service = new Service({ env: { PILOT_MOCK_SERVICES: '50' } })
+    await service.start()
+    try {
+      const value = async (name: string) =>
+        Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)`, 'm').exec(await service.metrics())?.[1] ?? Number.NaN)
+      const start = await value('pilot_slab_bytes')
+      const clients = await Promise.all(
+        Array.from({ length: 40 }, (_, index) => {
+          const file = `/certs/${index}`
+          const metadata = { NETWORK: `n${index}`, TLS_CLIENT_CERT_CHAIN: file, TLS_CLIENT_KEY: file, TLS_CLIENT_ROOT_CERT: file }
+          return new XdsClient(service.grpcPort, sidecarNode(`10.1.0.${index}`, 'p', `made-up-${index}`, metadata), index % 2 === 0).connect().ready()
+        }),
+      )
+      expect(await value('pilot_proxy_classes')).to.equal(40)
+      for (const client of clients) client.close()
+      await until('classes to go', async () => (await value('pilot_proxy_classes')) === 0)
+      expect(await value('pilot_slab_bytes')).to.equal(start)
+    } finally {
+      await service.dispose()
+    }
+  })
+})
+
 describe('a limit of file descriptors', function () {
   this.timeout(60_000)
 

@@ -1,0 +1,111 @@
+/** What was made for proxies goes with the last of them. */
+import { expect } from 'chai'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Memo } from '../../../src/push/memo.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const node = (index: number, namespace: string, metadata: Record<string, unknown> = {}) =>
+  readNode(
+    { id: `sidecar~10.1.${index >> 8}.${index & 255}~p.${namespace}~${namespace}.svc.cluster.local`, metadata, locality: undefined },
+    names,
+    index % 2 === 0,
+  )
+
+function planner(services: number): Planner {
+  const made = new Planner(testSettings())
+  for (let index = 0; index < services; index++) {
+    const spec = `{hosts: [s${index}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}`
+    const text = `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: s${index}, namespace: ns}\nspec: ${spec}\n`
+    for (const object of parseConfigFile('f', text, names).objects) made.state.setConfig(configKey(object), object)
+  }
+  made.advance()
+  return made
+}
+
+/** Everything that could stay. */
+const counts = (made: Planner) => ({
+  classes: made.classCount,
+  groups: [...made.groups.ids()].length,
+  slabs: made.slabs.usage(),
+  spaces: made.generation.memo.spaces,
+  routes: made.generation.routeNamespaces,
+})
+
+describe('memory of proxies that are gone', () => {
+  /** Settles to what proxies need now. */
+  const rest = (made: Planner, now: number) => {
+    made.collect(now)
+    made.collect(now + 5000)
+    made.takePush()
+  }
+
+  it('goes back to the start, whatever they said they were', () => {
+    const made = planner(50)
+    rest(made, 0)
+    const start = counts(made)
+    for (let round = 1; round <= 2; round++) {
+      for (let index = 0; index < 200; index++) {
+        const file = `/certs/${round}/${index}`
+        const certificates = { TLS_CLIENT_CERT_CHAIN: file, TLS_CLIENT_KEY: file, TLS_CLIENT_ROOT_CERT: file }
+        const metadata = [{}, certificates, { NETWORK: file }, { IDLE_TIMEOUT: `${index + 1}s` }, { HTTP10: '1' }][index % 5] as Record<
+          string,
+          unknown
+        >
+        made.connect(`p${index}`, node(index, `made-up-${round}-${index}`, metadata))
+        made.takePush()
+      }
+      expect(made.classCount).to.equal(200)
+      for (let index = 0; index < 200; index++) made.disconnect(`p${index}`)
+      rest(made, round * 100_000)
+      expect(counts(made)).to.deep.equal(start)
+    }
+  })
+
+  it('stays while others use it, and for a moment', () => {
+    const made = planner(5)
+    made.connect('stays', node(1, 'one'))
+    made.connect('goes', node(2, 'two', { NETWORK: 'n' }))
+    made.takePush()
+    made.disconnect('goes')
+    expect(made.collect(1000)).to.equal(false)
+    expect(made.collect(3000)).to.equal(false)
+    made.connect('back', node(2, 'two', { NETWORK: 'n' }))
+    expect(made.takePush().groups).to.deep.equal([])
+    made.disconnect('back')
+    expect([made.collect(20_000), made.collect(21_000), made.collect(25_000)]).to.deep.equal([false, false, true])
+    const { retiredClasses, retiredGroups } = made.takePush()
+    expect(retiredClasses).to.have.length(1)
+    expect(retiredGroups.every((id) => !id.includes('one'))).to.equal(true)
+    expect(made.classCount).to.equal(1)
+    expect(made.generation.routeNamespaces).to.equal(1)
+  })
+})
+
+describe('the memory of made things', () => {
+  it('keeps a space as long as an owner uses it, and a cell as long as nothing it was made from changes', () => {
+    const memo = new Memo()
+    const [subject, rule] = [{}, {}]
+    const ask = (space: string, owner: string, under?: object) => {
+      memo.owner = owner
+      const before = memo.made
+      memo.get(space, [subject, under], '', [], () => 1)
+      return memo.made > before ? 'made' : 'found'
+    }
+    expect([ask('s', 'a'), ask('s', 'b'), ask('s', 'b', rule), ask('s', 'a', rule), ask('t', 'a')]).to.deep.equal([
+      'made',
+      'found',
+      'made',
+      'found',
+      'made',
+    ])
+    memo.release('a')
+    expect(memo.spaces).to.equal(1)
+    expect(ask('s', 'b')).to.equal('found')
+    memo.release('b')
+    expect(memo.spaces).to.equal(0)
+    expect(ask('s', 'b')).to.equal('made')
+  })
+})
