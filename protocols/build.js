@@ -1,15 +1,31 @@
-// Builds the package into dist/: JavaScript of the sources, the wire types, and package.json.
-import { spawnSync } from 'node:child_process'
-import { copyFileSync, cpSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
+// Builds the package into dist/: the command, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
+// Bundled because a thread would look for, read and link up to three hundred modules otherwise.
+import { copyFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
-const compiler = createRequire(import.meta.url).resolve('typescript/package.json')
-const result = spawnSync(process.execPath, [join(dirname(compiler), 'bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
-if (result.status !== 0) process.exit(result.status ?? 1)
-cpSync(join(root, 'protocols/gen'), join(dist, 'protocols/gen'), { recursive: true, filter: (path) => !/\.d\.ts$|\.stamp$/.test(path) })
+/** Modules that are loaded by name: the commands, and what threads and pools run. All are in one folder, as they find each other. */
+const actors = ['push-queue', 'xds-writer', 'file-watcher', 'mock-registry', 'jwks-resolver', 'parse-task'].map(
+  (name) => `actors/discovery/${name}.ts`,
+)
+await build({
+  absWorkingDir: root,
+  entryPoints: ['bin/discovery-main.js', 'actors/runtime/thread.ts', ...actors],
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node22.18',
+  outdir: 'dist/bin',
+  entryNames: '[name]',
+  // These find files of their own beside them, or are loaded by name.
+  external: ['@oclif/*', 'pino', 'piscina', 'fastify'],
+  banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
+  logLevel: 'warning',
+})
+for (const name of ['pilot-discovery.js', 'runtime.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name))
 copyFileSync(join(root, 'package.json'), join(dist, 'package.json'))

@@ -6,7 +6,7 @@
 // import the opencensus, opentelemetry or prometheus schemas, which that package leaves out, cannot be among them.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -72,7 +72,7 @@ const envoyPaths = [
 
 const tools = ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds'].map((name) => join('node_modules', name, 'package.json'))
 const stamp = createHash('sha256')
-for (const input of ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js']) stamp.update(readFileSync(join(root, input)))
+for (const input of ['buf.yaml', 'buf.gen.yaml', 'protocols/generate.js', 'protocols/file-desc.js']) stamp.update(readFileSync(join(root, input)))
 for (const input of tools) if (existsSync(join(root, input))) stamp.update(JSON.parse(readFileSync(join(root, input), 'utf8')).version)
 const ownFiles = ['protocols/proto/grpc', 'protocols/proto/validate']
 for (const folder of ownFiles) {
@@ -81,7 +81,8 @@ for (const folder of ownFiles) {
   }
 }
 const digest = stamp.digest('hex')
-const stampFile = join(root, 'protocols/gen/.stamp')
+const gen = join(root, 'protocols/gen')
+const stampFile = join(gen, '.stamp')
 const current = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === digest
 
 if (!current && process.argv.includes('--optional') && !tools.every((input) => existsSync(join(root, input)))) {
@@ -98,5 +99,21 @@ if (!current && process.argv.includes('--optional') && !tools.every((input) => e
     console.error('generating the wire types failed: see the lines of buf above')
     process.exit(1)
   }
+  copyFileSync(join(root, 'protocols/file-desc.js'), join(gen, 'file-desc.js'))
+  for (const file of readdirSync(gen, { recursive: true })) if (String(file).endsWith('_pb.js')) useOwnFileDesc(String(file))
   writeFileSync(stampFile, digest)
+}
+
+/** Has a generated file take `fileDesc` from file-desc.js instead of from the library. */
+function useOwnFileDesc(file) {
+  const path = join(gen, file)
+  const library = 'from "@bufbuild/protobuf/codegenv2";'
+  const own = `${'../'.repeat(file.split(/[\\/]/).length - 1) || './'}file-desc.js`
+  const text = readFileSync(path, 'utf8')
+  const changed = text.replace(
+    new RegExp(`import \\{ ([^}]*)\\bfileDesc\\b,? ?([^}]*)\\} ${library}`),
+    (_, before, after) => `${before + after === '' ? '' : `import { ${before}${after}} ${library}\n`}import { fileDesc } from "${own}";`,
+  )
+  if (changed === text) throw new Error(`${file} does not import fileDesc as expected`)
+  writeFileSync(path, changed)
 }
