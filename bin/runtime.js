@@ -1,6 +1,5 @@
 // Plain JavaScript that any Node from 14 on can read: finds out whether this Node can run the project, and if not, starts
 // the one that the lock file brings (DESIGN: runtime) with the same arguments.
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,7 +21,7 @@ export async function onPinnedRuntime(entry) {
     )
     process.exit(255)
   }
-  wrap(pinned, [script, ...process.argv.slice(2)])
+  await wrap(pinned, [script, ...process.argv.slice(2)])
   return false
 }
 
@@ -31,7 +30,8 @@ export async function onPinnedRuntime(entry) {
  * when this process is killed. A command that listens to it (actors/runtime/signals.ts) says so, and is then told of signals
  * by message, so that it can tell the copies of one signal to the whole group from two signals.
  */
-function wrap(program, args) {
+async function wrap(program, args) {
+  const { spawn } = await import('node:child_process')
   const env = { ...process.env, MESH_WRAPPER: String(process.pid) }
   const child = spawn(program, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env })
   let listens = false

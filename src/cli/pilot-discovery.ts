@@ -1,46 +1,64 @@
 /** The commands of `pilot-discovery`. */
-import { request as httpRequest } from 'node:http'
-import { Args, Command } from '@oclif/core'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../logging/levels.ts'
 import { buildInfo } from './build-info.ts'
+import type { CommandLine, CommandSpec } from './command-line.ts'
 import { discoveryFlags, loggingFlags, readLogOptions, rootFlags, versionFlags } from './discovery-flags.ts'
-import { type FlagTable, type FlagValues, oclifFlags, readFlags } from './flag-table.ts'
+import { type FlagTable, type FlagValues, readFlags } from './flag-table.ts'
 
 /** Runs the discovery service until it is told to stop. */
 export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promise<void>
 
-const shared = { ...oclifFlags(rootFlags, 'GLOBAL'), ...oclifFlags(loggingFlags, 'LOGGING') }
-/** Flag tables, for what must know flags before they are parsed. */
-export const flagTables: readonly FlagTable[] = [rootFlags, loggingFlags, discoveryFlags, versionFlags]
+const shared = [
+  { heading: 'GLOBAL', table: rootFlags },
+  { heading: 'LOGGING', table: loggingFlags },
+]
 
 /** The commands; the discovery service itself is started by `run`, which only `discovery` loads. */
-export function discoveryCommands(run: RunDiscovery) {
-  return { discovery: discoveryCommand(run), request: RequestCommand, version: VersionCommand }
+export function discoveryCommands(run: RunDiscovery): Readonly<Record<string, CommandSpec>> {
+  return {
+    discovery: {
+      summary: 'Start the proxy discovery service',
+      description: 'Reads configuration and service registries and programs proxies over XDS.',
+      examples: ['--registries Mock', '--registries Mock --configDir ./config'],
+      args: [],
+      flags: [{ heading: '', table: discoveryFlags }, ...shared],
+      async run({ flags }) {
+        const values = { ...readShared(flags), ...readFlags(discoveryFlags, flags) }
+        await run(discoveryOptions(values, flags), readLogOptions(readFlags(loggingFlags, flags)))
+      },
+    },
+    request: {
+      summary: "Make an HTTP request to the discovery component's metrics and debug endpoint",
+      examples: ['GET /debug/syncz'],
+      args: [
+        { name: 'method', about: 'HTTP method', required: true },
+        { name: 'path', about: 'request path', required: true },
+        { name: 'body', about: 'request body', required: false },
+      ],
+      flags: shared,
+      run: request,
+    },
+    version: {
+      summary: 'Print build version information',
+      examples: [],
+      args: [],
+      flags: [{ heading: '', table: versionFlags }, ...shared],
+      run: version,
+    },
+  }
 }
 
-function discoveryCommand(run: RunDiscovery) {
-  return class DiscoveryCommand extends Command {
-    static override summary = 'Start the proxy discovery service'
-    static override description = 'Reads configuration and service registries and programs proxies over XDS.'
-    static override examples = [
-      '<%= config.bin %> <%= command.id %> --registries Mock',
-      '<%= config.bin %> <%= command.id %> --registries Mock --configDir ./config',
-    ]
-    static override flags = { ...oclifFlags(discoveryFlags, ''), ...shared }
-
-    override async run(): Promise<void> {
-      const { flags, metadata } = await this.parse(DiscoveryCommand)
-      const log = readLogOptions(readFlags(loggingFlags, flags))
-      const given = Object.keys(flags).filter((name) => !metadata.flags[name]?.setFromDefault)
-      await run(discoveryOptions({ ...readFlags(rootFlags, flags), ...readFlags(discoveryFlags, flags) }, flags, given), log)
-    }
-  }
+/** Reads the flags that every command has, so that wrong ones are refused by every command. */
+function readShared(flags: CommandLine['flags']): FlagValues<typeof rootFlags> {
+  readLogOptions(readFlags(loggingFlags, flags))
+  return readFlags(rootFlags, flags)
 }
 
 type Values = FlagValues<typeof rootFlags> & FlagValues<typeof discoveryFlags>
 
-function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>, given: readonly string[]): DiscoveryOptions {
+function discoveryOptions(values: Values, flags: CommandLine['flags']): DiscoveryOptions {
+  const given = Object.keys(flags).sort()
   for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
   if (values.grpcAddr === '') throw new Error('--grpcAddr: an empty address (gRPC on the HTTP port) is not supported')
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
@@ -65,7 +83,7 @@ function discoveryOptions(values: Values, raw: Readonly<Record<string, unknown>>
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (given.includes('secureGRPCAddr') && values.tlsCertFile === '')
     notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
-  return { ...values, trustDomain, notices, given: given.map((name) => `--${name}=${JSON.stringify(raw[name])}`) }
+  return { ...values, trustDomain, notices, given: given.map((name) => `--${name}=${JSON.stringify(flags[name])}`) }
 }
 
 function checkAddress(flag: string, address: string): void {
@@ -75,66 +93,24 @@ function checkAddress(flag: string, address: string): void {
     throw new Error(`--${flag}: ${JSON.stringify(address)} is not an address such as :15010 or 127.0.0.1:15010`)
 }
 
-class VersionCommand extends Command {
-  static override summary = 'Print build version information'
-  static override flags = { ...oclifFlags(versionFlags, ''), ...shared }
+const print = (text: string) => void process.stdout.write(`${text}\n`)
 
-  override async run(): Promise<void> {
-    const { flags } = await this.parse(VersionCommand)
-    readLogOptions(readFlags(loggingFlags, flags))
-    const info = buildInfo()
-    const { output, short } = readFlags(versionFlags, flags)
-    if (output !== '' && output !== 'yaml' && output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
-    if (output === 'yaml') {
-      const fields = { golang_version: info.runtime, revision: info.revision, status: info.status, tag: info.tag, version: info.version }
-      this.log(
-        `clientVersion:\n${Object.entries(fields)
-          .map(([key, value]) => `  ${key}: ${value}\n`)
-          .join('')}`,
-      )
-    } else if (output === 'json') {
-      const clientVersion = { version: info.version, revision: info.revision, golang_version: info.runtime, status: info.status, tag: info.tag }
-      this.log(JSON.stringify({ clientVersion }, null, 2))
-    } else if (short) this.log(info.version)
-    else
-      this.log(
-        `version.BuildInfo{Version:"${info.version}", GitRevision:"${info.revision}", GolangVersion:"${info.runtime}", BuildStatus:"${info.status}", GitTag:"${info.tag}"}`,
-      )
-  }
+async function version({ flags }: CommandLine): Promise<void> {
+  readShared(flags)
+  const { output, short } = readFlags(versionFlags, flags)
+  const { version, revision, runtime, status, tag } = buildInfo()
+  if (output !== '' && output !== 'yaml' && output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
+  if (output === 'yaml')
+    return print(`clientVersion:\n  golang_version: ${runtime}\n  revision: ${revision}\n  status: ${status}\n  tag: ${tag}\n  version: ${version}\n`)
+  if (output === 'json') return print(JSON.stringify({ clientVersion: { version, revision, golang_version: runtime, status, tag } }, null, 2))
+  if (short) return print(version)
+  print(`version.BuildInfo{Version:"${version}", GitRevision:"${revision}", GolangVersion:"${runtime}", BuildStatus:"${status}", GitTag:"${tag}"}`)
 }
 
-/** Where the metrics and debug pages are, and how long an answer may take. */
-const monitoring = { host: '127.0.0.1', port: 15_014, timeoutMs: 60_000 }
-
-class RequestCommand extends Command {
-  static override summary = "Make an HTTP request to the discovery component's metrics and debug endpoint"
-  static override examples = ['<%= config.bin %> <%= command.id %> GET /debug/syncz']
-  static override args = {
-    method: Args.string({ description: 'HTTP method', required: true }),
-    path: Args.string({ description: 'request path', required: true }),
-    body: Args.string({ description: 'request body' }),
-  }
-  static override flags = { ...shared }
-
-  override async run(): Promise<void> {
-    const { args, flags } = await this.parse(RequestCommand)
-    readLogOptions(readFlags(loggingFlags, flags))
-    const { status, body } = await send(args.method.toUpperCase(), args.path.startsWith('/') ? args.path : `/${args.path}`, args.body)
-    if (status > 399 && status !== 404) throw new Error(`received unsuccessful status code ${status}: ${body}`)
-    this.log(body)
-  }
-}
-
-function send(method: string, path: string, body: string | undefined): Promise<{ status: number; body: string }> {
-  return new Promise((resolve, reject) => {
-    const request = httpRequest({ host: monitoring.host, port: monitoring.port, method, path, timeout: monitoring.timeoutMs }, (response) => {
-      const parts: Buffer[] = []
-      response.on('data', (part: Buffer) => parts.push(part))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString() }))
-      response.on('error', reject)
-    })
-    request.on('timeout', () => request.destroy(new Error(`no answer within ${monitoring.timeoutMs} ms`)))
-    request.on('error', reject)
-    request.end(body)
-  })
+async function request({ flags, args: [method = '', path = '', body] }: CommandLine): Promise<void> {
+  readShared(flags)
+  const { send } = await import('./request.ts')
+  const answer = await send(method.toUpperCase(), path.startsWith('/') ? path : `/${path}`, body)
+  if (answer.status > 399 && answer.status !== 404) throw new Error(`received unsuccessful status code ${answer.status}: ${answer.body}`)
+  print(answer.body)
 }
