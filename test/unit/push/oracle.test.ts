@@ -50,12 +50,17 @@ const node: ProxyNode = {
 
 const host = (name: string) => `${name}.ns.svc.cluster.local`
 const arbitraryService = fc
-  .record({ name: fc.constantFrom('a', 'b', 'c'), port: fc.constantFrom(80, 81), last: fc.integer({ min: 1, max: 4 }), own: fc.boolean() })
+  .record({
+    name: fc.constantFrom('a', 'b', 'c'),
+    port: fc.constantFrom(80, 81),
+    last: fc.integer({ min: 1, max: 4 }),
+    own: fc.constantFrom('', '8080', '9090'),
+  })
   .map(({ name, port, last, own }) =>
     object(
       'ServiceEntry',
       name,
-      `{hosts: [${host(name)}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: 10.0.0.${last}, labels: {v: "${last}"}}${own ? ', {address: 10.1.0.1}' : ''}]}`,
+      `{hosts: [${host(name)}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: 10.0.0.${last}, labels: {v: "${last}"}}${own === '' ? '' : `, {address: 10.1.0.1, ports: {http: ${own}}, labels: {v: "${last}"}}`}]}`,
     ),
   )
 const arbitraryRule = fc
@@ -109,9 +114,19 @@ const arbitraryStep = fc.record({
   swept: fc.boolean(),
   delivered: fc.boolean(),
   answered: fc.boolean(),
+  /** Which of the proxies read and answer nothing meanwhile. */
+  lagging: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
+  /** What one of the proxies does by itself. */
+  act: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('nothing' as const) },
+    fc.constantFrom('comes back', 'comes back with nothing', 'forgets endpoints', 'remembers endpoints'),
+  ),
+  actor: fc.nat({ max: 2 }),
+  /** The object comes and goes so many times more, each time in a push of its own. */
+  storm: fc.oneof({ weight: 30, arbitrary: fc.constant(0) }, fc.constant(70)),
 })
 
-/** Planner, catalog and two streams of the same proxy, with pushes on their way from the one to the others. */
+/** Planner, catalog and three streams of the same proxy, with pushes on their way from the one to the others. */
 class World {
   readonly planner = planner()
   readonly catalog = new Catalog()
@@ -121,15 +136,29 @@ class World {
   readonly proxies = (['sotw', 'delta', 'hosts'] as const).map((kind) => new SimulatedProxy(kind, this.catalog, () => `n${++this.#nonce}`))
 
   connect(): void {
-    for (const proxy of this.proxies) {
-      this.planner.connect(proxy.kind, { ...node, takesVirtualHosts: proxy.kind === 'hosts' })
-      proxy.start()
-    }
+    for (const proxy of this.proxies) this.#connect(proxy)
   }
 
+  #connect(proxy: SimulatedProxy): void {
+    proxy.connect()
+    this.planner.connect(proxy.connection, { ...node, takesVirtualHosts: proxy.kind === 'hosts' })
+    proxy.start()
+    this.#onTheWay.push(this.planner.takePush())
+  }
+
+  /** A proxy's connection ends and it comes back: with what it has, or as a new process that has nothing. */
+  reconnect(proxy: SimulatedProxy, empty: boolean): void {
+    this.planner.disconnect(proxy.connection)
+    if (empty) proxy.lose()
+    this.#connect(proxy)
+  }
+
+  /** A push of what changed; what lingers goes, if it goes, in a push of its own. */
   push(sweep: boolean): void {
     this.planner.advance()
-    if (sweep) this.planner.sweep()
+    this.#onTheWay.push(this.planner.takePush())
+    if (!sweep) return
+    this.planner.sweep()
     this.#onTheWay.push(this.planner.takePush())
   }
 
@@ -137,21 +166,22 @@ class World {
     for (const push of this.#onTheWay.splice(0)) {
       this.catalog.apply(push)
       for (const { connection, classId } of push.assignments)
-        for (const { session, kind } of this.proxies) if (kind === connection) session.classId = classId
+        for (const proxy of this.proxies) if (proxy.connection === connection) proxy.session.classId = classId
     }
   }
 
-  send(): void {
-    for (const proxy of this.proxies) while (proxy.receive(this.now)) this.now++
+  send(lagging: readonly boolean[] = []): void {
+    for (const [index, proxy] of this.proxies.entries()) while (!lagging[index] && proxy.receive(this.now)) this.now++
   }
 
-  answer(): void {
-    for (const proxy of this.proxies) proxy.answer(this.now)
+  answer(lagging: readonly boolean[] = []): void {
+    for (const [index, proxy] of this.proxies.entries()) if (!lagging[index]) proxy.answer(this.now)
   }
 
   /** Lets everything come to an end. */
   settle(): void {
     this.push(true)
+    for (const proxy of this.proxies) proxy.remember(this.now)
     for (let round = 0; round < 20; round++) {
       this.deliver()
       this.send()
@@ -164,23 +194,29 @@ class World {
 /** A proxy with a state-of-the-world stream, with a delta stream, or with one on which virtual hosts come by themselves. */
 class SimulatedProxy {
   readonly kind: 'sotw' | 'delta' | 'hosts'
-  readonly session: XdsSession
+  session: XdsSession
+  connection = ''
   readonly held = new Map<string, Map<string, string>>(
     [clusterType, endpointType, listenerType, routeType, virtualHostType].map((type) => [type, new Map()]),
   )
-  readonly #answers: { typeUrl: string; nonce: string }[] = []
+  readonly #open: () => XdsSession
+  readonly #versions = new Map<string, Map<string, string>>([...this.held.keys()].map((type) => [type, new Map()]))
+  #answers: { typeUrl: string; nonce: string }[] = []
   readonly #nonces = new Map<string, string>()
+  /** Load assignments that its clusters refer to, those that it asked for, and those that it does not want for now. */
   #endpoints: readonly string[] = []
+  #asked = new Set<string>()
+  readonly #forgotten = new Set<string>()
   readonly #everHad = new Set<string>()
+  #connections = 0
 
   #routes: readonly string[] = ['80', '81']
 
   constructor(kind: SimulatedProxy['kind'], catalog: Catalog, nonce: () => string) {
     this.kind = kind
-    const delta = kind !== 'sotw'
     if (kind === 'hosts') this.#routes = ['80']
     const plans = new Plans(catalog, { enabled: true, size: 100 })
-    this.session = new XdsSession(delta, {
+    const parts = {
       catalog,
       plans,
       subscriptions: new Subscriptions(),
@@ -188,7 +224,26 @@ class SimulatedProxy {
       flowControl: undefined,
       nonce,
       held: () => undefined,
-    })
+    }
+    this.#open = () => new XdsSession(kind !== 'sotw', parts)
+    this.session = this.#open()
+  }
+
+  /** A new stream. */
+  connect(): void {
+    this.session = this.#open()
+    this.connection = `${this.kind}-${++this.#connections}`
+    this.#nonces.clear()
+    this.#answers = []
+    this.#asked.clear()
+  }
+
+  /** Loses everything it had, as a new process. */
+  lose(): void {
+    for (const held of [...this.held.values(), ...this.#versions.values()]) held.clear()
+    this.#everHad.clear()
+    this.#endpoints = []
+    this.#forgotten.clear()
   }
 
   start(): void {
@@ -196,6 +251,7 @@ class SimulatedProxy {
     this.#ask(listenerType, '', [], [], 0)
     this.#ask(routeType, '', this.#routes, [], 0)
     if (this.kind === 'hosts') this.#ask(virtualHostType, '', [], [], 0)
+    this.#follow(0)
   }
 
   /** Takes the next response, if there is one. */
@@ -209,15 +265,24 @@ class SimulatedProxy {
       Buffer.from('resource' in resource ? (resource.resource?.value ?? []) : (resource as { value: Uint8Array }).value),
     )
     const held = this.held.get(decoded.typeUrl) as Map<string, string>
+    const versions = this.#versions.get(decoded.typeUrl) as Map<string, string>
     if (!delta && (decoded.typeUrl === clusterType || decoded.typeUrl === listenerType)) held.clear()
     values.forEach((value, index) => {
-      const { name } = decoded.resources[index] as { name?: string }
+      const { name, version } = decoded.resources[index] as { name?: string; version?: string }
       // Envoy ignores hosts of a route that it never had; it goes on using a route that is withdrawn.
       if (decoded.typeUrl === virtualHostType && !this.#everHad.has(String(name).split('/')[0] as string)) return
       if (decoded.typeUrl === routeType) this.#everHad.add(String(name))
-      held.set(name ?? [...scanFields(value)][0]?.bytes?.toString() ?? '', value.toString('base64'))
+      const key = name ?? [...scanFields(value)][0]?.bytes?.toString() ?? ''
+      // Envoy takes no endpoints that it did not ask for.
+      if (decoded.typeUrl === endpointType && !this.#asked.has(key)) return
+      held.set(key, value.toString('base64'))
+      if (version !== undefined) versions.set(key, version)
     })
-    if ('removedResources' in decoded) for (const name of decoded.removedResources) held.delete(name)
+    if ('removedResources' in decoded)
+      for (const name of decoded.removedResources) {
+        held.delete(name)
+        versions.delete(name)
+      }
     this.#nonces.set(decoded.typeUrl, decoded.nonce)
     this.#answers.push({ typeUrl: decoded.typeUrl, nonce: decoded.nonce })
     return true
@@ -226,32 +291,61 @@ class SimulatedProxy {
   /** Acknowledges what came, and asks for the endpoints of the clusters that are there now. */
   answer(now: number): void {
     for (const { typeUrl, nonce } of this.#answers.splice(0)) {
-      this.#ask(typeUrl, nonce, typeUrl === endpointType ? this.#endpoints : typeUrl === routeType ? this.#routes : [], [], now)
+      this.#ask(typeUrl, nonce, typeUrl === endpointType ? [...this.#asked] : typeUrl === routeType ? this.#routes : [], [], now)
       if (typeUrl === listenerType && this.#routes.length === 1) {
         this.#routes = ['80', '81']
         this.#ask(routeType, '', ['81'], [], now)
       }
-      if (typeUrl !== clusterType) continue
-      const before = this.#endpoints
-      this.#endpoints = [...(this.held.get(clusterType)?.values() ?? [])].flatMap((value) => {
-        const cluster = fromBinary(ClusterSchema, Buffer.from(value, 'base64'))
-        return cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS ? [cluster.edsClusterConfig?.serviceName || cluster.name] : []
-      })
-      const gone = before.filter((name) => !this.#endpoints.includes(name))
-      for (const name of gone) this.held.get(endpointType)?.delete(name)
-      const { delta } = this.session
-      const wanted = delta ? this.#endpoints.filter((name) => !before.includes(name)) : this.#endpoints
-      if (wanted.length + gone.length > 0) this.#ask(endpointType, delta ? '' : (this.#nonces.get(endpointType) ?? ''), wanted, gone, now)
+      if (typeUrl === clusterType) this.#follow(now)
     }
+  }
+
+  /** Gives up the endpoints of some cluster, although it is still there. */
+  forget(now: number): void {
+    const [name] = this.#asked
+    if (name === undefined) return
+    this.#forgotten.add(name)
+    this.#follow(now)
+  }
+
+  /** Wants what it gave up. */
+  remember(now: number): void {
+    this.#forgotten.clear()
+    this.#follow(now)
+  }
+
+  /** Asks for the endpoints that it wants and has not asked for, and gives up the others. */
+  #follow(now: number): void {
+    this.#endpoints = [...(this.held.get(clusterType)?.values() ?? [])].flatMap((value) => {
+      const cluster = fromBinary(ClusterSchema, Buffer.from(value, 'base64'))
+      return cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.EDS ? [cluster.edsClusterConfig?.serviceName || cluster.name] : []
+    })
+    const before = this.#asked
+    this.#asked = new Set(this.#endpoints.filter((name) => !this.#forgotten.has(name)))
+    const added = [...this.#asked].filter((name) => !before.has(name))
+    const gone = [...before].filter((name) => !this.#asked.has(name))
+    for (const name of this.held.get(endpointType)?.keys() ?? []) {
+      if (this.#asked.has(name)) continue
+      this.held.get(endpointType)?.delete(name)
+      this.#versions.get(endpointType)?.delete(name)
+    }
+    if (added.length + gone.length === 0) return
+    const { delta } = this.session
+    this.#ask(endpointType, delta ? '' : (this.#nonces.get(endpointType) ?? ''), delta ? added : [...this.#asked], gone, now)
   }
 
   #ask(typeUrl: string, nonce: string, wanted: readonly string[], unsubscribe: readonly string[], now: number): void {
     const raw = (names: readonly string[]) =>
       Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: [...names] })))
-    const head = { node: undefined, hasVersion: false, typeUrl, nonce, error: undefined }
+    const head = { node: undefined, typeUrl, nonce, error: undefined }
     // State of the world says all names each time; delta says only new ones, and an answer says none.
-    if (!this.session.delta) this.session.takeSotw({ ...head, rawNames: raw(wanted) }, now)
-    else this.session.takeDelta({ ...head, rawSubscribe: raw(nonce === '' ? wanted : []), unsubscribe, initialVersions: new Map() }, now)
+    if (!this.session.delta) {
+      this.session.takeSotw({ ...head, hasVersion: (this.held.get(typeUrl)?.size ?? 0) > 0, rawNames: raw(wanted) }, now)
+      return
+    }
+    const first = !this.session.watches.has(typeUrl)
+    const initialVersions = new Map(first ? this.#versions.get(typeUrl) : [])
+    this.session.takeDelta({ ...head, rawSubscribe: raw(nonce === '' ? wanted : []), unsubscribe, initialVersions }, now)
   }
 }
 
@@ -284,14 +378,23 @@ describe('state of the world and delta', () => {
         world.connect()
         const last = new Map<string, ConfigObject | undefined>()
         for (const step of steps) {
+          const proxy = world.proxies[step.actor] as SimulatedProxy
+          if (step.act === 'comes back' || step.act === 'comes back with nothing') world.reconnect(proxy, step.act !== 'comes back')
+          if (step.act === 'forgets endpoints') proxy.forget(world.now)
+          if (step.act === 'remembers endpoints') proxy.remember(world.now)
           const key = configKey(step.object)
+          for (let time = 0; time < step.storm; time++) {
+            world.planner.state.setConfig(key, time % 2 === 0 ? undefined : step.object)
+            world.push(true)
+            world.deliver()
+          }
           const next = step.removed ? undefined : step.object
           last.set(key, next)
           for (let time = 0; time < (step.twice ? 2 : 1); time++) world.planner.state.setConfig(key, next)
           if (step.pushed) world.push(step.swept)
           if (step.delivered) world.deliver()
-          if (step.delivered) world.send()
-          if (step.answered) world.answer()
+          if (step.delivered) world.send(step.lagging)
+          if (step.answered) world.answer(step.lagging)
           world.now += 50
         }
         world.settle()
@@ -308,7 +411,7 @@ describe('state of the world and delta', () => {
         expect(sotw).to.deep.equal(wanted)
         expect(delta).to.deep.equal(wanted)
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     )
   }).timeout(60_000)
 })
