@@ -181,6 +181,10 @@ export function defaultMeshConfig(): MeshConfig {
   return { ...defaults, defaultConfig: proxyDefaults as ProxyConfig }
 }
 
+/** What a mesh configuration and a networks file may say. */
+export const meshForm = meshShape.form
+export const networksForm = networksShape.form
+
 /** Either the value, or what is wrong with the text it was read from. */
 export type ReadResult<T> = { value: T; warnings: string[] } | { error: string }
 

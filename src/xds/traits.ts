@@ -3,7 +3,7 @@
  * share resources; anything a generator needs to know of a proxy must be here (or it could not be shared safely).
  */
 import type { ProxyNode } from '../../protocols/data.ts'
-import { parseDuration } from '../config/duration.ts'
+import { longestDurationMs, parseDuration } from '../config/duration.ts'
 import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
 import { type Certificates, certificatesOf } from '../security/authentication/mutual-tls.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
@@ -61,7 +61,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     type: node.type,
     interception: mode === 'TPROXY' || mode === 'NONE' ? mode : ('REDIRECT' as const),
     http10: text('HTTP10') === '1',
-    idleTimeout: idle !== undefined && idle > 0 ? idle : undefined,
+    idleTimeout: idle !== undefined && idle > 0 ? Math.min(idle, longestDurationMs) : undefined,
     unprivileged: text('UNPRIVILEGED_POD') !== '',
     sniDnat: text('ROUTER_MODE') === 'sni-dnat',
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
