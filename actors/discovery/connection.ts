@@ -1,9 +1,15 @@
 /** One XDS connection of a writer. */
 import type { ProxyNode } from '../../protocols/data.ts'
-import { responseFrame } from '../../src/xds/session/frames.ts'
-import type { Rejection, Response, XdsSession } from '../../src/xds/session/session.ts'
+import type { Rejection, XdsSession } from '../../src/xds/session/session.ts'
 import type { Timer } from '../runtime/timers.ts'
-import type { GrpcStream } from './grpc-server.ts'
+import type { GrpcStream } from './grpc-stream.ts'
+
+/** A response on its way out. */
+export interface Sending {
+  readonly bytes: number
+  /** Milliseconds it has been under way, as far as this thread was not blocked. */
+  elapsedMs: number
+}
 
 /** A stream with its session and where its pushes stand. Times are Unix milliseconds, 0 = none. */
 export interface Connection {
@@ -16,9 +22,9 @@ export interface Connection {
   answered: boolean
   /** Whether it has not been sent anything yet. */
   newcomer: boolean
-  /** Whether a response is on its way out. */
-  sending: boolean
-  /** Whether it holds a permit of the throttle. */
+  /** The response on its way out. */
+  sending: Sending | undefined
+  /** Whether it is being pushed to: it took a permit of the throttle, which may have been released early since. */
   permit: boolean
   /** First change that waits to be pushed. */
   changedAt: number
@@ -46,22 +52,4 @@ export function rejectionHistory(connection: Connection, typeUrl: string, error:
     at: Date.now(),
   })
   if (connection.rejections.length > keptRejections) connection.rejections.shift()
-}
-
-/** Writes a response. `done` hears when it has left, or why it has not: closed, or not taken within `timeoutMs`. */
-export function sendResponse(
-  connection: Connection,
-  response: Response,
-  timeoutMs: number,
-  done: (failure: 'closed' | 'timeout' | undefined) => void,
-): void {
-  let settled = false
-  const settle = (failure: 'closed' | 'timeout' | undefined) => {
-    if (settled) return
-    settled = true
-    clearTimeout(timer)
-    done(failure)
-  }
-  const timer = timeoutMs > 0 ? setTimeout(() => settle('timeout'), timeoutMs) : undefined
-  connection.stream.write(responseFrame(response, connection.session.delta), (failed) => settle(failed ? 'closed' : undefined))
 }

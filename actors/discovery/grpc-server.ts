@@ -11,29 +11,15 @@ import {
 import type { TLSSocket } from 'node:tls'
 import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
-import { BadFrame, FrameBudget, FrameBuffers, FrameReader } from '../../src/xds/session/frames.ts'
+import { arrivalLimits } from '../../src/push/pacing/arrival.ts'
+import { FrameBuffers } from '../../src/xds/session/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
-import { after, every } from '../runtime/timers.ts'
+import { after } from '../runtime/timers.ts'
 import { connectionShare, descriptorLimit, limitConnections } from './connection-limit.ts'
-
-/** A stream as the services see it. */
-export interface GrpcStream {
-  /** Address of the other side, for messages. */
-  readonly peer: string
-  onMessage(listen: (message: Buffer) => void): void
-  /** The client has said all it will say. */
-  onEnd(listen: () => void): void
-  onClose(listen: () => void): void
-  /** Writes buffers; `done` hears when they have left, or that they could not. */
-  write(parts: readonly Buffer[], done: (failed: boolean) => void): void
-  /** Ends the stream with a gRPC status. */
-  end(code: number, message: string): void
-  /** Ends the stream with a gRPC status, and the connection as soon as its other streams have ended; new streams need a new connection. */
-  release(code: number, message: string): void
-  /** Resets the stream: for a peer that does not read. */
-  abort(): void
-}
+import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
+import { Http2Connection } from './http2-connection.ts'
+import type { PaceWheel } from './pace-wheel.ts'
 
 /** A service method by its path. */
 export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
@@ -43,29 +29,32 @@ export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
  * once, and in the smallest frames this many bytes take as long as 64 MiB in large ones: 50 ms.
  */
 const receiveWindow = 65_535
-const cancel = 8
-const noError = 0
-/** How long the other half of a stream may stay open after its status was sent, in milliseconds. */
-const closeMs = 1000
+/** Pieces that a stream may have handed over: over TLS, one is encrypted while the other leaves. */
+const piecesOverTls = 2
 
 /** The server of one writer, in plain text and over TLS. All writers listen on the same ports; the kernel spreads connections over them. */
 export class GrpcServer {
   readonly #config: XdsWriterConfig
   readonly #log: ScopedLogger
   readonly #methods: Methods
-  readonly #limit: number
+  readonly #features: Features
+  readonly #wheel: PaceWheel
   readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly host: string; readonly port: number }[] = []
-  readonly #sessions = new Set<ServerHttp2Session>()
+  readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
+  /** Connections with bytes outstanding, and streams in the middle of a message. */
+  readonly #busy = new Set<Http2Connection>()
+  readonly #reading = new Set<Http2GrpcStream>()
   readonly #buffers = new FrameBuffers()
-  readonly #budgets = new WeakMap<ServerHttp2Session, FrameBudget>()
   #opened: Promise<void> | undefined
 
   /** `refused` hears of connections that are closed at once because there are too many. */
-  constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, methods: Methods, refused: () => void) {
+  constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, wheel: PaceWheel, methods: Methods, refused: () => void) {
     this.#config = config
     this.#log = log
     this.#methods = methods
-    this.#limit = features.MESH_GPRC_MAXRECVMSGSIZE
+    this.#features = features
+    this.#wheel = wheel
+    wheel.add((ms) => this.#charge(ms))
     const options = {
       settings: { maxConcurrentStreams: features.MESH_GPRC_MAXSTREAMS, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
       maxSessionMemory: 64,
@@ -124,47 +113,41 @@ export class GrpcServer {
   async close(): Promise<void> {
     const closed = Promise.all(this.#servers.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))))
     if (this.#servers.every(({ server }) => !server.listening) && this.#sessions.size === 0) return
-    for (const session of this.#sessions) session.close()
+    for (const session of this.#sessions.keys()) session.close()
     const hard = after(1000, () => {
-      for (const session of this.#sessions) session.destroy()
+      for (const session of this.#sessions.keys()) session.destroy()
     })
     await closed
     hard.cancel()
   }
 
   #session(session: ServerHttp2Session): void {
-    this.#sessions.add(session)
-    this.#budgets.set(session, new FrameBudget(monotonicMs()))
-    session.setLocalWindowSize(receiveWindow)
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
-    const { keepaliveInterval, keepaliveTimeout, maxConnectionAge } = this.#config
-    const ping = every(Math.max(1000, keepaliveInterval), () => this.#ping(session, keepaliveTimeout)).unref()
-    const age = after(maxConnectionAge, () => this.#retire(session)).unref()
+    const timeout = this.#features.PILOT_XDS_SEND_TIMEOUT
+    const limits = {
+      standstillMs: timeout > 0 ? timeout : Number.POSITIVE_INFINITY,
+      pieces: 'encrypted' in session.socket ? piecesOverTls : 1,
+      now: monotonicMs,
+    }
+    const connection = new Http2Connection(session, this.#config, limits, {
+      busy: () => {
+        this.#busy.add(connection)
+        this.#wheel.wake()
+      },
+      dead: (peer, reason) => this.#log.warn(`connection from ${peer} ended: ${reason}`),
+    })
+    this.#sessions.set(session, connection)
     session.on('close', () => {
       this.#sessions.delete(session)
-      ping.cancel()
-      age.cancel()
+      this.#busy.delete(connection)
     })
   }
 
-  /** Asks the peer for a sign of life; a peer that gives none is cut off. */
-  #ping(session: ServerHttp2Session, timeout: number): void {
-    if (session.destroyed || session.closed) return
-    const dead = after(timeout, () => session.destroy()).unref()
-    const sent = session.ping((error) => {
-      dead.cancel()
-      if (error && !session.destroyed) session.destroy()
-    })
-    if (!sent) {
-      dead.cancel()
-      session.destroy()
-    }
-  }
-
-  /** Asks the peer to go elsewhere, and cuts it off after ten seconds. */
-  #retire(session: ServerHttp2Session): void {
-    session.goaway()
-    after(10_000, () => session.destroy()).unref()
+  /** Charges everything under way with some milliseconds. Returns whether anything is. */
+  #charge(ms: number): boolean {
+    for (const connection of this.#busy) if (!connection.flow.charge(ms)) this.#busy.delete(connection)
+    for (const stream of this.#reading) stream.chargeReading(ms)
+    return this.#busy.size + this.#reading.size > 0
   }
 
   #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -179,80 +162,23 @@ export class GrpcServer {
       return
     }
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-    method(this.#wrap(stream))
+    const connection = this.#sessions.get(stream.session as ServerHttp2Session)
+    if (!connection) return stream.close()
+    method(
+      new Http2GrpcStream(stream, {
+        flow: connection.flow,
+        budget: connection.budget,
+        buffers: this.#buffers,
+        limit: this.#features.MESH_GPRC_MAXRECVMSGSIZE,
+        arrival: arrivalLimits,
+        reading: {
+          add: (reading) => {
+            this.#reading.add(reading)
+            this.#wheel.wake()
+          },
+          delete: (reading) => this.#reading.delete(reading),
+        },
+      }),
+    )
   }
-
-  #wrap(stream: ServerHttp2Stream): GrpcStream {
-    const reader = new FrameReader(this.#limit, this.#buffers)
-    const budget = this.#budgets.get(stream.session as ServerHttp2Session)
-    let trailers = trailersOf(0, '')
-    let ended = false
-    stream.on('wantTrailers', () => {
-      const { 'grpc-status': code, 'grpc-message': message } = trailers
-      stream.sendTrailers({ 'grpc-status': code, ...(message ? { 'grpc-message': message } : {}) })
-      // A client that has nothing more to say closes its half itself; one that does not is not waited for.
-      after(closeMs, () => stream.close(noError)).unref()
-    })
-    const end = (code: number, message: string) => {
-      if (ended || stream.destroyed) return
-      ended = true
-      trailers = trailersOf(code, message)
-      stream.end()
-    }
-    return {
-      peer: stream.session?.socket.remoteAddress ?? '',
-      onMessage: (listen) => {
-        stream.on('data', (bytes: Buffer) => {
-          if (ended) return
-          const wait = budget?.spend(bytes.length, monotonicMs) ?? 0
-          if (wait > 0) {
-            stream.pause()
-            after(wait, () => stream.resume()).unref()
-          }
-          try {
-            reader.take(bytes, listen)
-          } catch (error) {
-            if (!(error instanceof BadFrame)) throw error
-            end(error.status, error.message)
-          }
-        })
-      },
-      onEnd: (listen) => stream.on('end', listen),
-      onClose: (listen) => stream.on('close', listen),
-      write: (parts, done) => {
-        if (stream.destroyed || ended) return done(true)
-        stream.cork()
-        for (const [index, part] of parts.entries()) {
-          if (index === parts.length - 1) stream.write(part, (error) => done(error != null))
-          else stream.write(part)
-        }
-        stream.uncork()
-      },
-      end,
-      release: (code, message) => {
-        stream.session?.close()
-        end(code, message)
-      },
-      abort: () => stream.close(cancel),
-    }
-  }
-}
-
-function trailersOf(code: number, message: string) {
-  return {
-    ':status': 200,
-    'content-type': 'application/grpc',
-    'grpc-status': String(code),
-    ...(message ? { 'grpc-message': percentEncoded(message) } : {}),
-  }
-}
-
-/** A message as gRPC wants it in a header: bytes that are not printable ASCII, and `%`, as `%XX`. */
-function percentEncoded(message: string): string {
-  let encoded = ''
-  for (const byte of Buffer.from(message)) {
-    const plain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25
-    encoded += plain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
-  }
-  return encoded
 }

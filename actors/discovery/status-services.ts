@@ -4,7 +4,8 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
 import { messageFrame } from '../../src/xds/session/frames.ts'
 import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
-import type { GrpcStream, Methods } from './grpc-server.ts'
+import type { Methods } from './grpc-server.ts'
+import type { GrpcStream } from './grpc-stream.ts'
 
 type Ask = (question: string) => Promise<unknown>
 const invalidArgument = 3

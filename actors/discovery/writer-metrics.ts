@@ -103,11 +103,14 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
       const counted = timedOut ? delayTimeouts : delayed
       counted.inc({ type: shortType(typeUrl) })
     },
+    /** A stream was ended because it stood still. */
+    stoodStill(): void {
+      writeTimeout.inc()
+    },
     /** A response left, or did not. */
-    sent(typeUrl: string, seconds: number, length: number, failure: 'closed' | 'timeout' | undefined): void {
+    sent(typeUrl: string, seconds: number, length: number, failed: boolean): void {
       const type = shortType(typeUrl)
-      pushes.inc({ type: failure ? `${type}_senderr` : type })
-      if (failure === 'timeout') writeTimeout.inc()
+      pushes.inc({ type: failed ? `${type}_senderr` : type })
       bytes.inc({ type }, length)
       pushTime.observe({ type }, seconds)
       sendTime.observe(seconds)

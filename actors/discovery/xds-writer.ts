@@ -9,9 +9,11 @@ import type { PushInfo, WriterCommand, WriterEvent } from '../../protocols/messa
 import type { Features } from '../../src/config/features.ts'
 import { BadNode, readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
+import { Patience } from '../../src/push/pacing/patience.ts'
 import { Throttle } from '../../src/push/throttle.ts'
 import { BudgetExceeded, UnknownNames } from '../../src/xds/session/budget.ts'
 import { Catalog } from '../../src/xds/session/catalog.ts'
+import { responseFrame } from '../../src/xds/session/frames.ts'
 import { Plans } from '../../src/xds/session/plans.ts'
 import { readDeltaRequest, readNodeBytes, readSotwRequest } from '../../src/xds/session/request.ts'
 import { type Outcome, type Response, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
@@ -22,15 +24,17 @@ import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { after } from '../runtime/timers.ts'
 import { Budgets } from './budgets.ts'
-import { type Connection, rejectionHistory, sendResponse } from './connection.ts'
+import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
-import { GrpcServer, type GrpcStream } from './grpc-server.ts'
+import { GrpcServer } from './grpc-server.ts'
+import type { GrpcStream } from './grpc-stream.ts'
+import { PaceWheel } from './pace-wheel.ts'
 import { servingNote } from './readiness.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
 /** gRPC status codes that streams end with. */
-const status = { invalidArgument: 3, deadlineExceeded: 4, resourceExhausted: 8, unavailable: 14 }
+const status = { invalidArgument: 3, resourceExhausted: 8, unavailable: 14 }
 
 class XdsWriter implements Behaviour<WriterCommand> {
   readonly asks
@@ -44,6 +48,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
   /** Connections by class, so that a push touches those it concerns and no other. */
   readonly #members = new Map<string, Set<Connection>>()
   readonly #throttle: Throttle<Connection>
+  readonly #wheel = new PaceWheel()
+  readonly #patience = new Patience()
+  /** Connections with a response on its way out. */
+  readonly #sending = new Set<Connection>()
+  #working = false
   readonly #metrics
   readonly #budgets: Budgets
   readonly #server: GrpcServer
@@ -79,10 +88,12 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#budgets = new Budgets(context.metrics)
     this.asks = { ...connectionAnswers(this.#connections, this.#parts), exceeded: () => this.#budgets.list() }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
+    this.#wheel.add((ms) => this.#charge(ms))
     this.#server = new GrpcServer(
       context.config,
       this.#features,
       context.log('ads'),
+      this.#wheel,
       {
         '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources': (stream) => this.#accept(stream, false),
         '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources': (stream) => this.#accept(stream, true),
@@ -173,9 +184,10 @@ class XdsWriter implements Behaviour<WriterCommand> {
 
   /** Starts pushes as far as permits go. */
   #work(): void {
-    for (;;) {
-      const next = this.#throttle.take()
-      if (!next) return
+    // A push that is done at once gets here again from within; the loop that runs takes what follows.
+    if (this.#working) return
+    this.#working = true
+    for (let next = this.#throttle.take(); next; next = this.#throttle.take()) {
       const connection = next.thing
       if (connection.changedAt > 0) this.#metrics.queueTime.observe((monotonicMs() - next.since) / 1000)
       connection.pushedSince = connection.changedAt
@@ -184,6 +196,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connection.newcomer = false
       this.#pump(connection)
     }
+    this.#working = false
   }
 
   #accept(stream: GrpcStream, delta: boolean): void {
@@ -196,7 +209,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connectedAt: Date.now(),
       answered: false,
       newcomer: true,
-      sending: false,
+      sending: undefined,
       permit: false,
       changedAt: 0,
       pushedSince: 0,
@@ -205,6 +218,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     }
     stream.onMessage((message) => this.#request(connection, message))
     stream.onEnd(() => stream.end(0, ''))
+    stream.onStandstill((reason) => this.#stoodStill(connection, reason))
     stream.onClose(() => this.#gone(connection))
   }
 
@@ -273,18 +287,17 @@ class XdsWriter implements Behaviour<WriterCommand> {
       this.#held(connection, now)
       return this.#pushDone(connection)
     }
-    connection.sending = true
-    const started = performance.now()
-    const slow = setTimeout(() => this.#lapse(connection), patienceMs)
-    sendResponse(connection, response, this.#features.PILOT_XDS_SEND_TIMEOUT, (failure) => {
-      clearTimeout(slow)
-      connection.sending = false
-      this.#metrics.sent(response.typeUrl, (performance.now() - started) / 1000, response.plan.length, failure)
-      if (failure === 'timeout') {
-        this.#context.log('ads').warn(`${connection.id} did not take a response within the send timeout`)
-        connection.stream.abort()
-      }
-      if (failure) return this.#pushDone(connection)
+    const { length } = response.plan
+    connection.sending = { bytes: length, elapsedMs: 0 }
+    this.#sending.add(connection)
+    this.#wheel.wake()
+    connection.stream.write(responseFrame(response, connection.session.delta), (failed) => {
+      const elapsed = monotonicMs() - now
+      connection.sending = undefined
+      this.#sending.delete(connection)
+      this.#metrics.sent(response.typeUrl, elapsed / 1000, length, failed)
+      if (failed) return this.#pushDone(connection)
+      this.#patience.record(elapsed, length)
       this.#pump(connection)
     })
   }
@@ -298,10 +311,22 @@ class XdsWriter implements Behaviour<WriterCommand> {
     }
   }
 
-  /** Whoever reads slowly keeps nobody waiting. */
-  #lapse(connection: Connection): void {
-    this.#throttle.lapse(connection)
+  /** Releases the permits of those early that take too long, so that they keep nobody waiting. Returns whether anything is under way. */
+  #charge(ms: number): boolean {
+    for (const connection of this.#sending) {
+      const { sending, stream } = connection
+      if (!sending) continue
+      sending.elapsedMs += ms
+      if (this.#patience.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes: sending.bytes })) this.#throttle.releaseEarly(connection)
+    }
     this.#work()
+    return this.#sending.size > 0
+  }
+
+  /** A connection's stream was ended because it stood still. */
+  #stoodStill(connection: Connection, reason: string): void {
+    this.#metrics.stoodStill()
+    this.#context.log('ads').warn(`${connection.id || connection.stream.peer} ended with DeadlineExceeded: ${reason}`)
   }
 
   /** Looks again when what is held back may go after all. */
@@ -323,6 +348,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
 
   #gone(connection: Connection): void {
     connection.heldTimer?.cancel()
+    this.#sending.delete(connection)
     this.#throttle.drop(connection)
     this.#metrics.gone(connection)
     connection.permit = false
@@ -335,9 +361,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#work()
   }
 }
-
-/** How long a proxy may take to read a response before its permit goes to another, in milliseconds. */
-const patienceMs = 500
 
 /** An XDS writer as an actor. */
 export const actor: ActorDefinition<XdsWriterConfig, WriterCommand> = { kind: 'xds-writer', start: (context) => new XdsWriter(context) }

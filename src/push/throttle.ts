@@ -9,7 +9,7 @@ export class Throttle<T> {
   #turn: 0 | 1 = 0
   readonly #active = new Set<T>()
   /** Those among the active that gave their permit back before they were done. */
-  readonly #lapsed = new Set<T>()
+  readonly #early = new Set<T>()
   readonly #again = new Map<T, number>()
 
   constructor(permits: number) {
@@ -33,7 +33,7 @@ export class Throttle<T> {
 
   /** Takes the next thing to work on, if a permit is free: one of each lane in turn. */
   take(): { thing: T; since: number } | undefined {
-    if (this.#active.size - this.#lapsed.size >= this.#permits) return undefined
+    if (this.#active.size - this.#early.size >= this.#permits) return undefined
     const lane = this.#lanes[this.#turn].size > 0 ? this.#turn : ((1 - this.#turn) as 0 | 1)
     for (const [thing, since] of this.#lanes[lane]) {
       this.#turn = (1 - lane) as 0 | 1
@@ -45,14 +45,14 @@ export class Throttle<T> {
   }
 
   /** The work on a thing takes so long that its permit goes to another. */
-  lapse(thing: T): void {
-    if (this.#active.has(thing)) this.#lapsed.add(thing)
+  releaseEarly(thing: T): void {
+    if (this.#active.has(thing)) this.#early.add(thing)
   }
 
   /** The work on a thing is done; its permit is free. */
   done(thing: T): void {
     this.#active.delete(thing)
-    this.#lapsed.delete(thing)
+    this.#early.delete(thing)
     const since = this.#again.get(thing)
     if (since === undefined) return
     this.#again.delete(thing)
@@ -64,6 +64,6 @@ export class Throttle<T> {
     for (const lane of this.#lanes) lane.delete(thing)
     this.#again.delete(thing)
     this.#active.delete(thing)
-    this.#lapsed.delete(thing)
+    this.#early.delete(thing)
   }
 }

@@ -81,7 +81,7 @@ describe('throttle', () => {
     const throttle = new Throttle<string>(1)
     for (const thing of ['slow', 'next', 'last']) throttle.add(thing, 1)
     throttle.take()
-    throttle.lapse('slow')
+    throttle.releaseEarly('slow')
     expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['next', undefined])
     throttle.add('slow', 2)
     throttle.done('slow')

@@ -1,0 +1,300 @@
+/**
+ * How responses leave a connection, and when one of its streams stands still. `node:http2` takes everything it is given at once
+ * and then says nothing until all of it has left, so a stream hands over one piece at a time and the next when that one is gone.
+ *
+ * A stream makes progress when a piece has left, that is, when the kernel has accepted it; where it is the only one of its
+ * connection with bytes outstanding, also when the connection sent anything or was granted anything by a window update. Time
+ * without progress is charged while bytes are outstanding, by {@link SessionFlow.charge}.
+ */
+import { SliceCursor } from './slice-cursor.ts'
+
+/** Sizes of pieces in bytes. A piece starts small, so that the progress of a slow peer is seen, and doubles while pieces leave promptly. */
+const smallestPiece = 16_384
+const largestPiece = 262_144
+/** While this many bytes of a connection were handed over and have not left, no further piece is: a ping or another stream waits behind them. */
+const connectionBytes = 1_048_576
+/** Bytes that a connection must have sent to have made progress: pings and their answers are less. */
+const smallestProgress = 1024
+/** Within so many milliseconds a piece left promptly; after so many it was slow, and the next are small again where a connection has other streams. */
+const promptMs = 100
+const slowMs = 500
+
+/** What a connection tells of itself. */
+export interface Wire {
+  /** Bytes that were handed to the socket. */
+  readonly bytesWritten: number
+  /** Bytes that came from the peer. */
+  readonly bytesRead: number
+  /** Bytes that the peer lets the connection send, over all streams. */
+  readonly window: number
+  /** Asks the peer for a sign of life, which counts in `bytesRead`. */
+  probe(): void
+}
+
+/** What a stream is asked to do. */
+export interface StreamPort {
+  /** Hands buffers over. `left` hears when the kernel has accepted all of them, or that it will not. */
+  send(piece: readonly Buffer[], left: (failed: boolean) => void): void
+  /** The stream stood still for too long. At a message boundary it can end with a status, elsewhere it can only be reset. */
+  stoodStill(atBoundary: boolean): void
+}
+
+interface Job {
+  readonly cursor: SliceCursor
+  readonly length: number
+  inFlight: number
+  readonly done: (failed: boolean) => void
+}
+
+/** How long a stream may stand still, in milliseconds, and how many pieces it may have handed over. */
+export interface FlowLimits {
+  readonly standstillMs: number
+  readonly pieces: number
+  now(): number
+}
+
+/** What the owner of a connection hears. */
+export interface SessionEvents {
+  /** A stream has bytes outstanding: from now on time is to be charged. */
+  busy(): void
+  /** A stream stood still, and the peer gave no sign of life either. */
+  dead(): void
+}
+
+/** The streams of one connection. */
+export class SessionFlow {
+  readonly #wire: Wire
+  readonly #limits: FlowLimits
+  readonly #events: SessionEvents
+  readonly #streams = new Set<StreamFlow>()
+  /** Streams that wait for others of the connection to have less in flight. */
+  readonly #waiting = new Set<StreamFlow>()
+  /** Bytes that have left, over all streams. */
+  left = 0
+  #inFlight = 0
+  #written = 0
+  #window = 0
+  /** `bytesRead` when the peer was asked for a sign of life; undefined while nothing stands still. */
+  #probedAt: number | undefined
+
+  constructor(wire: Wire, limits: FlowLimits, events: SessionEvents) {
+    this.#wire = wire
+    this.#limits = limits
+    this.#events = events
+  }
+
+  /** Opens a stream. */
+  open(port: StreamPort): StreamFlow {
+    const stream: StreamFlow = new StreamFlow(port, this.#limits, {
+      began: () => this.#events.busy(),
+      isAlone: () => this.#streams.size === 1,
+      room: () => {
+        const free = connectionBytes - this.#inFlight
+        if (free <= 0) this.#waiting.add(stream)
+        return free
+      },
+      use: (bytes) => (this.#inFlight += bytes),
+      freed: (bytes) => {
+        this.left += bytes
+        this.#inFlight -= bytes
+        for (const other of this.#waiting) {
+          if (this.#inFlight >= connectionBytes) return
+          this.#waiting.delete(other)
+          other.pump()
+        }
+      },
+    })
+    this.#streams.add(stream)
+    return stream
+  }
+
+  /** Forgets a stream that was closed. */
+  close(stream: StreamFlow): void {
+    this.#streams.delete(stream)
+    this.#waiting.delete(stream)
+    stream.close()
+  }
+
+  /**
+   * Charges the streams that stand still with some milliseconds, and ends those that did so for too long. While the window of the
+   * connection is used up, those are charged that hold it: that were sent something and have not said anything since. Returns
+   * whether any stream has bytes outstanding.
+   */
+  charge(ms: number): boolean {
+    const busy = [...this.#streams].filter((stream) => stream.isBusy)
+    if (busy.length === 0) return false
+    const { bytesWritten, bytesRead, window } = this.#wire
+    const moved = bytesWritten - this.#written >= smallestProgress || window !== this.#window
+    if (moved) this.#written = bytesWritten
+    this.#window = window
+    if (moved && busy.length === 1) busy[0]?.progressed()
+    const holders = window <= 0 && !moved ? [...this.#streams].filter((stream) => stream.unread > 0) : []
+    const charged = new Set(holders.length > 0 ? holders : busy)
+    for (const stream of this.#streams) if (!stream.isBusy && !charged.has(stream)) stream.progressed()
+    for (const stream of busy) stream.stillMs += ms
+    let longest = 0
+    for (const stream of charged) longest = Math.max(longest, (stream.chargedMs += ms))
+    this.#judge(charged, longest, bytesRead)
+    return true
+  }
+
+  #judge(charged: ReadonlySet<StreamFlow>, longest: number, bytesRead: number): void {
+    const { standstillMs } = this.#limits
+    if (longest < standstillMs / 2) this.#probedAt = undefined
+    else if (this.#probedAt === undefined) {
+      this.#probedAt = bytesRead
+      this.#wire.probe()
+    }
+    if (longest < standstillMs) return
+    const dead = this.#probedAt === bytesRead
+    for (const stream of charged) if (stream.chargedMs >= standstillMs) stream.giveUp()
+    if (dead) this.#events.dead()
+  }
+}
+
+/** What a stream uses of its connection. */
+interface Shared {
+  /** Bytes are outstanding from now on. */
+  began(): void
+  isAlone(): boolean
+  /** Bytes that may be handed over now. When there are none, the stream is told to go on once there are. */
+  room(): number
+  use(bytes: number): void
+  freed(bytes: number): void
+}
+
+/** One stream's responses. */
+export class StreamFlow {
+  readonly #port: StreamPort
+  readonly #limits: FlowLimits
+  readonly #shared: Shared
+  readonly #jobs: Job[] = []
+  #pieces = 0
+  #piece = smallestPiece
+  #over = false
+  #finished: (() => void) | undefined
+  /** Milliseconds without progress while bytes were outstanding. */
+  stillMs = 0
+  /** Those among them with which this stream is charged. */
+  chargedMs = 0
+  /** Bytes that left since the peer last said anything on the stream. */
+  unread = 0
+
+  constructor(port: StreamPort, limits: FlowLimits, shared: Shared) {
+    this.#port = port
+    this.#limits = limits
+    this.#shared = shared
+  }
+
+  /** Whether bytes are outstanding. */
+  get isBusy(): boolean {
+    return this.#jobs.length > 0
+  }
+
+  /** Bytes of responses that have not left yet. */
+  get outstanding(): number {
+    return this.#jobs.reduce((sum, job) => sum + job.cursor.left + job.inFlight, 0)
+  }
+
+  /** Sends buffers after those that wait. `done` hears when the last has left, or that they will not. */
+  write(parts: readonly Buffer[], done: (failed: boolean) => void): void {
+    if (this.#over) return done(true)
+    const cursor = new SliceCursor(parts)
+    if (cursor.left === 0) return done(false)
+    this.#jobs.push({ cursor, length: cursor.left, inFlight: 0, done })
+    this.#shared.began()
+    this.pump()
+  }
+
+  /** Hands over as many pieces as may be. */
+  pump(): void {
+    for (const job of this.#jobs) {
+      while (job.cursor.left > 0) {
+        if (this.#over || this.#pieces >= this.#limits.pieces || this.#shared.room() <= 0) return
+        this.#handOver(job, job.cursor.take(this.#piece))
+      }
+    }
+  }
+
+  /** The peer said something on the stream: it has read what was sent before. */
+  heard(): void {
+    this.unread = 0
+  }
+
+  /** Something has left. */
+  progressed(): void {
+    this.stillMs = 0
+    this.chargedMs = 0
+  }
+
+  /** Sends what is half sent to its end, drops what waits behind it, and calls back when nothing more will leave. */
+  finish(done: () => void): void {
+    if (this.#over) return done()
+    const [first, ...rest] = this.#jobs
+    const begun = first && (first.inFlight > 0 || first.cursor.left < first.length)
+    for (const job of begun ? rest : [...this.#jobs]) {
+      this.#jobs.splice(this.#jobs.indexOf(job), 1)
+      job.done(true)
+    }
+    if (begun) this.#finished = done
+    else {
+      this.#over = true
+      done()
+    }
+  }
+
+  /** Ends a stream that stands still. */
+  giveUp(): void {
+    if (this.#over) return
+    const [first] = this.#jobs
+    const atBoundary = !first || (first.inFlight === 0 && first.cursor.left === first.length)
+    this.close()
+    this.#port.stoodStill(atBoundary)
+  }
+
+  /** Nothing leaves any more. */
+  close(): void {
+    if (this.#over) return
+    this.#over = true
+    let inFlight = 0
+    for (const job of this.#jobs.splice(0)) {
+      inFlight += job.inFlight
+      job.done(true)
+    }
+    if (inFlight > 0) this.#shared.freed(inFlight)
+  }
+
+  #handOver(job: Job, piece: Buffer[]): void {
+    const bytes = piece.reduce((sum, part) => sum + part.length, 0)
+    const started = this.#limits.now()
+    job.inFlight += bytes
+    this.#pieces++
+    this.#shared.use(bytes)
+    this.#port.send(piece, (failed) => {
+      this.#pieces--
+      if (this.#over) return
+      job.inFlight -= bytes
+      if (failed) {
+        this.#shared.freed(bytes)
+        return this.close()
+      }
+      this.progressed()
+      this.unread += bytes
+      this.#adapt(this.#limits.now() - started)
+      this.#shared.freed(bytes)
+      if (job.cursor.left === 0 && job.inFlight === 0 && this.#jobs[0] === job) {
+        this.#jobs.shift()
+        job.done(false)
+      }
+      if (this.#finished && this.#jobs.length === 0) {
+        this.#over = true
+        this.#finished()
+      } else this.pump()
+    })
+  }
+
+  #adapt(ms: number): void {
+    if (ms < promptMs) this.#piece = Math.min(largestPiece, this.#piece * 2)
+    else if (ms > slowMs && !this.#shared.isAlone()) this.#piece = smallestPiece
+  }
+}

@@ -1,0 +1,33 @@
+/** When a response takes so long that its permit goes to another (discovery behaviour 1.9). */
+
+/** A permit is released early when its stream took nothing for this long, in milliseconds. */
+const stillMs = 500
+/** Or when the response takes this many times as long as its length takes at the median pace, and this many milliseconds more. */
+const slower = { times: 4, ms: 500 }
+/** Responses that the median is made of, and the bytes that one must have to say something about pace. */
+const samples = { count: 64, bytes: 16_384 }
+
+/** The pace at which the streams of a writer take responses. */
+export class Patience {
+  readonly #msPerByte: number[] = []
+  #next = 0
+  #median: number | undefined
+
+  /** A response of so many bytes was taken within so many milliseconds. */
+  record(ms: number, bytes: number): void {
+    if (bytes < samples.bytes) return
+    this.#msPerByte[this.#next] = ms / bytes
+    this.#next = (this.#next + 1) % samples.count
+    this.#median = undefined
+  }
+
+  /** Whether a response of so many bytes that is under way for `elapsed` milliseconds, the last `still` of them without progress, keeps its permit no longer. */
+  isOver({ elapsed, still, bytes }: { elapsed: number; still: number; bytes: number }): boolean {
+    return still >= stillMs || (this.#msPerByte.length > 0 && elapsed > slower.times * this.#pace() * bytes + slower.ms)
+  }
+
+  #pace(): number {
+    this.#median ??= this.#msPerByte.toSorted((one, other) => one - other)[this.#msPerByte.length >> 1] as number
+    return this.#median
+  }
+}

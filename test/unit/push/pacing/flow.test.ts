@@ -1,0 +1,241 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { SessionFlow, type StreamFlow } from '../../../../src/push/pacing/flow.ts'
+import { SliceCursor } from '../../../../src/push/pacing/slice-cursor.ts'
+
+interface Handed {
+  readonly bytes: number
+  readonly left: (failed: boolean) => void
+}
+
+/** A connection whose peer takes what it is told to take. */
+function connection(options: { pieces?: number; standstillMs?: number } = {}) {
+  let now = 0
+  const wire = { bytesWritten: 0, bytesRead: 0, window: 1_000_000, probes: 0, probe: () => void wire.probes++ }
+  const heard = { busy: 0, dead: 0 }
+  const limits = { standstillMs: options.standstillMs ?? 5000, pieces: options.pieces ?? 1, now: () => now }
+  const session = new SessionFlow(wire, limits, { busy: () => heard.busy++, dead: () => heard.dead++ })
+  const open = () => {
+    const handed: Handed[] = []
+    const done: boolean[] = []
+    const ends: string[] = []
+    const flow: StreamFlow = session.open({
+      send: (piece, left) => handed.push({ bytes: piece.reduce((sum, part) => sum + part.length, 0), left }),
+      stoodStill: (atBoundary) => ends.push(atBoundary ? 'status' : 'reset'),
+    })
+    const stream = {
+      flow,
+      handed,
+      done,
+      ends,
+      write: (bytes: number) => flow.write([Buffer.alloc(bytes)], (failed) => done.push(failed)),
+      /** The kernel accepts the oldest piece. */
+      accept() {
+        const piece = handed.shift()
+        wire.bytesWritten += piece?.bytes ?? 0
+        piece?.left(false)
+        return piece?.bytes ?? 0
+      },
+    }
+    return stream
+  }
+  const pass = (ms: number, tick = 250) => {
+    for (let left = ms; left > 0; left -= tick) {
+      now += tick
+      session.charge(tick)
+    }
+  }
+  return { session, wire, heard, open, pass }
+}
+
+describe('pieces of responses', () => {
+  it('are views that add up to the whole', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 8 }), fc.integer({ min: 1, max: 50 }), (parts, most) => {
+        const cursor = new SliceCursor(parts.map((part) => Buffer.from(part)))
+        const whole = Buffer.concat(parts)
+        const taken: Buffer[] = []
+        while (cursor.left > 0) {
+          const before = cursor.left
+          const piece = Buffer.concat(cursor.take(most))
+          expect(piece.length).to.equal(Math.min(most, before))
+          taken.push(piece)
+        }
+        expect(Buffer.concat(taken).equals(whole)).to.equal(true)
+        expect(cursor.take(most)).to.deep.equal([])
+      }),
+    )
+  })
+
+  it('leave one after the other, larger while they leave promptly', () => {
+    const { open, heard } = connection()
+    const stream = open()
+    stream.write(2_000_000)
+    expect(heard.busy).to.equal(1)
+    const sizes: number[] = []
+    while (stream.handed.length > 0) {
+      expect(stream.handed).to.have.length(1)
+      sizes.push(stream.accept())
+    }
+    expect(sizes.slice(0, 6)).to.deep.equal([16_384, 32_768, 65_536, 131_072, 262_144, 262_144])
+    expect(sizes.reduce((sum, size) => sum + size, 0)).to.equal(2_000_000)
+    expect(stream.done).to.deep.equal([false])
+  })
+
+  it('of all streams of a connection are bounded, and those who wait go on in turn', () => {
+    const { open } = connection()
+    const streams = Array.from({ length: 100 }, open)
+    for (const stream of streams) stream.write(100_000)
+    const inFlight = () => streams.flatMap((stream) => stream.handed).reduce((sum, piece) => sum + piece.bytes, 0)
+    expect(inFlight()).to.be.within(1_000_000, 1_100_000)
+    for (let round = 0; round < 20; round++) for (const stream of streams) if (stream.handed.length > 0) stream.accept()
+    expect(streams.map((stream) => stream.done)).to.deep.equal(streams.map(() => [false]))
+  })
+
+  it('over TLS are two at a time, and end in order', () => {
+    const { open } = connection({ pieces: 2 })
+    const stream = open()
+    stream.write(20_000)
+    stream.write(10)
+    expect(stream.handed.map(({ bytes }) => bytes)).to.deep.equal([16_384, 3616])
+    while (stream.handed.length > 0) stream.accept()
+    expect(stream.done).to.deep.equal([false, false])
+  })
+
+  it('that are half sent are sent to the end before a stream finishes; what waits behind them is not', () => {
+    const { open } = connection()
+    const stream = open()
+    stream.write(50_000)
+    stream.write(10)
+    stream.accept()
+    let finished = false
+    stream.flow.finish(() => (finished = true))
+    expect([finished, stream.done]).to.deep.equal([false, [true]])
+    stream.accept()
+    stream.accept()
+    expect([finished, stream.done]).to.deep.equal([true, [true, false]])
+  })
+
+  it('that failed, or whose stream closed, fail all that wait', () => {
+    const { open, session } = connection()
+    for (const end of [
+      (stream: ReturnType<typeof open>) => stream.handed[0]?.left(true),
+      (stream: ReturnType<typeof open>) => session.close(stream.flow),
+    ]) {
+      const stream = open()
+      stream.write(50_000)
+      stream.write(10)
+      end(stream)
+      expect(stream.done).to.deep.equal([true, true])
+      stream.write(10)
+      expect(stream.done).to.deep.equal([true, true, true])
+    }
+  })
+})
+
+describe('a stream that stands still', () => {
+  it('is reset in the middle of a message after the send timeout, once, and the connection with it when its peer is mute', () => {
+    const { open, pass, heard, wire } = connection()
+    const stream = open()
+    stream.write(50_000)
+    stream.accept()
+    pass(4750)
+    expect([stream.ends, wire.probes]).to.deep.equal([[], 1])
+    pass(1000)
+    expect([stream.ends, stream.done, heard.dead]).to.deep.equal([['reset'], [true], 1])
+  })
+
+  it('is not kept by pings and their answers', () => {
+    const { open, pass, wire } = connection()
+    const stream = open()
+    stream.write(50_000)
+    stream.accept()
+    for (let second = 0; second < 7; second++) {
+      pass(1000)
+      wire.bytesRead += 17
+      wire.bytesWritten += 34
+    }
+    expect(stream.ends).to.deep.equal(['reset'])
+  })
+
+  it('leaves the connection alone when its peer answers', () => {
+    const { open, pass, heard, wire } = connection()
+    const [stream, idle] = [open(), open()]
+    stream.write(50_000)
+    pass(3000)
+    wire.bytesRead += 17
+    pass(3000)
+    expect([stream.ends, idle.ends, heard.dead]).to.deep.equal([['reset'], [], 0])
+  })
+
+  it('is not one that is merely slow: a piece, a byte on the wire or a granted window within the timeout', () => {
+    const { open, pass, wire } = connection()
+    const stream = open()
+    stream.write(10_000_000)
+    for (let round = 0; round < 10; round++) {
+      pass(4500)
+      stream.accept()
+      pass(4500)
+      wire.bytesWritten += 1100
+      pass(4500)
+      wire.window += 1000
+    }
+    expect([stream.ends, stream.done]).to.deep.equal([[], []])
+  })
+
+  it('is not charged while nothing is outstanding, nor for the time of a thread that was blocked', () => {
+    const { open, pass, session } = connection()
+    const stream = open()
+    pass(60_000)
+    stream.write(10)
+    session.charge(500)
+    stream.accept()
+    pass(60_000)
+    expect([stream.ends, stream.done]).to.deep.equal([[], [false]])
+  })
+
+  it('pays for itself only where two streams share a connection', () => {
+    const { open, pass, wire, session } = connection()
+    const [live, silent] = [open(), open()]
+    live.write(10_000_000)
+    silent.write(10_000_000)
+    for (let round = 0; round < 3; round++) {
+      pass(2000)
+      live.accept()
+    }
+    wire.bytesRead += 17
+    expect([live.ends, silent.ends]).to.deep.equal([[], ['reset']])
+    session.close(silent.flow)
+    pass(2000)
+    live.accept()
+    expect(live.ends).to.deep.equal([])
+  })
+
+  it('pays where it holds the window of the connection, with a status since it is between two messages; those who wait behind it do not', () => {
+    const { open, pass, wire, session } = connection()
+    const [hog, waiting] = [open(), open()]
+    hog.write(10_000)
+    hog.accept()
+    waiting.write(10_000)
+    waiting.accept()
+    waiting.flow.heard()
+    waiting.write(10_000)
+    wire.window = 0
+    pass(5500)
+    wire.bytesRead += 17
+    expect([hog.ends, waiting.ends]).to.deep.equal([['status'], []])
+    session.close(hog.flow)
+    wire.window = 10_000
+    pass(250)
+    waiting.accept()
+    expect(waiting.done).to.deep.equal([false, false])
+  })
+
+  it('is never ended where the send timeout is off', () => {
+    const { open, pass } = connection({ standstillMs: Number.POSITIVE_INFINITY })
+    const stream = open()
+    stream.write(50_000)
+    pass(600_000)
+    expect(stream.ends).to.deep.equal([])
+  })
+})

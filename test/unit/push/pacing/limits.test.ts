@@ -1,0 +1,88 @@
+import { expect } from 'chai'
+import { Arrival, arrivalLimits } from '../../../../src/push/pacing/arrival.ts'
+import { Keepalive } from '../../../../src/push/pacing/keepalive.ts'
+import { Patience } from '../../../../src/push/pacing/patience.ts'
+
+describe('a message that comes slowly', () => {
+  const seconds = (arrival: Arrival, length: number, each: (second: number) => void) => {
+    for (let second = 1; second < 10_000; second++) {
+      each(second)
+      if (arrival.charge(1000, length)) return second
+    }
+    return undefined
+  }
+
+  it('is given up after a minute without a byte', () => {
+    expect(seconds(new Arrival(arrivalLimits), 4_000_000, () => undefined)).to.equal(60)
+  })
+
+  it('is given up although a byte comes now and then, and may take longer only when it is long', () => {
+    const trickling = (length: number) => {
+      const arrival = new Arrival(arrivalLimits)
+      return seconds(arrival, length, () => arrival.came())
+    }
+    expect(trickling(100)).to.equal(61)
+    expect(trickling(1_024_000)).to.equal(160)
+  })
+
+  it('is timed from its own beginning', () => {
+    const arrival = new Arrival(arrivalLimits)
+    expect(seconds(arrival, 100, (second) => (second % 50 === 0 ? arrival.begin() : arrival.came()))).to.equal(undefined)
+  })
+})
+
+describe('the patience with a response', () => {
+  const pace = (ms: number, bytes: number) => {
+    const patience = new Patience()
+    for (let round = 0; round < 100; round++) patience.record(round % 10 === 0 ? ms * 50 : ms, bytes)
+    return patience
+  }
+
+  it('ends when nothing was taken for half a second', () => {
+    const patience = new Patience()
+    expect(patience.isOver({ elapsed: 100_000, still: 499, bytes: 10 })).to.equal(false)
+    expect(patience.isOver({ elapsed: 500, still: 500, bytes: 10 })).to.equal(true)
+  })
+
+  it('ends after four times what the length takes at the median pace and half a second more', () => {
+    const patience = pace(100, 1_000_000)
+    expect(patience.isOver({ elapsed: 890, still: 0, bytes: 1_000_000 })).to.equal(false)
+    expect(patience.isOver({ elapsed: 910, still: 0, bytes: 1_000_000 })).to.equal(true)
+    expect(patience.isOver({ elapsed: 2490, still: 0, bytes: 5_000_000 })).to.equal(false)
+  })
+
+  it('is as long as all are slow', () => {
+    expect(pace(10_000, 1_000_000).isOver({ elapsed: 30_000, still: 0, bytes: 1_000_000 })).to.equal(false)
+  })
+
+  it('learns nothing from small responses, whose time is not their length', () => {
+    const patience = new Patience()
+    for (let round = 0; round < 100; round++) patience.record(0.01, 100)
+    expect(patience.isOver({ elapsed: 10_000, still: 0, bytes: 1_000_000 })).to.equal(false)
+  })
+})
+
+describe('keepalive', () => {
+  /** What is done in each second, while signs of life come in those named. */
+  const run = (seconds: number, signs: (second: number) => boolean) => {
+    const keepalive = new Keepalive(10_000, 5000)
+    let sign = 0
+    const seen: string[] = []
+    for (let second = 0; second < seconds; second++) {
+      if (signs(second)) sign++
+      const next = keepalive.look(1000, sign)
+      if (next) seen.push(`${second} ${next}`)
+      if (next === 'give up') break
+    }
+    return seen
+  }
+
+  it('pings after an interval of silence and gives up a timeout later', () => {
+    expect(run(100, () => false)).to.deep.equal(['10 ping', '15 give up'])
+  })
+
+  it('takes any sign of life for one, at any time', () => {
+    expect(run(40, (second) => second % 9 === 0)).to.deep.equal([])
+    expect(run(40, (second) => second % 14 === 0)).to.deep.equal(['10 ping', '24 ping', '38 ping'])
+  })
+})
