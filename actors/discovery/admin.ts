@@ -3,6 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import type { Features } from '../../src/config/features.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Gauge, type Registry } from '../runtime/metrics.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
@@ -21,7 +22,7 @@ export interface AdminParts {
   readonly features: Features
   /** Metrics of the main thread. */
   readonly metrics: Registry
-  /** `performance.now()` at which the service began to start. */
+  /** Monotonic milliseconds at which the service began to start. */
   readonly startedAt: number
   readonly log: Logger
 }
@@ -61,7 +62,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       await Promise.race([supervisor.changed(), pause(quietMs)])
     }
     startup.set(process.uptime())
-    parts.log('default').info(`ready after ${Math.round(performance.now() - parts.startedAt)} ms`)
+    parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
   })()
   const scraper = new Scraper(supervisor, metrics)
   const http = server()

@@ -18,6 +18,7 @@ import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { Counter, Gauge } from '../runtime/metrics.ts'
 import { createPool, type Pool } from '../runtime/pool.ts'
+import { after, every, type Timer } from '../runtime/timers.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import type { ParseTask } from './parse-task.ts'
 import { tellEvent } from './source-events.ts'
@@ -54,9 +55,9 @@ class FileWatcher implements Behaviour<never> {
   #networks: SourceEvent | undefined
   #loaded: Promise<void>
   #pending = new Set<string>()
-  #gather: NodeJS.Timeout | undefined
+  #gather: Timer | undefined
   #work: Promise<void> = Promise.resolve()
-  #audit: NodeJS.Timeout | undefined
+  #audit: Timer | undefined
   #pool: Pool | undefined
 
   constructor(context: ActorContext<FileWatcherConfig>) {
@@ -84,8 +85,8 @@ class FileWatcher implements Behaviour<never> {
   receive(): void {}
 
   async drain(): Promise<void> {
-    clearInterval(this.#audit)
-    clearTimeout(this.#gather)
+    this.#audit?.cancel()
+    this.#gather?.cancel()
     for (const watch of this.#watches) watch.close()
     await this.#pool?.destroy()
   }
@@ -95,8 +96,7 @@ class FileWatcher implements Behaviour<never> {
     await Promise.all([this.#readMesh(meshConfig, true), this.#readNetworks(networksConfig)])
     this.#watchOne(meshConfig, () => this.#readMesh(meshConfig, false))
     this.#watchOne(networksConfig, () => this.#readNetworks(networksConfig))
-    this.#audit = setInterval(() => this.#auditAll(), auditMs)
-    this.#audit.unref()
+    this.#audit = every(auditMs, () => this.#auditAll()).unref()
     if (this.#root === '') return
     for (const file of await this.#list()) await this.#load(file)
     const watch = new DirectoryWatch(this.#root, true, { changed: (path) => this.#changed(path), everything: () => void this.#enqueueAll() })
@@ -156,12 +156,12 @@ class FileWatcher implements Behaviour<never> {
     if (isInHiddenDirectory(relative(this.#root, path))) void this.#enqueueAll()
     else if (isConfigFile(path)) this.#pending.add(path)
     else return
-    this.#gather ??= setTimeout(() => {
+    this.#gather ??= after(gatherMs, () => {
       this.#gather = undefined
       const files = [...this.#pending].sort()
       this.#pending = new Set()
       this.#work = this.#work.then(() => this.#loadAll(files))
-    }, gatherMs)
+    })
   }
 
   /** Has every file read that is new, gone, or not what it was. */

@@ -4,6 +4,7 @@ import { configKey } from '../../src/config/kinds.ts'
 import type { Planner } from '../../src/push/planner.ts'
 import type { DescribedRequest } from '../../src/security/authorization/evaluate.ts'
 import { policiesFor } from '../../src/snapshot/policies.ts'
+import { wallClockMs } from '../runtime/clock.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
 export function debugAnswers(planner: Planner, own: { pushAgain: () => number }) {
@@ -69,7 +70,7 @@ export function debugAnswers(planner: Planner, own: { pushAgain: () => number })
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined
       const { explain } = await import('../../src/security/explain.ts')
-      return explain(policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found), request, snapshot, Date.now() / 1000)
+      return explain(policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found), request, snapshot, wallClockMs() / 1000)
     },
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass

@@ -7,6 +7,7 @@ import type { FileWatcherConfig, JwksResolverConfig, MockRegistryConfig, PushQue
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
@@ -34,7 +35,7 @@ const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`
 
 /** Starts the discovery service. Rejects when an address cannot be bound. */
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
-  const startedAt = performance.now()
+  const startedAt = monotonicMs()
   const { features, warnings } = readFeatures(process.env)
   const certificates = readSecureServer(given)
   const claim = await claimAddresses([

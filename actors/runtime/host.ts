@@ -137,8 +137,8 @@ class Host {
 
   #work(): void {
     this.#awake = false
-    const until = performance.now() + turnMs
-    while (!this.#stopped && this.#links?.deliverOne()) if (performance.now() > until) return this.#wake()
+    const until = monotonicMs() + turnMs
+    while (!this.#stopped && this.#links?.deliverOne()) if (monotonicMs() > until) return this.#wake()
   }
 
   #obey(control: Control): void {

@@ -2,6 +2,7 @@
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import { jsonLine, plainLine } from '../../src/logging/layout.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { wallClockMs } from './clock.ts'
 import { DescriptorOutput, FileOutput, type Output } from './log-output.ts'
 import { LogTarget } from './log-target.ts'
 import { RotatingFile } from './rotating-file.ts'
@@ -23,8 +24,7 @@ const pruneMs = 3_600_000
 /** Opens the targets when the first line comes. A target that cannot be written is told of on the others, and on standard error if there is none. */
 export function openLog(options: LogOptions): LogWriter {
   const layout = options.asJson ? jsonLine : plainLine
-  const line = (message: string) =>
-    Buffer.from(layout({ time: performance.timeOrigin + performance.now(), level: 'warn', scope: 'default', message, labels: {} }))
+  const line = (message: string) => Buffer.from(layout({ time: wallClockMs(), level: 'warn', scope: 'default', message, labels: {} }))
   const targets = new Map<string, LogTarget>()
   const tell = (message: string, except?: LogTarget) => {
     const others = [...targets.values()].filter((target) => target !== except && !target.failing)

@@ -1,6 +1,7 @@
 /** Logging from inside an actor: filtered here, written elsewhere. */
 import type { Level, LogRecord } from '../../protocols/messages/log.ts'
 import { type LogOptions, levelOf, passes } from '../../src/logging/levels.ts'
+import { wallClockMs } from './clock.ts'
 
 type Labels = Readonly<Record<string, string | number | boolean>>
 
@@ -26,7 +27,7 @@ export function createLogger(options: LogOptions, write: (record: LogRecord) => 
         const withCaller = options.callers.includes('all') || options.callers.includes(scope)
         const frames = withStack || withCaller ? callFrames() : []
         write({
-          time: performance.timeOrigin + performance.now(),
+          time: wallClockMs(),
           level,
           scope,
           message,

@@ -1,7 +1,7 @@
 /** The file of `--log_rotate`: renamed when it is full; its backups are deleted when they are too many or too old. */
 import { existsSync, lstatSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
-import { monotonicMs } from './clock.ts'
+import { monotonicMs, wallClockMs } from './clock.ts'
 import { FileOutput, type Output } from './log-output.ts'
 
 /** When the file is full and how long backups stay; 0 stands for no limit. */
@@ -32,7 +32,7 @@ export class RotatingFile implements Output {
   #notBefore = Number.NEGATIVE_INFINITY
 
   /** `problem` hears of what went wrong apart from writing; `now` gives Unix milliseconds, for names and ages. */
-  constructor(rotation: Rotation, problem: (message: string) => void, now: () => number = Date.now) {
+  constructor(rotation: Rotation, problem: (message: string) => void, now: () => number = wallClockMs) {
     this.#rotation = rotation
     this.#file = new FileOutput(rotation.path)
     this.#folder = dirname(rotation.path)

@@ -3,7 +3,7 @@ import { MessageChannel } from 'node:worker_threads'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { monotonicMs } from './clock.ts'
+import { monotonicMs, wallClockMs } from './clock.ts'
 import type { Logger } from './logger.ts'
 import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
 import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from './spawn.ts'
@@ -178,7 +178,7 @@ export class Supervisor {
   }
 
   #spawn(child: Child): void {
-    child.startedAt = Date.now()
+    child.startedAt = wallClockMs()
     child.state = 'starting'
     child.pulse = new Pulse(this.#watch)
     child.notes = new Map()

@@ -10,18 +10,16 @@ export interface BuildInfo {
   readonly tag: string
 }
 
-let known: BuildInfo | undefined
-
 /** Reads the build information: from the package, and from the variables a build sets. */
 export function buildInfo(): BuildInfo {
-  known ??= {
-    version: packageVersion(),
+  const version = packageVersion()
+  return {
+    version,
     revision: process.env.MESH_BUILD_REVISION ?? 'unknown',
     runtime: `node ${process.version}`,
     status: process.env.MESH_BUILD_STATUS ?? 'Source',
-    tag: packageVersion(),
+    tag: version,
   }
-  return known
 }
 
 function packageVersion(): string {

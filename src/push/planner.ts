@@ -45,8 +45,8 @@ const graceMs = 4000
 export class Planner {
   readonly state: MeshState
   readonly faults: Faults
-  readonly slabs = new SlabStore()
-  readonly groups = new GroupStore(this.slabs)
+  readonly slabs: SlabStore
+  readonly groups: GroupStore
   readonly generation: Generation
   readonly #proxies = new Map<string, Connected>()
   readonly #proxiesByAddress = new Map<string, Set<string>>()
@@ -65,8 +65,13 @@ export class Planner {
   /** Changes of a push that failed as a whole; they count for the next. */
   #missed: Changes | undefined
 
-  /** `found` is told of everything that cannot be made, when that is found. */
-  constructor(settings: Settings, found?: (fault: ResourceFault) => void) {
+  /**
+   * `found` is told of everything that cannot be made, when that is found. Slabs and patches are numbered from `first` on, which must be
+   * above all numbers that an earlier planner has given to the same writers.
+   */
+  constructor(settings: Settings, found?: (fault: ResourceFault) => void, first = 0) {
+    this.slabs = new SlabStore(first)
+    this.groups = new GroupStore(this.slabs, first)
     this.faults = new Faults(found)
     this.state = new MeshState(settings, this.faults)
     this.generation = new Generation(this.state.current, this.groups, this.faults)

@@ -21,11 +21,13 @@ export class GroupStore {
   readonly #slabs: SlabStore
   readonly #touched = new Set<Group>()
   #retired: string[] = []
-  /** Grows with every patch, over all groups and over restarts (it starts from the clock), so that no state ever gets the number of another. */
-  #sequence = Date.now() * 1000
+  /** Grows with every patch, over all groups, so that no state ever gets the number of another. */
+  #sequence: number
 
-  constructor(slabs: SlabStore) {
+  /** `first` is the number before that of the first patch. */
+  constructor(slabs: SlabStore, first = 0) {
     this.#slabs = slabs
+    this.#sequence = first
   }
 
   has(id: string): boolean {

@@ -15,10 +15,15 @@ const compactBelow = 0.4
 /** Owner of the slabs. */
 export class SlabStore {
   readonly #slabs = new Map<number, Slab>()
-  #next = Date.now() * 1000
+  #next: number
   #unplaced = new Set<Block>()
   #fresh: SlabData[] = []
   #retired: number[] = []
+
+  /** `first` is the number of the first slab. */
+  constructor(first = 0) {
+    this.#next = first
+  }
 
   /** Counts one more use of a resource's blocks; those that have no place yet get one at the next {@link place}. */
   retain(resource: Resource): void {

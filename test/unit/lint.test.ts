@@ -1,0 +1,55 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const state = 'let known = 1\nexport function next(): number {\n  let sum = known\n  sum += known++\n  return sum\n}\n'
+const refused = [
+  ['setTimeout(() => {}, 1)', 'Do not use the global variable setTimeout'],
+  ['setInterval(() => {}, 1)', 'Do not use the global variable setInterval'],
+  ["import { setTimeout as pause } from 'node:timers/promises'\nawait pause(1)", 'actors/runtime/timers.ts'],
+  ['export const at = Date.now()', 'monotonicMs()'],
+  ['export const at = new Date()', 'monotonicMs()'],
+  ['export const at = performance.now()', 'monotonicMs()'],
+  ['export const of = Math.random', 'monotonicMs()'],
+] as const
+
+describe('the linter', function () {
+  this.timeout(30_000)
+  let findings = ''
+  before(() => {
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-lint-'))
+    const write = (path: string, code: string) => {
+      mkdirSync(dirname(join(dir, path)), { recursive: true })
+      writeFileSync(join(dir, path), `${code}\n`)
+    }
+    try {
+      for (const name of ['biome.json', 'lint']) cpSync(join(root, name), join(dir, name), { recursive: true })
+      for (const room of ['src', 'actors']) {
+        for (const [index, [code]] of refused.entries()) write(`${room}/example-${index}.ts`, code)
+        write(`${room}/state.ts`, state)
+      }
+      findings = spawnSync(join(root, 'node_modules/.bin/biome'), ['lint', '--reporter=github', '--max-diagnostics=none', 'src', 'actors'], {
+        cwd: dir,
+        encoding: 'utf8',
+      }).stdout
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+  const of = (path: string) => findings.split('\n').filter((line) => line.includes(path))
+
+  for (const [index, [code, words]] of refused.entries())
+    it(`refuses ${code} in src/ and actors/`, () => {
+      for (const room of ['src', 'actors']) expect(of(`${room}/example-${index}.ts`).join('\n'), room).to.contain(words)
+    })
+
+  it('refuses state of modules in src/', () => {
+    expect(of('src/state.ts')).to.have.length(1)
+    expect(of('src/state.ts')[0]).to.contain('keep no state')
+    expect(of('actors/state.ts')).to.deep.equal([])
+  })
+})
