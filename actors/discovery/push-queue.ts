@@ -3,7 +3,6 @@
  * what changed, and emits pushes to the writers (`WriterCommand`). When it dies its sources say everything again and the
  * writers name their proxies again; meanwhile they keep serving what they have.
  */
-import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import type { PushQueueConfig } from '../../protocols/messages/config.ts'
 import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
@@ -37,12 +36,6 @@ const takenMs = 1000
 
 /** What is made ahead of the first proxy, if none comes for a moment: for so many milliseconds at a time, up to so many bytes. */
 const preparation = { afterMs: 200, sliceMs: 5, bytes: 32 * 1024 * 1024 }
-
-/** A public key whose private half nobody has (discovery behaviour 2.11): tokens of an issuer whose keys cannot be had are refused. */
-function lockedKeySet(): string {
-  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  return JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: randomUUID() }] })
-}
 
 class PushQueue implements Behaviour<Message> {
   readonly asks: Behaviour<Message>['asks']
@@ -85,7 +78,7 @@ class PushQueue implements Behaviour<Message> {
       features,
       names: meshNames(features.MESH_DOMAIN),
       domain: context.config.domain,
-      lockedKeys: lockedKeySet(),
+      ...context.config.secrets,
       plugins: context.config.plugins,
     }
     const report = ({ type, resource, reason, consequence, objects }: ResourceFault) =>

@@ -16,6 +16,7 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import { claimAddresses, splitAddress } from './address.ts'
 import { exposure } from './exposure.ts'
+import { processSecrets } from './process-secrets.ts'
 import { readSecureServer } from './secure-server.ts'
 import { statusAnswers } from './status-answers.ts'
 
@@ -84,7 +85,13 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       : []),
   ]
   const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
-  const queueConfig: PushQueueConfig = { features, domain: options.domain, plugins: options.plugins, sources: sources.map(({ name }) => name) }
+  const queueConfig: PushQueueConfig = {
+    features,
+    secrets: processSecrets(),
+    domain: options.domain,
+    plugins: options.plugins,
+    sources: sources.map(({ name }) => name),
+  }
   supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
   for (const source of sources) {
     supervisor.start({ name: source.name, module: source.module, config: source.config })

@@ -1,10 +1,20 @@
 /** Configuration of the discovery actors, handed over when they start. */
 
+/** What nobody outside the process knows. */
+export interface ProcessSecrets {
+  /** Key of the sums that versions of route configurations and of types come from. */
+  readonly versionKey: string
+  /** A JSON Web Key Set of which nobody has a private key. */
+  readonly lockedKeys: string
+}
+
 /** Of the push queue. */
 export interface PushQueueConfig {
   /** A `Features` value. */
   readonly features: object
   readonly domain: string
+  /** Made by chance when the process starts, so that a push queue that is restarted makes the same versions again. */
+  readonly secrets: ProcessSecrets
   /** Policies that are enforced, in order. */
   readonly plugins: readonly string[]
   /** Names of the source actors that must have said everything once before the first push. */

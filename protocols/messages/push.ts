@@ -54,7 +54,7 @@ export interface GroupPatch {
   /** The group's state after this patch; `base` is the state before, 0 = replace everything. A patch of any other base is refused. */
   readonly sequence: number
   readonly base: number
-  /** Hash of the whole group. */
+  /** Sum of what is in the group (`src/xds/slab/sums.ts`), for comparison within the process. */
   readonly version: string
   readonly changed: readonly ResourceData[]
   readonly removed: readonly string[]

@@ -35,6 +35,7 @@ import {
 } from '../xds/patches/apply.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
 import { isUsable, type Resource } from '../xds/slab/resource.ts'
+import type { KeyedSums } from '../xds/slab/sums.ts'
 import type { Traits } from '../xds/traits.ts'
 import { clusterType, endpointType, extensionConfigType, listenerType, routeType, virtualHostType } from '../xds/type-urls.ts'
 import { Memo } from './memo.ts'
@@ -82,6 +83,7 @@ const ahead = 'ahead of need'
 export class Generation {
   readonly #groups: GroupStore
   readonly #faults: Faults
+  readonly #sums: KeyedSums
   readonly #memo = new Memo()
   readonly #views = new Map<string, View>()
   readonly #specs = new Map<string, GroupSpec>()
@@ -96,7 +98,8 @@ export class Generation {
   /** Conflicts between listeners by group. */
   readonly #conflicts = new Map<string, readonly ListenerConflict[]>()
 
-  constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults) {
+  constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults, sums: KeyedSums) {
+    this.#sums = sums
     this.#snapshot = snapshot
     this.#groups = groups
     this.#faults = faults
@@ -274,7 +277,7 @@ export class Generation {
       yield bytes(this.#serviceClusters(state, view, proxy.traits, 'clusters', outboundClusters)) +
         bytes(this.#serviceEndpoints(state, view, proxy.traits))
     }
-    for (const made of new SidecarRouteGroup(this.#memo).prepare(view, this.#snapshot, proxy)) {
+    for (const made of new SidecarRouteGroup(this.#memo, this.#sums).prepare(view, this.#snapshot, proxy)) {
       yield made
       this.#memo.owner = ahead
     }
@@ -450,7 +453,7 @@ export class Generation {
   /** The routes of a set of tables, for the group that is being built; `namespace` if it has them as that namespace sees them. */
   #routeGroup(id: string, namespace: string | undefined): SidecarRouteGroup {
     let tables = this.#routeGroups.get(id)
-    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo), users: new Map() }))
+    if (!tables) this.#routeGroups.set(id, (tables = { group: new SidecarRouteGroup(this.#memo, this.#sums), users: new Map() }))
     tables.users.set(this.#building, namespace)
     return tables.group
   }

@@ -13,6 +13,7 @@ import { MeshState } from '../snapshot/state.ts'
 import { specialNamespaces } from '../snapshot/view.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
+import { KeyedSums } from '../xds/slab/sums.ts'
 import { Generation } from './generation.ts'
 import { type ClassRules, classOf, type ProxyClass, sameClass, sourceLabelKeys } from './proxy-class.ts'
 
@@ -71,10 +72,11 @@ export class Planner {
    */
   constructor(settings: Settings, found?: (fault: ResourceFault) => void, first = 0) {
     this.slabs = new SlabStore(first)
-    this.groups = new GroupStore(this.slabs, first)
     this.faults = new Faults(found)
     this.state = new MeshState(settings, this.faults)
-    this.generation = new Generation(this.state.current, this.groups, this.faults)
+    const sums = new KeyedSums(settings.versionKey)
+    this.groups = new GroupStore(this.slabs, sums, first)
+    this.generation = new Generation(this.state.current, this.groups, this.faults, sums)
     this.#rules = this.#makeRules(this.state.current)
   }
 

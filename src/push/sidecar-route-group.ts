@@ -13,6 +13,7 @@ import { buildTable, encodeHost, type HostPiece, hostlessRoute, hostResource, ty
 import { type RoutedPort, type RoutePlan, routeContext, routePlans } from '../xds/routes/sidecar-routes.ts'
 import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../xds/routes/virtual-hosts.ts'
 import { isUsable, lost, type Resource } from '../xds/slab/resource.ts'
+import type { KeyedSums } from '../xds/slab/sums.ts'
 import type { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
 
@@ -53,6 +54,7 @@ interface OwnRoute {
 /** Maker of route configurations for one view, one set of traits and one set of caller labels. */
 export class SidecarRouteGroup {
   readonly #memo: Memo
+  readonly #sums: KeyedSums
   readonly #routes = new Map<string, Route>()
   #snapshot: MeshSnapshot | undefined
   #plans: readonly RoutePlan[] = []
@@ -61,8 +63,9 @@ export class SidecarRouteGroup {
   /** What each namespace was made last, by namespace and route. */
   readonly #namespaces = new Map<string, Map<string, OwnRoute>>()
 
-  constructor(memo: Memo) {
+  constructor(memo: Memo, sums: KeyedSums) {
     this.#memo = memo
+    this.#sums = sums
   }
 
   /** The route configurations for a class. */
@@ -141,7 +144,10 @@ export class SidecarRouteGroup {
     this.#problems.push(...problems)
     const before = this.#routes.get(plan.name)
     if (before && before.table?.block.slab !== lost && sameGroups(before.groups, groups)) return
-    this.#routes.set(plan.name, { groups, table: plan.catchAll && proxy.traits.takesVirtualHosts ? undefined : buildTable(plan.name, groups) })
+    this.#routes.set(plan.name, {
+      groups,
+      table: plan.catchAll && proxy.traits.takesVirtualHosts ? undefined : buildTable(plan.name, groups, this.#sums),
+    })
   }
 
   /** The virtual hosts of a route by namespace, no domain twice. */
@@ -191,7 +197,7 @@ export class SidecarRouteGroup {
     const before = mine.made
     const same = before && before.table === table && samePieces(before.own, own) && Buffer.compare(before.extra, extra) === 0
     if (same && isUsable(before.resource)) return before.resource
-    const resource = routeResource(table, proxy.namespace, own, extra)
+    const resource = routeResource(table, proxy.namespace, own, extra, this.#sums)
     mine.made = { table, own, extra, resource }
     return resource
   }

@@ -20,6 +20,8 @@ export interface Settings {
   readonly domain: string
   /** A key set that nobody can sign for: it stands where the keys of an issuer could not be had. */
   readonly lockedKeys: string
+  /** Key of the sums that versions come from; known to this process only. */
+  readonly versionKey: string
   /** Which policies are enforced, in the order of their filters (`--plugins`); names that are not known count for nothing. */
   readonly plugins: readonly string[]
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { freePort } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
@@ -113,6 +113,8 @@ for (const mode of ['threads', 'in-thread'] as const) {
         const connected = () => clients.filter((client) => !client.closed).length
         const before = connected()
         if (name === 'jwks-resolver') await issuer.rotate()
+        const sent = () => clients.map((client) => [clusterType, listenerType, routeType].map((type) => client.responses.get(type)))
+        const sentBefore = sent()
         expect(service.supervisor.kill(name)).to.equal(true)
         const state = () => service.supervisor.states().find((known) => known.name === name)
         await until('the restart', () => state()?.state === 'running' && (state()?.restarts ?? 0) > 0)
@@ -120,6 +122,8 @@ for (const mode of ['threads', 'in-thread'] as const) {
         await converges()
         await until('tokens to be taken', tokensAreTaken)
         if (!name.startsWith('xds-writer')) expect(connected()).to.equal(before)
+        // Versions are what they were: nothing but the changed endpoints was sent.
+        if (name === 'push-queue') expect(sent()).to.deep.equal(sentBefore)
         const fresh = connect(200 + change)
         await fresh.ready()
         expect(fresh.resources.get(clusterType)?.has('outbound|80||mock-0.mock-0.svc.cluster.local')).to.equal(true)

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { processSecrets } from '../../actors/discovery/process-secrets.ts'
 import { actor as pushQueue } from '../../actors/discovery/push-queue.ts'
 import { actor as xdsWriter } from '../../actors/discovery/xds-writer.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
@@ -18,7 +19,13 @@ type Publish = Extract<WriterCommand, { type: 'PublishPush' }>
 
 /** A push queue with one source of ten services, and two writers that take a push so many milliseconds after it came. */
 async function queueWithWriters(takeMs: number) {
-  const queue = await startActor(pushQueue, { features, domain: 'cluster.local', plugins: [], sources: ['registry-watcher/mock'] })
+  const queue = await startActor(pushQueue, {
+    features,
+    secrets: processSecrets(),
+    domain: 'cluster.local',
+    plugins: [],
+    sources: ['registry-watcher/mock'],
+  })
   const source = new RecordingPeer('registry-watcher/mock')
   const writers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
   for (const writer of writers) {

@@ -8,5 +8,5 @@ export const names = meshNames('mesh.io')
 
 /** The defaults, under these environment variables, with these plugins. */
 export function testSettings(env: Record<string, string> = {}, plugins: readonly string[] = ['ext_authz', 'authn', 'authz']): Settings {
-  return { features: readFeatures(env).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}', plugins }
+  return { features: readFeatures(env).features, names, domain: 'cluster.local', lockedKeys: '{"keys":[]}', versionKey: 'of a test', plugins }
 }

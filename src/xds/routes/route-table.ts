@@ -8,7 +8,8 @@ import { ApiVersion, ConfigSourceSchema } from '../../../protocols/gen/envoy/con
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { checkMessage } from '../resource-check.ts'
-import { addHash, Block, type Hash, hashOf, isUsable, type Resource, type Slice, zeroHash } from '../slab/resource.ts'
+import { Block, isUsable, type Resource, type Slice } from '../slab/resource.ts'
+import { addSums, contentVersion, type KeyedSums, type Sum, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { elementHead, fieldHead, scanFields, textField } from '../slab/wire.ts'
 import { routeType, virtualHostType } from '../type-urls.ts'
 
@@ -17,7 +18,8 @@ export interface HostPiece {
   readonly name: string
   readonly domains: readonly string[]
   readonly bytes: Uint8Array
-  readonly hash: Hash
+  /** Equal for equal bytes. */
+  readonly version: string
 }
 
 const virtualHostsField = 2
@@ -28,41 +30,41 @@ export function encodeHost(host: VirtualHost): HostPiece {
   checkMessage(VirtualHostSchema, host)
   const value = toBinary(VirtualHostSchema, host)
   const bytes = Buffer.concat([fieldHead(virtualHostsField, value.length), value])
-  return { name: host.name, domains: host.domains, bytes, hash: hashOf(bytes) }
+  return { name: host.name, domains: host.domains, bytes, version: contentVersion(bytes) }
 }
 
 /** All virtual hosts of a route in one block, and where each namespace's stretch is. */
 export interface RouteTable {
   readonly name: string
   readonly block: Block
-  readonly hash: Hash
+  readonly sum: Sum
   readonly pieces: readonly HostPiece[]
-  readonly stretches: ReadonlyMap<string, { readonly start: number; readonly end: number; readonly hash: Hash }>
+  readonly stretches: ReadonlyMap<string, { readonly start: number; readonly end: number; readonly sum: Sum }>
 }
 
 /** Puts pieces, grouped by namespace in order, then those of no namespace, into a table. */
-export function buildTable(name: string, groups: readonly { namespace: string; pieces: readonly HostPiece[] }[]): RouteTable {
+export function buildTable(name: string, groups: readonly { namespace: string; pieces: readonly HostPiece[] }[], sums: KeyedSums): RouteTable {
   const pieces = groups.flatMap((group) => group.pieces)
-  const stretches = new Map<string, { start: number; end: number; hash: Hash }>()
+  const stretches = new Map<string, { start: number; end: number; sum: Sum }>()
   const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + piece.bytes.length, 0))
   let offset = 0
-  let hash: Hash = zeroHash
+  let sum = zeroSum
   for (const group of groups) {
     const start = offset
-    let groupHash: Hash = zeroHash
+    let groupSum = zeroSum
     for (const piece of group.pieces) {
       bytes.set(piece.bytes, offset)
       offset += piece.bytes.length
-      groupHash = addHash(groupHash, piece.hash)
+      groupSum = addSums(groupSum, sums.ofPart(piece))
     }
-    stretches.set(group.namespace, { start, end: offset, hash: groupHash })
-    hash = addHash(hash, groupHash)
+    stretches.set(group.namespace, { start, end: offset, sum: groupSum })
+    sum = addSums(sum, groupSum)
   }
-  return { name, block: new Block(bytes), hash, pieces, stretches }
+  return { name, block: new Block(bytes), sum, pieces, stretches }
 }
 
 /** The route configuration for a namespace: the table with the namespace's own pieces instead of their public form; `extra` are more fields of the message. */
-export function routeResource(table: RouteTable, namespace: string, own: readonly HostPiece[], extra: Uint8Array): Resource {
+export function routeResource(table: RouteTable, namespace: string, own: readonly HostPiece[], extra: Uint8Array, sums: KeyedSums): Resource {
   const stretch = table.stretches.get(namespace)
   const ownLength = own.reduce((sum, piece) => sum + piece.bytes.length, 0)
   const length = table.block.length + (stretch ? stretch.start - stretch.end + ownLength : 0)
@@ -77,10 +79,10 @@ export function routeResource(table: RouteTable, namespace: string, own: readonl
     ]),
   )
   const slices: Slice[] = [{ block: head, offset: 0, length: head.length }]
-  let hash = addHash(table.hash, hashOf(Buffer.concat([before, after])))
+  let sum = addSums(table.sum, sums.of(`head|${contentVersion(Buffer.concat([before, after]))}`))
   if (!stretch) {
     if (table.block.length > 0) slices.push({ block: table.block, offset: 0, length: table.block.length })
-    return { name: table.name, hash, slices }
+    return { name: table.name, version: versionOfSum(sum), slices }
   }
   for (const [start, end] of [
     [0, stretch.start],
@@ -88,9 +90,9 @@ export function routeResource(table: RouteTable, namespace: string, own: readonl
   ] as const) {
     if (end > start) slices.push({ block: table.block, offset: start, length: end - start })
   }
-  hash = [(hash[0] - stretch.hash[0]) >>> 0, (hash[1] - stretch.hash[1]) >>> 0]
-  for (const piece of own) hash = addHash(hash, piece.hash)
-  return { name: table.name, hash, slices }
+  sum = subtractSums(sum, stretch.sum)
+  for (const piece of own) sum = addSums(sum, sums.ofPart(piece))
+  return { name: table.name, version: versionOfSum(sum), slices }
 }
 
 /** The route configuration of proxies that take virtual hosts by themselves (`RouteConfiguration.vhds`): the same whatever hosts there are. */
@@ -115,5 +117,5 @@ export function hostResource(route: string, piece: HostPiece): Resource {
 
 function wholeResource(name: string, typeUrl: string, value: Uint8Array): Resource {
   const block = new Block(Buffer.concat([elementHead(typeUrl, value.length), value]))
-  return { name, hash: hashOf(value), slices: [{ block, offset: 0, length: block.length }] }
+  return { name, version: contentVersion(value), slices: [{ block, offset: 0, length: block.length }] }
 }

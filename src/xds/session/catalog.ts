@@ -1,5 +1,6 @@
 /** What a writer knows of the configuration: slabs, groups of resources as they are now, and the groups of each class. */
 import type { GroupPatch, Manifest, ResourceData, SlabData } from '../../../protocols/messages/push.ts'
+import { addSums, readSum, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { deltaResourceHead } from '../slab/wire.ts'
 import { Contents } from './contents.ts'
 
@@ -195,13 +196,8 @@ function stateOf(groups: readonly Group[]): TypeState {
   return { groups, version, holding: { key, version, groups: new Map(groups.map((group) => [group.id, group.contents])) } }
 }
 
-/** The sum of the groups' versions, each 32 bits by themselves. */
 function combineVersions(groups: readonly Group[]): string {
-  const sum = new Uint32Array(4)
-  for (const { version } of groups)
-    for (let lane = 0; lane * 8 < version.length; lane++)
-      sum[lane] = (sum[lane] as number) + Number.parseInt(version.slice(lane * 8, lane * 8 + 8), 16)
-  return [...sum].map((lane) => lane.toString(16).padStart(8, '0')).join('')
+  return versionOfSum(groups.reduce((sum, { version }) => addSums(sum, readSum(version)), zeroSum))
 }
 
 /** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */

@@ -1,13 +1,15 @@
 /** Groups of resources that classes share, and the patches that bring writers from one state of a group to the next. */
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
-import { addHash, type Block, type Hash, hashText, type Resource, subtractHash, zeroHash } from './resource.ts'
+import type { Block, Resource } from './resource.ts'
 import type { SlabStore } from './slab-store.ts'
+import { addSums, type KeyedSums, type Sum, subtractSums, sumText, zeroSum } from './sums.ts'
 import { scanFields } from './wire.ts'
 
 interface Group {
   readonly id: string
   readonly resources: Map<string, Resource>
-  hash: Hash
+  /** Of the names and versions in it. */
+  sum: Sum
   sequence: number
   changed: Map<string, Resource>
   removed: Set<string>
@@ -19,15 +21,21 @@ interface Group {
 export class GroupStore {
   readonly #groups = new Map<string, Group>()
   readonly #slabs: SlabStore
+  readonly #sums: KeyedSums
   readonly #touched = new Set<Group>()
   #retired: string[] = []
   /** Grows with every patch, over all groups, so that no state ever gets the number of another. */
   #sequence: number
 
   /** `first` is the number before that of the first patch. */
-  constructor(slabs: SlabStore, first = 0) {
+  constructor(slabs: SlabStore, sums: KeyedSums, first = 0) {
     this.#slabs = slabs
+    this.#sums = sums
     this.#sequence = first
+  }
+
+  #numberOf({ name, version }: Resource): Sum {
+    return this.#sums.of(`${name}|${version}`)
   }
 
   has(id: string): boolean {
@@ -110,7 +118,7 @@ export class GroupStore {
         group: group.id,
         base,
         sequence: group.sequence,
-        version: hashText(group.hash),
+        version: sumText(group.sum),
         changed: [...group.changed.values()].map(resourceData),
         removed: [...group.removed],
       })
@@ -127,7 +135,7 @@ export class GroupStore {
       group: group.id,
       base: 0,
       sequence: group.sequence,
-      version: hashText(group.hash),
+      version: sumText(group.sum),
       changed: [...group.resources.values()].map(resourceData),
       removed: [],
     }))
@@ -136,7 +144,7 @@ export class GroupStore {
   #groupOf(id: string): Group {
     const known = this.#groups.get(id)
     if (known) return known
-    const group: Group = { id, resources: new Map(), hash: zeroHash, sequence: 0, changed: new Map(), removed: new Set(), leaving: new Map() }
+    const group: Group = { id, resources: new Map(), sum: zeroSum, sequence: 0, changed: new Map(), removed: new Set(), leaving: new Map() }
     this.#groups.set(id, group)
     this.#touched.add(group)
     return group
@@ -145,13 +153,13 @@ export class GroupStore {
   #put(group: Group, resource: Resource): void {
     const before = group.resources.get(resource.name)
     if (before === resource) return
-    if (before && before.hash[0] === resource.hash[0] && before.hash[1] === resource.hash[1]) return
+    if (before?.version === resource.version) return
     this.#slabs.retain(resource)
     if (before) {
       this.#slabs.release(before)
-      group.hash = subtractHash(group.hash, before.hash)
+      group.sum = subtractSums(group.sum, this.#numberOf(before))
     }
-    group.hash = addHash(group.hash, resource.hash)
+    group.sum = addSums(group.sum, this.#numberOf(resource))
     group.resources.set(resource.name, resource)
     group.changed.set(resource.name, resource)
     group.removed.delete(resource.name)
@@ -162,7 +170,7 @@ export class GroupStore {
     const before = group.resources.get(name)
     if (!before) return
     this.#slabs.release(before)
-    group.hash = subtractHash(group.hash, before.hash)
+    group.sum = subtractSums(group.sum, this.#numberOf(before))
     group.resources.delete(name)
     group.changed.delete(name)
     group.removed.add(name)
@@ -184,5 +192,5 @@ export class GroupStore {
 function resourceData(resource: Resource): ResourceData {
   const slices: number[] = []
   for (const { block, offset, length } of resource.slices) slices.push(block.slab, block.offset + offset, length)
-  return { name: resource.name, version: hashText(resource.hash), slices }
+  return { name: resource.name, version: resource.version, slices }
 }

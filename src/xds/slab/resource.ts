@@ -1,34 +1,8 @@
 /** Encoded resources: blocks of bytes that are written into shared memory once, and resources made of slices of them. */
-import { hash as digest } from 'node:crypto'
 import { type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { checkMessage } from '../resource-check.ts'
+import { contentVersion } from './sums.ts'
 import { elementHead } from './wire.ts'
-
-/** A 64-bit content hash as two unsigned halves. Hashes of parts add up to the hash of the whole. */
-export type Hash = readonly [high: number, low: number]
-
-export const zeroHash: Hash = [0, 0]
-
-/** Content hash of bytes (the first 64 bits of SHA-1: no adversary chooses both resources it could confuse for its own). */
-export function hashOf(bytes: Uint8Array): Hash {
-  const full = digest('sha1', bytes, 'buffer')
-  return [full.readUInt32BE(0), full.readUInt32BE(4)]
-}
-
-/** Sum of two hashes, each half modulo 2^32. */
-export function addHash(one: Hash, other: Hash): Hash {
-  return [(one[0] + other[0]) >>> 0, (one[1] + other[1]) >>> 0]
-}
-
-/** Difference of two hashes. */
-export function subtractHash(one: Hash, other: Hash): Hash {
-  return [(one[0] - other[0]) >>> 0, (one[1] - other[1]) >>> 0]
-}
-
-/** Sixteen hexadecimal digits. */
-export function hashText(hash: Hash): string {
-  return hash[0].toString(16).padStart(8, '0') + hash[1].toString(16).padStart(8, '0')
-}
 
 /** The slab of a block that nobody used any more. */
 export const lost = -1
@@ -65,7 +39,8 @@ export interface Slice {
 /** One encoded resource: its slices, written one after another, are a list element of a discovery response. */
 export interface Resource {
   readonly name: string
-  readonly hash: Hash
+  /** Equal for equal content, 32 hexadecimal digits: the version that proxies are told. */
+  readonly version: string
   readonly slices: readonly Slice[]
 }
 
@@ -76,5 +51,5 @@ export function encodeResource<Schema extends DescMessage>(schema: Schema, messa
   const head = elementHead(`type.googleapis.com/${schema.typeName}`, value.length)
   const bytes = Buffer.concat([head, value])
   const block = new Block(bytes)
-  return { name, hash: hashOf(bytes), slices: [{ block, offset: 0, length: bytes.length }] }
+  return { name, version: contentVersion(bytes), slices: [{ block, offset: 0, length: bytes.length }] }
 }

@@ -59,7 +59,7 @@ class Mesh {
     const proxy = this.planner.proxies().find((known) => known.connection === connection)?.proxyClass
     if (!proxy) throw new Error(`${connection} has no class`)
     const groups = this.planner.generation.groupsFor(proxy)[type] ?? []
-    return Object.fromEntries(groups.flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, hash }) => [name, hash.join()])))
+    return Object.fromEntries(groups.flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, version }) => [name, version])))
   }
 
   faults(): string[] {

@@ -40,7 +40,7 @@ const heldBy = (made: Planner, connection: string) => {
   return Object.fromEntries(
     Object.entries(made.generation.groupsFor(proxy)).map(([typeUrl, ids]) => [
       typeUrl,
-      ids.flatMap((id) => [...made.groups.resources(id).values()].map((resource) => `${resource.name}@${resource.hash.join()}`)).sort(),
+      ids.flatMap((id) => [...made.groups.resources(id).values()].map((resource) => `${resource.name}@${resource.version}`)).sort(),
     ]),
   )
 }

@@ -10,12 +10,13 @@ import { Subscriptions } from '../../../src/xds/session/subscription.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
+import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { textField } from '../../../src/xds/slab/wire.ts'
 import { clusterType, listenerType } from '../../../src/xds/type-urls.ts'
 
 describe('the gate for new clusters', () => {
   const slabs = new SlabStore()
-  const groups = new GroupStore(slabs)
+  const groups = new GroupStore(slabs, new KeyedSums('key'))
   const catalog = new Catalog()
   /** Names of clusters and of listeners that there are from now on. What they are made of does not matter here. */
   const publish = (clusters: string[], listeners: string[]) => {

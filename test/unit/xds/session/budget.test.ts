@@ -12,6 +12,7 @@ import { Subscriptions } from '../../../../src/xds/session/subscription.ts'
 import { GroupStore } from '../../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
+import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { endpointType, secretType } from '../../../../src/xds/type-urls.ts'
 
 const none = Buffer.alloc(0)
@@ -23,7 +24,7 @@ const known = list(2200, 'outbound')
 class World {
   readonly catalog = new Catalog()
   readonly slabs = new SlabStore()
-  readonly groups = new GroupStore(this.slabs)
+  readonly groups = new GroupStore(this.slabs, new KeyedSums('key'))
   readonly parts = {
     catalog: this.catalog,
     plans: new Plans(this.catalog, { enabled: true, size: 0 }),

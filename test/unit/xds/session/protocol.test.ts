@@ -20,6 +20,7 @@ import { Subscriptions } from '../../../../src/xds/session/subscription.ts'
 import { GroupStore } from '../../../../src/xds/slab/group-store.ts'
 import { encodeResource, type Resource } from '../../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
+import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { scanFields } from '../../../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType } from '../../../../src/xds/type-urls.ts'
 
@@ -50,7 +51,7 @@ class Stream {
   readonly session: XdsSession
   readonly #catalog = new Catalog()
   readonly #slabs = new SlabStore()
-  readonly #groups = new GroupStore(this.#slabs)
+  readonly #groups = new GroupStore(this.#slabs, new KeyedSums('key'))
   readonly #nonces = new Map<string, string>()
   #count = 0
 

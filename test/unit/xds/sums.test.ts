@@ -1,0 +1,131 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { Planner } from '../../../src/push/planner.ts'
+import { buildTable, encodeHost, type HostPiece, routeResource } from '../../../src/xds/routes/route-table.ts'
+import { GroupStore } from '../../../src/xds/slab/group-store.ts'
+import { encodeResource, type Resource } from '../../../src/xds/slab/resource.ts'
+import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
+import { addSums, KeyedSums, readSum, subtractSums, sumText, versionOfSum, zeroSum } from '../../../src/xds/slab/sums.ts'
+import { scanFields } from '../../../src/xds/slab/wire.ts'
+import { testSettings } from '../../harness/settings.ts'
+
+const hosts = new Map<string, HostPiece>()
+const piece = (name: string): HostPiece => {
+  let made = hosts.get(name)
+  if (!made) hosts.set(name, (made = encodeHost(create(VirtualHostSchema, { name, domains: [name] }))))
+  return made
+}
+
+/** The bytes of a resource that was not placed yet. */
+const bytesOf = ({ slices }: Resource) =>
+  Buffer.concat(slices.map(({ block, offset, length }) => (block.bytes as Uint8Array).subarray(offset, offset + length)))
+
+describe('versions of what has many parts', () => {
+  const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { maxLength: 4 })
+  const table = fc.record({ one: names, two: names, own: names, namespace: fc.constantFrom('one', 'two', 'none') })
+  const made = ({ one, two, own, namespace }: { one: string[]; two: string[]; own: string[]; namespace: string }, sums: KeyedSums) => {
+    const groups = [
+      { namespace: 'one', pieces: one.map((name) => piece(`1.${name}`)) },
+      { namespace: 'two', pieces: two.map((name) => piece(`2.${name}`)) },
+    ]
+    return routeResource(
+      buildTable('80', groups, sums),
+      namespace,
+      own.map((name) => piece(`own.${name}`)),
+      new Uint8Array(),
+      sums,
+    )
+  }
+
+  it('are equal exactly when the parts are, whatever the way to them', () => {
+    const sums = new KeyedSums('key')
+    fc.assert(
+      fc.property(table, table, (one, other) => {
+        const [left, right] = [made(one, sums), made(other, sums)]
+        const parts = (resource: Resource) =>
+          // The value of the element: its type URL and lengths stand before it.
+          fromBinary(RouteConfigurationSchema, routeOf(resource))
+            .virtualHosts.map((host) => Buffer.from(toBinary(VirtualHostSchema, host)).toString('hex'))
+            .sort()
+            .join()
+        expect(left.version === right.version).to.equal(parts(left) === parts(right))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('have 128 bits, and need the key', () => {
+    const one = made({ one: ['a'], two: ['b'], own: [], namespace: 'none' }, new KeyedSums('key'))
+    const again = made({ one: ['a'], two: ['b'], own: [], namespace: 'none' }, new KeyedSums('key'))
+    const other = made({ one: ['a'], two: ['b'], own: [], namespace: 'none' }, new KeyedSums('another'))
+    expect(one.version).to.match(/^[0-9a-f]{32}$/)
+    expect(one.version).to.equal(again.version)
+    expect(one.version).not.to.equal(other.version)
+    expect(bytesOf(one).equals(bytesOf(other))).to.equal(true)
+  })
+
+  it('of a group tell apart under which names the same content stands', () => {
+    const version = (of: string[]) => {
+      const store = new GroupStore(new SlabStore(), new KeyedSums('key'))
+      const content = encodeResource(ClusterSchema, create(ClusterSchema, { name: 'same' }), 'same')
+      store.replace(
+        'g',
+        of.map((name) => ({ ...content, name })),
+      )
+      return store.takePatches().patches[0]?.version
+    }
+    expect(version(['a', 'b'])).to.equal(version(['b', 'a']))
+    expect(version(['a', 'b'])).not.to.equal(version(['a', 'c']))
+  })
+
+  it('of single resources come from their bytes alone: a restarted process tells proxies the same', () => {
+    const cluster = () => encodeResource(ClusterSchema, create(ClusterSchema, { name: 'a' }), 'a').version
+    expect(cluster()).to.match(/^[0-9a-f]{32}$/)
+    expect(cluster()).to.equal(cluster())
+    const versions = (versionKey: string) => {
+      const planner = new Planner({ ...testSettings(), versionKey })
+      planner.connect('p', { ...node, takesVirtualHosts: true })
+      return planner
+        .takePush()
+        .groups.flatMap(({ changed }) => changed.map(({ name, version }) => `${name} ${version}`))
+        .sort()
+    }
+    expect(versions('one')).to.deep.equal(versions('another'))
+  })
+
+  it('are what they were when a part goes and comes back', () => {
+    const sum = fc.tuple(fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff), fc.nat(0xffffffff))
+    fc.assert(
+      fc.property(sum, sum, (one, other) => {
+        expect(subtractSums(addSums(one, other), other)).to.deep.equal(one)
+        expect(readSum(sumText(one))).to.deep.equal(one)
+        expect(versionOfSum(one)).to.match(/^[0-9a-f]{32}$/)
+      }),
+    )
+    expect(versionOfSum(zeroSum)).not.to.equal(sumText(zeroSum))
+  })
+})
+
+const node = {
+  id: 'sidecar~10.1.0.1~p.ns~ns.svc.cluster.local',
+  type: 'sidecar' as const,
+  addresses: ['10.1.0.1'],
+  namespace: 'ns',
+  domain: 'ns.svc.cluster.local',
+  version: undefined,
+  labels: {},
+  network: '',
+  clusterId: '',
+  locality: '',
+  metadata: {},
+}
+
+/** The route configuration in a list element: field 2 (`Any`), in it field 2 (the value). */
+function routeOf(resource: Resource): Buffer {
+  const field = (message: Buffer, wanted: number) => [...scanFields(message)].find((entry) => entry.field === wanted)?.bytes ?? Buffer.alloc(0)
+  return field(field(bytesOf(resource), 2), 2)
+}
