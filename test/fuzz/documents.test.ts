@@ -55,7 +55,7 @@ class Mesh {
     const proxy = this.planner.proxies().find((known) => known.connection === connection)?.proxyClass
     const groups = proxy ? this.planner.generation.groupsFor(proxy)[type] : []
     return new Map(
-      (groups ?? []).flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, hash }) => [name, hash.join()] as const)),
+      (groups ?? []).flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, version }) => [name, version] as const)),
     )
   }
 
