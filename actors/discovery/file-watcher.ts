@@ -11,7 +11,7 @@ import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
-import { fileLimits, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
+import { type DocumentFault, faultyFile, fileLimits, type ParsedFile, parseConfigFile, tooLarge } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -30,8 +30,11 @@ const auditMs = 30_000
 /** Changes of files that come within this time are read together, in milliseconds. */
 const gatherMs = 10
 
+/** What a file holds, or why that cannot be had; a file that is not there has neither. */
+type Content = { readonly text: string } | { readonly fault: string }
+
 interface KnownFile {
-  readonly content: string
+  readonly content: Content
   /** Inode, size and time of the last change; an audit reads only files of which they differ. */
   readonly signature: string
   readonly faults: number
@@ -49,6 +52,8 @@ class FileWatcher implements Behaviour<never> {
   readonly #owners = new Map<string, string>()
   readonly #metrics
   readonly #watches: DirectoryWatch[] = []
+  /** What the files of settings held when they were read last. */
+  readonly #settings = new Map<string, Content>()
   /** Told things once everything has been read. */
   #queue: Peer<SourceEvent> | undefined
   #mesh: SourceEvent | undefined
@@ -98,30 +103,37 @@ class FileWatcher implements Behaviour<never> {
     this.#watchOne(networksConfig, () => this.#readNetworks(networksConfig))
     this.#audit = every(auditMs, () => this.#auditAll()).unref()
     if (this.#root === '') return
-    for (const file of await this.#list()) await this.#load(file)
-    const watch = new DirectoryWatch(this.#root, true, { changed: (path) => this.#changed(path), everything: () => void this.#enqueueAll() })
+    await this.#loadAll(await this.#list())
+    const watch = new DirectoryWatch(this.#root, true, { changed: (path) => this.#changed(path), everything: () => this.#lookAtAll() })
     this.#watches.push(watch)
     await watch.refresh()
     // What changed between the reading above and the start of the watch is told by nobody.
-    void this.#enqueueAll()
+    this.#lookAtAll()
   }
 
   async #reload(): Promise<void> {
     await this.#loaded
     const { meshConfig, networksConfig } = this.#context.config
     const files = this.#root === '' ? [] : [...new Set([...this.#files.keys(), ...(await this.#list())])]
-    this.#work = this.#work.then(async () => {
+    await this.#enqueue('reading everything again', async () => {
       await Promise.all([this.#readMesh(meshConfig, false), this.#readNetworks(networksConfig)])
       await this.#loadAll(files)
     })
-    await this.#work
     this.#context.log('source').info(`configuration files read again: ${files.length}, the mesh configuration and the networks`)
+  }
+
+  /** Does one thing after the other. What fails is told, and what it was about stays as it was. */
+  #enqueue(what: string, job: () => Promise<void>): Promise<void> {
+    const failed = (error: unknown) =>
+      this.#context.log('source').error(`${what}: ${error instanceof Error ? error.message : String(error)}; what was known before stays`)
+    this.#work = this.#work.then(job).catch(failed)
+    return this.#work
   }
 
   /** Looks for what the file system did not tell of. */
   #auditAll(): void {
-    for (const watch of this.#watches) void watch.audit()
-    if (this.#root !== '') void this.#enqueueAll()
+    for (const watch of this.#watches) void watch.audit().catch(() => undefined)
+    if (this.#root !== '') this.#lookAtAll()
   }
 
   #replay(queue: Peer<SourceEvent>): void {
@@ -153,25 +165,31 @@ class FileWatcher implements Behaviour<never> {
 
   #changed(path: string): void {
     // What is in such a directory counts under the links to it, any of which may now show something else.
-    if (isInHiddenDirectory(relative(this.#root, path))) void this.#enqueueAll()
+    if (isInHiddenDirectory(relative(this.#root, path))) this.#lookAtAll()
     else if (isConfigFile(path)) this.#pending.add(path)
     else return
     this.#gather ??= after(gatherMs, () => {
       this.#gather = undefined
       const files = [...this.#pending].sort()
       this.#pending = new Set()
-      this.#work = this.#work.then(() => this.#loadAll(files))
+      void this.#enqueue('reading changed files', () => this.#loadAll(files))
     })
   }
 
   /** Has every file read that is new, gone, or not what it was. */
-  async #enqueueAll(): Promise<void> {
-    for (const file of new Set([...this.#files.keys(), ...(await this.#list())]))
-      if ((await signatureOf(file)) !== this.#files.get(file)?.signature) this.#changed(file)
+  #lookAtAll(): void {
+    void this.#enqueue(`looking through ${this.#root}`, async () => {
+      for (const file of new Set([...this.#files.keys(), ...(await this.#list())]))
+        if ((await signatureOf(file)) !== this.#files.get(file)?.signature) this.#changed(file)
+    })
   }
 
+  /** Reads files one after the other; one that fails in a way that nobody thought of costs itself only. */
   async #loadAll(files: readonly string[]): Promise<void> {
-    for (const file of files) await this.#load(file)
+    for (const file of files)
+      await this.#load(file).catch((error: unknown) =>
+        this.#report('error', faultyFile(relative(this.#root, file), String(error)).faults[0] as DocumentFault, '; what it said before stays'),
+      )
   }
 
   /** Brings what is known of a file up to date with what it holds, and tells what changed. */
@@ -179,78 +197,49 @@ class FileWatcher implements Behaviour<never> {
     const at = monotonicMs()
     const before = this.#files.get(file)
     const signature = await signatureOf(file)
-    const content = signature === undefined ? undefined : await this.#read(file)
-    if (content === before?.content) {
+    const content = signature === undefined ? undefined : await readContent(file)
+    if (sameContent(content, before?.content)) {
       if (before && signature !== undefined) this.#files.set(file, { ...before, signature })
       return
     }
-    this.#metrics.invalid.dec(before?.faults ?? 0)
     if (content === undefined) {
+      this.#metrics.invalid.dec(before?.faults ?? 0)
       this.#files.delete(file)
       this.#tell(file, before?.objects ?? new Map(), new Map(), at)
       return
     }
     const parsed = await this.#parse(file, content)
     const objects = new Map(parsed.objects.map((object) => [configKey(object), object]))
+    // A document that cannot be told may be any of those that the file had; after a mistake in one, others may not be seen.
+    const unclear = parsed.faults.some(({ key }) => key === undefined)
+    if (unclear) for (const [key, object] of before?.objects ?? []) if (!objects.has(key)) objects.set(key, object)
     for (const fault of parsed.faults) {
       this.#metrics.rejected.inc({ kind: fault.key?.split('/')[0] ?? 'unknown' })
-      const lastGood = this.#lastGood(before, fault, objects)
-      const standIn = lastGood || objects.has(fault.key ?? '') ? undefined : parsed.standIns.get(fault.key ?? '')
-      for (const kept of [lastGood, standIn]) if (kept) objects.set(configKey(kept), kept)
-      this.#report('error', fault, consequence(lastGood, standIn))
+      const known = fault.key === undefined ? undefined : before?.objects.get(fault.key)
+      const lastGood = known && !isStandIn(known) ? known : undefined
+      const present = parsed.objects.some((object) => configKey(object) === fault.key)
+      const standIn = lastGood || present ? undefined : parsed.standIns.get(fault.key ?? '')
+      if (!present) for (const kept of [lastGood, standIn]) if (kept) objects.set(configKey(kept), kept)
+      const stays =
+        fault.key === undefined && (before?.objects.size ?? 0) > 0 ? '; what the file said before stays, except where it says otherwise' : ''
+      this.#report('error', fault, stays || consequence(present ? undefined : lastGood, standIn))
     }
     for (const warning of parsed.warnings) this.#report('warn', warning, '')
+    this.#metrics.invalid.inc(parsed.faults.length - (before?.faults ?? 0))
     this.#files.set(file, { content, signature: signature ?? '', faults: parsed.faults.length, objects })
-    this.#metrics.invalid.inc(parsed.faults.length)
     this.#tell(file, before?.objects ?? new Map(), objects, at)
   }
 
-  /** The object that a bad document stood for, as it was when it was good. */
-  #lastGood(
-    before: KnownFile | undefined,
-    fault: { file: string; document: number; key: string | undefined },
-    present: ReadonlyMap<string, ConfigObject>,
-  ): ConfigObject | undefined {
-    if (!before) return undefined
-    const known =
-      fault.key !== undefined
-        ? before.objects.get(fault.key)
-        : [...before.objects.values()].find((object) => object.origin.endsWith(`#${fault.document}`))
-    const stoodIn = known && (known.spec as { invalid?: string }).invalid !== undefined
-    return known && !stoodIn && !present.has(configKey(known)) ? known : undefined
-  }
-
-  async #read(file: string): Promise<string | undefined> {
-    try {
-      const { size } = await stat(file)
-      return size > fileLimits.bytes ? ' '.repeat(fileLimits.bytes + 1) : await readFile(file, 'utf8')
-    } catch {
-      return undefined
-    }
-  }
-
-  async #parse(file: string, content: string): Promise<ParsedFile> {
+  async #parse(file: string, content: Content): Promise<ParsedFile> {
     const name = relative(this.#root, file)
-    if (content.length < pooledBytes || content.length > fileLimits.bytes) return parseConfigFile(name, content, this.#names)
+    if ('fault' in content) return faultyFile(name, content.fault)
+    if (content.text.length < pooledBytes) return parseConfigFile(name, content.text, this.#names)
     this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
     try {
-      const task: ParseTask = { name, content, domain: this.#names.domain }
+      const task: ParseTask = { name, content: content.text, domain: this.#names.domain }
       return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
     } catch (error) {
-      return {
-        objects: [],
-        faults: [
-          {
-            file: name,
-            document: 1,
-            key: undefined,
-            path: '',
-            reason: `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`,
-          },
-        ],
-        warnings: [],
-        standIns: new Map(),
-      }
+      return faultyFile(name, `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`)
     }
   }
 
@@ -288,9 +277,7 @@ class FileWatcher implements Behaviour<never> {
 
   #watchOne(file: string, changed: () => Promise<void>): void {
     if (file === '') return
-    const look = () => {
-      this.#work = this.#work.then(changed)
-    }
+    const look = () => void this.#enqueue(`reading ${file}`, changed)
     const watch = new DirectoryWatch(dirname(resolve(file)), false, {
       changed: (path) => {
         if (basename(path) === basename(file) || basename(path).startsWith('..')) look()
@@ -302,15 +289,10 @@ class FileWatcher implements Behaviour<never> {
   }
 
   async #readMesh(file: string, first: boolean): Promise<void> {
-    const content = file === '' ? undefined : await this.#read(file)
-    if (content === undefined) {
-      if (first) this.#mesh = this.#meshChanged(defaultMeshConfig())
-      return
-    }
-    const mesh = this.#accept('mesh configuration', file, readMeshConfig(content))
-    if (mesh) this.#mesh = this.#meshChanged(mesh)
-    else if (first) this.#mesh = this.#meshChanged(defaultMeshConfig())
-    if (this.#mesh) this.#emit(this.#mesh)
+    const mesh = await this.#accept('mesh configuration', file, readMeshConfig)
+    if (!mesh && !first) return
+    this.#mesh = this.#meshChanged(mesh ?? defaultMeshConfig())
+    this.#emit(this.#mesh)
   }
 
   /** `--trust-domain` overrules what the file says. */
@@ -326,23 +308,49 @@ class FileWatcher implements Behaviour<never> {
   }
 
   async #readNetworks(file: string): Promise<void> {
-    const content = file === '' ? undefined : await this.#read(file)
-    if (content === undefined) return
-    const networks = this.#accept('networks', file, readMeshNetworks(content))
+    const networks = await this.#accept('networks', file, readMeshNetworks)
     if (!networks) return
     this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
     this.#emit(this.#networks)
   }
 
-  #accept<T>(what: string, file: string, read: ReadResult<T>): T | undefined {
-    if ('error' in read) {
-      this.#context.log('default').error(`${what} ${file}: ${read.error}; what was in force stays`)
+  /** Reads a file of settings. Undefined when it is not there or cannot be used: what was in force stays, and that is told. */
+  async #accept<T>(what: string, file: string, read: (content: string) => ReadResult<T>): Promise<T | undefined> {
+    const content = file === '' ? undefined : await readContent(file)
+    const before = this.#settings.get(file)
+    if (content) this.#settings.set(file, content)
+    else this.#settings.delete(file)
+    if (sameContent(content, before)) return undefined
+    const log = this.#context.log('default')
+    const result = content === undefined ? { error: 'the file is gone' } : 'fault' in content ? { error: content.fault } : read(content.text)
+    if ('error' in result) {
+      log.error(`${what} ${file}: ${result.error}; what was in force stays`)
       return undefined
     }
-    for (const warning of read.warnings) this.#context.log('default').warn(`${what} ${file}: ${warning}`)
-    return read.value
+    for (const warning of result.warnings) log.warn(`${what} ${file}: ${warning}`)
+    return result.value
   }
 }
+
+/** Reads a file. Undefined when there is none; what is no file (a pipe, say) is none. */
+async function readContent(file: string): Promise<Content | undefined> {
+  try {
+    const found = await stat(file)
+    if (!found.isFile()) return undefined
+    return found.size > fileLimits.bytes ? { fault: tooLarge } : { text: await readFile(file, 'utf8') }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' || code === 'ENOTDIR' ? undefined : { fault: `cannot be read: ${message}` }
+  }
+}
+
+function sameContent(one: Content | undefined, other: Content | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other
+  return 'text' in one ? 'text' in other && one.text === other.text : 'fault' in other && one.fault === other.fault
+}
+
+/** Whether an object stands in for a policy that was never valid. */
+const isStandIn = (object: ConfigObject): boolean => (object.spec as { invalid?: string }).invalid !== undefined
 
 async function signatureOf(file: string): Promise<string | undefined> {
   const found = await stat(file, { bigint: true }).catch(() => undefined)

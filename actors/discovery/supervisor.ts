@@ -16,6 +16,7 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import { claimAddresses, splitAddress } from './address.ts'
 import { exposure } from './exposure.ts'
+import { checkGivenFiles } from './given-files.ts'
 import { processSecrets } from './process-secrets.ts'
 import { readSecureServer } from './secure-server.ts'
 import { statusAnswers } from './status-answers.ts'
@@ -34,11 +35,12 @@ export interface DiscoveryService {
 
 const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`, import.meta.url)
 
-/** Starts the discovery service. Rejects when an address cannot be bound. */
+/** Starts the discovery service. Rejects when an address cannot be bound, or a file that was given is not there. */
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
   const startedAt = monotonicMs()
   const { features, warnings } = readFeatures(process.env)
   const certificates = readSecureServer(given)
+  checkGivenFiles(given)
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, shared: true },
     { flag: 'secureGRPCAddr', address: certificates ? given.secureGRPCAddr : '', shared: true },

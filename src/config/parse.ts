@@ -31,20 +31,21 @@ export interface ParsedFile {
   readonly standIns: ReadonlyMap<string, ConfigObject>
 }
 
+/** Why a file of more bytes than {@link fileLimits} is not read. */
+export const tooLarge = `the file is larger than ${fileLimits.bytes} bytes`
+
+/** A file that could not be read at all. */
+export function faultyFile(file: string, reason: string): ParsedFile {
+  return { objects: [], faults: [{ file, document: 1, key: undefined, path: '', reason }], warnings: [], standIns: new Map() }
+}
+
 /** Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. */
 export function parseConfigFile(file: string, content: string, names: MeshNames): ParsedFile {
   const objects: ConfigObject[] = []
   const faults: DocumentFault[] = []
   const warnings: DocumentFault[] = []
   const standIns = new Map<string, ConfigObject>()
-  if (content.length > fileLimits.bytes) {
-    return {
-      objects,
-      faults: [{ file, document: 1, key: undefined, path: '', reason: `the file is larger than ${fileLimits.bytes} bytes` }],
-      warnings,
-      standIns,
-    }
-  }
+  if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
   const documents = contained(
     () => readDocuments(content),
     (error) => [{ error }],

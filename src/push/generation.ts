@@ -15,7 +15,7 @@ import { authorizerFacts, filtersOf, type PolicyFilters } from '../security/auth
 import { policiesFor, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { Changes, MeshSnapshot, ServiceState } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
-import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../xds/clusters/outbound.ts'
+import { accountsOf, commonClusters, objectsOf, outboundClusters, serviceKey, sniDnatClusters } from '../xds/clusters/outbound.ts'
 import { policyFor } from '../xds/clusters/traffic-policy.ts'
 import { type Draft, type ListenerConflict, makeAll, type Outcome, type Problem, settle } from '../xds/draft.ts'
 import { loadAssignment } from '../xds/endpoints/load-assignment.ts'
@@ -299,17 +299,34 @@ export class Generation {
   #outboundClusters(proxy: ProxyClass): Outcome[] {
     const { traits } = proxy
     const view = this.view(proxy.viewKey)
-    const made = view.services.flatMap((state) => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
-    if (traits.sniDnat) made.push(...view.services.flatMap((state) => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters)))
+    const made = this.#ofEach(view.services, 'cds', (state) => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
+    if (traits.sniDnat)
+      made.push(...this.#ofEach(view.services, 'cds', (state) => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters)))
     return [
       ...made,
       ...this.#patched(traits, contextOf(traits), (context) => makeClusters(commonClusters(this.#snapshot, traits), context, addedClusters(context))),
     ]
   }
 
+  /** What is made of each service. One that fails as a whole, before there are drafts, keeps what the group has of it. */
+  #ofEach(services: readonly ServiceState[], type: string, make: (state: ServiceState) => readonly Outcome[]): Outcome[] {
+    const there = this.#groups.resources(this.#building)
+    return services.flatMap((state) =>
+      contain(
+        () => [...make(state)],
+        (reason) => {
+          const { hostname } = state.service
+          const kept = [...there.values()].filter(({ name }) => name.endsWith(`|${hostname}`) || name.endsWith(`_.${hostname}`))
+          const consequence = kept.length > 0 ? consequences.kept : consequences.leftOut
+          return [...kept, { problem: { type, resource: hostname, objects: [serviceKey(state.service)], reason, consequence } }]
+        },
+      ),
+    )
+  }
+
   #endpoints(proxy: ProxyClass): Outcome[] {
     const view = this.view(proxy.viewKey)
-    return view.services.flatMap((state) => this.#serviceEndpoints(state, view, proxy.traits))
+    return this.#ofEach(view.services, 'eds', (state) => this.#serviceEndpoints(state, view, proxy.traits))
   }
 
   #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Outcome[] {
@@ -429,8 +446,12 @@ export class Generation {
     const { traits, sourceLabels, namespace } = proxy
     return this.#patched(traits, 'SIDECAR_OUTBOUND', (context) => {
       const inputs = { view: this.view(proxy.viewKey), snapshot: this.#snapshot, traits, sourceLabels, namespace }
-      const { listeners, conflicts } = outboundListeners(inputs)
-      return [...makeListeners(listeners, context), ...conflicts.map((conflict): Outcome => ({ conflict }))]
+      const { listeners, conflicts, problems } = outboundListeners(inputs)
+      return [
+        ...makeListeners(listeners, context),
+        ...conflicts.map((conflict): Outcome => ({ conflict })),
+        ...problems.map((problem): Outcome => ({ problem })),
+      ]
     })
   }
 

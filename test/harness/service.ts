@@ -1,6 +1,6 @@
 /** Starts the real command on ports of its own, and stops it again. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -80,6 +80,8 @@ export class Service {
     this.grpcPort ||= await freePort()
     this.httpPort ||= await freePort()
     this.monitoringPort ||= await freePort()
+    // Files that are given must be there.
+    for (const name of ['mesh-config', 'networks']) if (!existsSync(join(this.dir, name))) this.write(name, '')
     const address = (port: number) => `127.0.0.1:${port}`
     const args = [
       'discovery',

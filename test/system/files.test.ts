@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { Service } from '../harness/service.ts'
+import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 const entry = (name: string) => `apiVersion: networking.mesh.io/v1
@@ -85,5 +86,74 @@ describe('configuration files', () => {
     service.write('bad.yaml', entry('bad'))
     await until('it to count no longer', async () => (await invalid()) === 0)
     expect(await objects()).to.deep.equal(['bad', 'second'])
+  })
+})
+
+describe('files that are given by flags, and files that cannot be read', () => {
+  const service = new Service()
+  after(() => service.dispose())
+  const names = async () => (await service.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name).sort()
+  const holds = (...wanted: string[]) => until(`the objects to be ${wanted.join()}`, async () => (await names()).join() === wanted.join())
+  const says = (text: string) => until(`the log to say ${text}`, () => service.output.includes(text))
+
+  it('must be there at start: the error names flag and path', async () => {
+    for (const flag of ['meshConfig', 'networksConfig']) {
+      const { code, stderr, stdout } = await runCommand([
+        'discovery',
+        '--registries',
+        'Mock',
+        `--${flag}`,
+        '/no/such/file',
+        '--grpcAddr',
+        '127.0.0.1:0',
+        '--httpAddr',
+        '127.0.0.1:0',
+        '--monitoringAddr',
+        '',
+      ])
+      expect(code).not.to.equal(0)
+      expect(stderr + stdout).to.contain(`--${flag}: /no/such/file: there is no such file`)
+    }
+  })
+
+  it('that go later leave in force what they said, and that is told', async () => {
+    service.write('mesh-config', 'rootNamespace: given')
+    service.write('networks', 'networks: {n: {endpoints: [{fromRegistry: r}]}}')
+    await service.start()
+    const root = async () => (await service.debug<{ rootNamespace: string }>('mesh')).rootNamespace
+    expect(await root()).to.equal('given')
+    service.remove('mesh-config')
+    await says(`${join(service.dir, 'mesh-config')}: the file is gone; what was in force stays`)
+    expect(await root()).to.equal('given')
+    service.write('mesh-config', 'rootNamespace: again')
+    await until('the new root namespace', async () => (await root()) === 'again')
+    service.remove('networks')
+    await says(`${join(service.dir, 'networks')}: the file is gone; what was in force stays`)
+  })
+
+  it('lose no object to a mistake in another document, or to their size', async () => {
+    service.write('several.yaml', ['one', 'two', 'three'].map(entry).join('---\n'))
+    await holds('one', 'three', 'two')
+    service.write('several.yaml', [entry('one'), entry('two').replace('hosts: [', 'hosts: ['.repeat(2)), entry('three')].join('---\n'))
+    await says('several.yaml, document 2: not YAML')
+    await holds('one', 'three', 'two')
+    // In one step: half of a large file may well be a valid one.
+    service.write('large', `${entry('one')}#${' '.repeat(33 * 1024 * 1024)}`)
+    renameSync(join(service.dir, 'large'), join(service.dir, 'several.yaml'))
+    await says('several.yaml, document 1: the file is larger than')
+    await holds('one', 'three', 'two')
+    service.write('several.yaml', [entry('one'), entry('two')].join('---\n'))
+    await holds('one', 'two')
+    service.write('several.yaml', entry('one'))
+    await holds('one')
+    await until('no invalid documents', async () => /^pilot_config_documents_invalid 0$/m.test(await service.metrics()))
+  })
+
+  it('are files: a pipe with the name of one holds nothing up', async () => {
+    execFileSync('/bin/sh', ['-c', 'mkfifo "$0"', join(service.dir, 'pipe.yaml')])
+    service.write('after.yaml', entry('after'))
+    await holds('after', 'one')
+    const actors = await service.debug<{ restarts: number }[]>('actorsz')
+    expect(actors.filter((actor) => actor.restarts > 0)).to.deep.equal([])
   })
 })

@@ -4,14 +4,14 @@ import type { Protocol, ServicePort } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import type { Destination } from '../../config/traffic-specs.ts'
-import { contain } from '../../model/faults.ts'
+import { consequences, contain } from '../../model/faults.ts'
 import { completeHost, hostCovers, labelsMatch } from '../../model/match.ts'
 import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import { serviceKey } from '../clusters/outbound.ts'
-import type { Draft, ListenerConflict } from '../draft.ts'
+import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import type { Traits } from '../traits.ts'
@@ -61,13 +61,22 @@ interface Plan {
 }
 
 /** All outbound listeners, TCP before HTTP, each sorted by name; the catch-all of redirected traffic comes last. */
-export function outboundListeners(inputs: OutboundInputs): { listeners: Draft<Listener>[]; conflicts: ListenerConflict[] } {
+export function outboundListeners(inputs: OutboundInputs): { listeners: Draft<Listener>[]; conflicts: ListenerConflict[]; problems: Problem[] } {
   const conflicts: ListenerConflict[] = []
+  const problems: Problem[] = []
   const plans = new Map<string, Plan>()
-  for (const egress of inputs.view.egress) {
-    if (egress.port) addSidecarListener(plans, egress, inputs, conflicts)
-    else for (const state of egress.services) for (const port of state.service.ports) addServicePort(plans, egress, state, port, inputs, conflicts)
-  }
+  for (const egress of inputs.view.egress)
+    for (const state of egress.services)
+      contain(
+        () => {
+          if (egress.port) addToSidecarListener(plans, egress, state, inputs, conflicts)
+          else for (const port of state.service.ports) addServicePort(plans, egress, state, port, inputs, conflicts)
+        },
+        (reason) => {
+          const { hostname } = state.service
+          problems.push({ type: 'lds', resource: hostname, objects: [serviceKey(state.service)], reason, consequence: consequences.leftOut })
+        },
+      )
   const sorted = [...plans.entries()].sort(
     ([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other),
   )
@@ -86,7 +95,7 @@ export function outboundListeners(inputs: OutboundInputs): { listeners: Draft<Li
     if (mesh.proxyHttpPort !== 0) listeners.push({ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) })
     listeners.push({ name: 'virtualOutbound', objects, make: () => virtualOutbound(inputs) })
   }
-  return { listeners, conflicts }
+  return { listeners, conflicts, problems }
 }
 
 function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, port: number, inputs: OutboundInputs): Plan {
@@ -116,19 +125,23 @@ export function wildcardOf(traits: Traits): string {
   return traits.ipv6 ? '::' : '0.0.0.0'
 }
 
-function addSidecarListener(plans: Map<string, Plan>, egress: EgressListener, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
+function addToSidecarListener(
+  plans: Map<string, Plan>,
+  egress: EgressListener,
+  state: ServiceState,
+  inputs: OutboundInputs,
+  conflicts: ListenerConflict[],
+): void {
   const { number } = egress.port as { number: number }
   const bind = egress.bind || (inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcardOf(inputs.traits))
   const declared = (egress.port?.protocol ?? '').toLowerCase()
-  for (const state of egress.services) {
-    const port = state.service.ports.find((entry) => entry.number === number)
-    if (!port || port.protocol === 'udp') continue
-    const plan = planAt(plans, egress, bind, number, inputs)
-    if (isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))) {
-      plan.routes ??= String(number)
-      plan.httpProtocol ??= port.protocol
-    } else addTcp(plan, state, port, inputs, egress.bind === '', conflicts)
-  }
+  const port = state.service.ports.find((entry) => entry.number === number)
+  if (!port || port.protocol === 'udp') return
+  const plan = planAt(plans, egress, bind, number, inputs)
+  if (isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))) {
+    plan.routes ??= String(number)
+    plan.httpProtocol ??= port.protocol
+  } else addTcp(plan, state, port, inputs, egress.bind === '', conflicts)
 }
 
 function addServicePort(
