@@ -14,7 +14,7 @@ const actors = ['push-queue', 'xds-writer', 'file-watcher', 'mock-registry', 'jw
 )
 await build({
   absWorkingDir: root,
-  entryPoints: ['bin/discovery-main.js', 'actors/runtime/thread.ts', ...actors],
+  entryPoints: ['bin/discovery-main.js', 'bin/discovery-help.js', 'actors/runtime/thread.ts', ...actors],
   bundle: true,
   splitting: true,
   format: 'esm',
@@ -23,7 +23,7 @@ await build({
   outdir: 'dist/bin',
   entryNames: '[name]',
   // These find files of their own beside them, or are loaded by name.
-  external: ['@oclif/*', 'pino', 'piscina', 'fastify'],
+  external: ['@oclif/*', 'piscina', 'fastify'],
   banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
   logLevel: 'warning',
 })

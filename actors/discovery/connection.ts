@@ -1,6 +1,8 @@
 /** One XDS connection of a writer. */
+
 import type { ProxyNode } from '../../protocols/data.ts'
 import type { Rejection, XdsSession } from '../../src/xds/session/session.ts'
+import { wallClockMs } from '../runtime/clock.ts'
 import type { Timer } from '../runtime/timers.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 
@@ -49,7 +51,7 @@ export function rejectionHistory(connection: Connection, typeUrl: string, error:
     version: watch?.version ?? '',
     code: error?.code ?? 0,
     message: error?.message ?? '',
-    at: Date.now(),
+    at: wallClockMs(),
   })
   if (connection.rejections.length > keptRejections) connection.rejections.shift()
 }

@@ -20,7 +20,7 @@ import { type Outcome, type Response, type SessionParts, XdsSession } from '../.
 import { longList, Subscriptions } from '../../src/xds/session/subscription.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
-import { monotonicMs } from '../runtime/clock.ts'
+import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { after } from '../runtime/timers.ts'
 import { Budgets } from './budgets.ts'
@@ -206,7 +206,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       node: undefined,
       session,
       stream,
-      connectedAt: Date.now(),
+      connectedAt: wallClockMs(),
       answered: false,
       newcomer: true,
       sending: undefined,
@@ -246,7 +246,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     const exceeded = error instanceof BudgetExceeded
     if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
     this.#context.log('ads').warn(`stream of ${connection.id || 'a client'} from ${connection.stream.peer} ended: ${error.message}`)
-    if (exceeded) this.#budgets.exceeded(connection.id, connection.stream.peer, error.message, Date.now())
+    if (exceeded) this.#budgets.exceeded(connection.id, connection.stream.peer, error.message, wallClockMs())
     connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
   }
 
