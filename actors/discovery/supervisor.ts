@@ -11,6 +11,7 @@ import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
+import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
@@ -33,10 +34,20 @@ export interface DiscoveryService {
   stop(reason?: string): Promise<void>
 }
 
-const module = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`, import.meta.url)
+/** Where the module of an actor is. */
+const moduleOf = (name: string) => new URL(`./${name}${import.meta.url.slice(-3)}`, import.meta.url)
+
+/** How actors are run, where a test wants it otherwise than the command. */
+export interface ActorSettings {
+  readonly mode?: SpawnMode
+  /** Finds the module of an actor. */
+  readonly module?: (name: string) => URL
+  readonly policy?: RestartPolicy
+}
 
 /** Starts the discovery service. Rejects when an address cannot be bound, or a file that was given is not there. */
-export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, mode: SpawnMode = 'threads'): Promise<DiscoveryService> {
+export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
+  const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
   const { features, warnings } = readFeatures(process.env)
   const certificates = readSecureServer(given)
@@ -66,6 +77,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       for (const record of records) writer.write(record)
     },
     answers,
+    policy,
     watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
   Object.assign(answers, statusAnswers(supervisor))

@@ -1,12 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect } from 'chai'
-import { type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
-import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
 import { Issuer } from '../harness/issuer.ts'
-import { freePort } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -16,69 +11,31 @@ const entry = (name: string, address: string) =>
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`actors that die under load (${mode})`, function () {
     this.timeout(40_000)
-    const dir = mkdtempSync(join(tmpdir(), 'mesh-actors-'))
-    const log = join(dir, 'log')
-    let service: DiscoveryService
-    let port = 0
-    let httpPort = 0
+    const discovery = new LocalDiscovery({ mode }, { PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1', PILOT_MOCK_CHURN_PER_SECOND: '5' })
     const clients: XdsClient[] = []
     const connect = (index: number) => {
-      const client = new XdsClient(port, sidecarNode(`10.3.0.${index}`, `pod-${index}`, 'ns'), index % 2 === 0).connect()
+      const client = new XdsClient(discovery.grpcPort, sidecarNode(`10.3.0.${index}`, `pod-${index}`, 'ns'), index % 2 === 0).connect()
       clients.push(client)
       return client
     }
 
     before(async () => {
-      writeFileSync(join(dir, 'a.yaml'), entry('a', '10.0.0.1'))
+      discovery.write('a.yaml', entry('a', '10.0.0.1'))
       await issuer.start()
       const rule = `{issuer: '${issuer.name}', jwksUri: '${issuer.jwksUri}'}`
-      writeFileSync(
-        join(dir, 'tokens.yaml'),
+      discovery.write(
+        'tokens.yaml',
         `apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: ns}\nspec: {jwtRules: [${rule}]}\n`,
       )
-      process.env.PILOT_JWKS_ALLOWED_ADDRESSES = '127.0.0.1'
-      process.env.PILOT_MOCK_CHURN_PER_SECOND = '5'
-      port = await freePort()
-      httpPort = await freePort()
-      const options: DiscoveryOptions = {
-        secureGRPCAddr: '',
-        tlsCertFile: '',
-        tlsKeyFile: '',
-        caCertFile: '',
-        grpcAddr: `127.0.0.1:${port}`,
-        httpAddr: `127.0.0.1:${httpPort}`,
-        monitoringAddr: `127.0.0.1:${await freePort()}`,
-        configDir: dir,
-        meshConfig: '',
-        networksConfig: '',
-        domain: 'cluster.local',
-        registries: ['Mock'],
-        plugins: ['ext_authz', 'authn', 'authz'],
-        trustDomain: '',
-        keepaliveInterval: 30_000,
-        keepaliveTimeout: 10_000,
-        keepaliveMaxServerConnectionAge: 1e15,
-        writers: 2,
-        notices: [],
-        given: [],
-      }
-      const levels = { fallback: 'debug' as const, scopes: {} }
-      service = await startDiscovery(
-        options,
-        { output: levels, stackTrace: { fallback: 'none', scopes: {} }, callers: [], asJson: false, targets: [log], rotate: undefined },
-        mode,
-      )
-      await service.ready()
+      await discovery.start()
+      await discovery.service.ready()
       for (let index = 1; index <= 10; index++) connect(index)
       await Promise.all(clients.map((client) => client.ready()))
     })
     after(async () => {
-      delete process.env.PILOT_MOCK_CHURN_PER_SECOND
-      delete process.env.PILOT_JWKS_ALLOWED_ADDRESSES
-      await issuer.stop()
       for (const client of clients) client.close()
-      await service.stop()
-      rmSync(dir, { recursive: true, force: true })
+      await discovery.dispose()
+      await issuer.stop()
     })
 
     const issuer = new Issuer('https://issuer.example')
@@ -87,7 +44,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     const reconnect = async () => {
       for (const client of clients.filter((known) => known.closed)) {
         clients.splice(clients.indexOf(client), 1)
-        const again = new XdsClient(port, client.node, client.delta).connect()
+        const again = new XdsClient(discovery.grpcPort, client.node, client.delta).connect()
         clients.push(again)
         await again.ready()
       }
@@ -95,7 +52,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     /** Makes a change and waits until every proxy has it; those that lose their connection meanwhile have it when they are back. */
     const converges = async () => {
       const address = `10.77.0.${++change}`
-      writeFileSync(join(dir, 'a.yaml'), entry('a', address))
+      discovery.write('a.yaml', entry('a', address))
       const has = (client: XdsClient) => client.resources.get(endpointType)?.get('outbound|80||a.ns.svc.cluster.local')?.includes(address) ?? false
       for (const client of clients) await until(`${client.node.id} to get ${address}`, () => has(client) || client.closed !== undefined)
       await reconnect()
@@ -104,7 +61,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
 
     /** Whether a token of the issuer is taken at a proxy. */
     const tokensAreTaken = async () => {
-      const url = `http://127.0.0.1:${httpPort}/debug/authz?proxyID=pod-1.ns&header=${encodeURIComponent(`authorization: Bearer ${await issuer.token()}`)}`
+      const url = `http://127.0.0.1:${discovery.httpPort}/debug/authz?proxyID=pod-1.ns&header=${encodeURIComponent(`authorization: Bearer ${await issuer.token()}`)}`
       return ((await (await fetch(url)).json()) as { status: number }).status === 200
     }
 
@@ -115,8 +72,8 @@ for (const mode of ['threads', 'in-thread'] as const) {
         if (name === 'jwks-resolver') await issuer.rotate()
         const sent = () => clients.map((client) => [clusterType, listenerType, routeType].map((type) => client.responses.get(type)))
         const sentBefore = sent()
-        expect(service.supervisor.kill(name)).to.equal(true)
-        const state = () => service.supervisor.states().find((known) => known.name === name)
+        expect(discovery.service.supervisor.kill(name)).to.equal(true)
+        const state = () => discovery.service.supervisor.states().find((known) => known.name === name)
         await until('the restart', () => state()?.state === 'running' && (state()?.restarts ?? 0) > 0)
         expect(state()?.lastError?.message).to.equal('the actor was killed')
         await converges()
@@ -135,13 +92,15 @@ for (const mode of ['threads', 'in-thread'] as const) {
       for (let index = 0; index < 40; index++) connect(20 + index)
       await Promise.all(clients.map((client) => client.ready()))
       const counts = async () => {
-        const { clients: known } = (await (await fetch(`http://127.0.0.1:${httpPort}/debug/adsz`)).json()) as { clients: { connectionId: string }[] }
+        const { clients: known } = (await (await fetch(`http://127.0.0.1:${discovery.httpPort}/debug/adsz`)).json()) as {
+          clients: { connectionId: string }[]
+        }
         const numbers = known.map(({ connectionId }) => Number(connectionId.slice(connectionId.lastIndexOf('-') + 1)) % 2)
         return [numbers.filter((number) => number === 0).length, numbers.filter((number) => number === 1).length] as const
       }
       // While it is away all of them come to the other.
       for (let time = 0; time < 3; time++) {
-        service.supervisor.kill('xds-writer/0')
+        discovery.service.supervisor.kill('xds-writer/0')
         await until('the connections to be elsewhere', async () => {
           await reconnect()
           return clients.every((client) => !client.closed)

@@ -8,7 +8,7 @@ describe('/ready', function () {
   afterEach(() => discovery.dispose())
 
   it('names what is missing before the first complete state, then nothing', async () => {
-    discovery = new LocalDiscovery('threads')
+    discovery = new LocalDiscovery({})
     await discovery.start()
     const first = await discovery.ready()
     expect(first.status).to.equal(503)
@@ -19,7 +19,7 @@ describe('/ready', function () {
   })
 
   it('stays 200 and names a push queue that restarts while writers serve; ends when it restarts again and again', async () => {
-    discovery = new LocalDiscovery('threads')
+    discovery = new LocalDiscovery({})
     const { supervisor } = await discovery.start()
     await discovery.service.ready()
     supervisor.kill('push-queue')
@@ -39,7 +39,7 @@ describe('/ready', function () {
   })
 
   it('is 503 while no writer serves, and 200 when one does again', async () => {
-    discovery = new LocalDiscovery('threads')
+    discovery = new LocalDiscovery({})
     const { supervisor } = await discovery.start({ writers: 1 })
     await discovery.service.ready()
     supervisor.kill('xds-writer/0')

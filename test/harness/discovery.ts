@@ -2,8 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
-import type { SpawnMode } from '../../actors/runtime/spawn.ts'
+import { type ActorSettings, type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
 import type { ActorState } from '../../actors/runtime/supervisor.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { freePort } from './service.ts'
@@ -11,14 +10,14 @@ import { freePort } from './service.ts'
 /** A discovery service with a configuration directory of its own, and environment variables that hold while it runs. */
 export class LocalDiscovery {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-actors-'))
-  readonly #mode: SpawnMode
+  readonly #actors: ActorSettings
   readonly #env: Readonly<Record<string, string>>
   #service: DiscoveryService | undefined
   grpcPort = 0
   httpPort = 0
 
-  constructor(mode: SpawnMode, env: Readonly<Record<string, string>> = {}) {
-    this.#mode = mode
+  constructor(actors: ActorSettings, env: Readonly<Record<string, string>> = {}) {
+    this.#actors = actors
     this.#env = env
   }
 
@@ -60,7 +59,7 @@ export class LocalDiscovery {
         targets: [join(this.dir, 'log')],
         rotate: undefined,
       },
-      this.#mode,
+      this.#actors,
     )
     return this.#service
   }
@@ -77,6 +76,10 @@ export class LocalDiscovery {
 
   write(name: string, content: string): void {
     writeFileSync(join(this.dir, name), content)
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.dir, name), { force: true })
   }
 
   /** What the supervisor knows of an actor. */
