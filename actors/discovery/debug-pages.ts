@@ -7,12 +7,14 @@ import type { Exceeded } from './budgets.ts'
 import type { ProxyResources } from './config-dump.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
+import type { SlowConnection } from './slow-connections.ts'
 
 type Query = Readonly<Record<string, string | undefined>>
 
 const pages: readonly (readonly [path: string, what: string])[] = [
   ['adsz', 'connected proxies and what they watch; ?push=true sends everything again'],
   ['syncz', 'nonces sent to each proxy and taken by it'],
+  ['slowz', 'proxies that take nothing of a response, or are sent it without a permit, because they are slow'],
   ['budgetz', 'proxies that asked for more than one client may, and when'],
   ['configz', 'all configuration objects'],
   ['registryz', 'all services'],
@@ -88,6 +90,7 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, w
     return { totalClients: clients.length, clients }
   })
   page('syncz', async () => (await connections()).map(syncStatus))
+  page('slowz', async () => (await supervisor.askAll<SlowConnection[]>('xds-writer', 'slow')).flat())
   page('budgetz', async () => (await supervisor.askAll<Exceeded[]>('xds-writer', 'exceeded')).flat())
   page('configz', () => queue('configs'))
   page('registryz', () => queue('services'))

@@ -12,6 +12,8 @@ export interface GrpcStream {
   readonly peer: string
   /** Milliseconds for which bytes have been outstanding without progress. */
   readonly stillMs: number
+  /** Bytes that were written and have not left yet. */
+  readonly outstanding: number
   onMessage(listen: (message: Buffer) => void): void
   /** The client has said all it will say. */
   onEnd(listen: () => void): void
@@ -81,6 +83,10 @@ export class Http2GrpcStream implements GrpcStream {
 
   get stillMs(): number {
     return this.#flow.stillMs
+  }
+
+  get outstanding(): number {
+    return this.#flow.outstanding
   }
 
   onMessage(listen: (message: Buffer) => void): void {

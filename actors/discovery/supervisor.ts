@@ -7,6 +7,7 @@ import type { FileWatcherConfig, JwksResolverConfig, MockRegistryConfig, PushQue
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
@@ -115,6 +116,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   // It waits for answers; that takes no thread of its own.
   supervisor.start({ name: 'jwks-resolver', module: module('jwks-resolver'), config: resolverConfig, mode: 'in-thread' })
   supervisor.connect('push-queue', 'jwks-resolver')
+  const permits = permitWords(writers)
   for (let index = 0; index < writers; index++) {
     const config: XdsWriterConfig = {
       features,
@@ -122,11 +124,12 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       secure,
       writers,
       index,
+      permits,
       keepaliveInterval: options.keepaliveInterval,
       keepaliveTimeout: options.keepaliveTimeout,
       maxConnectionAge: options.keepaliveMaxServerConnectionAge,
     }
-    supervisor.start({ name: `xds-writer/${index}`, module: module('xds-writer'), config })
+    supervisor.start({ name: `xds-writer/${index}`, module: module('xds-writer'), config, ended: () => reclaimPermits(permits, index) })
     supervisor.connect('push-queue', `xds-writer/${index}`)
   }
 

@@ -4,6 +4,7 @@ import type { Outcome } from '../../src/xds/session/session.ts'
 import { clusterType, endpointType, listenerType, routeType, shortType } from '../../src/xds/type-urls.ts'
 import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts'
 import type { Connection } from './connection.ts'
+import type { SlowConnection } from './slow-connections.ts'
 
 const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 10, 20, 30]
 const grpcCodes = [
@@ -43,7 +44,7 @@ export function cacheMetrics(registry: Registry, size: () => number): { read(hit
 }
 
 /** Makes the metrics of a writer. */
-export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>) {
+export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
   const registers = [registry]
   const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })
   const histogram = (name: string, help: string, labelNames: string[] = []) => new Histogram({ name, help, labelNames, buckets: fine, registers })
@@ -69,6 +70,21 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
         this.inc({ version: node?.version ? node.version.filter((part) => part !== Number.MAX_SAFE_INTEGER).join('.') : 'unknown' })
     },
   })
+  const slowGauge = (name: string, help: string, counts: (connection: SlowConnection) => boolean) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(slow().filter(counts).length)
+      },
+    })
+  slowGauge('pilot_xds_standing_still', 'proxies that take nothing of a response at present', ({ stillMs }) => stillMs > 0)
+  slowGauge(
+    'pilot_xds_permits_released_early',
+    'responses that are sent without a permit of PILOT_PUSH_THROTTLE, because their proxy is slow',
+    ({ releasedEarly }) => releasedEarly,
+  )
   const totalRejects = counter('pilot_total_xds_rejects', 'XDS responses rejected by the proxy', ['type'])
   const expiredNonce = counter('pilot_xds_expired_nonce', 'XDS requests with an expired nonce', ['type'])
   const pushes = counter('pilot_xds_pushes', 'builds and send errors for lds, rds, cds and eds', ['type'])

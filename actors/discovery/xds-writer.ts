@@ -10,6 +10,7 @@ import type { Features } from '../../src/config/features.ts'
 import { BadNode, readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { Patience } from '../../src/push/pacing/patience.ts'
+import { SharedPermits } from '../../src/push/pacing/permits.ts'
 import { Throttle } from '../../src/push/throttle.ts'
 import { BudgetExceeded, UnknownNames } from '../../src/xds/session/budget.ts'
 import { Catalog } from '../../src/xds/session/catalog.ts'
@@ -30,6 +31,7 @@ import { GrpcServer } from './grpc-server.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 import { PaceWheel } from './pace-wheel.ts'
 import { servingNote } from './readiness.ts'
+import { type SlowConnection, slowConnection } from './slow-connections.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
@@ -47,12 +49,15 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #connections = new Map<string, Connection>()
   /** Connections by class, so that a push touches those it concerns and no other. */
   readonly #members = new Map<string, Set<Connection>>()
+  readonly #permits: SharedPermits
   readonly #throttle: Throttle<Connection>
   readonly #wheel = new PaceWheel()
   readonly #patience = new Patience()
   /** Connections with a response on its way out. */
   readonly #sending = new Set<Connection>()
   #working = false
+  /** Whether it waits for a permit of another writer. */
+  #waits = false
   readonly #metrics
   readonly #budgets: Budgets
   readonly #server: GrpcServer
@@ -69,7 +74,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#features = context.config.features as Features
     this.#names = meshNames(this.#features.MESH_DOMAIN)
     const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
-    this.#metrics = writerMetrics(context.metrics, this.#connections)
+    this.#metrics = writerMetrics(context.metrics, this.#connections, () => this.#slow())
     this.#plans = new Plans(this.#catalog, {
       enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
       size: this.#features.PILOT_XDS_CACHE_SIZE,
@@ -84,9 +89,10 @@ class XdsWriter implements Behaviour<WriterCommand> {
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
-    this.#throttle = new Throttle(Math.ceil(this.#features.PILOT_PUSH_THROTTLE / context.config.writers))
+    this.#permits = new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs)
+    this.#throttle = new Throttle(this.#permits)
     this.#budgets = new Budgets(context.metrics)
-    this.asks = { ...connectionAnswers(this.#connections, this.#parts), exceeded: () => this.#budgets.list() }
+    this.asks = { ...connectionAnswers(this.#connections, this.#parts), exceeded: () => this.#budgets.list(), slow: () => this.#slow() }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
     this.#wheel.add((ms) => this.#charge(ms))
     this.#server = new GrpcServer(
@@ -187,7 +193,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     // A push that is done at once gets here again from within; the loop that runs takes what follows.
     if (this.#working) return
     this.#working = true
-    for (let next = this.#throttle.take(); next; next = this.#throttle.take()) {
+    for (let next = this.#take(); next; next = this.#take()) {
       const connection = next.thing
       if (connection.changedAt > 0) this.#metrics.queueTime.observe((monotonicMs() - next.since) / 1000)
       connection.pushedSince = connection.changedAt
@@ -197,6 +203,23 @@ class XdsWriter implements Behaviour<WriterCommand> {
       this.#pump(connection)
     }
     this.#working = false
+  }
+
+  /** The next connection to push to. When all permits are out, it looks again as soon as one comes back. */
+  #take() {
+    const next = this.#throttle.take()
+    if (next) return next
+    if (this.#throttle.waiting === 0) this.#permits.satisfied()
+    if (this.#throttle.waiting === 0 || this.#waits) return undefined
+    const since = this.#permits.want()
+    const freed = this.#throttle.take()
+    if (freed) return freed
+    this.#waits = true
+    void this.#permits.freed(since).then(() => {
+      this.#waits = false
+      this.#work()
+    })
+    return undefined
   }
 
   #accept(stream: GrpcStream, delta: boolean): void {
@@ -283,10 +306,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     if (connection.sending || !connection.permit) return
     const now = monotonicMs()
     const response = this.#next(connection, now)
-    if (!response) {
-      this.#held(connection, now)
-      return this.#pushDone(connection)
-    }
+    if (!response) return this.#pushDone(connection, this.#held(connection, now) ? 'held' : 'complete')
     const { length } = response.plan
     connection.sending = { bytes: length, elapsedMs: 0 }
     this.#sending.add(connection)
@@ -296,7 +316,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connection.sending = undefined
       this.#sending.delete(connection)
       this.#metrics.sent(response.typeUrl, elapsed / 1000, length, failed)
-      if (failed) return this.#pushDone(connection)
+      if (failed) return this.#pushDone(connection, 'failed')
       this.#patience.record(elapsed, length)
       this.#pump(connection)
     })
@@ -317,10 +337,16 @@ class XdsWriter implements Behaviour<WriterCommand> {
       const { sending, stream } = connection
       if (!sending) continue
       sending.elapsedMs += ms
+      this.#permits.alive()
       if (this.#patience.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes: sending.bytes })) this.#throttle.releaseEarly(connection)
     }
     this.#work()
     return this.#sending.size > 0
+  }
+
+  /** Connections that take nothing of a response at present, or whose permit was released early. */
+  #slow(): SlowConnection[] {
+    return [...this.#sending].flatMap((connection) => slowConnection(connection, this.#throttle.releasedEarly.has(connection)) ?? [])
   }
 
   /** A connection's stream was ended because it stood still. */
@@ -329,19 +355,23 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#context.log('ads').warn(`${connection.id || connection.stream.peer} ended with DeadlineExceeded: ${reason}`)
   }
 
-  /** Looks again when what is held back may go after all. */
-  #held(connection: Connection, now: number): void {
+  /** Looks again when what is held back may go after all. Returns whether anything is. */
+  #held(connection: Connection, now: number): boolean {
     connection.heldTimer?.cancel()
     connection.heldTimer = undefined
-    if (!connection.session.isDue()) return
+    if (!connection.session.isDue()) return false
     const until = connection.session.heldUntil(now) ?? (this.#parts.flowControl !== undefined ? now + this.#parts.flowControl : undefined)
     if (until !== undefined) connection.heldTimer = after(until - now, () => this.#wake(connection))
+    return true
   }
 
-  #pushDone(connection: Connection): void {
+  /** A push has come to an end: everything has left, or the rest is held back and belongs to the next one, or the stream takes no more. */
+  #pushDone(connection: Connection, end: 'complete' | 'held' | 'failed'): void {
     if (!connection.permit) return
     connection.permit = false
-    if (connection.pushedSince > 0) this.#metrics.convergence.observe(Math.max(0, monotonicMs() - connection.pushedSince) / 1000)
+    const { pushedSince, changedAt } = connection
+    if (pushedSince > 0 && end === 'complete') this.#metrics.convergence.observe(Math.max(0, monotonicMs() - pushedSince) / 1000)
+    if (pushedSince > 0 && end === 'held') connection.changedAt = changedAt === 0 ? pushedSince : Math.min(changedAt, pushedSince)
     this.#throttle.done(connection)
     this.#work()
   }

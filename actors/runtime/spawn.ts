@@ -17,6 +17,8 @@ export interface ActorSpec {
   readonly config: unknown
   /** Where it runs, if not where all of them do. */
   readonly mode?: SpawnMode
+  /** Called when an incarnation of it has ended, before the next is started: what it held in shared memory is taken back here. */
+  readonly ended?: () => void
 }
 
 /** Where actors run: on worker threads, or in the thread that spawns them (tests, the agent). */

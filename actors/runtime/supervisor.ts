@@ -210,6 +210,7 @@ export class Supervisor {
   }
 
   #ended(child: Child, error: WireError | undefined): void {
+    child.spec.ended?.()
     child.actor = undefined
     if (this.#stopping || !error) {
       child.state = 'stopped'

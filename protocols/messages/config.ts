@@ -40,6 +40,8 @@ export interface XdsWriterConfig {
   readonly writers: number
   /** This writer's number, from 0. */
   readonly index: number
+  /** Where the permits of all writers are counted. */
+  readonly permits: SharedArrayBuffer
   readonly keepaliveInterval: number
   readonly keepaliveTimeout: number
   readonly maxConnectionAge: number

@@ -8,6 +8,7 @@ import type { WriterCommand, WriterEvent } from '../../protocols/messages/push.t
 import { readFeatures } from '../../src/config/features.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
+import { permitWords } from '../../src/push/pacing/permits.ts'
 import { mockServices } from '../../src/registry/mock.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
 import { until } from '../harness/until.ts'
@@ -135,6 +136,7 @@ describe('an XDS writer', () => {
       secure: undefined,
       writers: 1,
       index: 0,
+      permits: permitWords(1),
       keepaliveInterval: 1e4,
       keepaliveTimeout: 1e4,
       maxConnectionAge: 1e9,

@@ -8,7 +8,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
-import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
+import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { freePort, runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -171,6 +171,28 @@ describe('settings of the push path', function () {
       expect(pings).to.be.within(2, 5)
       expect(performance.now() - started).to.be.within(3500, 6000)
       alive.destroy()
+    }))
+
+  it('the time to convergence ends with the last type: routes that wait for the answer to new clusters count', () =>
+    withService({ env: { PILOT_DEBOUNCE_AFTER: '20ms' } }, async (service) => {
+      const client = await clientOf(service)
+      const read = async () => {
+        const metrics = await service.metrics()
+        const value = (name: string) =>
+          [...metrics.matchAll(new RegExp(`^pilot_proxy_convergence_time_${name} (\\S+)$`, 'gm'))].reduce((sum, [, text]) => sum + Number(text), 0)
+        return { sum: value('sum'), count: value('count') }
+      }
+      const before = await read()
+      client.silent = true
+      const routes = client.responses.get(routeType)
+      service.write('b.yaml', entry('b'))
+      const clusters = client.responses.get(clusterType)
+      await until('the clusters', () => client.responses.get(clusterType) !== clusters)
+      expect(await read()).to.deep.equal(before)
+      await until('the routes', () => client.responses.get(routeType) !== routes)
+      await until('the push to be counted', async () => (await read()).count === before.count + 1)
+      expect((await read()).sum - before.sum).to.be.within(4.9, 8)
+      client.close()
     }))
 
   it('the histograms of the push path agree with what the proxies see', () =>

@@ -14,7 +14,7 @@ const entry = (name: string) =>
 describe('proxies that are slow, and proxies that stand still', function () {
   this.timeout(60_000)
   const service = new Service({
-    env: { PILOT_XDS_SEND_TIMEOUT: '1s', PILOT_DEBOUNCE_AFTER: '20ms' },
+    env: { PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' },
     flags: ['--keepaliveInterval', '1s', '--keepaliveTimeout', '1s'],
   })
   const sessions: ClientHttp2Session[] = []
@@ -71,7 +71,7 @@ describe('proxies that are slow, and proxies that stand still', function () {
       return { seen, read: readSlowly(stream, 20_000) }
     })
     await until('all of it', () => slow.every(({ read }) => read() > 100_000))
-    expect(performance.now() - started).to.be.above(3000)
+    expect(performance.now() - started).to.be.above(4000)
     expect(slow.map(({ seen }) => seen.reset)).to.deep.equal([undefined, undefined])
     expect(await timeouts()).to.equal(before)
   })
@@ -82,6 +82,13 @@ describe('proxies that are slow, and proxies that stand still', function () {
     const silent = subscribe(shared, 'silent')
     const live = subscribe(shared, 'live')
     live.stream.resume()
+    await until('the silent one on the page', async () => {
+      const slow = await service.debug<{ connectionId: string; stillMs: number; releasedEarly: boolean; outstanding: number }[]>('slowz')
+      const [own] = slow.filter(({ connectionId }) => connectionId.includes('silent.ns'))
+      return own !== undefined && own.stillMs >= 500 && own.releasedEarly && own.outstanding > 50_000
+    })
+    expect(await service.metrics()).to.match(/^pilot_xds_standing_still 1$/m)
+    expect(await service.metrics()).to.match(/^pilot_xds_permits_released_early 1$/m)
     await until('the silent one to be reset', () => silent.seen.reset !== undefined)
     await until('it to be forgotten', async () => !(await connected('silent')))
     expect(await connected('live')).to.equal(true)

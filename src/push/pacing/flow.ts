@@ -8,14 +8,17 @@
  */
 import { SliceCursor } from './slice-cursor.ts'
 
-/** Sizes of pieces in bytes. A piece starts small, so that the progress of a slow peer is seen, and doubles while pieces leave promptly. */
+/**
+ * Sizes of pieces in bytes. Where a connection has several streams, only a piece that has left tells which of them made progress:
+ * pieces start small there, so that a slow one is seen, and double while they leave promptly.
+ */
 const smallestPiece = 16_384
 const largestPiece = 262_144
 /** While this many bytes of a connection were handed over and have not left, no further piece is: a ping or another stream waits behind them. */
 const connectionBytes = 1_048_576
 /** Bytes that a connection must have sent to have made progress: pings and their answers are less. */
 const smallestProgress = 1024
-/** Within so many milliseconds a piece left promptly; after so many it was slow, and the next are small again where a connection has other streams. */
+/** Within so many milliseconds a piece left promptly; after so many it was slow, and the next are small again. */
 const promptMs = 100
 const slowMs = 500
 
@@ -211,7 +214,7 @@ export class StreamFlow {
     for (const job of this.#jobs) {
       while (job.cursor.left > 0) {
         if (this.#over || this.#pieces >= this.#limits.pieces || this.#shared.room() <= 0) return
-        this.#handOver(job, job.cursor.take(this.#piece))
+        this.#handOver(job, job.cursor.take(this.#shared.isAlone() ? largestPiece : this.#piece))
       }
     }
   }
@@ -295,6 +298,6 @@ export class StreamFlow {
 
   #adapt(ms: number): void {
     if (ms < promptMs) this.#piece = Math.min(largestPiece, this.#piece * 2)
-    else if (ms > slowMs && !this.#shared.isAlone()) this.#piece = smallestPiece
+    else if (ms > slowMs) this.#piece = smallestPiece
   }
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { Debounce } from '../../../src/push/debounce.ts'
+import type { PermitSource } from '../../../src/push/pacing/permits.ts'
 import { Throttle } from '../../../src/push/throttle.ts'
 
 describe('debounce', () => {
@@ -57,9 +58,15 @@ describe('debounce', () => {
   })
 })
 
+/** So many permits for one queue alone. */
+function permits(most: number): PermitSource {
+  let out = 0
+  return { acquire: () => out < most && ++out > 0, release: () => out-- }
+}
+
 describe('throttle', () => {
   it('works on as many at a time as there are permits, each once, in order', () => {
-    const throttle = new Throttle<string>(2)
+    const throttle = new Throttle<string>(permits(2))
     for (const thing of ['a', 'b', 'a', 'c']) throttle.add(thing, 1)
     expect([throttle.take()?.thing, throttle.take()?.thing, throttle.take()]).to.deep.equal(['a', 'b', undefined])
     throttle.add('a', 2)
@@ -70,7 +77,7 @@ describe('throttle', () => {
   })
 
   it('lets those who are there and newcomers take turns', () => {
-    const throttle = new Throttle<string>(10)
+    const throttle = new Throttle<string>(permits(10))
     for (const thing of ['n1', 'n2', 'n3']) throttle.add(thing, 1, true)
     for (const thing of ['a', 'b']) throttle.add(thing, 1)
     throttle.add('n1', 2)
@@ -78,7 +85,7 @@ describe('throttle', () => {
   })
 
   it('gives the permit of one that takes long to another, and still works on it once at a time', () => {
-    const throttle = new Throttle<string>(1)
+    const throttle = new Throttle<string>(permits(1))
     for (const thing of ['slow', 'next', 'last']) throttle.add(thing, 1)
     throttle.take()
     throttle.releaseEarly('slow')

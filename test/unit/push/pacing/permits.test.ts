@@ -1,0 +1,89 @@
+import { Worker } from 'node:worker_threads'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { permitWords, reclaimPermits, SharedPermits } from '../../../../src/push/pacing/permits.ts'
+import { until } from '../../../harness/until.ts'
+
+describe('permits of several writers', () => {
+  it('are never more than there may be, and come back with their writer, whatever happens in which order', () => {
+    const step = fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom('acquire', 'release', 'die'))
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 60 }), (most, steps) => {
+        const shared = permitWords(3)
+        const open = (writer: number) => ({ permits: new SharedPermits(shared, writer, most, () => 0), held: 0 })
+        const writers = [0, 1, 2].map(open)
+        for (const [index, what] of steps) {
+          const writer = writers[index] as ReturnType<typeof open>
+          const out = writers.reduce((sum, { held }) => sum + held, 0)
+          if (what === 'acquire') {
+            const got = writer.permits.acquire()
+            expect(got).to.equal(out < most)
+            if (got) writer.held++
+          } else if (what === 'release' && writer.held > 0) {
+            writer.permits.release()
+            writer.held--
+          } else if (what === 'die') {
+            reclaimPermits(shared, index)
+            // What the dead one still does has no effect.
+            expect(writer.permits.acquire()).to.equal(false)
+            if (writer.held > 0) writer.permits.release()
+            writers[index] = open(index)
+          }
+        }
+      }),
+    )
+  })
+
+  it('of a writer that is blocked are not waited for', () => {
+    let now = 0
+    const shared = permitWords(2)
+    const [blocked, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => now)) as [SharedPermits, SharedPermits]
+    expect([blocked.acquire(), other.acquire()]).to.deep.equal([true, false])
+    now = 900
+    blocked.alive()
+    now = 1500
+    expect(other.acquire()).to.equal(false)
+    now = 2000
+    expect(other.acquire()).to.equal(true)
+  })
+
+  it('go to those who wait before they go to the one who gave them back', async () => {
+    const shared = permitWords(2)
+    const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => performance.now())) as [SharedPermits, SharedPermits]
+    one.acquire()
+    const since = other.want()
+    expect(other.acquire()).to.equal(false)
+    one.release()
+    expect(one.acquire()).to.equal(false)
+    await other.freed(since)
+    expect(other.acquire()).to.equal(true)
+    other.satisfied()
+    other.release()
+    await one.freed(one.want())
+    expect(one.acquire()).to.equal(true)
+  })
+
+  it('hold over threads, and those of a thread that is killed come back', async function () {
+    this.timeout(30_000)
+    const [most, threads] = [3, 4]
+    const shared = permitWords(threads)
+    const out = new Int32Array(new SharedArrayBuffer(16))
+    const start = (writer: number) =>
+      new Worker(new URL('../../../harness/permit-holder.ts', import.meta.url), { workerData: { shared, writer, most, out: out.buffer } })
+    const workers = Array.from({ length: threads }, (_, writer) => start(writer))
+    const taken = () => Atomics.load(out, 2)
+    await until('them to be at work', () => taken() > 1000)
+    for (let round = 0; round < 5; round++) {
+      await workers[round % threads]?.terminate()
+      reclaimPermits(shared, round % threads)
+      workers[round % threads] = start(round % threads)
+      const before = taken()
+      await until('the others to go on', () => taken() > before + 1000)
+    }
+    await Promise.all(workers.map((worker) => worker.terminate()))
+    expect(Atomics.load(out, 1)).to.be.within(1, most)
+    for (let writer = 0; writer < threads; writer++) reclaimPermits(shared, writer)
+    const last = new SharedPermits(shared, 0, most, () => 0)
+    expect([1, 2, 3, 4].map(() => last.acquire())).to.deep.equal([true, true, true, false])
+  })
+})
