@@ -17,7 +17,7 @@ module.exports = {
       name: 'src-knows-no-actors-library',
       severity: 'error',
       from: { path: '^src/' },
-      to: { path: 'node_modules/(comlink|piscina|fastify|chokidar)' },
+      to: { path: 'node_modules/(comlink|piscina|chokidar)' },
     },
     { name: 'nothing-from-tests', severity: 'error', from: { pathNot: '^test/' }, to: { path: '^test/' } },
   ],

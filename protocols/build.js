@@ -23,7 +23,7 @@ await build({
   outdir: 'dist/bin',
   entryNames: '[name]',
   // These find files of their own beside them, or are loaded by name.
-  external: ['@oclif/*', 'piscina', 'fastify'],
+  external: ['@oclif/*', 'piscina'],
   banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
   logLevel: 'warning',
 })

@@ -1,8 +1,8 @@
 /** The HTTP side of the discovery service: readiness, version, metrics, debug pages (discovery behaviour 4.1, 4.2). */
-import fastify, { type FastifyInstance } from 'fastify'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import type { Features } from '../../src/config/features.ts'
+import { Page, PageServer } from '../http/page-server.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { Gauge, type Registry } from '../runtime/metrics.ts'
@@ -65,19 +65,16 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
   })()
   const scraper = new Scraper(supervisor, metrics)
-  const http = server()
-  http.get('/ready', async (_, reply) => {
+  const http = new PageServer()
+  http.add('/ready', () => {
     const { ready, text } = judge()
-    return reply
-      .code(ready ? 200 : 503)
-      .type('text/plain')
-      .send(text)
+    return new Page(text, undefined, ready ? 200 : 503)
   })
-  const monitoring = options.monitoringAddr === '' ? http : server()
-  monitoring.get('/metrics', async (_, reply) => reply.type(scrapeType).send(await scraper.scrape()))
-  monitoring.get('/version', async (_, reply) => {
+  const monitoring = options.monitoringAddr === '' ? http : new PageServer()
+  monitoring.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
+  monitoring.add('/version', () => {
     const { version, revision, status } = buildInfo()
-    return reply.type('text/plain').send(`${version}-${revision}-${status}`)
+    return new Page(`${version}-${revision}-${status}`)
   })
   for (const instance of new Set([http, monitoring])) {
     if (features.ENABLE_DEBUG_ON_HTTP) addDebugPages(instance, supervisor, features.ENABLE_ADMIN_ENDPOINTS)
@@ -93,12 +90,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   }
 }
 
-function server(): FastifyInstance {
-  return fastify({ logger: false, bodyLimit: 1_048_576, forceCloseConnections: true, requestTimeout: 60_000 })
-}
-
-async function listen(instance: FastifyInstance, address: string): Promise<void> {
+async function listen(instance: PageServer, address: string): Promise<void> {
   if (address === '') return
   const [host, port] = splitAddress(address)
-  await instance.listen({ host: host === '' ? '::' : host, port })
+  await instance.listen(host === '' ? '::' : host, port)
 }

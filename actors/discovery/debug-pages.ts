@@ -1,7 +1,7 @@
 /** The debug pages (discovery behaviour 4.2): what is known, who is connected, what they were sent. No secrets in them. */
-import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import { Page, type PageServer } from '../http/page-server.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import type { Exceeded } from './budgets.ts'
 import type { ProxyResources } from './config-dump.ts'
@@ -34,52 +34,40 @@ const pages: readonly (readonly [path: string, what: string])[] = [
   ['actorsz', 'actors, their state and load'],
 ]
 
-/** Longest form that a page is asked with. */
-const formBytes = 1_048_576
-
 /** Adds the pages below `/debug`; with `withAdmin` those that do something too. */
-export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, withAdmin: boolean): void {
+export function addDebugPages(server: PageServer, supervisor: Supervisor, withAdmin: boolean): void {
   const queue = <T>(question: string, ...details: unknown[]) => supervisor.ask<T>('push-queue', question, ...details)
   const connections = async () => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat()
-  server.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: formBytes }, (_, body, done) => done(null, body))
-  const page = (name: string, answer: (query: Query, reply: FastifyReply, url: URL) => Promise<unknown>) => {
-    // What is too long for a URL may come as the body of a form.
-    server.route({
-      method: ['GET', 'POST'],
-      url: `/debug/${name}`,
-      handler: async (request, reply) => {
-        const form = typeof request.body === 'string' ? new URLSearchParams(request.body) : undefined
-        const url = new URL(form ? `?${form}` : request.url, 'http://localhost')
-        const value = await answer(Object.fromEntries(url.searchParams), reply, url)
-        if (typeof value === 'string') await reply.type('text/plain').send(value)
-        else if (!reply.sent) await reply.type('application/json').send(JSON.stringify(value, null, 2))
-        return reply
+  /** A text is shown as it is, a page too, everything else as JSON. What is too long for a URL may come as the body of a form. */
+  const page = (name: string, answer: (query: Query, parameters: URLSearchParams) => Promise<unknown>) => {
+    server.add(
+      `/debug/${name}`,
+      async (parameters) => {
+        const value = await answer(Object.fromEntries(parameters), parameters)
+        if (value instanceof Page) return value
+        return typeof value === 'string' ? new Page(value) : new Page(JSON.stringify(value, null, 2) ?? '', 'application/json; charset=utf-8')
       },
-    })
+      true,
+    )
   }
   /** Answers for one proxy, or says that it is not named or not connected. */
-  const proxyPage = (name: string, answer: (connection: ConnectionStatus, query: URLSearchParams, reply: FastifyReply) => Promise<unknown>) => {
-    page(name, async (query, reply, url) => {
-      if (!query.proxyID) return reply.code(400).type('text/plain').send('You must provide a proxyID in the query string')
+  const proxyPage = (name: string, answer: (connection: ConnectionStatus, query: URLSearchParams) => Promise<unknown>) => {
+    page(name, async (query, parameters) => {
+      if (!query.proxyID) return new Page('You must provide a proxyID in the query string', undefined, 400)
       const named = query.proxyID
       const all = await connections()
       // A whole connection id first: it may be a part of another's.
       const found = all.find(({ connectionId }) => connectionId === named) ?? all.find(({ connectionId }) => connectionId.includes(named))
-      if (!found)
-        return reply.code(404).type('text/plain').send('Proxy not connected to this Pilot instance. It may be connected to another instance.')
-      return answer(found, url.searchParams, reply)
+      if (!found) return new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
+      return answer(found, parameters)
     })
   }
 
-  server.get('/debug', async (_, reply) =>
-    reply
-      .type('text/html')
-      .send(
-        `<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${pages.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`).join('')}</table></html>`,
-      ),
-  )
-  page('adsz', async (query, reply) => {
-    if (query.push === 'true') return reply.type('text/plain').send(`Pushed to ${await queue<number>('pushAgain')} servers`)
+  const rows = pages.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`)
+  const index = `<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${rows.join('')}</table></html>`
+  server.add('/debug', () => new Page(index, 'text/html; charset=utf-8'))
+  page('adsz', async (query) => {
+    if (query.push === 'true') return `Pushed to ${await queue<number>('pushAgain')} servers`
     const clients = (await connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({
       connectionId,
       connectedAt,
@@ -110,12 +98,12 @@ export function addDebugPages(server: FastifyInstance, supervisor: Supervisor, w
   }
   proxyPage('sidecarz', (connection) => ofProxy('sidecarScope', connection))
   page('authorizationz', async () => ({ authorization_policies: await queue('authorizationPolicies') }))
-  proxyPage('authz', async (connection, query, reply) => {
+  proxyPage('authz', async (connection, query) => {
     const request = readDescribedRequest(query)
-    return typeof request === 'string' ? reply.code(400).type('text/plain').send(request) : ofProxy('explain', connection, request)
+    return typeof request === 'string' ? new Page(request, undefined, 400) : ofProxy('explain', connection, request)
   })
-  page('config_distribution', async (query, reply) => {
-    if (!query.resource) return reply.code(422).type('text/plain').send('You must provide a resource in the query string: <Kind>/<namespace>/<name>')
+  page('config_distribution', async (query) => {
+    if (!query.resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
     const generation = await queue<number | undefined>('generation', query.resource)
     const status = (connection: ConnectionStatus, typeUrl: string) => {
       const type = connection.types.find((entry) => entry.typeUrl === typeUrl)

@@ -83,7 +83,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   })
   Object.assign(answers, statusAnswers(supervisor))
 
-  const sources: { name: string; module: URL; config: FileWatcherConfig | MockRegistryConfig }[] = [
+  const sources: { name: string; module: URL; config: FileWatcherConfig | MockRegistryConfig; mode?: SpawnMode }[] = [
     {
       name: 'registry-watcher/files',
       module: module('file-watcher'),
@@ -96,7 +96,15 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       },
     },
     ...(options.registries.includes('Mock')
-      ? [{ name: 'registry-watcher/mock', module: module('mock-registry'), config: { features, domain: options.domain } }]
+      ? [
+          {
+            name: 'registry-watcher/mock',
+            module: module('mock-registry'),
+            config: { features, domain: options.domain },
+            // Without churn it only waits.
+            mode: features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : ('in-thread' as const),
+          },
+        ]
       : []),
   ]
   const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
@@ -109,7 +117,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   }
   supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
   for (const source of sources) {
-    supervisor.start({ name: source.name, module: source.module, config: source.config })
+    supervisor.start(source)
     supervisor.connect(source.name, 'push-queue')
   }
   const resolverConfig: JwksResolverConfig = { features }

@@ -1,12 +1,9 @@
 /** Reads discovery requests off the wire: `envoy.service.discovery.v3.DiscoveryRequest` and `DeltaDiscoveryRequest`. */
-import { fromBinary } from '@bufbuild/protobuf'
-import { type Node, NodeSchema } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
-import type { RawNode } from '../../model/proxy.ts'
 import { scanFields, WireError, type WireField } from '../slab/wire.ts'
 
 /** A state-of-the-world request. */
 export interface SotwRequest {
-  /** The node as it came; {@link readNodeBytes} reads it. */
+  /** The node as it came; `readNodeBytes` reads it. */
   readonly node: Buffer | undefined
   /** Whether the client says that it has a version of the type from before. */
   readonly hasVersion: boolean
@@ -19,7 +16,7 @@ export interface SotwRequest {
 
 /** A delta request. */
 export interface DeltaRequest {
-  /** The node as it came; {@link readNodeBytes} reads it. */
+  /** The node as it came; `readNodeBytes` reads it. */
   readonly node: Buffer | undefined
   readonly typeUrl: string
   readonly nonce: string
@@ -31,7 +28,7 @@ export interface DeltaRequest {
 }
 
 /** Longest resource name, type URL, message of a refusal and node, in bytes, and most names in one request. */
-const limits = { name: 4096, typeUrl: 512, refusal: 4096, node: 65_536, names: 500_000 }
+const limits = { name: 4096, typeUrl: 512, refusal: 4096, names: 500_000 }
 
 const namesField = 3
 
@@ -155,43 +152,4 @@ function readStatus(bytes: Buffer): { code: number; message: string } {
     if (entry.field === 2 && entry.bytes) message = entry.bytes.subarray(0, limits.refusal).toString()
   }
   return { code, message }
-}
-
-/** Fields of a node that are read. Its list of extensions, which is the longest part of what Envoy sends, is not. */
-const nodeFields = new Map([
-  [1, 'id'],
-  [3, 'metadata'],
-  [4, 'locality'],
-  [6, 'user_agent_name'],
-  [8, 'user_agent_build_version'],
-])
-
-/** Reads `envoy.config.core.v3.Node`. Throws {@link WireError}, also for one that is too large. */
-export function readNodeBytes(bytes: Buffer): RawNode {
-  const parts: Buffer[] = []
-  let length = 0
-  for (const { field, start, end } of scanFields(bytes)) {
-    const name = nodeFields.get(field)
-    if (name === undefined) continue
-    length += end - start
-    if (length > limits.node) throw new WireError(`node: ${name} makes it larger than ${limits.node} bytes (extensions are not counted)`)
-    parts.push(bytes.subarray(start, end))
-  }
-  let node: Node
-  try {
-    node = fromBinary(NodeSchema, Buffer.concat(parts), { readUnknownFields: false })
-  } catch (error) {
-    throw new WireError(`node: ${(error as Error).message}`)
-  }
-  return {
-    id: node.id,
-    metadata: node.metadata ?? {},
-    locality: node.locality ? { region: node.locality.region, zone: node.locality.zone, subZone: node.locality.subZone } : undefined,
-    agent: { name: node.userAgentName, version: agentVersion(node) },
-  }
-}
-
-function agentVersion({ userAgentVersionType: agent }: Node): readonly [number, number] {
-  const version = agent.case === 'userAgentBuildVersion' ? agent.value.version : undefined
-  return [version?.majorNumber ?? 0, version?.minorNumber ?? 0]
 }

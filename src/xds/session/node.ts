@@ -1,0 +1,108 @@
+/**
+ * Reads `envoy.config.core.v3.Node` off the wire, as far as this project looks at it: loading its schema would take a writer
+ * longer than everything else that it loads.
+ */
+import type { RawNode } from '../../model/proxy.ts'
+import { scanFields, WireError } from '../slab/wire.ts'
+
+/** Bytes of a node without its list of extensions, and how deep its metadata may be nested. */
+const limits = { bytes: 65_536, depth: 64 }
+
+/** Fields of a node that are read. Its list of extensions, which is the longest part of what Envoy sends, is not. */
+const nodeFields = new Map([
+  [1, 'id'],
+  [3, 'metadata'],
+  [4, 'locality'],
+  [6, 'user_agent_name'],
+  [8, 'user_agent_build_version'],
+])
+
+/** Reads `envoy.config.core.v3.Node`. Throws {@link WireError}, also for one that is too large. */
+export function readNodeBytes(bytes: Buffer): RawNode {
+  const fields = new Map<number, Buffer>()
+  let length = 0
+  for (const { field, bytes: content, start, end } of scanFields(bytes)) {
+    const name = nodeFields.get(field)
+    if (name === undefined) continue
+    length += end - start
+    if (length > limits.bytes) throw new WireError(`node: ${name} makes it larger than ${limits.bytes} bytes (extensions are not counted)`)
+    if (!content) throw new WireError(`node: ${name} is no message`)
+    // A message that comes in parts is one message.
+    const before = name === 'id' || name === 'user_agent_name' ? undefined : fields.get(field)
+    fields.set(field, before ? Buffer.concat([before, content]) : content)
+  }
+  const [id, metadata, locality, agent, version] = [1, 3, 4, 6, 8].map((field) => fields.get(field))
+  return {
+    id: id ? text(id) : '',
+    metadata: metadata ? readStruct(metadata, 0) : {},
+    locality: locality ? readLocality(locality) : undefined,
+    agent: { name: agent ? text(agent) : '', version: version ? readVersion(version) : [0, 0] },
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function text(bytes: Buffer): string {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    throw new WireError('node: text that is not UTF-8')
+  }
+}
+
+/** `google.protobuf.Struct`. */
+function readStruct(bytes: Buffer, depth: number): Record<string, unknown> {
+  if (depth > limits.depth) throw new WireError(`node: metadata is nested deeper than ${limits.depth}`)
+  const entries: [string, unknown][] = []
+  for (const { field, bytes: entry } of scanFields(bytes)) {
+    if (field !== 1 || !entry) continue
+    let key = ''
+    let value: unknown = null
+    for (const part of scanFields(entry)) {
+      if (part.field === 1 && part.bytes) key = text(part.bytes)
+      if (part.field === 2 && part.bytes) value = readValue(part.bytes, depth + 1)
+    }
+    entries.push([key, value])
+  }
+  return Object.fromEntries(entries)
+}
+
+/** Tag of a number in `google.protobuf.Value`: field 2 in eight bytes. */
+const numberTag = 0x11
+
+/** `google.protobuf.Value`. */
+function readValue(bytes: Buffer, depth: number): unknown {
+  if (depth > limits.depth) throw new WireError(`node: metadata is nested deeper than ${limits.depth}`)
+  let value: unknown = bytes[0] === numberTag && bytes.length >= 9 ? bytes.readDoubleLE(1) : null
+  for (const part of scanFields(bytes)) {
+    if (part.field === 1 && !part.bytes) value = null
+    if (part.field === 3 && part.bytes) value = text(part.bytes)
+    if (part.field === 4 && !part.bytes) value = part.value !== 0
+    if (part.field === 5 && part.bytes) value = readStruct(part.bytes, depth + 1)
+    if (part.field === 6 && part.bytes) value = readList(part.bytes, depth + 1)
+  }
+  return value
+}
+
+function readList(bytes: Buffer, depth: number): unknown[] {
+  const values: unknown[] = []
+  for (const { field, bytes: value } of scanFields(bytes)) if (field === 1 && value) values.push(readValue(value, depth + 1))
+  return values
+}
+
+function readLocality(bytes: Buffer): { region: string; zone: string; subZone: string } {
+  const parts = ['', '', '']
+  for (const { field, bytes: part } of scanFields(bytes)) if (field >= 1 && field <= 3 && part) parts[field - 1] = text(part)
+  const [region, zone, subZone] = parts as [string, string, string]
+  return { region, zone, subZone }
+}
+
+/** Major and minor number of `envoy.config.core.v3.BuildVersion`. */
+function readVersion(bytes: Buffer): readonly [number, number] {
+  const numbers: [number, number] = [0, 0]
+  for (const { field, bytes: version } of scanFields(bytes)) {
+    if (field !== 1 || !version) continue
+    for (const part of scanFields(version)) if ((part.field === 1 || part.field === 2) && !part.bytes) numbers[part.field - 1] = part.value
+  }
+  return numbers
+}

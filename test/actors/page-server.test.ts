@@ -1,0 +1,55 @@
+import { connect } from 'node:net'
+import { expect } from 'chai'
+import { Page, PageServer } from '../../actors/http/page-server.ts'
+import { freePort } from '../harness/service.ts'
+
+describe('the server of pages', () => {
+  const server = new PageServer()
+  let base = ''
+  let port = 0
+  before(async () => {
+    server.add('/plain', (parameters) => new Page(`hello ${parameters.get('name') ?? 'ö'}`))
+    server.add('/form', (parameters) => new Page(parameters.get('name') ?? ''), true)
+    server.add('/broken', () => Promise.reject(new Error('it broke')))
+    port = await freePort()
+    base = `http://127.0.0.1:${port}`
+    await server.listen('127.0.0.1', port)
+  })
+  after(() => server.close())
+
+  it('answers pages and forms, and says what it does not answer', async () => {
+    const ask = async (path: string, init?: RequestInit) => {
+      const answer = await fetch(base + path, init)
+      return [answer.status, await answer.text()]
+    }
+    const form = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } }
+    expect(await ask('/plain')).to.deep.equal([200, 'hello ö'])
+    expect(await ask('/plain?name=a%20b&x=%ff')).to.deep.equal([200, 'hello a b'])
+    expect(await ask('/plain', { method: 'HEAD' })).to.deep.equal([200, ''])
+    expect(await ask('/form', { ...form, body: `name=${'x'.repeat(100_000)}` })).to.deep.equal([200, 'x'.repeat(100_000)])
+    expect((await ask('/plain', { ...form, body: 'name=a' }))[0]).to.equal(405)
+    expect((await ask('/form', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }))[0]).to.equal(415)
+    expect((await ask('/form', { ...form, body: 'x'.repeat(1_100_000) }))[0]).to.equal(413)
+    expect((await ask('/nothing'))[0]).to.equal(404)
+    expect(await ask('/broken')).to.deep.equal([500, 'it broke'])
+  })
+
+  it('refuses what is not HTTP, survives clients that vanish, and says when an address is taken', async () => {
+    const raw = (bytes: string) =>
+      new Promise<string>((resolve) => {
+        const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+        let answer = ''
+        socket.on('data', (chunk) => (answer += chunk))
+        socket.on('close', () => resolve(answer))
+        socket.on('error', () => resolve(answer))
+      })
+    expect(await raw('\u0000\u0001 nothing\r\n\r\n')).to.match(/^HTTP\/1\.1 400 /)
+    expect(await raw('GET //[ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')).to.match(/^HTTP\/1\.1 40\d /)
+    const gone = connect(port, '127.0.0.1', () => gone.resetAndDestroy())
+    gone.on('error', () => {})
+    expect(await (await fetch(`${base}/plain`)).text()).to.equal('hello ö')
+    const other = new PageServer()
+    const refused = await other.listen('127.0.0.1', port).catch((error: NodeJS.ErrnoException) => error.code)
+    expect(refused).to.equal('EADDRINUSE')
+  })
+})
