@@ -81,7 +81,9 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
   for (const name of ['ext_authz', 'authn', 'authz'])
     if (!values.plugins.includes(name))
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
-  if (given.includes('secureGRPCAddr') && values.tlsCertFile === '')
+  if (values.secureGRPCAddr === '' && values.tlsCertFile !== '')
+    notices.push({ level: 'warn', message: 'flags --tlsCertFile and --tlsKeyFile have no effect: --secureGRPCAddr is empty' })
+  if (given.includes('secureGRPCAddr') && values.secureGRPCAddr !== '' && values.tlsCertFile === '')
     notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
   return { ...values, trustDomain, notices, given: given.map((name) => `--${name}=${JSON.stringify(flags[name])}`) }
 }

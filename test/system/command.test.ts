@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { discoveryFlags, loggingFlags, rootFlags } from '../../src/cli/discovery-flags.ts'
+import type { FlagTable } from '../../src/cli/flag-table.ts'
+import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -199,6 +202,22 @@ describe('pilot-discovery on the command line', function () {
       expect(await service.stop()).to.equal(0)
       expect(service.output).to.contain('shutting down')
     })
+  })
+
+  it('says of every flag and variable that has no effect that it has none, and why', async () => {
+    const flags: FlagTable = { ...rootFlags, ...loggingFlags, ...discoveryFlags }
+    const idle = Object.entries(flags).filter(([, { notYet }]) => notYet !== undefined)
+    const service = new Service({
+      env: Object.fromEntries(Object.entries(unbuiltVariables).map(([name, { default: value }]) => [name, String(value) || 'x'])),
+      flags: idle.flatMap(([name, spec]) => (spec.type === 'switch' ? [`--${name}`] : [`--${name}`, String(spec.default) || 'x'])),
+    })
+    try {
+      await service.start()
+      for (const [name, { notYet }] of idle) expect(service.output).to.contain(`flag --${name} has no effect yet: ${notYet}\n`)
+      for (const name of Object.keys(unbuiltVariables)) expect(service.output).to.contain(`environment variable ${name} has no effect yet`)
+    } finally {
+      await service.dispose()
+    }
   })
 
   it('hides the debug pages when told to, and rotates its log', async () => {

@@ -3,7 +3,7 @@ import { discoveryFlags, loggingFlags, rootFlags } from '../../src/cli/discovery
 import type { FlagTable } from '../../src/cli/flag-table.ts'
 import { variables } from '../../src/config/features.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
-import { longest, type Variable } from '../../src/config/variable.ts'
+import type { Variable } from '../../src/config/variable.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { Service } from '../harness/service.ts'
@@ -22,44 +22,71 @@ metadata: {name: tokens, namespace: shop}
 spec: {jwtRules: [{issuer: '${issuer}', jwksUri: '${jwksUri}'}]}
 `
 
-describe('the longest durations that flags and variables may have', function () {
-  this.timeout(60_000)
-  const durations = Object.entries<Variable>({ ...variables, ...unbuiltVariables }).filter(([, variable]) => variable.type === 'duration')
-  // A change waits for these; everything else is a limit.
-  const waits = { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' }
-  const env = { ...Object.fromEntries(durations.map(([name]) => [name, longest])), ...waits, PILOT_ENABLE_FLOW_CONTROL: 'true' }
-  const table: FlagTable = { ...rootFlags, ...loggingFlags, ...discoveryFlags }
-  const flags = Object.entries(table).flatMap(([name, spec]) => (spec.type === 'duration' ? [`--${name}=${longest}`] : []))
-  const service = new Service({ env, flags })
-  const issuer = new Issuer('https://issuer.example')
-  before(async () => {
-    await issuer.start()
-    service.write('tokens.yaml', authentication(issuer.name, issuer.jwksUri))
-    await service.start()
-  })
-  after(async () => {
-    await service.dispose()
-    await issuer.stop()
-  })
+const table: FlagTable = { ...rootFlags, ...loggingFlags, ...discoveryFlags }
+const numbered = Object.entries<Variable>({ ...variables, ...unbuiltVariables }).flatMap(([name, variable]) =>
+  'range' in variable ? [{ name, type: variable.type, range: variable.range }] : [],
+)
+/** At their least, these cut connections: that is what they are for. */
+const cutting = ['keepaliveTimeout', 'keepaliveMaxServerConnectionAge']
+const numberedFlags = Object.entries(table).flatMap(([name, spec]) => ('range' in spec ? [{ name, type: spec.type, range: spec.range }] : []))
+type Ends = readonly [least: string | number, most: string | number]
 
-  it('cut no proxy, hold back no change, and keep nothing busy', async () => {
-    const clients = [false, true].map(
-      (delta) => new XdsClient(service.grpcPort, sidecarNode(`10.0.0.${delta ? 2 : 1}`, `p${delta ? 2 : 1}`, 'shop'), delta),
-    )
-    try {
-      await Promise.all(clients.map((client) => client.connect().ready()))
-      for (const name of ['one', 'two', 'three']) {
-        service.write(`${name}.yaml`, entry(name))
-        await until(`the cluster of ${name}`, () => clients.every((client) => client.resources.get(clusterType)?.has(`outbound|80||${name}.example`)))
+/** Every number and duration at one end of its range, but for those that a test of the others needs otherwise. */
+function settings(end: 'least' | 'most', types: readonly string[], except: Readonly<Record<string, string>>) {
+  const value = ([least, most]: Ends) => String(end === 'least' ? least : most)
+  const chosen = numbered.filter(({ type }) => types.includes(type))
+  return {
+    env: { ...Object.fromEntries(chosen.map(({ name, range }) => [name, value(range)])), ...except },
+    flags: numberedFlags
+      .filter(({ name, type }) => types.includes(type) && !(end === 'least' && cutting.includes(name)))
+      .map(({ name, range }) => `--${name}=${value(range)}`),
+  }
+}
+
+for (const [title, { env, flags }] of [
+  [
+    'the longest durations that flags and variables may have',
+    settings('most', ['duration'], { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_ENABLE_FLOW_CONTROL: 'true' }),
+  ],
+  [
+    'the least values that flags and variables may have',
+    settings('least', ['duration', 'integer', 'number', 'int', 'float32'], {
+      MESH_GPRC_MAXRECVMSGSIZE: '100000',
+      PILOT_ENABLE_FLOW_CONTROL: 'true',
+    }),
+  ],
+] as const)
+  describe(title, function () {
+    this.timeout(60_000)
+    const service = new Service({ env: { ...env, PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' }, flags })
+    const issuer = new Issuer('https://issuer.example')
+    before(async () => {
+      await issuer.start()
+      service.write('tokens.yaml', authentication(issuer.name, issuer.jwksUri))
+      await service.start()
+    })
+    after(async () => {
+      await service.dispose()
+      await issuer.stop()
+    })
+
+    it('cut no proxy, hold back no change, and keep nothing busy', async () => {
+      const clients = [1, 2].map((one) => new XdsClient(service.grpcPort, sidecarNode(`10.0.0.${one}`, `p${one}`, 'shop'), one === 2))
+      try {
+        await Promise.all(clients.map((client) => client.connect().ready()))
+        for (const name of ['one', 'two', 'three']) {
+          service.write(`${name}.yaml`, entry(name))
+          const cluster = `outbound|80||${name}.example`
+          await until(`the cluster of ${name}`, () => clients.every((client) => client.resources.get(clusterType)?.has(cluster)))
+        }
+        expect(clients.map((client) => client.closed)).to.deep.equal([undefined, undefined])
+        expect(issuer.fetches, 'fetches of keys').to.be.within(1, 100)
+        const metrics = await service.metrics()
+        expect(metrics).not.to.match(/^pilot_xds_write_timeout(_total)? [1-9]/m)
+        const busy = [...metrics.matchAll(/^actor_event_loop_utilisation\{actor="([^"]+)"\} (\S+)$/gm)].filter(([, , share]) => Number(share) > 0.9)
+        expect(busy.map(([, actor]) => actor)).to.deep.equal([])
+      } finally {
+        for (const client of clients) client.close()
       }
-      expect(clients.map((client) => client.closed)).to.deep.equal([undefined, undefined])
-      const metrics = await service.metrics()
-      expect(metrics).not.to.match(/^pilot_xds_write_timeout(_total)? [1-9]/m)
-      const busy = [...metrics.matchAll(/^actor_event_loop_utilisation\{actor="([^"]+)"\} (\S+)$/gm)].filter(([, , share]) => Number(share) > 0.9)
-      expect(issuer.fetches, 'fetches of keys').to.equal(1)
-      expect(busy.map(([, actor]) => actor)).to.deep.equal([])
-    } finally {
-      for (const client of clients) client.close()
-    }
+    })
   })
-})
