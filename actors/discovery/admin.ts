@@ -77,7 +77,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     return new Page(`${version}-${revision}-${status}`)
   })
   for (const instance of new Set([http, monitoring])) {
-    if (features.ENABLE_DEBUG_ON_HTTP) addDebugPages(instance, supervisor, features.ENABLE_ADMIN_ENDPOINTS)
+    if (features.ENABLE_DEBUG_ON_HTTP)
+      addDebugPages(instance, supervisor, { admin: features.ENABLE_ADMIN_ENDPOINTS, tracking: features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING })
   }
   await listen(http, options.httpAddr)
   if (monitoring !== http) await listen(monitoring, options.monitoringAddr)

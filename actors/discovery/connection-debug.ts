@@ -10,6 +10,8 @@ export interface TypeStatus {
   readonly nonceAcked: string
   readonly version: string
   readonly error: string
+  /** Whether the proxy has acknowledged all that there is for it. */
+  readonly current: boolean
 }
 
 /** One connection as the debug pages tell it. */
@@ -21,15 +23,17 @@ export interface ConnectionStatus {
   readonly address: string
   readonly delta: boolean
   readonly classId: string
+  /** Ledger of the last push that its writer has taken. */
+  readonly ledger: string
   readonly watches: Readonly<Record<string, readonly string[]>>
   readonly types: readonly TypeStatus[]
   readonly rejections: readonly { typeUrl: string; message: string; at: string }[]
 }
 
 /** What a writer answers when asked; nothing here is on the push path. */
-export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts) {
+export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts, ledger: () => string) {
   return {
-    connections: (): ConnectionStatus[] => [...connections.values()].map(statusOf),
+    connections: (): ConnectionStatus[] => [...connections.values()].map((connection) => statusOf(connection, parts, ledger())),
     /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
     resources: (
       connectionId: string,
@@ -57,7 +61,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
   }
 }
 
-function statusOf(connection: Connection): ConnectionStatus {
+function statusOf(connection: Connection, { catalog }: SessionParts, ledger: string): ConnectionStatus {
   const watches = [...connection.session.watches.values()]
   const version = connection.node?.metadata.MESH_VERSION
   return {
@@ -69,17 +73,19 @@ function statusOf(connection: Connection): ConnectionStatus {
     delta: connection.session.delta,
     classId: connection.session.classId,
     watches: Object.fromEntries(watches.map((watch) => [watch.typeUrl, watch.subscription.wildcard ? [] : [...watch.subscription.names]])),
-    types: watches.map(typeStatus),
+    ledger,
+    types: watches.map((watch) => typeStatus(watch, catalog.typeState(connection.session.classId, watch.typeUrl).version)),
     rejections: connection.rejections.map(({ typeUrl, message, at }) => ({ typeUrl, message, at: new Date(at).toISOString() })),
   }
 }
 
-function typeStatus(watch: Watch): TypeStatus {
+function typeStatus(watch: Watch, present: string): TypeStatus {
   return {
     typeUrl: watch.typeUrl,
     nonceSent: watch.nonce,
     nonceAcked: watch.nonceAcked,
     version: watch.version,
     error: watch.lastError?.message ?? '',
+    current: watch.nonce !== '' && watch.nonceAcked === watch.nonce && watch.version === present && !watch.dueInFull,
   }
 }

@@ -34,8 +34,8 @@ const pages: readonly (readonly [path: string, what: string])[] = [
   ['actorsz', 'actors, their state and load'],
 ]
 
-/** Adds the pages below `/debug`; with `withAdmin` those that do something too. */
-export function addDebugPages(server: PageServer, supervisor: Supervisor, withAdmin: boolean): void {
+/** Adds the pages below `/debug`; with `admin` those that do something too. With `tracking`, nonces tell what version of the configuration a proxy has. */
+export function addDebugPages(server: PageServer, supervisor: Supervisor, { admin, tracking }: { admin: boolean; tracking: boolean }): void {
   const queue = <T>(question: string, ...details: unknown[]) => supervisor.ask<T>('push-queue', question, ...details)
   const connections = async () => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat()
   /** A text is shown as it is, a page too, everything else as JSON. What is too long for a URL may come as the body of a form. */
@@ -104,21 +104,20 @@ export function addDebugPages(server: PageServer, supervisor: Supervisor, withAd
   })
   page('config_distribution', async (query) => {
     if (!query.resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
-    const generation = await queue<number | undefined>('generation', query.resource)
-    const status = (connection: ConnectionStatus, typeUrl: string) => {
-      const type = connection.types.find((entry) => entry.typeUrl === typeUrl)
-      return type && type.nonceAcked !== '' && type.nonceAcked === type.nonceSent && generation !== undefined ? String(generation) : ''
-    }
+    if (!tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
     const inNamespace = (connection: ConnectionStatus) =>
       !query.proxy_namespace || connection.nodeId.split('~')[2]?.endsWith(`.${query.proxy_namespace}`)
-    return (await connections()).filter(inNamespace).map((connection) => ({
-      proxy: connection.nodeId.split('~')[2] ?? '',
-      cluster_acked: status(connection, clusterType),
-      listener_acked: status(connection, listenerType),
-      route_acked: status(connection, routeType),
-    }))
+    const asked = (await connections()).filter(inNamespace)
+    const rows = asked.map((connection) => [clusterType, listenerType, routeType].map((typeUrl) => ackedLedger(connection, typeUrl)))
+    const ledgers = [...new Set(rows.flat())]
+    const found = await queue<(number | undefined)[]>('generations', query.resource, ledgers)
+    const generations = new Map(ledgers.map((ledger, index) => [ledger, found[index]]))
+    return asked.map((connection, index) => {
+      const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((ledger) => String(generations.get(ledger) ?? ''))
+      return { proxy: connection.nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
+    })
   })
-  if (withAdmin) {
+  if (admin) {
     proxyPage('force_disconnect', async ({ connectionId }) => {
       await supervisor.askAll<boolean>('xds-writer', 'disconnect', connectionId)
       return 'OK'
@@ -192,3 +191,12 @@ async function resourcesOf(supervisor: Supervisor, connectionId: string): Promis
   const answers = await supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)
   return answers.find((answer) => answer !== undefined)?.resources ?? {}
 }
+
+/** The ledger of the version that a proxy has acknowledged for a type; empty when it has none. A type of which it has all there is counts as acknowledged. */
+function ackedLedger({ ledger, types }: ConnectionStatus, typeUrl: string): string {
+  const type = types.find((entry) => entry.typeUrl === typeUrl)
+  return type?.current ? ledger : (type?.nonceAcked.slice(0, ledgerLength) ?? '')
+}
+
+/** Characters of a ledger, which nonces begin with. */
+const ledgerLength = 12

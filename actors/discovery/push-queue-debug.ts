@@ -7,7 +7,7 @@ import { policiesFor } from '../../src/snapshot/policies.ts'
 import { wallClockMs } from '../runtime/clock.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
-export function debugAnswers(planner: Planner, own: { pushAgain: () => number }) {
+export function debugAnswers(planner: Planner, own: { pushAgain: () => number }, isTold: (ledger: string) => boolean) {
   return {
     ...own,
     configs: () =>
@@ -39,7 +39,9 @@ export function debugAnswers(planner: Planner, own: { pushAgain: () => number })
     cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),
     memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.generation.memo.made, found: planner.generation.memo.found } }),
     conflicts: () => planner.generation.conflicts,
-    generation: (key: string) => planner.state.generation(key),
+    /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
+    generations: (key: string, ledgers: readonly string[]) =>
+      ledgers.map((ledger) => planner.state.generation(key, isTold(ledger) ? planner.ledger : ledger)),
     instances: () =>
       Object.fromEntries(
         planner.proxies().map(({ connection, proxyClass }) => [

@@ -63,6 +63,8 @@ class PushQueue implements Behaviour<Message> {
   readonly #takers = new Takers()
   #takenTimer: Timer | undefined
   #ready = false
+  /** Ledgers that writers were told since anything changed for them. */
+  readonly #told = new Set<string>()
   #resolver: Peer<ResolverCommand> | undefined
   /** Key sets that were asked for, and those that nothing has been heard of. */
   #wantedKeys: ReadonlySet<string> = new Set()
@@ -90,9 +92,13 @@ class PushQueue implements Behaviour<Message> {
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context, this.#planner)
     this.#balanceTimer = every(balanceMs, () => this.#rest()).unref()
-    this.asks = debugAnswers(this.#planner, {
-      pushAgain: () => this.#pushAgain(),
-    })
+    this.asks = debugAnswers(
+      this.#planner,
+      {
+        pushAgain: () => this.#pushAgain(),
+      },
+      (ledger) => this.#told.has(ledger),
+    )
   }
 
   linked(peer: Peer): void {
@@ -314,6 +320,7 @@ class PushQueue implements Behaviour<Message> {
   #tellWriters(push: PushInfo, content: PushContent): boolean {
     const { whole, ...lists } = content
     if (!whole && Object.values(lists).every((list) => list.length === 0)) return false
+    this.#told.clear()
     for (const writer of this.#writers.values()) this.#tellWriter(writer, push, content)
     return true
   }
@@ -325,6 +332,7 @@ class PushQueue implements Behaviour<Message> {
   }
 
   #tellWriter(writer: Peer<WriterCommand>, push: PushInfo, content: PushContent): void {
+    this.#told.add(push.ledger)
     const assignments = content.assignments
       .filter((assignment) => assignment.connection.startsWith(`${writer.name}/`))
       .map(({ connection, classId }) => ({ connection: connection.slice(writer.name.length + 1), classId }))

@@ -93,7 +93,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#permits = new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs)
     this.#throttle = new Throttle(this.#permits)
     this.#budgets = new Budgets(context.metrics)
-    this.asks = { ...connectionAnswers(this.#connections, this.#parts), exceeded: () => this.#budgets.list(), slow: () => this.#slow() }
+    this.asks = {
+      ...connectionAnswers(this.#connections, this.#parts, () => this.#push.ledger),
+      exceeded: () => this.#budgets.list(),
+      slow: () => this.#slow(),
+    }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
     this.#wheel.add((ms) => this.#charge(ms))
     this.#server = new GrpcServer(

@@ -39,6 +39,12 @@ export const variables = {
     range: ['0s', longest],
     meaning: 'maximum time to wait for events while debouncing; if events arrive without a break for this long, a push is triggered',
   },
+  PILOT_DISTRIBUTION_HISTORY_RETENTION: {
+    type: 'duration',
+    default: '1m0s',
+    range: ['0s', longest],
+    meaning: 'duration for which old versions of distributed configuration are tracked',
+  },
   PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING: {
     type: 'boolean',
     default: true,

@@ -37,12 +37,6 @@ export const unbuiltVariables = {
     meaning: 'when true, certificates in metadata may override destination-rule certificates in MUTUAL TLS mode; for migration only, to be removed',
   },
   PILOT_CERT_PROVIDER: { type: 'string', default: 'meshd', meaning: 'provider of the DNS certificate' },
-  PILOT_DISTRIBUTION_HISTORY_RETENTION: {
-    type: 'duration',
-    default: '1m0s',
-    range: ['0s', longest],
-    meaning: 'duration for which old versions of distributed configuration are tracked',
-  },
   PILOT_ENABLED_SERVICE_APIS: { type: 'boolean', default: false, meaning: 'enables support for the orchestrator’s service-apis; experimental' },
   PILOT_ENABLE_ANALYSIS: {
     type: 'boolean',

@@ -137,7 +137,7 @@ export class Planner {
 
   /** Takes all events so far into a new snapshot and makes what changed, at a time in monotonic milliseconds. Returns what changed. */
   advance(now = 0): Changes {
-    const { snapshot, changes: taken } = this.state.take()
+    const { snapshot, changes: taken } = this.state.take(now)
     this.#ledger = this.state.ledger
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) return changes

@@ -7,6 +7,7 @@ import { consequences, contain, type Faults, type ResourceFault } from '../model
 import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
 import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
+import { History } from './history.ts'
 import {
   byAge,
   compare,
@@ -28,6 +29,9 @@ interface Contribution {
   readonly endpoints: readonly Endpoint[]
 }
 
+/** Objects that are gone of which the last generation is remembered. */
+const mostGone = 10_000
+
 /** Collects events and makes snapshots. Equal content is no change, whatever else an event says. */
 export class MeshState {
   readonly #settings: Settings
@@ -46,6 +50,13 @@ export class MeshState {
   #touchedServices = new Set<string>()
   #workloadNamespaces = new Set<string>()
   #onlyEndpoints = true
+  /** Last generation of each object, of some that are gone too. */
+  readonly #generations = new Map<string, number>()
+  /** Objects whose generation changed since the last snapshot, and what it was then. */
+  #changed = new Map<string, number | undefined>()
+  readonly #history: History
+  /** Ledger of the last snapshot. */
+  #taken = ''
   /** Sum of the digests of all objects and their generations, two halves modulo 2^32. */
   readonly #ledger = new Uint32Array(2)
   #snapshot: MeshSnapshot
@@ -53,6 +64,8 @@ export class MeshState {
   constructor(settings: Settings, faults: Faults) {
     this.#settings = settings
     this.#faults = faults
+    this.#history = new History(settings.features.PILOT_DISTRIBUTION_HISTORY_RETENTION)
+    this.#taken = this.ledger
     this.#snapshot = this.#build(undefined)
   }
 
@@ -71,9 +84,10 @@ export class MeshState {
     return this.#onlyEndpoints && this.#kinds.size === 0
   }
 
-  /** Generation of an object, or undefined when there is none of this key. */
-  generation(key: string): number | undefined {
-    return this.#configs.get(key)?.generation
+  /** Generation of an object in a version that was taken, by its ledger. Undefined when it had no such object, or is not known any more. */
+  generation(key: string, ledger: string): number | undefined {
+    const present = this.#changed.has(key) ? this.#changed.get(key) : this.#configs.get(key)?.generation
+    return ledger === this.#taken ? present : this.#history.generation(key, ledger, present)
   }
 
   /** Adds, replaces or removes an object. Returns whether anything a proxy could see may have changed. One that cannot be taken leaves things as they were. */
@@ -82,15 +96,18 @@ export class MeshState {
     return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.#configs.has(key))
   }
 
-  #setConfig(key: string, object: ConfigObject | undefined): boolean {
+  #setConfig(key: string, given: ConfigObject | undefined): boolean {
     const before = this.#configs.get(key)
-    const fingerprint = object && JSON.stringify([object.spec, object.labels, object.annotations, object.createdAt])
-    const entry = object?.kind === 'ServiceEntry' ? this.#contributionsOf(object as ServiceEntry) : undefined
+    const fingerprint = given && JSON.stringify([given.spec, given.labels, given.annotations, given.createdAt])
+    const entry = given?.kind === 'ServiceEntry' ? this.#contributionsOf(given as ServiceEntry) : undefined
+    const fingerprintBefore = this.#fingerprints.get(key)
+    const object = given && { ...given, generation: this.#nextGeneration(key, given, fingerprint !== fingerprintBefore) }
     if (object) this.#configs.set(key, object)
     else this.#configs.delete(key)
-    if (before) this.#count(key, before.generation, -1)
-    if (object) this.#count(key, object.generation, 1)
-    if (fingerprint === this.#fingerprints.get(key)) {
+    if (before?.generation !== object?.generation && !this.#changed.has(key)) this.#changed.set(key, before?.generation)
+    if (before) this.#count(key, before.generation, fingerprintBefore, -1)
+    if (object) this.#count(key, object.generation, fingerprint, 1)
+    if (fingerprint === fingerprintBefore) {
       if (before && object) this.#configs.set(key, { ...object, spec: before.spec, labels: before.labels, annotations: before.annotations })
       return false
     }
@@ -187,8 +204,13 @@ export class MeshState {
     return this.#snapshot
   }
 
-  /** Makes a snapshot of what is known now, and says what changed since the last one. */
-  take(): { snapshot: MeshSnapshot; changes: Changes } {
+  /** Makes a snapshot of what is known now, at a time in monotonic milliseconds, and says what changed since the last one. */
+  take(now: number): { snapshot: MeshSnapshot; changes: Changes } {
+    if (this.#changed.size > 0) {
+      this.#history.replaced(this.#taken, this.#changed, now)
+      this.#changed = new Map()
+      this.#taken = this.ledger
+    }
     for (const namespace of this.#workloadNamespaces) this.#reselect(namespace)
     this.#workloadNamespaces = new Set()
     if (this.#touchedServices.size > 0) this.#mergeServices()
@@ -201,9 +223,24 @@ export class MeshState {
     return { snapshot: this.#snapshot, changes }
   }
 
-  #count(key: string, generation: number, sign: 1 | -1): void {
-    const digest = hash('sha1', `${key}@${generation}`, 'buffer')
+  /** The digest tells content apart as well as generations: these begin anew with the process. */
+  #count(key: string, generation: number, fingerprint: string | undefined, sign: 1 | -1): void {
+    const digest = hash('sha1', `${key}@${generation}@${fingerprint}`, 'buffer')
     for (const half of [0, 1]) this.#ledger[half] = (this.#ledger[half] as number) + sign * digest.readUInt32BE(4 * half)
+  }
+
+  /** Objects whose source counts no generations, as files do not, get one with each change, also when they were gone in between. */
+  #nextGeneration(key: string, { generation }: ConfigObject, changed: boolean): number {
+    const last = this.#generations.get(key) ?? 0
+    const next = Math.max(generation, changed ? last + 1 : last)
+    this.#generations.delete(key)
+    this.#generations.set(key, next)
+    for (const oldest of this.#generations.keys()) {
+      if (this.#generations.size <= this.#configs.size + mostGone) break
+      if (!this.#configs.has(oldest)) this.#generations.delete(oldest)
+      else break
+    }
+    return next
   }
 
   /** What a ServiceEntry says of each of its hosts. */

@@ -20,7 +20,7 @@ function filters(plugins: readonly string[], protocol: 'http' | 'tcp' = 'http'):
     document('RequestAuthentication', 'tokens', '{jwtRules: [{issuer: i}]}'),
   ].join('---\n')
   for (const object of parseConfigFile('f.yaml', text, names).objects) state.setConfig(configKey(object), object)
-  const { snapshot } = state.take()
+  const { snapshot } = state.take(0)
   return policyFilters(protocol, policiesFor(snapshot.policies, 'mesh-system', { namespace: 'ns', labels: {} }), snapshot).map(({ name }) =>
     name.split('.').slice(2).join('.'),
   )

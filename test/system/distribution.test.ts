@@ -1,0 +1,72 @@
+import { expect } from 'chai'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const entry =
+  'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n'
+const route = (timeout: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a], http: [{timeout: ${timeout}, route: [{destination: {host: a}}]}]}\n`
+
+describe('distribution tracking (/debug/config_distribution)', () => {
+  const service = new Service()
+  const clients: XdsClient[] = []
+  const client = (name: string, address: string) => {
+    const made = new XdsClient(service.grpcPort, sidecarNode(address, name, 'ns'), clients.length % 2 === 0)
+    clients.push(made)
+    return made.connect().ready()
+  }
+  after(async () => {
+    for (const made of clients) made.close()
+    await service.dispose()
+  })
+  type Row = { proxy: string; cluster_acked: string; listener_acked: string; route_acked: string }
+  const acked = async (resource = 'VirtualService/ns/a') => {
+    const rows = await service.debug<Row[]>(`config_distribution?resource=${resource}`)
+    return Object.fromEntries(rows.map((row) => [row.proxy.split('.')[0], row.route_acked]))
+  }
+  const become = (expected: Record<string, string>) =>
+    until(`generations to be ${JSON.stringify(expected)}`, async () => {
+      const found = await acked()
+      return Object.entries(expected).every(([proxy, generation]) => found[proxy] === generation)
+    })
+
+  it('tells which proxy has which generation of an object from a file, whether it answered, fell silent or refused', async () => {
+    service.write('entry.yaml', entry)
+    service.write('route.yaml', route('1s'))
+    await service.start()
+    await client('takes', '10.1.0.1')
+    const silent = await client('silent', '10.1.0.2')
+    const refuses = await client('refuses', '10.1.0.3')
+    await become({ takes: '1', silent: '1', refuses: '1' })
+    silent.silent = true
+    service.write('route.yaml', route('2s'))
+    await become({ takes: '2', silent: '1', refuses: '2' })
+    refuses.refuseNext = 'no'
+    service.write('route.yaml', route('3s'))
+    await become({ takes: '3', silent: '1', refuses: '2' })
+    service.write('route.yaml', route('1s'))
+    await become({ takes: '4', silent: '1' })
+    const [row] = await service.debug<Row[]>('config_distribution?resource=VirtualService/ns/a&proxy_namespace=ns')
+    expect(row, 'types that the change did not touch have what there is').to.deep.include({ cluster_acked: '4', listener_acked: '4' })
+    expect(await acked('VirtualService/ns/none')).to.deep.equal({ takes: '', silent: '', refuses: '' })
+  })
+
+  it('an object that no proxy sees a change of counts as taken', async () => {
+    service.write('group.yaml', 'apiVersion: networking.mesh.io/v1\nkind: WorkloadGroup\nmetadata: {name: g, namespace: ns}\nspec: {template: {}}\n')
+    await until('the new object to count as taken', async () => (await acked('WorkloadGroup/ns/g')).takes === '1')
+    expect((await acked('WorkloadGroup/ns/g')).silent).to.equal('')
+  })
+
+  it('answers 409 when it is off, and 422 without a resource', async () => {
+    const status = async (of: Service, query: string) => (await fetch(`http://127.0.0.1:${of.httpPort}/debug/config_distribution${query}`)).status
+    expect(await status(service, '')).to.equal(422)
+    const off = new Service({ env: { PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING: 'false' } })
+    try {
+      await off.start()
+      expect(await status(off, '?resource=a/b/c')).to.equal(409)
+    } finally {
+      await off.dispose()
+    }
+  })
+})

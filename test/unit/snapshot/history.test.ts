@@ -1,0 +1,53 @@
+import { expect } from 'chai'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { Faults } from '../../../src/model/faults.ts'
+import { MeshState } from '../../../src/snapshot/state.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const key = 'DestinationRule/ns/r'
+const rule = (host: string) =>
+  parseConfigFile('f', `apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: r, namespace: ns}\nspec: {host: ${host}}\n`, names)
+    .objects[0]
+
+describe('generations of objects that count none themselves', () => {
+  const state = new MeshState(testSettings(), new Faults())
+  const ledgers: string[] = []
+  const at = (now: number, host: string | undefined) => {
+    state.setConfig(key, host === undefined ? undefined : rule(host))
+    state.take(now)
+    ledgers.push(state.ledger)
+  }
+
+  it('grow with each change, and tell versions apart, older ones included', () => {
+    for (const [index, host] of ['a', 'b', 'b', 'a', undefined, 'a'].entries()) at(index, host)
+    expect(ledgers[1]).to.equal(ledgers[2])
+    expect(new Set(ledgers).size, 'equal content at another time is another version').to.equal(5)
+    expect(ledgers.map((ledger) => state.generation(key, ledger))).to.deep.equal([1, 2, 2, 3, undefined, 4])
+    expect(state.generation('DestinationRule/ns/other', ledgers[0] ?? '')).to.equal(undefined)
+    expect(state.generation(key, 'no-such-one')).to.equal(undefined)
+  })
+
+  it('are forgotten a minute after they were replaced', () => {
+    at(59_000, 'c')
+    expect(state.generation(key, ledgers[3] ?? '')).to.equal(3)
+    at(65_000, 'd')
+    expect([state.generation(key, ledgers[3] ?? ''), state.generation(key, ledgers[6] ?? ''), state.generation(key, ledgers[7] ?? '')]).to.deep.equal(
+      [undefined, 5, 6],
+    )
+  })
+
+  it('what waits for the next snapshot is in no version yet', () => {
+    state.setConfig(key, rule('waiting'))
+    expect(state.generation(key, ledgers[7] ?? '')).to.equal(6)
+  })
+
+  it('tell content apart that a restarted process counts alike', () => {
+    const of = (host: string) => {
+      const again = new MeshState(testSettings(), new Faults())
+      again.setConfig(key, rule(host))
+      return again.ledger
+    }
+    expect(of('a')).to.equal(of('a'))
+    expect(of('a')).not.to.equal(of('b'))
+  })
+})
