@@ -132,3 +132,46 @@ spec: {egress: [{hosts: [${seen.join(', ')}]}]}
   const files: [string, string][] = Array.from({ length: services }, (_, index) => [`svc-${index}.yaml`, service(index)])
   return [['scope.yaml', sidecar], ...files]
 }
+
+/** One file with so many objects of every kind, all others than in the round before, and the marker of the last. */
+export function manyChanges(round: number, count: number, namespaces: number): { marker: string; text: string } {
+  const marker = `soak-${round}-${Date.now()}`
+  const documents = Array.from({ length: count }, (_, index) => changing(round, index, namespaces))
+  return { marker, text: [...documents, entry(count, namespaces, { name: marker })].join('---\n') }
+}
+
+/** An object of a round: services that are public, private or for some, rules, routes, Sidecars and policies; names come and go. */
+function changing(round: number, index: number, namespaces: number): string {
+  const namespace = `ns-${index % namespaces}`
+  const name = `changing-${index}-${(round + index) % 7}`
+  const service = `changing-${index - (index % 5)}-${(round + index - (index % 5)) % 7}`
+  const host = `${service}.ns-${(index - (index % 5)) % namespaces}.svc.cluster.local`
+  const document = (kind: string, spec: string, group = 'networking') =>
+    `apiVersion: ${group}.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}, labels: {round: "${round}"}}\nspec: ${spec}\n`
+  const exportTo = ['["*"]', '["."]', `["ns-${round % namespaces}"]`, '["."]'][round % 4]
+  switch (index % 5) {
+    case 0: {
+      const address = `10.${50 + (index % 50)}.${(round >> 8) & 255}.${round & 255}`
+      const ports = `[{number: ${8000 + (index % 40)}, name: http, protocol: HTTP}]`
+      return document(
+        'ServiceEntry',
+        `{hosts: [${host}], exportTo: ${exportTo}, location: MESH_INTERNAL, resolution: STATIC, ports: ${ports}, endpoints: [{address: ${address}, labels: {version: v${round % 3}}}]}`,
+      )
+    }
+    case 1:
+      return document('DestinationRule', `{host: ${host}, exportTo: ${exportTo}, subsets: [{name: s${round % 3}, labels: {version: v${round % 3}}}]}`)
+    case 2:
+      return document(
+        'VirtualService',
+        `{hosts: [${host}], exportTo: ${exportTo}, http: [{match: [{uri: {prefix: /${round}}}], route: [{destination: {host: ${host}}}]}]}`,
+      )
+    case 3:
+      return document('Sidecar', `{workloadSelector: {labels: {app: app-${round % 40}}}, egress: [{hosts: ["./*", "*/${host}"]}]}`)
+    default:
+      return document(
+        'AuthorizationPolicy',
+        `{selector: {matchLabels: {version: v${round % 3}}}, rules: [{to: [{operation: {paths: ["/${round}"]}}]}]}`,
+        'security',
+      )
+  }
+}

@@ -3,8 +3,8 @@
  * measures how long each change takes to every proxy and what the server spends. Beside it, in the same run, stands the limit:
  * a bare `node:http2` server that writes as many bytes to as many proxies.
  *
- * npm run bench -- [--set convergence,tls,misbehaving,writers,classes,scoped,churn | all | quick] [--proxies 400]
- *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60]
+ * npm run bench -- [--set convergence,tls,misbehaving,writers,classes,scoped,churn,soak | all | quick] [--proxies 400]
+ *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, table, threadTable } from './report.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
+import { soak } from './scenarios/soak.ts'
 
 const { values: given } = parseArgs({
   options: {
@@ -23,6 +24,8 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '5' },
     writers: { type: 'string', default: String(availableParallelism()) },
     seconds: { type: 'string', default: '60' },
+    changes: { type: 'string', default: '360000' },
+    connects: { type: 'string', default: '100000' },
   },
 })
 const [proxies, services, rounds, writers, seconds] = [given.proxies, given.services, given.rounds, given.writers, given.seconds].map(Number) as [
@@ -83,6 +86,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   classes: () => classes(writers, 2000),
   scoped: () => scoped(writers, 10_000, 20),
   churn: () => churn(writers, 5000, 100, seconds),
+  soak: () => soak(writers, Number(given.changes), Number(given.connects)),
 }
 
 /**

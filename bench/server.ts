@@ -36,6 +36,8 @@ export interface ServerOptions {
   readonly writers: number
   readonly files: readonly (readonly [name: string, text: string])[]
   readonly env?: Readonly<Record<string, string>>
+  /** What the log says; warnings when this is left out. */
+  readonly logLevel?: string
   /** Certificate and key files for the secured port. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
@@ -101,7 +103,7 @@ export class DiscoveryServer {
       httpAddr: `127.0.0.1:${http}`,
       monitoringAddr: `127.0.0.1:${monitoring}`,
       writers: String(options.writers),
-      log_output_level: 'all:warn',
+      log_output_level: options.logLevel ?? 'all:warn',
       ...(options.tls ? { secureGRPCAddr: `127.0.0.1:${secure}`, tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
     }
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))

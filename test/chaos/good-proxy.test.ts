@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import type { GoodProxyData, GoodProxyReport } from '../harness/good-proxy.ts'
@@ -170,6 +170,33 @@ describe('one good proxy beside others', function () {
           if (index % 4 !== 0) made.once('data', () => own.destroy())
           await pause(10)
         }
+      }),
+    )
+  })
+
+  it('that subscribe and unsubscribe without end, by name and with *', async () => {
+    await isServed(
+      await besides(async () => {
+        const names = Array.from({ length: 300 }, (_, index) => `outbound|80||many-${index}.ns.svc.cluster.local`)
+        const change = (add: string[], remove: string[]) =>
+          toBinary(
+            DeltaDiscoveryRequestSchema,
+            create(DeltaDiscoveryRequestSchema, { typeUrl: endpointType, resourceNamesSubscribe: add, resourceNamesUnsubscribe: remove }),
+          )
+        const loopers = await Promise.all(
+          Array.from({ length: 10 }, (_, index) =>
+            new XdsClient(control.grpcPort, sidecarNode(`10.5.0.${index}`, `loop-${index}`, 'ns'), true).connect().ready(),
+          ),
+        )
+        for (const looper of loopers) stops.push(() => looper.close())
+        for (let round = 0; round < 100; round++) {
+          for (const [index, looper] of loopers.entries()) {
+            looper.sendRaw(change([...names.slice(round + index), '*'], []))
+            looper.sendRaw(change([], [...names.slice(round), '*']))
+          }
+          await pause(30)
+        }
+        expect(loopers.every(({ closed }) => !closed)).to.equal(true)
       }),
     )
   })

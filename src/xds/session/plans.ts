@@ -49,23 +49,25 @@ export interface PlanCacheOptions {
 }
 
 /** Bytes outside shared memory that are kept at most. */
-const cacheBytes = 128 * 1024 * 1024
+const cacheBytes = 64 * 1024 * 1024
 
-/** A plan or a part of one, and the groups whose bytes it has. */
+/** A plan or a part of one, the groups whose bytes it has, and the subscription that it was made for. */
 interface Kept {
   readonly made: Plan | Part
   readonly groups: readonly Group[]
+  readonly subscription: number
 }
 
 /**
  * Makes plans, and keeps those of the present state. A plan holds slices of shared memory, and with a slice the whole slab: it
- * goes when one of its groups changes, so that no plan keeps a slab that nothing else needs.
+ * goes when one of its groups changes, so that no plan keeps a slab that nothing else needs. It also goes when no stream has its subscription any more.
  */
 export class Plans {
   readonly #options: PlanCacheOptions
   readonly #kept: LRUCache<string, Kept>
-  /** Keys of what is kept, by group. */
-  readonly #keys = new Map<Group, Set<string>>()
+  /** Keys of what is kept, by group and by subscription. */
+  readonly #keys = new Map<Group | number, Set<string>>()
+  readonly #subscriptions = new FinalizationRegistry<number>((id) => this.#forget(id))
 
   constructor(catalog: Catalog, options: PlanCacheOptions) {
     this.#options = options
@@ -74,11 +76,11 @@ export class Plans {
     this.#kept = new LRUCache({
       ...(size > 0 ? { max: size } : {}),
       maxSize: cacheBytes,
-      dispose: ({ groups }, key) => {
-        for (const group of groups) {
-          const keys = this.#keys.get(group)
+      dispose: ({ groups, subscription }, key) => {
+        for (const owner of [...groups, subscription]) {
+          const keys = this.#keys.get(owner)
           keys?.delete(key)
-          if (keys?.size === 0) this.#keys.delete(group)
+          if (keys?.size === 0) this.#keys.delete(owner)
         }
       },
       disposeAfter: (_, __, reason) => {
@@ -92,24 +94,25 @@ export class Plans {
     return this.#kept.size
   }
 
-  /** Drops what was made from a group: its bytes are others now. */
-  #forget(group: Group): void {
-    for (const key of [...(this.#keys.get(group) ?? [])]) this.#kept.delete(key)
+  /** Drops what was made from a group, whose bytes are others now, or for a subscription that is gone. */
+  #forget(owner: Group | number): void {
+    for (const key of [...(this.#keys.get(owner) ?? [])]) this.#kept.delete(key)
   }
 
   /** What is kept under a key, or what is made now. A full plan is made of parts, and a part is kept once, however many classes share its group. */
-  #cached<T extends Plan | Part>(key: string, groups: readonly Group[], sizeOf: (made: T) => number, make: () => T): T {
+  #cached<T extends Plan | Part>(key: string, groups: readonly Group[], subscription: Subscription, sizeOf: (made: T) => number, make: () => T): T {
     const { enabled, read } = this.#options
     const kept = enabled ? (this.#kept.get(key)?.made as T | undefined) : undefined
     read?.(kept !== undefined)
     if (kept) return kept
     const made = make()
     if (!enabled) return made
-    this.#kept.set(key, { made, groups }, { size: sizeOf(made) })
-    for (const group of groups) {
-      const keys = this.#keys.get(group)
+    this.#kept.set(key, { made, groups, subscription: subscription.id }, { size: sizeOf(made) })
+    if (!this.#keys.has(subscription.id)) this.#subscriptions.register(subscription, subscription.id)
+    for (const owner of [...groups, subscription.id]) {
+      const keys = this.#keys.get(owner)
       if (keys) keys.add(key)
-      else this.#keys.set(group, new Set([key]))
+      else this.#keys.set(owner, new Set([key]))
     }
     return made
   }
@@ -119,7 +122,7 @@ export class Plans {
     const key = `full|${delta}|${typeUrl}|${state.holding.key}|${subscription.id}`
     // Its chunks are those of its parts; the names that do not exist are its own.
     const size = (plan: Plan) => planBytes + nameBytes * plan.removed.length
-    return this.#cached(key, state.groups, size, () => {
+    return this.#cached(key, state.groups, subscription, size, () => {
       const parts = state.groups.map((group) => this.#part(typeUrl, group, subscription, delta))
       const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !find(state, name))
       if (!delta)
@@ -143,7 +146,7 @@ export class Plans {
   }
 
   #part(typeUrl: string, group: Group, subscription: Subscription, delta: boolean): Part {
-    return this.#cached(`part|${delta}|${group.id}|${subscription.id}`, [group], heldBytes, () => {
+    return this.#cached(`part|${delta}|${group.id}|${subscription.id}`, [group], subscription, heldBytes, () => {
       return partOf(
         [...group.entries.values()].filter((entry) => takes(subscription, typeUrl, entry.name)),
         delta,
@@ -170,14 +173,20 @@ export class Plans {
 
   /** What changed since a state was sent, and what is gone. */
   difference(typeUrl: string, state: TypeState, sent: Holding, subscription: Subscription, delta: boolean): Plan {
-    return this.#cached(`diff|${delta}|${typeUrl}|${sent.key}|${state.holding.key}|${subscription.id}`, state.groups, differenceBytes, () => {
-      const { changed, removed, added } = compare(state, sent)
-      const wanted = (name: string) => takes(subscription, typeUrl, name)
-      const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
-      const gone = [...removed].filter(wanted)
-      const plan = delta ? planOf(entries, true, gone) : planOf([...entries, ...gone.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
-      return { ...plan, removed: gone, added, changed }
-    })
+    return this.#cached(
+      `diff|${delta}|${typeUrl}|${sent.key}|${state.holding.key}|${subscription.id}`,
+      state.groups,
+      subscription,
+      differenceBytes,
+      () => {
+        const { changed, removed, added } = compare(state, sent)
+        const wanted = (name: string) => takes(subscription, typeUrl, name)
+        const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
+        const gone = [...removed].filter(wanted)
+        const plan = delta ? planOf(entries, true, gone) : planOf([...entries, ...gone.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
+        return { ...plan, removed: gone, added, changed }
+      },
+    )
   }
 
   /** Everything the subscription gets, and what is gone since a state was sent (delta only). */

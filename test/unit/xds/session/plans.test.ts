@@ -1,10 +1,15 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
-import { everything } from '../../../../src/xds/session/subscription.ts'
+import { everything, type Subscription, Subscriptions } from '../../../../src/xds/session/subscription.ts'
+import { textField } from '../../../../src/xds/slab/wire.ts'
 import { clusterType } from '../../../../src/xds/type-urls.ts'
+import { until } from '../../../harness/until.ts'
 
 const mebibyte = 1024 * 1024
+const zero = '0'.repeat(32)
 
 describe('plans', () => {
   it('keep no bytes of a state that is over, nor do streams that lag', () => {
@@ -41,5 +46,26 @@ describe('plans', () => {
     expect(plans.size).to.be.lessThan(4)
     catalog.apply({ whole: false, slabs: [], retiredSlabs: [50], groups: [], retiredGroups: ['g'], manifests: [], retiredClasses: ['c'] })
     expect(plans.size).to.equal(0)
+  })
+
+  it('go with the last stream that has their subscription', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const catalog = new Catalog()
+    const plans = new Plans(catalog, { enabled: true, size: 0 })
+    const subscriptions = new Subscriptions()
+    const groups = [{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }]
+    const manifests = [{ classId: 'c', groups: { [clusterType]: ['g'] } }]
+    catalog.apply({ whole: false, slabs: [], retiredSlabs: [], groups, retiredGroups: [], manifests, retiredClasses: [] })
+    const kept = subscriptions.asked(textField(3, 'kept')).subscription
+    const plan = (subscription: Subscription) => plans.full(clusterType, catalog.typeState('c', clusterType), subscription, true)
+    plan(kept)
+    for (let loop = 0; loop < 50; loop++) plan(subscriptions.asked(textField(3, `made-up-${loop}`)).subscription)
+    expect(plans.size).to.equal(102)
+    await until('the plans to go', () => {
+      collect()
+      return plans.size === 2
+    })
+    expect(plan(kept)).to.equal(plan(kept))
   })
 })
