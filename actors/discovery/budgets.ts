@@ -1,4 +1,5 @@
 /** Who asked a writer for more than one client may: counted, and the last ones by name (`/debug/budgetz`). */
+import { BudgetExceeded } from '../../src/xds/session/budget.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 
 /** One stream that was ended. */
@@ -12,12 +13,17 @@ export interface Exceeded {
   readonly at: string
 }
 
+/** Streams on one connection that are sent configuration; an agent or a relay has a few. */
+const streamsPerConnection = 100
+
 /** Events that are kept. */
 const kept = 100
 
 /** The events of one writer. */
 export class Budgets {
   readonly #events: Exceeded[] = []
+  /** Streams with configuration by connection: each can be a class of its own, of which everything is made. */
+  readonly #open = new WeakMap<object, number>()
   readonly #streams
   readonly #connections
 
@@ -32,6 +38,18 @@ export class Budgets {
       help: 'XDS streams that were ended because the client asked the server to keep more than one client may',
       registers: [registry],
     })
+  }
+
+  /** Counts one more stream that is sent configuration. Throws {@link BudgetExceeded} when its connection has too many. */
+  open(connection: object): void {
+    const open = this.#open.get(connection) ?? 0
+    if (open >= streamsPerConnection) throw new BudgetExceeded(`streams: more than ${streamsPerConnection} proxies on one connection`)
+    this.#open.set(connection, open + 1)
+  }
+
+  /** A stream that was counted is gone. */
+  close(connection: object): void {
+    this.#open.set(connection, (this.#open.get(connection) ?? 1) - 1)
   }
 
   /** Counts a connection that was closed at once. */

@@ -10,6 +10,8 @@ import { after } from '../runtime/timers.ts'
 export interface GrpcStream {
   /** Address of the other side, for messages. */
   readonly peer: string
+  /** The same object for all streams of a connection. */
+  readonly connection: object
   /** Milliseconds for which bytes have been outstanding without progress. */
   readonly stillMs: number
   /** Bytes that were written and have not left yet. */
@@ -79,6 +81,10 @@ export class Http2GrpcStream implements GrpcStream {
       parts.reading.delete(this)
       parts.flow.close(this.#flow)
     })
+  }
+
+  get connection(): object {
+    return this.#parts.flow
   }
 
   get stillMs(): number {

@@ -285,7 +285,9 @@ class XdsWriter implements Behaviour<WriterCommand> {
       connection.stream.end(status.invalidArgument, 'missing node ID')
       return false
     }
-    connection.node = readNode(readNodeBytes(node), this.#names, connection.session.delta)
+    const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
+    this.#budgets.open(connection.stream.connection)
+    connection.node = read
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
     this.#context.log('ads').info(`new connection ${connection.id}`, { delta: connection.session.delta })
@@ -390,6 +392,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#members.get(connection.session.classId)?.delete(connection)
     if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
+      this.#budgets.close(connection.stream.connection)
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }

@@ -1,13 +1,15 @@
 /** Made-up and hostile proxies against the bounds of one client, with the real command. */
 
+import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { messageFrame } from '../../src/xds/session/frames.ts'
 import { endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
-import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const madeUp = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `outbound|80||${prefix}-${index}.example.com`)
 
@@ -46,6 +48,25 @@ describe('bounds of one client', function () {
       good.close()
       greedy.close()
     })
+
+  it('a connection has at most a hundred streams with configuration', async () => {
+    const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
+    const statuses: string[] = []
+    for (let index = 0; index < 103; index++) {
+      const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
+      stream.on('trailers', (trailers) => statuses.push(`${trailers['grpc-status']} ${trailers['grpc-message']}`))
+      stream.on('error', () => undefined).resume()
+      const { id, metadata } = sidecarNode('10.1.0.4', `many-${index}`, 'ns')
+      stream.write(
+        messageFrame(
+          toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node: { id, metadata: metadata as never }, typeUrl: endpointType })),
+        ),
+      )
+    }
+    await until('three streams to end', () => statuses.length >= 3)
+    expect(new Set(statuses)).to.deep.equal(new Set(['8 streams: more than 100 proxies on one connection']))
+    session.destroy()
+  })
 
   it('a node that is too large, or a path in it, is refused by the name of the field', async () => {
     const refused = async (metadata: Record<string, unknown>, reason: string) => {

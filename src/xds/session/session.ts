@@ -145,8 +145,11 @@ export class XdsSession {
     if (!known) {
       const legacy = asked.isEmpty && request.unsubscribe.length === 0 && isWildcardType(typeUrl)
       const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)
-      if (request.initialVersions.size > 0) watch.initialVersions = request.initialVersions
       watch.dueInFull = legacy || !asked.isEmpty
+      if (watch.dueInFull && request.initialVersions.size > 0) {
+        watch.initialVersions = request.initialVersions
+        this.#countVersions()
+      }
       return refused ?? 'subscribed'
     }
     const changes = !asked.isEmpty || request.unsubscribe.length > 0
@@ -198,6 +201,14 @@ export class XdsSession {
     watch.unknown = charged
     watch.unknownBytes = bytes
     watch.unchecked = undefined
+  }
+
+  /** Versions that the client says it has are kept until it is answered. Throws {@link BudgetExceeded}. */
+  #countVersions(): void {
+    let bytes = 0
+    for (const { initialVersions } of this.watches.values())
+      for (const [name, version] of initialVersions ?? []) bytes += name.length + version.length
+    if (bytes > earlyNameBytes) throw new BudgetExceeded(`initial_resource_versions: more than ${earlyNameBytes} bytes before they are answered`)
   }
 
   /** Makes every type due again, whether or not it changed. */

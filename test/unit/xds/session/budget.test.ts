@@ -126,6 +126,20 @@ describe('budgets of a stream', () => {
     expect(one.watches.get(endpointType)?.subscription).to.equal(other.watches.get(endpointType)?.subscription)
   })
 
+  it('versions that a client says it has are bounded, and kept for what it asks for only', () => {
+    const session = new World().stream(true)
+    const versions = (count: number, prefix: string) => Object.fromEntries(list(count, prefix).map((name) => [name, 'v'.repeat(1000)]))
+    const open = (typeUrl: string, names: string[], initialResourceVersions: Record<string, string>) => {
+      const message = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: names, initialResourceVersions })
+      session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message)), none), 0)
+    }
+    open(secretType, [], versions(3000, 'a'))
+    expect(session.watches.get(secretType)?.initialVersions).to.equal(undefined)
+    open('one', ['*'], versions(4000, 'b'))
+    open('two', ['*'], versions(3500, 'c'))
+    expect(() => open('three', ['*'], versions(1000, 'd'))).to.throw(BudgetExceeded, 'initial_resource_versions')
+  })
+
   it('a node, a type and a refusal are bounded', () => {
     const node = (fields: object) => Buffer.from(toBinary(NodeSchema, create(NodeSchema, { id: 'a', ...fields })))
     expect(() => readNodeBytes(node({ metadata: { x: 'x'.repeat(65_000) } }))).not.to.throw()
