@@ -9,6 +9,8 @@ export interface DirectoryListener {
   changed(path: string): void
   /** Anything may have changed: directories came or went, or the system lost events. */
   everything(): void
+  /** A directory that is there could not be watched. */
+  unwatchable(directory: string, error: Error): void
 }
 
 /**
@@ -55,7 +57,8 @@ export class DirectoryWatch {
       watcher.on('error', () => this.#forget(directory))
       this.#watchers.set(directory, watcher)
       return true
-    } catch {
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#listener.unwatchable(directory, error as Error)
       return false
     }
   }

@@ -78,6 +78,7 @@ class FileWatcher implements Behaviour<never> {
         registers,
       }),
       invalid: new Gauge({ name: 'pilot_config_documents_invalid', help: 'configuration documents that cannot be used at present', registers }),
+      unwatchable: new Counter({ name: 'num_file_watcher_failures_total', help: 'failures to add file watchers', registers }),
       events: new Counter({ name: 'pilot_orch_cfg_events', help: 'events from configuration', labelNames: ['type', 'event'], registers }),
     }
     this.#loaded = this.#start()
@@ -104,7 +105,11 @@ class FileWatcher implements Behaviour<never> {
     this.#audit = every(auditMs, () => this.#auditAll()).unref()
     if (this.#root === '') return
     await this.#loadAll(await this.#list())
-    const watch = new DirectoryWatch(this.#root, true, { changed: (path) => this.#changed(path), everything: () => this.#lookAtAll() })
+    const watch = new DirectoryWatch(this.#root, true, {
+      changed: (path) => this.#changed(path),
+      everything: () => this.#lookAtAll(),
+      unwatchable: (directory, error) => this.#unwatchable(directory, error),
+    })
     this.#watches.push(watch)
     await watch.refresh()
     // What changed between the reading above and the start of the watch is told by nobody.
@@ -275,6 +280,11 @@ class FileWatcher implements Behaviour<never> {
       [level](`${fault.file}, document ${fault.document}${fault.key ? `, ${fault.key}` : ''}${field}: ${fault.reason}${suffix}`)
   }
 
+  #unwatchable(directory: string, error: Error): void {
+    this.#metrics.unwatchable.inc()
+    this.#context.log('default').warn(`${directory} cannot be watched: ${error.message}; it is looked at every ${auditMs / 1000} s`)
+  }
+
   #watchOne(file: string, changed: () => Promise<void>): void {
     if (file === '') return
     const look = () => void this.#enqueue(`reading ${file}`, changed)
@@ -283,6 +293,7 @@ class FileWatcher implements Behaviour<never> {
         if (basename(path) === basename(file) || basename(path).startsWith('..')) look()
       },
       everything: look,
+      unwatchable: (directory, error) => this.#unwatchable(directory, error),
     })
     this.#watches.push(watch)
     void watch.refresh()

@@ -16,6 +16,8 @@ export interface GrpcStream {
   readonly stillMs: number
   /** Bytes that were written and have not left yet. */
   readonly outstanding: number
+  /** The gRPC status that this side ended the stream with, if it did. */
+  readonly status: number | undefined
   onMessage(listen: (message: Buffer) => void): void
   /** The client has said all it will say. */
   onEnd(listen: () => void): void
@@ -93,6 +95,10 @@ export class Http2GrpcStream implements GrpcStream {
 
   get outstanding(): number {
     return this.#flow.outstanding
+  }
+
+  get status(): number | undefined {
+    return this.#ended ? Number(this.#trailers['grpc-status']) : undefined
   }
 
   onMessage(listen: (message: Buffer) => void): void {

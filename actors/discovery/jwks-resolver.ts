@@ -18,6 +18,7 @@ import type { Peer } from '../runtime/link.ts'
 import { Counter } from '../runtime/metrics.ts'
 import { after, type Timer } from '../runtime/timers.ts'
 import { boundedFetch, type FetchBounds } from './bounded-fetch.ts'
+import { outgoingMetrics } from './outgoing-metrics.ts'
 
 /** Where more certificate authorities may be mounted. */
 const extraAuthorities = '/cacerts/extra.pem'
@@ -63,6 +64,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
         registers,
       }),
       fail: new Counter({ name: 'pilot_jwks_resolver_network_fetch_fail_total', help: 'failed network fetches by the JWKS resolver', registers }),
+      outgoing: outgoingMetrics(context.metrics, 'jwks'),
     }
   }
 
@@ -143,7 +145,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
 
   async #fetchKeys(name: string, source: Source): Promise<string> {
     const uri = name.startsWith(openIdPrefix) ? await this.#discover(name.slice(openIdPrefix.length), source) : name
-    const content = await this.#fetch(uri)
+    const content = await this.#fetch(uri, source)
     const fault = keySetFault(content)
     if (fault) throw new Error(fault)
     return sortedKeySet(content)
@@ -152,7 +154,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
   /** Where an issuer's keys are, by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
   async #discover(issuer: string, source: Source): Promise<string> {
     if (source.discovered && monotonicMs() < source.discovered.until) return source.discovered.uri
-    const content = await this.#fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
+    const content = await this.#fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, source)
     let uri: unknown
     try {
       uri = (JSON.parse(content) as { jwks_uri?: unknown }).jwks_uri
@@ -164,13 +166,16 @@ class JwksResolver implements Behaviour<ResolverCommand> {
     return uri
   }
 
-  async #fetch(url: string): Promise<string> {
+  async #fetch(url: string, { failures }: Source): Promise<string> {
+    const ended = this.#metrics.outgoing.started(failures > 0)
     try {
       const content = await boundedFetch(url, this.#bounds)
       this.#metrics.success.inc()
+      ended(true)
       return content
     } catch (error) {
       this.#metrics.fail.inc()
+      ended(false)
       throw error
     }
   }

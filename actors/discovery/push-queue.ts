@@ -17,9 +17,9 @@ import { isNothing } from '../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
-import { Counter, Gauge } from '../runtime/metrics.ts'
 import { after, every, type Timer } from '../runtime/timers.ts'
 import { debugAnswers } from './push-queue-debug.ts'
+import { faultMetrics, pushQueueMetrics } from './push-queue-metrics.ts'
 import { unsyncedNote } from './readiness.ts'
 import { sourceObjects } from './source-events.ts'
 
@@ -83,14 +83,18 @@ class PushQueue implements Behaviour<Message> {
       ...context.config.secrets,
       plugins: context.config.plugins,
     }
-    const report = ({ type, resource, reason, consequence, objects }: ResourceFault) =>
+    const countFault = faultMetrics(context.metrics)
+    const report = (fault: ResourceFault) => {
+      countFault(fault)
+      const { type, resource, reason, consequence, objects } = fault
       context.log('model').warn(`${type} ${resource}: ${reason}; ${consequence}`, { objects: objects.join(',') })
+    }
     // Of two planners of this process, the later has the greater numbers: it makes fewer than one a microsecond.
     this.#planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
     this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)
-    this.#metrics = pushQueueMetrics(context, this.#planner)
+    this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#balanceTimer = every(balanceMs, () => this.#rest()).unref()
     this.asks = debugAnswers(
       this.#planner,
@@ -253,7 +257,7 @@ class PushQueue implements Behaviour<Message> {
     const changes = this.#planner.advance(monotonicMs())
     if (!this.#ready || !isNothing(changes)) {
       const published = this.#publish({ ...this.#info(reasons), startedAt: this.#startedAt || monotonicMs() })
-      if (published) for (const reason of reasons) this.#metrics.triggers.inc({ type: reason })
+      if (published) this.#metrics.triggered(reasons)
       else this.#metrics.avoided.inc(events)
     } else this.#metrics.avoided.inc(events)
     if (!this.#ready) this.#open()
@@ -362,81 +366,9 @@ class PushQueue implements Behaviour<Message> {
 
   #pushAgain(): number {
     for (const writer of this.#writers.values()) writer.tell({ type: 'PushAgain', push: this.#info(['debug']) })
-    this.#metrics.triggers.inc({ type: 'debug' })
+    this.#metrics.triggered(['debug'])
     return this.#planner.proxies().length
   }
-}
-
-function pushQueueMetrics(context: ActorContext<PushQueueConfig>, planner: Planner) {
-  const registers = [context.metrics]
-  const gauge = (name: string, help: string, value: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value())
-      },
-    })
-  gauge('pilot_services', 'services known', () => planner.snapshot.services.size)
-  gauge('pilot_virt_services', 'virtual services known', () => planner.snapshot.virtualServices.all.length)
-  gauge('pilot_destrule_subsets', 'duplicate subsets across destination rules for the same host', () => duplicateSubsets(planner))
-  for (const kind of ['http_over_current_tcp', 'tcp_over_current_http', 'tcp_over_current_tcp'] as const) {
-    gauge(
-      `pilot_conflict_outbound_listener_${kind}`,
-      'conflicting outbound listeners',
-      () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length,
-    )
-  }
-  const every = () => [...planner.snapshot.services.values()].flat()
-  gauge(
-    'pilot_eds_no_instances',
-    'clusters without instances',
-    () => every().filter(({ service, endpoints }) => service.resolution === 'static' && endpoints.length === 0).length,
-  )
-  gauge(
-    'pilot_duplicate_proxy_clusters',
-    'duplicate proxy clusters caused by service entries with the same hostname',
-    () => [...planner.snapshot.services.values()].filter((states) => states.length > 1).length,
-  )
-  gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
-  gauge('pilot_invalid_out_listeners', 'invalid outbound listeners', () => planner.faults.all().filter((fault) => fault.type === 'lds').length)
-  gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
-  gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
-  gauge('pilot_slab_bytes', 'bytes of shared memory that hold encoded resources', () => planner.slabs.usage().bytes)
-  new Gauge({
-    name: 'pilot_total_rejected_configs',
-    help: 'configs rejected or ignored',
-    labelNames: ['type', 'name'],
-    registers,
-    collect() {
-      this.reset()
-      for (const fault of planner.faults.all()) if (fault.type === 'gateway') this.set({ type: 'gateway', name: fault.resource }, 1)
-    },
-  })
-  return {
-    inbound: new Counter({ name: 'pilot_inbound_updates', help: 'updates received', labelNames: ['type'], registers }),
-    triggers: new Counter({ name: 'pilot_push_triggers', help: 'pushes triggered, by reason', labelNames: ['type'], registers }),
-    avoided: new Counter({ name: 'pilot_pushes_avoided_total', help: 'events that altered nothing a proxy could see', registers }),
-  }
-}
-
-/** Hosts that more than one virtual service of the mesh gateway claims. */
-function duplicateHosts(planner: Planner): number {
-  const seen = new Set<string>()
-  const twice = new Set<string>()
-  for (const service of planner.snapshot.virtualServices.all) {
-    if (!service.gateways.includes('mesh')) continue
-    for (const host of service.hosts) (seen.has(host) ? twice : seen).add(host)
-  }
-  return twice.size
-}
-
-function duplicateSubsets(planner: Planner): number {
-  let count = 0
-  for (const rules of planner.snapshot.destinationRules.byNamespace.values())
-    for (const rule of [...rules.exact.values(), ...rules.wildcards]) count += rule.duplicateSubsets.length
-  return count
 }
 
 /** The push queue as an actor. */

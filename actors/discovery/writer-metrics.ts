@@ -27,6 +27,9 @@ const grpcCodes = [
   'Unauthenticated',
 ]
 
+/** Name of a gRPC status. */
+export const codeName = (code: number): string => grpcCodes[code] ?? 'Unknown'
+
 /** Counts what becomes of the kept responses (`PILOT_XDS_CACHE_STATS`). */
 export function cacheMetrics(registry: Registry, size: () => number): { read(hit: boolean): void; evicted(): void } {
   const registers = [registry]
@@ -104,15 +107,14 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
       if (outcome === 'stale') expiredNonce.inc({ type })
       if (outcome === 'nack') {
         totalRejects.inc({ type })
-        rejects.get(typeUrl)?.set({ node, err: grpcCodes[error?.code ?? 2] ?? 'Unknown' }, 1)
+        rejects.get(typeUrl)?.set({ node, err: codeName(error?.code ?? 2) }, 1)
       }
       if (outcome === 'ack' && connection.rejections.length > 0)
-        for (const err of new Set(connection.rejections.map((rejection) => grpcCodes[rejection.code] ?? 'Unknown')))
-          rejects.get(typeUrl)?.remove({ node, err })
+        for (const err of new Set(connection.rejections.map((rejection) => codeName(rejection.code)))) rejects.get(typeUrl)?.remove({ node, err })
     },
     /** A connection is gone, and what it refused does not matter any more. */
     gone({ node, rejections }: Connection): void {
-      for (const { typeUrl, code } of rejections) rejects.get(typeUrl)?.remove({ node: node?.id ?? '', err: grpcCodes[code] ?? 'Unknown' })
+      for (const { typeUrl, code } of rejections) rejects.get(typeUrl)?.remove({ node: node?.id ?? '', err: codeName(code) })
     },
     /** Flow control held a push back, or gave up holding it. */
     held(typeUrl: string, timedOut: boolean): void {

@@ -28,6 +28,7 @@ import { after } from '../runtime/timers.ts'
 import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
+import { measuredMethods } from './grpc-metrics.ts'
 import { GrpcServer } from './grpc-server.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 import { PaceWheel } from './pace-wheel.ts'
@@ -105,11 +106,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
       this.#features,
       context.log('ads'),
       this.#wheel,
-      {
+      measuredMethods(context.metrics, {
         '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources': (stream) => this.#accept(stream, false),
         '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources': (stream) => this.#accept(stream, true),
         ...services,
-      },
+      }),
       () => this.#budgets.refused(),
     )
   }
