@@ -10,7 +10,14 @@ import type { FileWatcherConfig } from '../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { configKey } from '../../src/config/kinds.ts'
-import { defaultMeshConfig, type MeshConfig, type ReadResult, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
+import {
+  defaultMeshConfig,
+  type MeshConfig,
+  type MeshNetworks,
+  type ReadResult,
+  readMeshConfig,
+  readMeshNetworks,
+} from '../../src/config/mesh-config.ts'
 import { type DocumentFault, faultyFile, fileLimits, type ParsedFile, parseConfigFile, tooLarge } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
@@ -21,6 +28,7 @@ import { createPool, type Pool } from '../runtime/pool.ts'
 import { after, every, type Timer } from '../runtime/timers.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import type { ParseTask } from './parse-task.ts'
+import { resolveGateways } from './resolve-gateways.ts'
 import { tellEvent } from './source-events.ts'
 
 /** Files above this size are parsed on the pool, within a deadline: parsing must not hold up other changes. */
@@ -58,6 +66,8 @@ class FileWatcher implements Behaviour<never> {
   #queue: Peer<SourceEvent> | undefined
   #mesh: SourceEvent | undefined
   #networks: SourceEvent | undefined
+  /** Networks with gateways whose host names were not found. */
+  #unresolved: MeshNetworks | undefined
   #loaded: Promise<void>
   #pending = new Set<string>()
   #gather: Timer | undefined
@@ -139,6 +149,8 @@ class FileWatcher implements Behaviour<never> {
   #auditAll(): void {
     for (const watch of this.#watches) void watch.audit().catch(() => undefined)
     if (this.#root !== '') this.#lookAtAll()
+    const unresolved = this.#unresolved
+    if (unresolved) void this.#enqueue('looking for the gateways of networks', () => this.#resolveNetworks(unresolved))
   }
 
   #replay(queue: Peer<SourceEvent>): void {
@@ -320,7 +332,14 @@ class FileWatcher implements Behaviour<never> {
 
   async #readNetworks(file: string): Promise<void> {
     const networks = await this.#accept('networks', file, readMeshNetworks)
-    if (!networks) return
+    if (networks) await this.#resolveNetworks(networks)
+  }
+
+  /** Tells networks with the addresses of their gateways. Names that are not found are tried again at the next audit. */
+  async #resolveNetworks(given: MeshNetworks): Promise<void> {
+    const { networks, missing } = await resolveGateways(given)
+    for (const reason of missing) this.#context.log('default').warn(`networks: gateway ${reason}; it is left out until it is found`)
+    this.#unresolved = missing.length > 0 ? given : undefined
     this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
     this.#emit(this.#networks)
   }

@@ -1,5 +1,6 @@
 /** The mesh configuration and networks files (discovery behaviour 3.2): shapes, defaults, reading. */
 import { parse as parseYaml } from 'yaml'
+import { isIp, isIpOrCidr } from './addresses.ts'
 import {
   anything,
   decimal,
@@ -16,28 +17,34 @@ import {
   reject,
   required,
   text,
+  unused,
 } from './shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from './traffic-specs.ts'
 
 const proxyConfigShape = record({
-  configPath: text(),
-  serviceCluster: text(),
-  drainDuration: duration(),
-  parentShutdownDuration: duration(),
-  terminationDrainDuration: duration(),
-  proxyAdminPort: integer(0, 65_535),
-  statusPort: integer(0, 65_535),
-  concurrency: integer(0, 1024),
-  discoveryAddress: text(),
-  controlPlaneAuthPolicy: oneOf('NONE', 'MUTUAL_TLS'),
-  tracing: record({ zipkin: record({ address: text() }), sampling: decimal(0, 100), customTags: anything, maxPathTagLength: integer(0, 65_536) }),
-  statNameLength: integer(0, 100_000),
+  configPath: unused(text()),
+  serviceCluster: unused(text()),
+  drainDuration: unused(duration()),
+  parentShutdownDuration: unused(duration()),
+  terminationDrainDuration: unused(duration()),
+  proxyAdminPort: unused(integer(0, 65_535)),
+  statusPort: unused(integer(0, 65_535)),
+  concurrency: unused(integer(0, 1024)),
+  discoveryAddress: unused(text()),
+  controlPlaneAuthPolicy: unused(oneOf('NONE', 'MUTUAL_TLS')),
+  tracing: record({
+    zipkin: unused(record({ address: text() })),
+    sampling: decimal(0, 100),
+    customTags: unused(anything),
+    maxPathTagLength: unused(integer(0, 65_536)),
+  }),
+  statNameLength: unused(integer(0, 100_000)),
   gatewayTopology: record({
     numTrustedProxies: integer(0, 1000),
     forwardClientCertDetails: oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'),
   }),
-  holdApplicationUntilProxyStarts: flag,
-  readinessProbe: anything,
+  holdApplicationUntilProxyStarts: unused(flag),
+  readinessProbe: unused(anything),
 })
 
 const authorizer = {
@@ -73,12 +80,12 @@ const meshFields = {
   defaultServiceExportTo: list(text()),
   defaultVirtualServiceExportTo: list(text()),
   defaultDestinationRuleExportTo: list(text()),
-  ingressClass: text(),
-  ingressControllerMode: oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'),
-  ingressService: text(),
-  ingressSelector: text(),
+  ingressClass: unused(text()),
+  ingressControllerMode: unused(oneOf('UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT')),
+  ingressService: unused(text()),
+  ingressSelector: unused(text()),
   pathNormalization: record({ normalization: oneOf('DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES') }),
-  enablePrometheusMerge: flag,
+  enablePrometheusMerge: unused(flag),
   extensionProviders: list(
     record({
       name: required(text()),
@@ -92,10 +99,10 @@ const meshFields = {
       envoyExtAuthzGrpc: record(authorizer),
     }),
   ),
-  serviceSettings: list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) })),
-  configSources: anything,
-  certificates: anything,
-  thriftConfig: anything,
+  serviceSettings: unused(list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) }))),
+  configSources: unused(anything),
+  certificates: unused(anything),
+  thriftConfig: unused(anything),
   defaultConfig: proxyConfigShape,
 }
 const meshShape = record(meshFields, (value, path, report) => {
@@ -113,11 +120,21 @@ function jsonMappingFault(content: string): string | undefined {
   }
 }
 
+const cidr = text({
+  check: (value) => (value.includes('/') && isIpOrCidr(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not a CIDR`),
+  examples: ['10.0.0.0/8', '::/0'],
+})
+const host = text({
+  check: (value) =>
+    isIp(value) || /^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$/.test(value) ? undefined : 'neither an IP address nor a host name',
+  examples: ['10.9.9.9', '::1', 'gateway.example.com', 'localhost'],
+})
+
 const networksShape = record({
   networks: map(
     record({
-      endpoints: list(record({ fromCidr: text(), fromRegistry: text() })),
-      gateways: list(record({ address: text(), registryServiceName: text(), port: integer(1, 65_535), locality: text() })),
+      endpoints: list(record({ fromCidr: cidr, fromRegistry: text() })),
+      gateways: list(record({ address: host, registryServiceName: text(), port: integer(1, 65_535), locality: unused(text()) })),
     }),
   ),
 })
@@ -145,10 +162,14 @@ const defaults = {
   defaultServiceExportTo: ['*'],
   defaultVirtualServiceExportTo: ['*'],
   defaultDestinationRuleExportTo: ['*'],
+  pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
+}
+
+/** Defaults of fields that nothing looks at yet, for those who read the configuration. */
+const unusedDefaults = {
   ingressClass: 'mesh',
   ingressControllerMode: 'STRICT',
   ingressService: 'mesh-ingressgateway',
-  pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
   enablePrometheusMerge: true,
 }
 
@@ -178,7 +199,7 @@ export type MeshNetworks = Read<typeof networksShape>
 
 /** The mesh configuration when no file gives one. */
 export function defaultMeshConfig(): MeshConfig {
-  return { ...defaults, defaultConfig: proxyDefaults as ProxyConfig }
+  return { ...unusedDefaults, ...defaults, defaultConfig: proxyDefaults as ProxyConfig }
 }
 
 /** What a mesh configuration and a networks file may say. */

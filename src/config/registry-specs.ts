@@ -1,7 +1,7 @@
 /** The documents that add services and workloads, and EnvoyFilter. */
 import { isIp, isIpOrCidr } from './addresses.ts'
 import { re2Fault } from './patterns.ts'
-import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, text } from './shape.ts'
+import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from './shape.ts'
 
 const labels = map(text({ max: 1024 }))
 const address = text({ max: 1024 })
@@ -129,7 +129,7 @@ const configPatch = record(
       routeConfiguration: routeMatch,
       cluster: clusterMatch,
     }),
-    patch: required(record({ operation: required(oneOf(...operations)), value: anything, filterClass: anything })),
+    patch: required(record({ operation: required(oneOf(...operations)), value: anything, filterClass: unused(anything) })),
   },
   (value, path, report) => {
     const operation = value.patch.operation
@@ -153,7 +153,7 @@ export const envoyFilterSpec = record({
   workloadSelector: record({ labels }),
   configPatches: list(configPatch),
   priority: integer(-2_147_483_648, 2_147_483_647),
-  targetRefs: anything,
+  targetRefs: unused(anything),
   strict: flag,
 })
 

@@ -24,7 +24,10 @@ export type Form =
   | { readonly type: 'choice'; readonly names: readonly string[] }
   | { readonly type: 'list'; readonly item: Form; readonly min: number; readonly max: number }
   | { readonly type: 'map'; readonly item: Form }
-  | { readonly type: 'record'; readonly fields: Readonly<Record<string, { readonly form: Form; readonly required: boolean }>> }
+  | {
+      readonly type: 'record'
+      readonly fields: Readonly<Record<string, { readonly form: Form; readonly required: boolean; readonly unused: boolean }>>
+    }
   | { readonly type: 'flag' }
   | { readonly type: 'anything' }
 
@@ -33,6 +36,7 @@ export interface Shape<T> {
   readonly form: Form
   read(value: unknown, path: string, report: Report): T | undefined
   readonly required?: boolean
+  readonly unused?: boolean
 }
 
 /** The value a shape reads. */
@@ -41,7 +45,7 @@ export type Read<S> = S extends Shape<infer T> ? T : never
 type Fields = Readonly<Record<string, Shape<unknown>>>
 type ReadFields<F extends Fields> = {
   -readonly [K in keyof F as F[K] extends { required: true } ? K : never]: Read<F[K]>
-} & { -readonly [K in keyof F as F[K] extends { required: true } ? never : K]?: Read<F[K]> }
+} & { -readonly [K in keyof F as F[K] extends { required: true } | { unused: true } ? never : K]?: Read<F[K]> }
 
 /** A wrong value in a message. */
 const describe = (value: unknown): string =>
@@ -220,7 +224,9 @@ export function record<F extends Fields>(
   return {
     form: {
       type: 'record',
-      fields: Object.fromEntries(Object.entries(fields).map(([name, { form, required }]) => [name, { form, required: required ?? false }])),
+      fields: Object.fromEntries(
+        Object.entries(fields).map(([name, { form, required = false, unused = false }]) => [name, { form, required, unused }]),
+      ),
     },
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)
@@ -239,6 +245,7 @@ export function record<F extends Fields>(
         if (entry === null || entry === undefined) continue
         if (given.has(name)) fault(report, join(path, name), 'given twice, in two spellings')
         given.add(name)
+        if (shape.unused) report.warnings.push({ path: join(path, name), reason: 'has no effect yet: nothing looks at it' })
         const read = shape.read(entry, join(path, name), report)
         if (read !== undefined) result[name] = read
       }
@@ -253,6 +260,14 @@ export function record<F extends Fields>(
 /** The same shape, as a field that must be present. */
 export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
   return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), required: true }
+}
+
+/**
+ * The same shape, as a field that nothing looks at yet: it is checked, kept for those who read the object, and whoever sets it is
+ * warned. Its type is hidden, so that nothing can use it and deny it.
+ */
+export function unused<T>(shape: Shape<T>): Shape<T> & { unused: true } {
+  return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), unused: true }
 }
 
 /** Adds a fault at a path below a record. */

@@ -1,7 +1,23 @@
 /** The documents that route traffic: VirtualService, DestinationRule, Gateway, Sidecar. Fields as users of `networking.*` know them. */
 import { isIp, isIpOrCidr } from './addresses.ts'
 import { re2Fault } from './patterns.ts'
-import { anything, decimal, duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text } from './shape.ts'
+import {
+  anything,
+  decimal,
+  duration,
+  flag,
+  integer,
+  list,
+  map,
+  oneOf,
+  type Read,
+  type Report,
+  record,
+  reject,
+  required,
+  text,
+  unused,
+} from './shape.ts'
 
 const largestUint32 = 4_294_967_295
 const port = integer(1, 65_535)
@@ -77,7 +93,7 @@ const httpRoute = record(
       authority: text(),
       scheme: text(),
       port,
-      derivePort: oneOf('FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'),
+      derivePort: unused(oneOf('FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT')),
       redirectCode: integer(300, 399),
     }),
     directResponse: record({
@@ -172,7 +188,7 @@ const tlsSettings = record({
 const localityLb = record({
   distribute: list(record({ from: required(text()), to: required(map(integer(0, 100))) })),
   failover: list(record({ from: required(text()), to: required(text()) })),
-  failoverPriority: list(text()),
+  failoverPriority: unused(list(text())),
   enabled: flag,
 })
 
@@ -202,14 +218,14 @@ const trafficFields = {
       maglev: record({ tableSize: integer(2, 5_000_011, (size) => (isPrime(size) ? undefined : `${size} is not a prime number`)) }),
     }),
     localityLbSetting: localityLb,
-    warmupDurationSecs: duration(),
+    warmupDurationSecs: unused(duration()),
   }),
   connectionPool: record({
     tcp: record({
       maxConnections: integer(1, 2_147_483_647),
       connectTimeout: duration(1),
       tcpKeepalive: tcpKeepaliveShape,
-      maxConnectionDuration: duration(),
+      maxConnectionDuration: unused(duration()),
       idleTimeout: duration(),
     }),
     http: record({
@@ -237,7 +253,12 @@ const trafficFields = {
   tls: tlsSettings,
 }
 const portPolicy = record({ port: required(portSelector), ...trafficFields })
-const trafficPolicy = record({ ...trafficFields, portLevelSettings: list(portPolicy, { max: 4096 }), tunnel: anything, proxyProtocol: anything })
+const trafficPolicy = record({
+  ...trafficFields,
+  portLevelSettings: list(portPolicy, { max: 4096 }),
+  tunnel: unused(anything),
+  proxyProtocol: unused(anything),
+})
 
 /** Shape of a DestinationRule's spec. */
 export const destinationRuleSpec = record(

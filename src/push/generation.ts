@@ -290,7 +290,15 @@ export class Generation {
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
-      [rule, accountsOf(state, snapshot).join(), snapshot.mesh, snapshot.networks, snapshot.policies.peers, ...traits.filters],
+      [
+        rule,
+        accountsOf(state, snapshot).join(),
+        snapshot.mesh,
+        snapshot.networks,
+        snapshot.networkGateways,
+        snapshot.policies.peers,
+        ...traits.filters,
+      ],
       () => this.#patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
       allUsable,
     )
@@ -345,7 +353,7 @@ export class Generation {
       `endpoints|${place}`,
       [state, rule],
       '',
-      [rule, snapshot.mesh, snapshot.networks, snapshot.policies.peers],
+      [rule, snapshot.mesh, snapshot.networks, snapshot.networkGateways, snapshot.policies.peers],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
         const drafts = service.ports

@@ -8,6 +8,7 @@ import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { KeySets } from '../security/authentication/jwt-filter.ts'
 import type { DestinationRuleIndex } from './destination-rules.ts'
+import type { NetworkGateway } from './networks.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
 import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
@@ -37,6 +38,8 @@ export interface MeshSnapshot {
   readonly settings: Settings
   readonly mesh: MeshConfig
   readonly networks: MeshNetworks
+  /** Gateways by network. */
+  readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
   /** Services by host name; several when namespaces define the same host, sorted by namespace. */
   readonly services: ReadonlyMap<string, readonly ServiceState[]>
   readonly destinationRules: DestinationRuleIndex

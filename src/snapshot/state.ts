@@ -8,6 +8,7 @@ import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
 import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
 import { History } from './history.ts'
+import { networkGateways } from './networks.ts'
 import {
   byAge,
   compare,
@@ -43,6 +44,7 @@ export class MeshState {
   #services = new Map<string, readonly ServiceState[]>()
   #mesh: MeshConfig = defaultMeshConfig()
   #networks: MeshNetworks = {}
+  #gateways: MeshSnapshot['networkGateways'] = new Map()
   #keySets: ReadonlyMap<string, string> = new Map()
   #kinds = new Set<string>()
   #keys = new Set<string>()
@@ -214,6 +216,7 @@ export class MeshState {
     for (const namespace of this.#workloadNamespaces) this.#reselect(namespace)
     this.#workloadNamespaces = new Set()
     if (this.#touchedServices.size > 0) this.#mergeServices()
+    this.#findGateways()
     const changes: Changes = { kinds: this.#kinds, keys: this.#keys, endpointHosts: this.#endpointHosts }
     this.#kinds = new Set()
     this.#keys = new Set()
@@ -221,6 +224,17 @@ export class MeshState {
     this.#onlyEndpoints = true
     this.#snapshot = this.#build({ before: this.#snapshot, kinds: changes.kinds })
     return { snapshot: this.#snapshot, changes }
+  }
+
+  /** Gateways may be services: when those change, endpoints of all that is behind them do. */
+  #findGateways(): void {
+    const subject = { type: 'network', resource: 'gateways of all networks' }
+    const found = this.#faults.attempt('networks', subject, () => networkGateways(this.#networks, this.#services), undefined, true)
+    if (!found) return
+    this.#faults.replace('networks', found.faults)
+    if (JSON.stringify([...found.gateways]) === JSON.stringify([...this.#gateways])) return
+    this.#gateways = found.gateways
+    this.#kinds.add('Mesh')
   }
 
   /** The digest tells content apart as well as generations: these begin anew with the process. */
@@ -347,6 +361,7 @@ export class MeshState {
       settings: this.#settings,
       mesh: this.#mesh,
       networks: this.#networks,
+      networkGateways: this.#gateways,
       services: this.#services,
       destinationRules: keep('DestinationRule', before?.destinationRules, () =>
         this.#indexed<DestinationRule, DestinationRuleIndex>('DestinationRule', before?.destinationRules, (rules) =>

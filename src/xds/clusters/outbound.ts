@@ -75,7 +75,7 @@ function outboundClusterOf(
 ): Cluster | undefined {
   const { service } = state
   const name = nameOf(port.number, subset?.name ?? '', service.hostname)
-  const cluster: ClusterInit = { name, altStatName: statName(snapshot.mesh.outboundClusterStatName, state, port, subset) }
+  const cluster: ClusterInit = { name, altStatName: statName(snapshot.mesh.outboundClusterStatName, service, port, subset) }
   if (!applyDiscovery(cluster, state, port, subset, rule, snapshot, traits)) return undefined
   const policy = policyFor(rule, subset, port.number)
   applyPolicy(cluster, policy, snapshot)
@@ -231,9 +231,9 @@ function metadataOf(
   }
 }
 
-function statName(pattern: string, state: ServiceState, port: ServicePort, subset: Subset | undefined): string {
+/** The name of a cluster in statistics, from a pattern with `%SERVICE%` and others in it; an empty pattern asks for none. */
+export function statName(pattern: string, service: Service, port: ServicePort, subset: Subset | undefined): string {
   if (pattern === '') return ''
-  const { service } = state
   const short = service.hostname.split('.').slice(0, 2).join('.')
   return pattern
     .replaceAll('%SERVICE%', short)

@@ -6,6 +6,7 @@ import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../.
 import { labelsMatch } from '../../model/match.ts'
 import { portOf } from '../../model/workload.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
+import { withNetworks } from '../../snapshot/networks.ts'
 import { compare } from '../../snapshot/objects.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
@@ -37,7 +38,9 @@ export function loadAssignment(
 ): ClusterLoadAssignment {
   const wanted = subset?.labels
   const groups = new Map<string, LbEndpoint[]>()
-  const targets = reachable(state.endpoints, snapshot, traits).filter(({ endpoint }) => !wanted || labelsMatch(wanted, endpoint.labels))
+  const targets = reachable(withNetworks(state.endpoints, state.service.registry, snapshot.networks), snapshot, traits).filter(
+    ({ endpoint }) => !wanted || labelsMatch(wanted, endpoint.labels),
+  )
   const weigh = fitting(targets)
   for (const { endpoint, gateway } of targets) {
     const list = groups.get(endpoint.locality)
@@ -119,7 +122,7 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
 function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, traits: Traits): readonly Target[] {
   const view = traits.networkView
   const seen = view ? endpoints.filter((endpoint) => view.has(endpoint.network)) : endpoints
-  const gateways = gatewaysByNetwork(snapshot)
+  const gateways = snapshot.networkGateways
   if (gateways.size === 0) return seen.map((endpoint) => ({ endpoint }))
   let product = 1
   for (const list of gateways.values()) product *= list.length
@@ -140,19 +143,6 @@ function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, trait
     const list = gateways.get(sample.network) ?? []
     for (const { address, port } of list)
       result.push({ endpoint: { ...sample, address, workload: '', weight: (count * product) / list.length }, gateway: port })
-  }
-  return result
-}
-
-function gatewaysByNetwork(snapshot: MeshSnapshot): Map<string, { address: string; port: number }[]> {
-  const result = new Map<string, { address: string; port: number }[]>()
-  for (const [network, { gateways }] of Object.entries(snapshot.networks.networks ?? {})) {
-    const usable = (gateways ?? []).filter((gateway) => gateway.address !== undefined && /^[0-9.]+$|:/.test(gateway.address))
-    if (usable.length > 0)
-      result.set(
-        network,
-        usable.map((gateway) => ({ address: gateway.address as string, port: gateway.port ?? 15_443 })),
-      )
   }
   return result
 }

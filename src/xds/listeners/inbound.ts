@@ -11,7 +11,7 @@ import { compare } from '../../snapshot/objects.ts'
 import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
-import { serviceKey } from '../clusters/outbound.ts'
+import { serviceKey, statName } from '../clusters/outbound.ts'
 import { applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
 import type { Draft } from '../draft.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
@@ -101,6 +101,7 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
   const name = inboundCluster(port.port)
   const cluster: ClusterInit = {
     name,
+    altStatName: port.instance ? statName(snapshot.mesh.inboundClusterStatName, port.instance.service, port.instance.port, undefined) : '',
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
     loadAssignment: {
       clusterName: name,

@@ -1,0 +1,90 @@
+/** Networks (discovery behaviour 3.2): which network an endpoint is in, and the gateways through which others reach it. */
+import ipaddr from 'ipaddr.js'
+import type { Endpoint } from '../../protocols/data.ts'
+import { isIp } from '../config/addresses.ts'
+import type { MeshNetworks } from '../config/mesh-config.ts'
+import { consequences, type ResourceFault } from '../model/faults.ts'
+import { portOf } from '../model/workload.ts'
+import type { ServiceState } from './snapshot.ts'
+
+/** Where a network is entered: an IP address and a port. */
+export interface NetworkGateway {
+  readonly address: string
+  readonly port: number
+}
+
+/** Port of a gateway that passes mutual TLS on by SNI. */
+const sniPort = 15_443
+
+/**
+ * The gateways of each network: those given by address, and the endpoints of services given by host name. Host names are resolved
+ * before they come here; a gateway that leads nowhere is told.
+ */
+export function networkGateways(
+  networks: MeshNetworks,
+  services: ReadonlyMap<string, readonly ServiceState[]>,
+): { gateways: ReadonlyMap<string, readonly NetworkGateway[]>; faults: ResourceFault[] } {
+  const found = new Map<string, readonly NetworkGateway[]>()
+  const faults: ResourceFault[] = []
+  for (const [network, { gateways = [] }] of Object.entries(networks.networks ?? {})) {
+    const usable = gateways.flatMap((gateway): NetworkGateway[] => {
+      const tell = (reason: string): NetworkGateway[] => {
+        faults.push({ type: 'network', resource: network, objects: [], reason, consequence: consequences.leftOut })
+        return []
+      }
+      const { address, registryServiceName: name, port = sniPort } = gateway
+      if (address !== undefined) return isIp(address) ? [{ address, port }] : tell(`gateway ${address}: not an IP address, and not resolved`)
+      if (name === undefined) return tell('a gateway has neither address nor registryServiceName')
+      const states = services.get(name.toLowerCase())
+      if (!states) return tell(`gateway ${name}: there is no such service`)
+      const entries = states.flatMap((state) => gatewaysOf(state, port))
+      return entries.length > 0 ? entries : tell(`gateway ${name}: the service has no IP address`)
+    })
+    if (usable.length > 0) found.set(network, usable)
+  }
+  return { gateways: found, faults }
+}
+
+/** The endpoints of a service that stands for a gateway, on the port that its service port leads to. */
+function gatewaysOf({ service, endpoints }: ServiceState, number: number): NetworkGateway[] {
+  const port = service.ports.find((known) => known.number === number)
+  return endpoints
+    .filter(({ address }) => isIp(address))
+    .map((endpoint) => ({ address: endpoint.address, port: port ? portOf(endpoint, port) : number }))
+}
+
+type Rule = (address: string, registry: string) => boolean
+
+const rules = new WeakMap<MeshNetworks, readonly (readonly [network: string, rule: Rule])[]>()
+
+/** Endpoints of a registry with their networks: the one they name, else one whose CIDR has their address, else the registry's. */
+export function withNetworks(endpoints: readonly Endpoint[], registry: string, networks: MeshNetworks): readonly Endpoint[] {
+  let known = rules.get(networks)
+  if (!known) rules.set(networks, (known = rulesOf(networks)))
+  if (known.length === 0) return endpoints
+  const found = known
+  return endpoints.map((endpoint) => {
+    if (endpoint.network !== '') return endpoint
+    const network = found.find(([, rule]) => rule(endpoint.address, endpoint.cluster || registry))?.[0]
+    return network === undefined ? endpoint : { ...endpoint, network }
+  })
+}
+
+/** CIDRs first, then registries, each in the order of the file. */
+function rulesOf(networks: MeshNetworks): (readonly [string, Rule])[] {
+  const given = Object.entries(networks.networks ?? {}).flatMap(([network, { endpoints = [] }]) =>
+    endpoints.map((endpoint) => ({ network, ...endpoint })),
+  )
+  const cidrs = given.flatMap(({ network, fromCidr }): [string, Rule][] => {
+    if (fromCidr === undefined) return []
+    const [block, bits] = ipaddr.parseCIDR(fromCidr)
+    return [[network, (address) => isIp(address) && within(ipaddr.parse(address), block, bits)]]
+  })
+  const registries = given.flatMap(({ network, fromRegistry }): [string, Rule][] =>
+    fromRegistry === undefined ? [] : [[network, (_, registry) => registry === fromRegistry]],
+  )
+  return [...cidrs, ...registries]
+}
+
+const within = (address: ipaddr.IPv4 | ipaddr.IPv6, block: ipaddr.IPv4 | ipaddr.IPv6, bits: number): boolean =>
+  address.kind() === block.kind() && address.match(block, bits)

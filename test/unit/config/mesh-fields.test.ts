@@ -1,0 +1,122 @@
+import { expect } from 'chai'
+import { configKey } from '../../../src/config/kinds.ts'
+import { type MeshConfig, meshForm, readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import type { Form } from '../../../src/config/shape.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const documents = `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: a, namespace: ns}
+spec: {hosts: [a.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}, {number: 90, name: tcp}], endpoints: [{address: 10.1.0.1, serviceAccount: x}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: dns, namespace: ns}
+spec: {hosts: [dns.com], resolution: DNS, ports: [{number: 80, name: http}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: DestinationRule
+metadata: {name: a, namespace: ns}
+spec: {host: a, trafficPolicy: {outlierDetection: {interval: 1s}}}
+---
+apiVersion: networking.mesh.io/v1
+kind: Gateway
+metadata: {name: g, namespace: ns}
+spec: {servers: [{port: {number: 443, name: h, protocol: TLS}, hosts: ['*'], tls: {mode: AUTO_PASSTHROUGH}}, {port: {number: 80, name: p, protocol: HTTP}, hosts: ['*']}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: VirtualService
+metadata: {name: v, namespace: ns}
+spec: {hosts: [v.com], gateways: [g, mesh], http: [{route: [{destination: {host: a}}]}]}
+---
+apiVersion: security.mesh.io/v1
+kind: AuthorizationPolicy
+metadata: {name: p, namespace: ns}
+spec: {action: CUSTOM, provider: {name: ext}, rules: [{to: [{operation: {paths: [/x]}}], from: [{source: {ipBlocks: [1.2.3.4]}}]}]}
+---
+apiVersion: security.mesh.io/v1
+kind: AuthorizationPolicy
+metadata: {name: q, namespace: ns}
+spec: {rules: [{from: [{source: {principals: [cluster.local/ns/x/sa/y]}}]}]}
+`
+const mesh = `
+accessLogFile: /dev/stdout
+accessLogEncoding: JSON
+accessLogFormat: '{"a": "b"}'
+enableEnvoyAccessLogService: true
+tcpKeepalive: {probes: 3, time: 10s, interval: 5s}
+localityLbSetting: {distribute: [{from: r/z, to: {r/z: 100}}], failover: [{from: r, to: s}], enabled: true}
+inboundClusterStatName: in_%SERVICE%
+outboundClusterStatName: out_%SERVICE%
+proxyHttpPort: 15007
+extensionProviders:
+- name: ext
+  envoyExtAuthzHttp: {service: a.ns.svc.cluster.local, port: 80, pathPrefix: /p, failOpen: true, statusOnError: '403', includeHeadersInCheck: [x], headersToUpstreamOnAllow: [x], headersToDownstreamOnDeny: [x]}
+- name: grpc
+  envoyExtAuthzGrpc: {service: a.ns.svc.cluster.local, port: 80}
+defaultConfig: {tracing: {sampling: 5}, gatewayTopology: {numTrustedProxies: 1, forwardClientCertDetails: SANITIZE}}
+`
+
+/** Fields that are not said to be unused, but for those within lists, by path. */
+function usedFields(form: Form, path = ''): string[] {
+  if (form.type !== 'record') return []
+  return Object.entries(form.fields).flatMap(([name, field]) =>
+    field.unused ? [] : [`${path}${name}`, ...usedFields(field.form, `${path}${name}.`)],
+  )
+}
+
+/** A value that records which of its fields are read. */
+function recorded<T extends object>(value: T, read: Set<string>, path = ''): T {
+  return new Proxy(value, {
+    get(target, key) {
+      const found = Reflect.get(target, key)
+      if (typeof key === 'string' && !Array.isArray(target)) read.add(path + key)
+      return typeof found === 'object' && found !== null && !Array.isArray(found) ? recorded(found, read, `${path}${String(key)}.`) : found
+    },
+  })
+}
+
+describe('fields of the mesh configuration', () => {
+  it('are looked at, or those who set them are told that they have no effect', () => {
+    const read = new Set<string>()
+    for (const content of [mesh, mesh.replace('distribute: [{from: r/z, to: {r/z: 100}}], ', '')]) {
+      const given = readMeshConfig(content)
+      if ('error' in given) throw new Error(given.error)
+      expect(given.warnings).to.deep.equal([])
+      const planner = new Planner(testSettings())
+      planner.state.setMesh(given.value)
+      const { objects, faults } = parseConfigFile('f', documents, names)
+      expect(faults).to.deep.equal([])
+      for (const object of objects) planner.state.setConfig(configKey(object), object)
+      // What compares whole configurations has run by now; generators see the one that records.
+      const build = planner.state.take.bind(planner.state)
+      planner.state.take = (now) => {
+        const { snapshot, changes } = build(now)
+        return { snapshot: { ...snapshot, mesh: recorded<MeshConfig>(snapshot.mesh, read) }, changes }
+      }
+      planner.advance()
+      const connect = (id: string, metadata = {}) =>
+        planner.connect(id, readNode({ id, metadata, locality: { region: 'r', zone: 'z', subZone: '' } }, names, false))
+      const certificates = Object.fromEntries(
+        ['CLIENT', 'SERVER'].flatMap((side) => ['KEY', 'CERT_CHAIN', 'ROOT_CERT'].map((file) => [`TLS_${side}_${file}`, 'f'])),
+      )
+      connect('sidecar~10.1.0.1~p.ns~ns.svc.cluster.local', certificates)
+      connect('sidecar~10.1.0.1~q.ns~ns.svc.cluster.local', { INTERCEPTION_MODE: 'NONE' })
+      connect('router~10.1.0.2~g.ns~ns.svc.cluster.local')
+      expect(planner.faults.all()).to.deep.equal([])
+    }
+    expect(usedFields(meshForm).filter((field) => !read.has(field))).to.deep.equal([])
+  })
+
+  it('that nothing looks at are named', () => {
+    const read = readMeshConfig('ingressClass: x\nserviceSettings: []\ndefaultConfig: {drainDuration: 5s, tracing: {zipkin: {address: a}}}\n')
+    expect('warnings' in read && read.warnings).to.deep.equal(
+      ['ingressClass', 'serviceSettings', 'defaultConfig.drainDuration', 'defaultConfig.tracing.zipkin'].map(
+        (field) => `field ${field}: has no effect yet: nothing looks at it`,
+      ),
+    )
+  })
+})

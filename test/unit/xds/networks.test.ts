@@ -1,0 +1,102 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { configKey } from '../../../src/config/kinds.ts'
+import { readMeshNetworks } from '../../../src/config/mesh-config.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { endpointType } from '../../../src/xds/type-urls.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const entry = (name: string, endpoints: string, ports = '[{number: 80, name: http}]') =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.com], location: MESH_INTERNAL, resolution: STATIC, ports: ${ports}, endpoints: ${endpoints}}\n`
+
+class Mesh {
+  readonly planner = new Planner(testSettings())
+
+  constructor(networks: string) {
+    this.networks(networks)
+    this.set(entry('a', '[{address: 10.0.0.1, serviceAccount: x}, {address: 10.7.0.1, serviceAccount: x}]'))
+    for (const network of ['', 'far'])
+      this.planner.connect(
+        network,
+        readNode(
+          { id: 'sidecar~10.1.0.1~p.ns~ns.svc.cluster.local', metadata: network ? { NETWORK: network } : {}, locality: undefined },
+          names,
+          false,
+        ),
+      )
+  }
+
+  set(document: string): void {
+    for (const object of parseConfigFile('f', document, names).objects) this.planner.state.setConfig(configKey(object), object)
+    this.planner.advance()
+    this.planner.takePush()
+  }
+
+  networks(text: string): void {
+    const read = readMeshNetworks(text)
+    if ('error' in read) throw new Error(read.error)
+    this.planner.state.setNetworks(read.value)
+    this.planner.advance()
+  }
+
+  /** Addresses and ports of the endpoints of `a` as a proxy of a network sees them. */
+  seen(network: string): string[] {
+    const proxy = this.planner.proxies().find(({ connection }) => connection === network)?.proxyClass
+    const groups = proxy ? (this.planner.generation.groupsFor(proxy)[endpointType] ?? []) : []
+    this.planner.takePush()
+    const resource = groups.map((id) => this.planner.groups.resources(id).get('outbound|80||a.com')).find(Boolean)
+    const assignment = fromBinary(ClusterLoadAssignmentSchema, resource ? this.planner.groups.valueOf(resource) : new Uint8Array())
+    return assignment.endpoints.flatMap(({ lbEndpoints }) =>
+      lbEndpoints.map(({ hostIdentifier }) => {
+        const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
+        return address?.case === 'socketAddress' ? `${address.value.address}:${address.value.portSpecifier.value}` : '?'
+      }),
+    )
+  }
+
+  faults(): string[] {
+    return this.planner.faults.all().map(({ type, resource, reason, consequence }) => `${type} ${resource}: ${reason}; ${consequence}`)
+  }
+}
+
+describe('networks', () => {
+  it('fromCidr puts endpoints into a network, and others reach them through its gateway', () => {
+    const mesh = new Mesh('networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{address: 1.2.3.4, port: 15000}]}}')
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '1.2.3.4:15000'])
+    expect(mesh.seen('far')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
+    mesh.networks('networks: {}')
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
+  })
+
+  it('fromRegistry does so for what a registry says; a network that is named, or has the CIDR, goes first', () => {
+    const mesh = new Mesh(
+      'networks: {far: {endpoints: [{fromRegistry: ServiceEntry}], gateways: [{address: 1.2.3.4}]}, near: {endpoints: [{fromCidr: 10.0.0.0/16}], gateways: []}}',
+    )
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '1.2.3.4:15443'])
+    expect(mesh.seen('far')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
+  })
+
+  it('registryServiceName takes the endpoints of a service for gateways, and follows them', () => {
+    const mesh = new Mesh('networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{registryServiceName: gw.com, port: 443}]}}')
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
+    expect(mesh.faults()).to.deep.equal(['network far: gateway gw.com: there is no such service; it is left out'])
+    mesh.set(entry('gw', '[{address: 5.5.5.5}, {address: 6.6.6.6}]', '[{number: 443, name: tls, targetPort: 15443}]'))
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '5.5.5.5:15443', '6.6.6.6:15443'])
+    expect(mesh.faults()).to.deep.equal([])
+    mesh.set(entry('gw', '[{address: 7.7.7.7}]', '[{number: 443, name: tls, targetPort: 15443}]'))
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '7.7.7.7:15443'])
+  })
+
+  it('what leads nowhere is told', () => {
+    const mesh = new Mesh('networks: {far: {gateways: [{address: not.resolved}, {port: 1}]}}')
+    expect(mesh.faults()).to.deep.equal([
+      'network far: gateway not.resolved: not an IP address, and not resolved; it is left out',
+      'network far: a gateway has neither address nor registryServiceName; it is left out',
+    ])
+    for (const wrong of ['fromCidr: 10.0.0.0', 'fromCidr: x/8'])
+      expect(readMeshNetworks(`networks: {n: {endpoints: [{${wrong}}]}}`)).to.have.property('error')
+  })
+})
