@@ -116,11 +116,13 @@ export class Supervisor {
     return new Promise((resolve) => this.#waiters.push(resolve))
   }
 
-  /** Asks an actor. Rejects when it is not there, ends, or does not answer in time. */
+  /** Asks an actor. Rejects when it is not there, ends, or does not answer in time; at once when it owes a sign of life. */
   async ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
-    const actor = this.#children.get(name)?.actor
-    if (!actor) throw new Error(`nobody to ask ${question}: ${name} is not running`)
-    return actor.ask<Answer>(question, details)
+    const child = this.#children.get(name)
+    if (!child?.actor) throw new Error(`nobody to ask ${question}: ${name} is not running`)
+    const silentMs = this.#silentMs(child)
+    if (silentMs > 0) throw new Error(`${name} is not asked ${question}: it has not answered for ${Math.round(silentMs / 1000)} s`)
+    return child.actor.ask<Answer>(question, details)
   }
 
   /** Asks all actors of a kind; those that do not answer are left out. */
@@ -133,17 +135,22 @@ export class Supervisor {
   /** The state of every actor. */
   states(): ActorState[] {
     const now = monotonicMs()
-    return [...this.#children.values()].map(({ spec, state, record, pulse, notes, watched, startedAt }) => ({
-      name: spec.name,
-      state,
-      ...record.health(now),
-      restarts: record.restarts,
-      lastError: record.lastError,
-      silentMs: state === 'running' && pulse.silentMs > beatOf(this.#watch) ? pulse.silentMs : 0,
-      watched,
-      notes,
-      startedAt,
+    return [...this.#children.values()].map((child) => ({
+      name: child.spec.name,
+      state: child.state,
+      ...child.record.health(now),
+      restarts: child.record.restarts,
+      lastError: child.record.lastError,
+      silentMs: this.#silentMs(child),
+      watched: child.watched,
+      notes: child.notes,
+      startedAt: child.startedAt,
     }))
+  }
+
+  /** How long a running actor has owed a sign of life, if that is longer than usual; else 0. */
+  #silentMs({ state, pulse }: Child): number {
+    return state === 'running' && pulse.silentMs > beatOf(this.#watch) ? pulse.silentMs : 0
   }
 
   /** Ends an actor at once, as a crash would; it is restarted like after one. */

@@ -120,6 +120,10 @@ describe('actors that hang', () => {
     await supervisor.started()
     await supervisor.ask('troubled/0', 'later', 'hang')
     await until('it to be seen', () => (state('troubled/0')?.silentMs ?? 0) > 0)
+    // Who asks all of them does not wait for it.
+    const asked = performance.now()
+    expect(await supervisor.askAll('troubled', 'told')).to.have.length(1)
+    expect(performance.now() - asked).to.be.lessThan(deadline)
     await until('the restart', () => state('troubled/0')?.state === 'running' && state('troubled/0')?.restarts === 1)
     expect(state('troubled/0')?.lastError?.message).to.equal('did not answer for 1 s')
     expect([state('troubled/1')?.restarts, state('here')?.restarts]).to.deep.equal([0, 0])
