@@ -41,14 +41,14 @@ export class Http2Connection {
   constructor(session: ServerHttp2Session, limits: ConnectionLimits, flowLimits: FlowLimits, events: ConnectionEvents) {
     this.#session = session
     this.#events = events
-    const { socket } = session
+    const counters = this.#counters
     this.flow = new SessionFlow(
       {
         get bytesWritten() {
-          return socket.bytesWritten
+          return counters().bytesWritten
         },
         get bytesRead() {
-          return socket.bytesRead
+          return counters().bytesRead
         },
         get window() {
           return session.state.remoteWindowSize ?? 0
@@ -67,12 +67,21 @@ export class Http2Connection {
     })
   }
 
+  /** What the socket has read and written. A session that is destroyed has none any more, some time before it is closed. */
+  readonly #counters = (): { readonly bytesRead: number; readonly bytesWritten: number } => {
+    const socket = this.#session.destroyed ? undefined : this.#session.socket
+    if (socket) this.#last = { bytesRead: socket.bytesRead, bytesWritten: socket.bytesWritten }
+    return this.#last
+  }
+  #last = { bytesRead: 0, bytesWritten: 0 }
+
   #look(period: number): void {
     const now = monotonicMs()
     // A thread that was blocked has not heard what its peers said meanwhile.
     const ms = Math.min(now - this.#looked, period * 2)
     this.#looked = now
-    const next = this.#keepalive.look(ms, this.#session.socket.bytesRead + this.flow.left)
+    if (this.#session.destroyed) return
+    const next = this.#keepalive.look(ms, this.#counters().bytesRead + this.flow.left)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') this.#giveUp('its peer did not answer a keepalive ping')
   }
@@ -83,12 +92,13 @@ export class Http2Connection {
 
   #giveUp(reason: string): void {
     if (this.#session.destroyed) return
-    this.#events.dead(this.#session.socket.remoteAddress ?? '', reason)
+    this.#events.dead(this.#session.socket?.remoteAddress ?? '', reason)
     this.#session.destroy()
   }
 
   /** Asks the peer to go elsewhere, and cuts it off after ten seconds. */
   #retire(): void {
+    if (this.#session.destroyed) return
     this.#session.goaway()
     this.#timers.push(after(graceMs, () => this.#session.destroy()).unref())
   }
