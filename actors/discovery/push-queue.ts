@@ -11,6 +11,7 @@ import type { ResourceFault } from '../../src/model/faults.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { surplus } from '../../src/push/balance.ts'
 import { Debounce } from '../../src/push/debounce.ts'
+import { FaultLog } from '../../src/push/fault-log.ts'
 import { Planner, type PushContent } from '../../src/push/planner.ts'
 import { Takers } from '../../src/push/takers.ts'
 import { isNothing } from '../../src/snapshot/snapshot.ts'
@@ -84,10 +85,11 @@ class PushQueue implements Behaviour<Message> {
       plugins: context.config.plugins,
     }
     const countFault = faultMetrics(context.metrics)
+    const faultLog = new FaultLog()
     const report = (fault: ResourceFault) => {
       countFault(fault)
-      const { type, resource, reason, consequence, objects } = fault
-      context.log('model').warn(`${type} ${resource}: ${reason}; ${consequence}`, { objects: objects.join(',') })
+      const line = faultLog.line(fault, monotonicMs())
+      if (line !== undefined) context.log('model').warn(line, { objects: fault.objects.join(',') })
     }
     // Of two planners of this process, the later has the greater numbers: it makes fewer than one a microsecond.
     this.#planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))

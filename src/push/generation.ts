@@ -3,11 +3,13 @@
  * it cannot depend on; everything else makes it look again at its inputs, and what was made from the same inputs is kept.
  */
 import { fromBinary } from '@bufbuild/protobuf'
+import type { Endpoint } from '../../protocols/data.ts'
 import { type Cluster, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { type Listener, ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { isIp } from '../config/addresses.ts'
 import { configKey } from '../config/kinds.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
@@ -356,6 +358,7 @@ export class Generation {
       [rule, snapshot.mesh, snapshot.networks, snapshot.networkGateways, snapshot.policies.peers],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
+        const { addressed, problems } = withAddresses(state)
         const drafts = service.ports
           .filter((port) => port.protocol !== 'udp')
           .flatMap((port) =>
@@ -364,9 +367,9 @@ export class Generation {
           .map(({ port, subset, name }) => ({
             name,
             objects: () => objectsOf(state, rule),
-            make: () => loadAssignment(name, state, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
+            make: () => loadAssignment(name, addressed, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
           }))
-        return makeAll(ClusterLoadAssignmentSchema, 'eds', drafts)
+        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...problems]
       },
       allUsable,
     )
@@ -535,6 +538,20 @@ export class Generation {
   #namespaceIfMatched(proxy: ProxyClass): string {
     return this.#snapshot.virtualServices.matchesCallers ? proxy.namespace : ''
   }
+}
+
+/** A service with those of its endpoints that EDS can tell of: Envoy refuses an assignment with a host name in it. The others are told. */
+function withAddresses(state: ServiceState): { addressed: ServiceState; problems: Outcome[] } {
+  const usable = ({ address }: Endpoint) => isIp(address) || address.startsWith('unix://')
+  const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
+  if (odd.length === 0) return { addressed: state, problems: [] }
+  const { service } = state
+  const problems = odd.map(({ address, namespace, workload }): Outcome => {
+    const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
+    const reason = `endpoint ${address} is not an IP address`
+    return { problem: { type: 'eds', resource: service.hostname, objects, reason, consequence: consequences.leftOut } }
+  })
+  return { addressed: { service, endpoints: state.endpoints.filter(usable) }, problems }
 }
 
 const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')

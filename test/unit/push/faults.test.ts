@@ -115,6 +115,18 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.held('p', clusterType)['outbound|80||a.ns.svc.cluster.local']).not.to.equal(before['outbound|80||a.ns.svc.cluster.local'])
   })
 
+  it('costs an endpoint that EDS cannot tell of: a workload with a host name', () => {
+    const workload = (address: string) => ({ ...unchecked('WorkloadEntry', 'w', { address, labels: { app: 'a' } }), labels: {} })
+    const selecting = { ...entry('a', { endpoints: undefined, workloadSelector: { labels: { app: 'a' } } }) }
+    const mesh = new Mesh().set(selecting, workload('vm.example.com'), { ...workload('10.0.0.7'), name: 'good' })
+    mesh.planner.connect('p', sidecar('ns'))
+    expect(mesh.faults()).to.deep.equal(['eds a.ns.svc.cluster.local [WorkloadEntry/ns/w,ServiceEntry/ns/a] it is left out'])
+    const before = mesh.held('p', endpointType)['outbound|80||a.ns.svc.cluster.local']
+    mesh.set(workload('10.0.0.8'))
+    expect(mesh.faults()).to.deep.equal([])
+    expect(mesh.held('p', endpointType)['outbound|80||a.ns.svc.cluster.local']).not.to.equal(before)
+  })
+
   it('costs the chains of a service on a listener that others share', () => {
     const tcp = (name: string, port: number) => entry(name, { addresses: ['10.9.0.0/16'] }, { number: port, name: 'tcp' })
     const bad = unchecked('VirtualService', 'a', {

@@ -1,0 +1,23 @@
+import { expect } from 'chai'
+import { FaultLog } from '../../../src/push/fault-log.ts'
+
+const fault = (resource: string, reason = 'r') => ({ type: 'cds', resource, objects: ['EnvoyFilter/ns/f'], reason, consequence: 'c' })
+
+describe('the log of faults', () => {
+  it('tells a few that are alike, and where the others are', () => {
+    const log = new FaultLog()
+    const lines = Array.from({ length: 9 }, (_, index) => log.line(fault(`x${index}`), index))
+    expect(lines[0]).to.equal('cds x0: r; c')
+    expect(lines[4]).to.equal('cds x4: r; c; what more there is of it is on /debug/push_status')
+    expect(lines.slice(5)).to.deep.equal([undefined, undefined, undefined, undefined])
+    expect(log.line(fault('y', 'another'), 20)).to.equal('cds y: another; c')
+    expect(log.line(fault('z'), 10_000)).to.equal('cds z: r; c')
+  })
+
+  it('is bounded in all', () => {
+    const log = new FaultLog()
+    const told = Array.from({ length: 1000 }, (_, index) => log.line(fault('x', `reason ${index}`), 0)).filter((line) => line !== undefined)
+    expect(told).to.have.length(200)
+    expect(told.at(-1)).to.contain('/debug/push_status')
+  })
+})
