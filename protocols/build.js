@@ -25,6 +25,8 @@ await build({
   // These find files of their own beside them, or are loaded by name.
   external: ['@oclif/*', 'piscina'],
   banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
+  minifyWhitespace: true,
+  minifySyntax: true,
   logLevel: 'warning',
 })
 for (const name of ['pilot-discovery.js', 'runtime.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name))

@@ -4,20 +4,17 @@
  * A source whose keys were fetched once keeps them while it cannot be reached.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { rootCertificates } from 'node:tls'
 import type { JwksResolverConfig } from '../../protocols/messages/config.ts'
 import type { KeySetEvent, ResolverCommand } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
-import { keySetFault } from '../../src/config/security-specs.ts'
-import { openIdPrefix } from '../../src/security/authentication/jwt-filter.ts'
 import { readRanges } from '../../src/security/jwks/addresses.ts'
-import { sortedKeySet } from '../../src/security/jwks/key-set.ts'
+import { openIdPrefix, sortedKeySet } from '../../src/security/jwks/key-set.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import { Counter } from '../runtime/metrics.ts'
 import { after, type Timer } from '../runtime/timers.ts'
-import { boundedFetch, type FetchBounds } from './bounded-fetch.ts'
+import type { FetchBounds } from './bounded-fetch.ts'
 import { outgoingMetrics } from './outgoing-metrics.ts'
 
 /** Where more certificate authorities may be mounted. */
@@ -54,7 +51,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
     this.#bounds = {
       ...bounds,
       allowed: this.#allowed(features.PILOT_JWKS_ALLOWED_ADDRESSES),
-      authorities: more.length > 0 ? [...rootCertificates, ...more] : [],
+      authorities: more,
     }
     const registers = [context.metrics]
     this.#metrics = {
@@ -146,6 +143,8 @@ class JwksResolver implements Behaviour<ResolverCommand> {
   async #fetchKeys(name: string, source: Source): Promise<string> {
     const uri = name.startsWith(openIdPrefix) ? await this.#discover(name.slice(openIdPrefix.length), source) : name
     const content = await this.#fetch(uri, source)
+    // Loaded when there are keys to fetch: most of a configuration's checks, and a client of HTTPS, which few need.
+    const { keySetFault } = await import('../../src/config/security-specs.ts')
     const fault = keySetFault(content)
     if (fault) throw new Error(fault)
     return sortedKeySet(content)
@@ -169,6 +168,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
   async #fetch(url: string, { failures }: Source): Promise<string> {
     const ended = this.#metrics.outgoing.started(failures > 0)
     try {
+      const { boundedFetch } = await import('./bounded-fetch.ts')
       const content = await boundedFetch(url, this.#bounds)
       this.#metrics.success.inc()
       ended(true)

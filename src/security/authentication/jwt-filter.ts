@@ -9,6 +9,7 @@ import type { JwtRule } from '../../config/security-specs.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { RequestAuthentication } from '../../snapshot/policies.ts'
 import { payloadKey } from '../authorization/rbac.ts'
+import { openIdPrefix } from '../jwks/key-set.ts'
 
 type Requirement = MessageInitShape<typeof JwtRequirementSchema>
 
@@ -20,8 +21,6 @@ export function keySource(rule: JwtRule): string | undefined {
   if (rule.jwks !== undefined) return undefined
   return rule.jwksUri || `${openIdPrefix}${rule.issuer}`
 }
-/** Marks a key source that is an issuer to be asked for its OpenID configuration. */
-export const openIdPrefix = 'openid:'
 
 /** The rules of all policies that select a workload, sorted by issuer. An invalid policy accepts no token at all. */
 export function jwtRules(policies: readonly RequestAuthentication[]): JwtRule[] {

@@ -1,6 +1,9 @@
 /** JSON Web Key Sets (RFC 7517) as text. */
 import { compare } from '../../snapshot/objects.ts'
 
+/** Marks a key source that is an issuer to be asked for its OpenID configuration. */
+export const openIdPrefix = 'openid:'
+
 /** The same set with its keys in an order that does not depend on who wrote it: equal keys are equal text. */
 export function sortedKeySet(content: string): string {
   const { keys } = JSON.parse(content) as { keys: { kid?: unknown }[] }
