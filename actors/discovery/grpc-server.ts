@@ -12,6 +12,7 @@ import type { TLSSocket } from 'node:tls'
 import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
 import { arrivalLimits } from '../../src/push/pacing/arrival.ts'
+import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
 import { FrameBuffers } from '../../src/xds/session/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
@@ -45,6 +46,7 @@ export class GrpcServer {
   readonly #busy = new Set<Http2Connection>()
   readonly #reading = new Set<Http2GrpcStream>()
   readonly #buffers = new FrameBuffers()
+  readonly #pace: FleetPace
   #opened: Promise<void> | undefined
 
   /** `refused` hears of connections that are closed at once because there are too many. */
@@ -54,6 +56,8 @@ export class GrpcServer {
     this.#methods = methods
     this.#features = features
     this.#wheel = wheel
+    const timeout = features.PILOT_XDS_SEND_TIMEOUT
+    this.#pace = new FleetPace(timeout > 0 ? timeout : Number.POSITIVE_INFINITY)
     wheel.add((ms) => this.#charge(ms))
     const options = {
       settings: { maxConcurrentStreams: features.MESH_GPRC_MAXSTREAMS, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
@@ -123,9 +127,8 @@ export class GrpcServer {
 
   #session(session: ServerHttp2Session): void {
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
-    const timeout = this.#features.PILOT_XDS_SEND_TIMEOUT
     const limits = {
-      standstillMs: timeout > 0 ? timeout : Number.POSITIVE_INFINITY,
+      pace: this.#pace,
       pieces: 'encrypted' in session.socket ? piecesOverTls : 1,
       now: monotonicMs,
     }
@@ -147,6 +150,7 @@ export class GrpcServer {
   #charge(ms: number): boolean {
     for (const connection of this.#busy) if (!connection.flow.charge(ms)) this.#busy.delete(connection)
     for (const stream of this.#reading) stream.chargeReading(ms)
+    if (this.#busy.size === 0) this.#pace.forget()
     return this.#busy.size + this.#reading.size > 0
   }
 

@@ -6,6 +6,7 @@
  * connection with bytes outstanding, also when the connection sent anything or was granted anything by a window update. Time
  * without progress is charged while bytes are outstanding, by {@link SessionFlow.charge}.
  */
+import type { FleetPace } from './fleet-pace.ts'
 import { SliceCursor } from './slice-cursor.ts'
 
 /**
@@ -49,9 +50,9 @@ interface Job {
   readonly done: (failed: boolean) => void
 }
 
-/** How long a stream may stand still, in milliseconds, and how many pieces it may have handed over. */
+/** How long a stream may stand still, and how many pieces it may have handed over. */
 export interface FlowLimits {
-  readonly standstillMs: number
+  readonly pace: FleetPace
   readonly pieces: number
   now(): number
 }
@@ -89,7 +90,10 @@ export class SessionFlow {
   /** Opens a stream. */
   open(port: StreamPort): StreamFlow {
     const stream: StreamFlow = new StreamFlow(port, this.#limits, {
-      began: () => this.#events.busy(),
+      began: () => {
+        if (![...this.#streams].some((other) => other.isBusy)) this.#look()
+        this.#events.busy()
+      },
       isAlone: () => this.#streams.size === 1,
       room: () => {
         const free = connectionBytes - this.#inFlight
@@ -134,15 +138,21 @@ export class SessionFlow {
     const holders = window <= 0 && !moved ? [...this.#streams].filter((stream) => stream.unread > 0) : []
     const charged = new Set(holders.length > 0 ? holders : busy)
     for (const stream of this.#streams) if (!stream.isBusy && !charged.has(stream)) stream.progressed()
-    for (const stream of busy) stream.stillMs += ms
+    for (const stream of busy) stream.waited(ms)
     let longest = 0
     for (const stream of charged) longest = Math.max(longest, (stream.chargedMs += ms))
     this.#judge(charged, longest, bytesRead)
     return true
   }
 
+  /** Notes where the connection stands, so that what it did before does not count as progress. */
+  #look(): void {
+    this.#written = this.#wire.bytesWritten
+    this.#window = this.#wire.window
+  }
+
   #judge(charged: ReadonlySet<StreamFlow>, longest: number, bytesRead: number): void {
-    const { standstillMs } = this.#limits
+    const { standstillMs } = this.#limits.pace
     if (longest < standstillMs / 2) this.#probedAt = undefined
     else if (this.#probedAt === undefined) {
       this.#probedAt = bytesRead
@@ -157,7 +167,7 @@ export class SessionFlow {
 
 /** What a stream uses of its connection. */
 interface Shared {
-  /** Bytes are outstanding from now on. */
+  /** Bytes are about to be outstanding. */
   began(): void
   isAlone(): boolean
   /** Bytes that may be handed over now. When there are none, the stream is told to go on once there are. */
@@ -175,6 +185,8 @@ export class StreamFlow {
   #pieces = 0
   #piece = smallestPiece
   #over = false
+  /** Whether the pause before the progress since the last tick was noted. */
+  #noted = false
   #finished: (() => void) | undefined
   /** Milliseconds without progress while bytes were outstanding. */
   stillMs = 0
@@ -204,8 +216,8 @@ export class StreamFlow {
     if (this.#over) return done(true)
     const cursor = new SliceCursor(parts)
     if (cursor.left === 0) return done(false)
-    this.#jobs.push({ cursor, length: cursor.left, inFlight: 0, done })
     this.#shared.began()
+    this.#jobs.push({ cursor, length: cursor.left, inFlight: 0, done })
     this.pump()
   }
 
@@ -224,8 +236,17 @@ export class StreamFlow {
     this.unread = 0
   }
 
+  /** Time passed. */
+  waited(ms: number): void {
+    this.stillMs += ms
+    this.#noted = false
+  }
+
   /** Something has left. */
   progressed(): void {
+    // Once a tick: what leaves in quick succession is one step.
+    if (this.isBusy && !this.#noted) this.#limits.pace.paused(this.stillMs)
+    this.#noted = true
     this.stillMs = 0
     this.chargedMs = 0
   }

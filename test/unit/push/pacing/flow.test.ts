@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { FleetPace } from '../../../../src/push/pacing/fleet-pace.ts'
 import { SessionFlow, type StreamFlow } from '../../../../src/push/pacing/flow.ts'
 import { SliceCursor } from '../../../../src/push/pacing/slice-cursor.ts'
 
@@ -9,11 +10,12 @@ interface Handed {
 }
 
 /** A connection whose peer takes what it is told to take. */
-function connection(options: { pieces?: number; standstillMs?: number } = {}) {
+function connection(options: { pieces?: number; standstillMs?: number; pace?: FleetPace } = {}) {
   let now = 0
   const wire = { bytesWritten: 0, bytesRead: 0, window: 1_000_000, probes: 0, probe: () => void wire.probes++ }
   const heard = { busy: 0, dead: 0 }
-  const limits = { standstillMs: options.standstillMs ?? 5000, pieces: options.pieces ?? 1, now: () => now }
+  const pace = options.pace ?? new FleetPace(options.standstillMs ?? 5000)
+  const limits = { pace, pieces: options.pieces ?? 1, now: () => now }
   const session = new SessionFlow(wire, limits, { busy: () => heard.busy++, dead: () => heard.dead++ })
   const open = () => {
     const handed: Handed[] = []
@@ -245,5 +247,35 @@ describe('a stream that stands still', () => {
     stream.write(50_000)
     pass(600_000)
     expect(stream.ends).to.deep.equal([])
+  })
+
+  it('is not one of many that are slow together, each going on in turn; one that takes nothing beside them is', () => {
+    const pace = new FleetPace(5000)
+    const fleet = Array.from({ length: 50 }, () => connection({ pace }))
+    const streams = fleet.map(({ open }) => open())
+    const silent = connection({ pace })
+    const mute = silent.open()
+    for (const stream of [...streams, mute]) stream.write(10_000_000)
+    // Five in a tick get a piece: ten seconds between two pieces of a stream, with one tick in four.
+    for (let tick = 0; tick < 600; tick++) {
+      for (const { session } of [...fleet, silent]) session.charge(250)
+      if (tick % 4 === 0) for (let index = 0; index < 5; index++) streams[((tick / 4) * 5 + index) % 50]?.accept()
+    }
+    expect(streams.flatMap(({ ends }) => ends)).to.deep.equal([])
+    expect(mute.ends).to.deep.equal(['reset'])
+  })
+
+  it('is ended in time when all that goes on beside it is fast', () => {
+    const pace = new FleetPace(5000)
+    const [fast, silent] = [connection({ pace }), connection({ pace })]
+    const [live, ...mute] = [fast.open(), ...Array.from({ length: 100 }, () => silent.open())]
+    for (const stream of mute) stream.write(100_000)
+    live.write(100_000_000)
+    for (let tick = 0; tick < 22; tick++) {
+      live.accept()
+      fast.pass(250)
+      silent.pass(250)
+    }
+    expect(mute.map(({ ends }) => ends)).to.deep.equal(mute.map(() => ['reset']))
   })
 })
