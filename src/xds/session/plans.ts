@@ -68,6 +68,7 @@ export class Plans {
   /** Keys of what is kept, by group and by subscription. */
   readonly #keys = new Map<Group | number, Set<string>>()
   readonly #subscriptions = new FinalizationRegistry<number>((id) => this.#forget(id))
+  readonly #watched = new WeakSet<Subscription>()
 
   constructor(catalog: Catalog, options: PlanCacheOptions) {
     this.#options = options
@@ -108,7 +109,10 @@ export class Plans {
     const made = make()
     if (!enabled) return made
     this.#kept.set(key, { made, groups, subscription: subscription.id }, { size: sizeOf(made) })
-    if (!this.#keys.has(subscription.id)) this.#subscriptions.register(subscription, subscription.id)
+    if (!this.#watched.has(subscription)) {
+      this.#watched.add(subscription)
+      this.#subscriptions.register(subscription, subscription.id)
+    }
     for (const owner of [...groups, subscription.id]) {
       const keys = this.#keys.get(owner)
       if (keys) keys.add(key)
