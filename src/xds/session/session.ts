@@ -102,6 +102,7 @@ export class XdsSession {
     const { typeUrl, nonce, error } = request
     const watch = this.watches.get(typeUrl)
     const refused = error && this.#reject(watch, typeUrl, nonce, error, now)
+    if (refused && watch && nonce !== watch.nonce) return refused
     if (request.rawNames.length === 0 && !isWildcardType(typeUrl)) {
       this.watches.delete(typeUrl)
       this.#sort()

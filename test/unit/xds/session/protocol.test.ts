@@ -276,6 +276,12 @@ const sotw: readonly Row[] = [
   },
   {
     rule: 'S8',
+    says: 'a stale refusal without names ends no subscription',
+    type: endpointType,
+    steps: [{ ask: { names: ['a'] }, told: 'a=1' }, { ask: { nonce: 'old', refused: true } }, { set: { a: '2' }, told: 'a=2' }],
+  },
+  {
+    rule: 'S8',
     says: 'a stale refusal does not change names',
     steps: [{ ask: { names: ['a'] }, told: 'a=1' }, { ask: { names: ['b'], nonce: 'old', refused: true } }],
   },
