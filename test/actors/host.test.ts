@@ -7,17 +7,18 @@ import { Link } from '../../actors/runtime/link.ts'
 import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WriterCommand } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
+import { permitWords } from '../../src/push/pacing/permits.ts'
 import { until } from '../harness/until.ts'
 
 const off = { fallback: 'none', scopes: {} } as const
 const log = { output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }
 
 /** A host as its supervisor sees it. */
-function host(definition: ActorDefinition<never, never>, config: unknown) {
+function host<Config, Message>(definition: ActorDefinition<Config, Message>, config: Config) {
   const { port1, port2 } = new MessageChannel()
   const reports: Report[] = []
   port1.on('message', (report: Report) => reports.push(report))
-  hostActorHere(definition as ActorDefinition<unknown, unknown>, port2, { name: definition.kind, config, log })
+  hostActorHere(definition as never, port2, { name: definition.kind, config, log })
   const send = (control: Control, transfer: MessagePort[] = []) => port1.postMessage(control, transfer)
   return {
     reports,
@@ -36,7 +37,7 @@ describe('the host of an XDS writer', () => {
   it('lets no push of a dead push queue through, and keeps the link of the new one when the old port closes', async () => {
     const { features } = readFeatures({})
     const parts = { secure: undefined, writers: 1, index: 0, keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 }
-    const writer = host(xdsWriter as never, { features, host: '127.0.0.1', port: 0, ...parts })
+    const writer = host(xdsWriter, { features, host: '127.0.0.1', port: 0, permits: permitWords(1), ...parts })
     /** A push whose resource is in a slab: of a queue that numbers its slabs otherwise it would end the writer. */
     const push = (slab: number, withSlab: boolean): WriterCommand => ({
       type: 'PublishPush',
