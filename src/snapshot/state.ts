@@ -182,10 +182,12 @@ export class MeshState {
     const sources = new Set<string>()
     for (const object of this.#configs.values()) {
       if (object.kind !== 'RequestAuthentication') continue
-      for (const rule of jwtRules([object as RequestAuthentication])) {
-        const source = keySource(rule)
-        if (source !== undefined) sources.add(source)
-      }
+      // One that cannot be read is told where its listeners are made.
+      const found = contain(
+        () => jwtRules([object as RequestAuthentication]).map(keySource),
+        () => [],
+      )
+      for (const source of found) if (source !== undefined) sources.add(source)
     }
     return sources
   }

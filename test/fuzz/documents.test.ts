@@ -69,6 +69,7 @@ class Mesh {
   expectUnrelated(): void {
     const name = `new-${++this.#round}`
     const { objects } = parseConfigFile('good', good(name, 'calm'), names)
+    expect(this.planner.state.keySources()).to.be.instanceOf(Set)
     this.apply(objects)
     const host = `${name}.calm.svc.cluster.local`
     expect([...this.held('calm', clusterType).keys()]).to.include.members([
