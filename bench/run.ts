@@ -5,7 +5,7 @@
  *
  * `soak` takes more than an hour and is not in `all`.
  *
- * npm run bench -- [--set convergence,tls,misbehaving,writers,classes,scoped,churn,soak | all | quick] [--proxies 400]
+ * npm run bench -- [--set convergence,tls,misbehaving,writers,classes,scoped,churn,start,soak | all | quick] [--proxies 400]
  *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
  */
 import { execFileSync } from 'node:child_process'
@@ -17,6 +17,7 @@ import { keep, type Measure, progress, ratioOf, table, threadTable } from './rep
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { soak } from './scenarios/soak.ts'
+import { start } from './scenarios/start.ts'
 
 const { values: given } = parseArgs({
   options: {
@@ -88,6 +89,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   classes: () => classes(writers, 2000),
   scoped: () => scoped(writers, 10_000, 20),
   churn: () => churn(writers, 5000, 100, seconds),
+  start: () => start(rounds),
   soak: () => soak(writers, Number(given.changes), Number(given.connects)),
 }
 

@@ -1,0 +1,108 @@
+/** The start: CPU until ready and resident memory at rest with the Mock registry, beside an empty Node process in the same run. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Measure, progress } from '../report.ts'
+import { freePort, processUsage } from '../server.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** How long after ready the memory is looked at, in milliseconds: what is made ahead of the first proxy is made then. */
+const restMs = 2500
+/** Empty processes for one figure: the clock of /proc has steps of 10 ms. */
+const emptyRuns = 10
+
+interface Start {
+  readonly ms: number
+  readonly cpu: number
+  readonly rss: number
+  readonly empty: number
+  readonly threads: Readonly<Record<string, number>>
+}
+
+/** Measures the installed package and the sources, as the median of so many starts each. */
+export async function start(rounds: number): Promise<Measure[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'mesh-bench-package-'))
+  try {
+    const npm = (args: readonly string[], cwd: string) =>
+      execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    const packed = JSON.parse(npm(['pack', '--json', '--silent', '--pack-destination', folder], root)) as { filename: string }[]
+    writeFileSync(join(folder, 'package.json'), '{"private": true}')
+    npm(['install', '--prefer-offline', join(folder, packed[0]?.filename ?? '')], folder)
+    const variants = [
+      ['package', join(folder, 'node_modules/.bin/pilot-discovery')],
+      ['source', join(root, 'bin/pilot-discovery.js')],
+    ] as const
+    const measures: Measure[] = []
+    for (const [variant, script] of variants) {
+      await once(script)
+      const starts: Start[] = []
+      while (starts.length < rounds) starts.push(await once(script))
+      const of = (value: (start: Start) => number) => starts.map(value).sort((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0
+      const empty = of((one) => one.empty)
+      const names = Object.keys(starts[0]?.threads ?? {})
+      measures.push({
+        scenario: 'start',
+        variant,
+        last: of((one) => one.ms),
+        cpu: of((one) => one.cpu),
+        mib: 0,
+        rss: of((one) => one.rss),
+        threads: Object.fromEntries(names.map((name) => [name, of((one) => one.threads[name] ?? 0)])),
+        notes: `${(of((one) => one.cpu) / empty).toFixed(1)} times the ${empty.toFixed(3)} CPU seconds of an empty Node process`,
+      })
+      progress(`start, ${variant}: ${measures.at(-1)?.notes}`)
+    }
+    return measures
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** CPU seconds of processes that have ended. */
+function childrenCpu(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[13]) + Number(fields[14])) / 100
+}
+
+async function once(script: string): Promise<Start> {
+  const before = childrenCpu()
+  for (let run = 0; run < emptyRuns; run++) spawnSync(process.execPath, ['-e', '0'])
+  const empty = (childrenCpu() - before) / emptyRuns
+  const port = await freePort()
+  const free = ['--grpcAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+  const began = performance.now()
+  const child = spawn(process.execPath, [script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free], {
+    stdio: 'ignore',
+  })
+  const ended = new Promise((resolve) => child.on('exit', resolve))
+  const pid = child.pid as number
+  const isReady = () =>
+    fetch(`http://127.0.0.1:${port}/ready`).then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  while (child.exitCode === null && !(await isReady())) await pause(10)
+  const ms = performance.now() - began
+  const { cpu } = processUsage(pid)
+  const threads = threadsOf(pid)
+  await pause(restMs)
+  const { rss } = processUsage(pid)
+  child.kill()
+  await ended
+  return { ms, cpu, rss, empty, threads }
+}
+
+/** CPU seconds of each thread by its name; those of the same name together. */
+function threadsOf(pid: number): Record<string, number> {
+  const found: Record<string, number> = {}
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const [, name = '', rest = ''] = /\((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')) ?? []
+    const fields = rest.split(' ')
+    const cpu = (Number(fields[11]) + Number(fields[12])) / 100
+    if (cpu > 0 || name in found) found[name] = (found[name] ?? 0) + cpu
+  }
+  return found
+}
