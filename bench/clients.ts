@@ -35,6 +35,8 @@ export interface ConnectCommand {
   readonly own: boolean
   /** Every so-manieth sidecar, in turn, reads 10 KB a second, never acknowledges, or comes and goes; 0 = none does. They do not count. */
   readonly misbehaving: number
+  /** Bytes a second that each of them reads; as fast as it can by default. */
+  readonly bytesPerSecond?: number | undefined
   /** Namespace of all of them, instead of spreading them. */
   readonly namespace?: string
   /** What their numbers start from, in place of 0. */
@@ -199,9 +201,10 @@ class Sidecar {
     })
     const reader = new FrameReader(1 << 30, buffers)
     stream.on('data', (bytes: Buffer) => {
-      if (this.#role === 'slow') {
+      const rate = this.#role === 'slow' ? slowBytesPerSecond : this.#options.bytesPerSecond
+      if (rate !== undefined) {
         stream.pause()
-        setTimeout(() => stream.resume(), (bytes.length / slowBytesPerSecond) * 1000)
+        setTimeout(() => stream.resume(), (bytes.length / rate) * 1000)
       }
       reader.take(bytes, (message) => this.#take(message))
     })

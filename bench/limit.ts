@@ -22,6 +22,8 @@ export interface LimitOptions {
   /** Bytes of all first configurations together. */
   readonly bytes: number
   readonly tls: { readonly cert: string; readonly key: string } | undefined
+  /** Bytes a second that each proxy reads; as fast as it can by default. */
+  readonly bytesPerSecond: number | undefined
 }
 
 /** A bare server with its own load. */
@@ -36,7 +38,7 @@ export class BareServer {
   }
 
   /** Starts one and connects the proxies; `connect` is what that took. */
-  static async start({ threads, proxies, bytes, tls }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {
+  static async start({ threads, proxies, bytes, tls, bytesPerSecond }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {
     const child = fork(fileURLToPath(new URL('./bare.ts', import.meta.url)))
     const port = await freePort()
     const each = bytes / proxies
@@ -55,6 +57,7 @@ export class BareServer {
       reads: 'nothing',
       own: false,
       misbehaving: 0,
+      bytesPerSecond,
     }
     const { times } = await bare.#load.connect(proxies, options)
     await pause(500)

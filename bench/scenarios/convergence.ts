@@ -21,6 +21,8 @@ export interface ConvergenceOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
   /** Every so-manieth sidecar misbehaves in one of three ways; 0 = none. */
   readonly misbehaving: number
+  /** Bytes a second that each sidecar reads, at the server and at the limit; as fast as it can by default. */
+  readonly bytesPerSecond?: number | undefined
   /** Named in the results beside the mode. */
   readonly variant: string
   /** Which changes to measure; all by default. */
@@ -32,7 +34,7 @@ const mib = (bytes: number) => bytes / 1_048_576
 
 /** Runs the whole sequence. */
 export async function convergence(options: ConvergenceOptions): Promise<Measure[]> {
-  const { delta, hosts, proxies, services, rounds, tls } = options
+  const { delta, hosts, proxies, services, rounds, tls, bytesPerSecond } = options
   const variant = `${delta ? 'delta' : 'sotw'}${options.variant ? `, ${options.variant}` : ''}`
   progress(`${variant}: starting with ${services} services`)
   const server = await DiscoveryServer.start({ writers: options.writers, files: mesh.files(services, namespaces), tls })
@@ -50,13 +52,14 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
       reads: 'all',
       own: false,
       misbehaving: options.misbehaving,
+      bytesPerSecond,
     }
     progress(`${variant}: connecting ${proxies} sidecars`)
     const before = await server.usage()
     const connected = await load.connect(proxies, client)
     await pause(1000)
     const after = await server.usage()
-    const limit = await BareServer.start({ threads: options.writers, proxies, bytes: connected.bytes, tls })
+    const limit = await BareServer.start({ threads: options.writers, proxies, bytes: connected.bytes, tls, bytesPerSecond })
     bare = limit.bare
     measures.push(measureOf('connect storm', variant, [connected], spent(after, before), after, mib(connected.bytes), limit.connect))
     for (const kind of options.changes ?? mesh.changeKinds) {
@@ -141,7 +144,7 @@ async function compareWithFresh(load: Load, client: LoadOptions, variant: string
   for (const delta of client.hosts ? [true] : [false, true]) {
     const fresh = new Load()
     try {
-      await fresh.connect(namespaces, { ...client, delta, misbehaving: 0 })
+      await fresh.connect(namespaces, { ...client, delta, misbehaving: 0, bytesPerSecond: undefined })
       await pause(1000)
       const wanted = await fresh.digests()
       const wrong = [...held].filter(([sidecar, digest]) => digest !== wanted.get(sidecar % namespaces))
