@@ -2,7 +2,7 @@
  * How many of the last pauses are looked at, and how many there must be; how many times their median is no standstill yet, and
  * how many times the limit that becomes at most.
  */
-const pauses = { kept: 32, least: 16, times: 4, most: 12 }
+const pauses = { kept: 32, least: 16, times: 8, most: 12 }
 
 /**
  * For how long a stream may stand still. Where the streams of a writer are slow together, each makes progress only now and then,
