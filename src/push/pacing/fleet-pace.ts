@@ -1,8 +1,8 @@
 /**
- * How many of the last pauses are looked at, and how many there must be; how many times their median is no standstill yet, and
- * how many times the limit that becomes at most.
+ * How many of the last pauses are looked at, and how many there must be; which share of them a long one exceeds; how many times as
+ * long is no standstill yet, and how many times the limit that becomes at most.
  */
-const pauses = { kept: 32, least: 16, times: 8, most: 12 }
+const pauses = { kept: 32, least: 16, share: 0.9, times: 4, most: 12 }
 
 /**
  * For how long a stream may stand still. Where the streams of a writer are slow together, each makes progress only now and then,
@@ -31,8 +31,8 @@ export class FleetPace {
   get standstillMs(): number {
     if (this.#standstillMs !== undefined) return this.#standstillMs
     const sorted = this.#kept.toSorted((one, other) => one - other)
-    const median = sorted.length < pauses.least ? 0 : (sorted[sorted.length >> 1] as number)
-    this.#standstillMs = Math.min(Math.max(this.#limitMs, pauses.times * median), pauses.most * this.#limitMs)
+    const long = sorted.length < pauses.least ? 0 : (sorted[Math.floor(sorted.length * pauses.share)] as number)
+    this.#standstillMs = Math.min(Math.max(this.#limitMs, pauses.times * long), pauses.most * this.#limitMs)
     return this.#standstillMs
   }
 
