@@ -25,7 +25,7 @@ export function measuredMethods(registry: Registry, methods: Methods): Methods {
     labelNames: [...labelNames, 'grpc_code'],
     registers,
   })
-  const measured = (path: string, method: Methods[string]) => {
+  const measured = (path: string, method: (stream: GrpcStream) => void) => {
     const [, service = '', name = ''] = path.split('/')
     const labels = { grpc_type: unaryMethods.has(name) ? 'unary' : 'bidi_stream', grpc_service: service, grpc_method: name }
     for (const counter of [started, received, sent]) counter.inc(labels, 0)
@@ -44,7 +44,7 @@ export function measuredMethods(registry: Registry, methods: Methods): Methods {
       )
     }
   }
-  return Object.fromEntries(Object.entries(methods).map(([path, method]) => [path, measured(path, method)]))
+  return new Map([...methods].map(([path, method]) => [path, measured(path, method)]))
 }
 
 interface StreamEvents {

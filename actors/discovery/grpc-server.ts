@@ -23,7 +23,7 @@ import { Http2Connection } from './http2-connection.ts'
 import type { PaceWheel } from './pace-wheel.ts'
 
 /** A service method by its path. */
-export type Methods = Readonly<Record<string, (stream: GrpcStream) => void>>
+export type Methods = ReadonlyMap<string, (stream: GrpcStream) => void>
 
 /**
  * Bytes of requests that a connection, and a stream, may send before the server has taken them. What has come is worked off at
@@ -156,7 +156,7 @@ export class GrpcServer {
 
   #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on('error', (error) => this.#log.debug(`stream error: ${error.message}`))
-    const method = this.#methods[headers[':path'] ?? '']
+    const method = this.#methods.get(headers[':path'] ?? '')
     if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc')) {
       stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
       return

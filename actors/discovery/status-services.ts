@@ -14,12 +14,12 @@ export function statusServices(ask: Ask): Methods {
   const status = (stream: GrpcStream) =>
     answerEach(stream, async () => (await messages()).clientStatus((await ask('connections')) as ConnectionStatus[]))
   const reflection = (stream: GrpcStream) => answerEach(stream, async (message) => (await messages()).reflect(message))
-  return {
-    '/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus': status,
-    '/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus': status,
-    '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo': reflection,
-    '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo': reflection,
-  }
+  return new Map([
+    ['/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', status],
+    ['/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', status],
+    ['/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', reflection],
+    ['/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo', reflection],
+  ])
 }
 
 /** Answers each message with one, in order; the stream ends when the client has said all and has every answer. */

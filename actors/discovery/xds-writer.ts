@@ -106,11 +106,14 @@ class XdsWriter implements Behaviour<WriterCommand> {
       this.#features,
       context.log('ads'),
       this.#wheel,
-      measuredMethods(context.metrics, {
-        '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources': (stream) => this.#accept(stream, false),
-        '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources': (stream) => this.#accept(stream, true),
-        ...services,
-      }),
+      measuredMethods(
+        context.metrics,
+        new Map([
+          ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', (stream) => this.#accept(stream, false)],
+          ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', (stream) => this.#accept(stream, true)],
+          ...services,
+        ]),
+      ),
       () => this.#budgets.refused(),
     )
   }

@@ -28,13 +28,17 @@ const metadataAliases: ReadonlyMap<string, string> = new Map(
 
 /** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const result: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(metadata)) {
-    const renamed = metadataAliases.get(key) ?? key
-    if (renamed !== key && renamed in metadata) continue
-    result[renamed] = value
+  return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)
+}
+
+/** The same values under other keys. A key that is there already keeps its own value. */
+function withKeys<T>(map: Readonly<Record<string, T>>, rename: (key: string) => string): Record<string, T> {
+  const entries: [string, T][] = []
+  for (const [key, value] of Object.entries(map)) {
+    const renamed = rename(key)
+    if (renamed === key || !Object.hasOwn(map, renamed)) entries.push([renamed, value])
   }
-  return result
+  return Object.fromEntries(entries)
 }
 
 /** Builds the table for a mesh domain. */
@@ -51,14 +55,6 @@ export function meshNames(domain: string): MeshNames {
     domain,
     canonicalGroup: rename,
     canonicalKey,
-    canonicalKeys(map) {
-      const result: Record<string, string> = {}
-      for (const [key, value] of Object.entries(map)) {
-        const renamed = canonicalKey(key)
-        if (renamed !== key && renamed in map) continue
-        result[renamed] = value
-      }
-      return result
-    },
+    canonicalKeys: (map) => withKeys(map, canonicalKey),
   }
 }

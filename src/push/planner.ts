@@ -190,7 +190,8 @@ export class Planner {
       retiredGroups: [],
       manifests: [...this.#manifests.values()],
       retiredClasses: [],
-      assignments: [...this.#proxies].map(([connection, { classId }]) => ({ connection, classId })),
+      // A proxy whose class could not be made has none to be served with.
+      assignments: [...this.#proxies].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }])),
     }
   }
 

@@ -13,15 +13,15 @@ export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtension
 /** Types in the order in which a proxy is sent them. */
 export const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, virtualHostType, secretType, extensionConfigType]
 
-const shortNames: Readonly<Record<string, string>> = {
-  [clusterType]: 'cds',
-  [endpointType]: 'eds',
-  [listenerType]: 'lds',
-  [routeType]: 'rds',
-  [virtualHostType]: 'vhds',
-  [secretType]: 'sds',
-  [extensionConfigType]: 'ecds',
-}
+const shortNames: ReadonlyMap<string, string> = new Map([
+  [clusterType, 'cds'],
+  [endpointType, 'eds'],
+  [listenerType, 'lds'],
+  [routeType, 'rds'],
+  [virtualHostType, 'vhds'],
+  [secretType, 'sds'],
+  [extensionConfigType, 'ecds'],
+])
 
 /** Other types that clients have asked for; they choose the names, so only so many are told apart. */
 const others = new Set<string>()
@@ -29,7 +29,7 @@ const mostOthers = 50
 
 /** `cds`, `eds` ...; the URL itself for a type without a short name, `other` once there are too many of those. */
 export function shortType(typeUrl: string): string {
-  const short = shortNames[typeUrl]
+  const short = shortNames.get(typeUrl)
   if (short !== undefined) return short
   if (others.size < mostOthers && typeUrl.length < 200) others.add(typeUrl)
   return others.has(typeUrl) ? typeUrl : 'other'

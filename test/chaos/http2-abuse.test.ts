@@ -133,6 +133,34 @@ describe('abuse of HTTP/2', function () {
     await othersAreServed()
   })
 
+  it('paths, schemes and types that are names of what every object has', async () => {
+    const words = ['valueOf', 'constructor', '__proto__', 'toString', 'hasOwnProperty']
+    const open = (path: string, scheme: string, body?: Uint8Array) =>
+      new Promise<string>((resolve) => {
+        const session = connect(`http://127.0.0.1:${service.grpcPort}`)
+        session.on('error', (error) => resolve(error.message))
+        const stream = session.request({ ':method': 'POST', ':path': path, ':scheme': scheme, 'content-type': 'application/grpc' })
+        const end = (status: unknown) => {
+          resolve(String(status))
+          session.destroy()
+        }
+        stream.on('response', (headers) => headers['grpc-status'] && end(headers['grpc-status']))
+        stream.on('trailers', (trailers) => end(trailers['grpc-status']))
+        stream.on('error', (error) => resolve(error.message)).on('close', () => resolve('closed'))
+        stream.resume()
+        if (body) stream.end(messageFrame(body))
+      })
+    const { id, metadata } = sidecarNode('10.6.0.3', 'odd', 'ns')
+    for (const word of words) {
+      expect(await open(word, 'foo')).to.equal('12')
+      const request = create(DiscoveryRequestSchema, { typeUrl: word, node: { id, metadata: metadata as never }, resourceNames: ['a'] })
+      expect(await open(adsPath, 'foo', toBinary(DiscoveryRequestSchema, request))).to.equal('0')
+    }
+    await othersAreServed()
+    const actors = await service.debug<{ name: string; restarts: number }[]>('actorsz')
+    expect(actors.filter(({ restarts }) => restarts > 0)).to.deep.equal([])
+  })
+
   it('a thousand streams that never read', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 0 } })
     session.on('error', () => undefined)

@@ -82,7 +82,8 @@ interface Push {
 export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
   readonly #groups = new Map<string, Group>()
-  readonly #classes = new Map<string, Manifest>()
+  /** Groups by type by class. Clients choose the types that are looked for. */
+  readonly #classes = new Map<string, ReadonlyMap<string, readonly string[]>>()
   /** States of types by class; one stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
   readonly #listeners: ((group: Group) => void)[] = []
@@ -117,7 +118,7 @@ export class Catalog {
       this.#patched(group)
     }
     for (const manifest of push.manifests) {
-      this.#classes.set(manifest.classId, manifest)
+      this.#classes.set(manifest.classId, new Map(Object.entries(manifest.groups)))
       this.#states.delete(manifest.classId)
     }
     this.#dropStates(changed)
@@ -142,7 +143,7 @@ export class Catalog {
 
   #groupsBeside({ groups }: Push): string[] {
     const used = new Set(groups.map(({ group }) => group))
-    for (const { groups: byType } of this.#classes.values()) for (const ids of Object.values(byType)) for (const id of ids) used.add(id)
+    for (const byType of this.#classes.values()) for (const ids of byType.values()) for (const id of ids) used.add(id)
     return [...this.#groups.keys()].filter((id) => !used.has(id))
   }
 
@@ -153,7 +154,7 @@ export class Catalog {
 
   /** The state of a type for a class. */
   typeState(classId: string, typeUrl: string): TypeState {
-    const ids = this.#classes.get(classId)?.groups[typeUrl]
+    const ids = this.#classes.get(classId)?.get(typeUrl)
     if (!ids) return nothing
     let states = this.#states.get(classId)
     if (!states) this.#states.set(classId, (states = new Map()))
@@ -172,7 +173,7 @@ export class Catalog {
 
   /** Whether a class uses one of these groups. */
   usesAny(classId: string, groups: ReadonlySet<string>): boolean {
-    return Object.values(this.#classes.get(classId)?.groups ?? {}).some((ids) => ids.some((id) => groups.has(id)))
+    return [...(this.#classes.get(classId)?.values() ?? [])].some((ids) => ids.some((id) => groups.has(id)))
   }
 
   #chunksOf(data: ResourceData): Buffer[] {

@@ -19,7 +19,7 @@ const nodeFields = new Map([
 
 /** Reads `envoy.config.core.v3.Node`. Throws {@link WireError}, also for one that is too large. */
 export function readNodeBytes(bytes: Buffer): RawNode {
-  const fields = new Map<number, Buffer>()
+  const fields = new Map<number, Buffer[]>()
   let length = 0
   for (const { field, bytes: content, start, end } of scanFields(bytes)) {
     const name = nodeFields.get(field)
@@ -27,11 +27,13 @@ export function readNodeBytes(bytes: Buffer): RawNode {
     length += end - start
     if (length > limits.bytes) throw new WireError(`node: ${name} makes it larger than ${limits.bytes} bytes (extensions are not counted)`)
     if (!content) throw new WireError(`node: ${name} is no message`)
-    // A message that comes in parts is one message.
-    const before = name === 'id' || name === 'user_agent_name' ? undefined : fields.get(field)
-    fields.set(field, before ? Buffer.concat([before, content]) : content)
+    // A message that comes in parts is one message; of texts the last one counts.
+    const parts = name === 'id' || name === 'user_agent_name' ? undefined : fields.get(field)
+    if (parts) parts.push(content)
+    else fields.set(field, [content])
   }
-  const [id, metadata, locality, agent, version] = [1, 3, 4, 6, 8].map((field) => fields.get(field))
+  const whole = (parts: Buffer[] | undefined) => (parts?.length === 1 ? parts[0] : parts && Buffer.concat(parts))
+  const [id, metadata, locality, agent, version] = [1, 3, 4, 6, 8].map((field) => whole(fields.get(field)))
   return {
     id: id ? text(id) : '',
     metadata: metadata ? readStruct(metadata, 0) : {},

@@ -95,6 +95,11 @@ export class Plans {
     return this.#kept.size
   }
 
+  /** Groups and subscriptions of which anything is kept. */
+  get owners(): number {
+    return this.#keys.size
+  }
+
   /** Drops what was made from a group, whose bytes are others now, or for a subscription that is gone. */
   #forget(owner: Group | number): void {
     for (const key of [...(this.#keys.get(owner) ?? [])]) this.#kept.delete(key)
@@ -109,6 +114,8 @@ export class Plans {
     const made = make()
     if (!enabled) return made
     this.#kept.set(key, { made, groups, subscription: subscription.id }, { size: sizeOf(made) })
+    // What is larger than all that may be kept was not kept.
+    if (!this.#kept.has(key)) return made
     if (!this.#watched.has(subscription)) {
       this.#watched.add(subscription)
       this.#subscriptions.register(subscription, subscription.id)

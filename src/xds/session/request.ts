@@ -27,8 +27,8 @@ export interface DeltaRequest {
   readonly error: { readonly code: number; readonly message: string } | undefined
 }
 
-/** Longest resource name, type URL, message of a refusal and node, in bytes, and most names in one request. */
-const limits = { name: 4096, typeUrl: 512, refusal: 4096, names: 500_000 }
+/** Longest resource name, type URL, message of a refusal and nonce, in bytes, and most names in one request. */
+const limits = { name: 4096, typeUrl: 512, refusal: 4096, nonce: 256, names: 500_000 }
 
 const namesField = 3
 
@@ -69,7 +69,7 @@ function takeField(request: SotwHead, { field, bytes }: WireField): void {
   if (field === 1) request.hasVersion = bytes.length > 0
   else if (field === 2) request.node = bytes
   else if (field === 4) request.typeUrl = typeUrlOf(bytes)
-  else if (field === 5) request.nonce = bytes.toString()
+  else if (field === 5) request.nonce = nonceOf(bytes)
   else if (field === 6) request.error = readStatus(bytes)
 }
 
@@ -121,7 +121,7 @@ export function readDeltaRequest(message: Buffer, known: Buffer): DeltaRequest {
         if (entry.field === 2 && entry.bytes) version = entry.bytes.toString()
       }
       initialVersions.set(name, version)
-    } else if (field === 6) nonce = bytes.toString()
+    } else if (field === 6) nonce = nonceOf(bytes)
     else if (field === 7) error = readStatus(bytes)
   }
   return { node, typeUrl, nonce, rawSubscribe: subscribe.bytes(), unsubscribe, initialVersions, error }
@@ -142,6 +142,11 @@ function nameOf(bytes: Buffer, count: number): string {
 function typeUrlOf(bytes: Buffer): string {
   if (bytes.length > limits.typeUrl) throw new WireError(`type_url is longer than ${limits.typeUrl} bytes`)
   return bytes.toString()
+}
+
+/** A nonce. One that is longer than any that was ever given is cut, and is as stale as it was. */
+function nonceOf(bytes: Buffer): string {
+  return bytes.subarray(0, limits.nonce).toString()
 }
 
 function readStatus(bytes: Buffer): { code: number; message: string } {

@@ -376,7 +376,9 @@ export class XdsSession {
   }
 
   #reject(watch: Watch | undefined, typeUrl: string, nonce: string, error: { code: number; message: string }, at: number): Outcome {
-    if (watch) watch.lastError = { typeUrl, nonce, version: watch.version, code: error.code, message: error.message, at }
+    // What is refused with another nonce was sent before what the proxy has now, or never.
+    if (!watch || nonce === '' || nonce !== watch.nonce) return 'nack'
+    watch.lastError = { typeUrl, nonce: watch.nonce, version: watch.version, code: error.code, message: error.message, at }
     if (typeUrl === clusterType) this.#gateUntil = 0
     return 'nack'
   }

@@ -248,6 +248,22 @@ describe('what goes wrong while something is made', () => {
     mesh.remove(tcp('b'))
     expect(kinds()).to.deep.equal([])
   })
+
+  it('costs a proxy its class, and a writer that has nothing is not told that it has one', () => {
+    const mesh = new Mesh().set(entry('a'))
+    const strange = {
+      ...sidecar('ns'),
+      get labels(): never {
+        throw new Error('unreadable')
+      },
+    }
+    mesh.planner.connect('good', sidecar('ns'))
+    mesh.planner.connect('strange', strange)
+    expect(mesh.faults().join()).to.match(/class sidecar~10.1.0.1~p.ns~/)
+    const { assignments } = mesh.planner.everything()
+    expect(assignments.map(({ connection }) => connection)).to.deep.equal(['good'])
+    expect(assignments[0]?.classId).not.to.equal('')
+  })
 })
 
 describe('faults', () => {

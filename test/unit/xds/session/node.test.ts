@@ -52,6 +52,25 @@ describe('nodes off the wire', () => {
     )
   })
 
+  it('in very many parts cost no more than their bytes', () => {
+    // Metadata, and then 12,000 empty parts of a locality: what was put together before is not copied again for each.
+    const locality = Buffer.from(toBinary(NodeSchema, create(NodeSchema, { locality: { region: 'x'.repeat(30_000) } })))
+    const parts = Buffer.concat([locality, ...Array.from({ length: 12_000 }, () => Buffer.from([0x22, 0]))])
+    const { concat } = Buffer
+    let copied = 0
+    Buffer.concat = (list, ...length) => {
+      const whole = concat(list, ...length)
+      copied += whole.length
+      return whole
+    }
+    try {
+      expect(readNodeBytes(parts).locality).to.deep.equal({ region: 'x'.repeat(30_000), zone: '', subZone: '' })
+    } finally {
+      Buffer.concat = concat
+    }
+    expect(copied).to.be.below(2 * parts.length)
+  })
+
   it('that are garbled are refused and nothing else', () => {
     fc.assert(
       fc.property(node, fc.nat(), fc.nat(255), (given, where, byte) => {

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
+import type { GroupPatch } from '../../../../protocols/messages/push.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
 import { everything, type Subscription, Subscriptions } from '../../../../src/xds/session/subscription.ts'
@@ -46,6 +47,29 @@ describe('plans', () => {
     expect(plans.size).to.be.lessThan(4)
     catalog.apply({ whole: false, slabs: [], retiredSlabs: [50], groups: [], retiredGroups: ['g'], manifests: [], retiredClasses: ['c'] })
     expect(plans.size).to.equal(0)
+  })
+
+  it('larger than all that may be kept leave nothing behind', () => {
+    const catalog = new Catalog()
+    const plans = new Plans(catalog, { enabled: true, size: 0 })
+    const apply = (groups: GroupPatch[], retiredGroups: string[]) =>
+      catalog.apply({
+        whole: false,
+        slabs: [],
+        retiredSlabs: [],
+        groups,
+        retiredGroups,
+        manifests: [{ classId: 'c', groups: { [clusterType]: ['g'] } }],
+        retiredClasses: [],
+      })
+    apply([{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }], [])
+    // 64 bytes are counted for each name that does not exist, and 64 MiB are kept.
+    const names = new Set(Array.from({ length: mebibyte + 1 }, (_, index) => `n${index}`))
+    const plan = plans.full(clusterType, catalog.typeState('c', clusterType), { id: 7, wildcard: false, names }, true)
+    expect(plan.removed.length).to.equal(names.size)
+    expect(plans.size, 'the part of the group alone').to.equal(1)
+    apply([], ['g'])
+    expect(plans.owners).to.equal(0)
   })
 
   it('go with the last stream that has their subscription', async () => {

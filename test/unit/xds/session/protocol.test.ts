@@ -22,7 +22,7 @@ import { encodeResource, type Resource } from '../../../../src/xds/slab/resource
 import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { scanFields } from '../../../../src/xds/slab/wire.ts'
-import { clusterType, endpointType, listenerType } from '../../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, shortType } from '../../../../src/xds/type-urls.ts'
 
 const makers: Readonly<Record<string, (name: string, content: string) => Resource>> = {
   [clusterType]: (name, content) => encodeResource(ClusterSchema, create(ClusterSchema, { name, altStatName: content }), name),
@@ -493,6 +493,37 @@ describe('the rules of the xDS protocol', () => {
       if (again) stream.session.again()
       expect(said(stream.next())).to.equal('a=199 passing199=1 -b -gone')
     }
+  })
+
+  for (const isDelta of [false, true])
+    it(`${isDelta ? 'D4, delta' : 'S8, state of the world'}: a refusal with another nonce is no answer to clusters, and none is kept`, () => {
+      const stream = new Stream(isDelta, { [clusterType]: { a: '1' }, [listenerType]: { l: '1' } })
+      stream.ask(clusterType, {})
+      stream.next()
+      stream.ask(listenerType, {})
+      stream.next()
+      stream.set(clusterType, { a: '1', b: '1' })
+      stream.set(listenerType, { l: '2' })
+      expect(said(stream.next())).to.equal(isDelta ? 'b=1' : 'a=1 b=1')
+      const watch = stream.session.watches.get(clusterType)
+      for (const nonce of ['n1', 'made up', 'n'.repeat(4_000_000)]) {
+        expect(stream.ask(clusterType, { nonce, refused: true })).to.equal('nack')
+        expect(watch?.lastError).to.equal(undefined)
+        expect(stream.next(), 'listeners wait for the answer to new clusters').to.equal(undefined)
+      }
+      stream.ask(clusterType, { nonce: 'last', refused: true })
+      expect(watch?.lastError?.nonce).to.equal(watch?.nonce)
+      expect(said(stream.next())).to.equal('l=2')
+    })
+
+  it('types that clients make up are not looked for among what every object has', () => {
+    for (const isDelta of [false, true])
+      for (const typeUrl of ['valueOf', 'constructor', '__proto__', 'toString', 'hasOwnProperty']) {
+        const stream = new Stream(isDelta, {})
+        stream.ask(typeUrl, { names: ['a'] })
+        expect(said(stream.next())).to.equal(isDelta ? '-a' : undefined)
+        expect(shortType(typeUrl)).to.equal(typeUrl)
+      }
   })
 
   it('D8: an empty answer to the first request for everything', () => {
