@@ -20,20 +20,55 @@ export function useAsks(port: MessagePort): Asks {
 /** Longest time that an answer is waited for, in milliseconds. */
 const deadlineMs = 5000
 
-/** Asks one question. Rejects when nobody answers in time, and at once when `ended` does: the other side is gone, and the question with it. */
+/**
+ * Questions to one actor that wait for an answer. A question is forgotten when it is answered: nothing that lives as long as the
+ * actor refers to an answer.
+ */
+export class OpenQuestions {
+  readonly #rejects = new Set<(error: Error) => void>()
+  #ended: Error | undefined
+
+  /** Number of questions that wait for an answer. */
+  get size(): number {
+    return this.#rejects.size
+  }
+
+  /** Adds a question by what rejects it, which is called at once when the actor has ended. */
+  add(reject: (error: Error) => void): void {
+    if (this.#ended) reject(this.#ended)
+    else this.#rejects.add(reject)
+  }
+
+  /** Removes a question: it was answered, or the answer came too late. */
+  delete(reject: (error: Error) => void): void {
+    this.#rejects.delete(reject)
+  }
+
+  /** The actor has ended: rejects all questions, and from now on each that is added. */
+  end(error: Error): void {
+    this.#ended = error
+    for (const reject of this.#rejects) reject(error)
+    this.#rejects.clear()
+  }
+}
+
+/** Asks one question. Rejects when nobody answers in time, and at once when the actor to which the `open` questions belong ends. */
 export async function askWithin<Answer>(
   asks: Asks | undefined,
   question: string,
   details: readonly unknown[],
-  ended?: Promise<never>,
+  open = new OpenQuestions(),
 ): Promise<Answer> {
   const answer = asks?.[question]
   if (!answer) throw new Error(`nobody to ask ${question}`)
-  const late = Promise.withResolvers<never>()
-  const timer = after(deadlineMs, () => late.reject(new Error(`no answer to ${question} within ${deadlineMs} ms`)))
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const timer = after(deadlineMs, () => reject(new Error(`no answer to ${question} within ${deadlineMs} ms`)))
+  open.add(reject)
   try {
-    return (await Promise.race([answer(...details), late.promise, ...(ended ? [ended] : [])])) as Answer
+    answer(...details).then(resolve as (value: unknown) => void, reject)
+    return await promise
   } finally {
+    open.delete(reject)
     timer.cancel()
   }
 }

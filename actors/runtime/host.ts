@@ -95,6 +95,7 @@ class Host {
       if (this.#stopped) return this.#release(behaviour)
       this.#behaviour = behaviour
       this.#links = new Links(behaviour.objects, {
+        guard: (work) => this.#guard(work),
         linked: (link) => behaviour.linked?.(link),
         unlinked: (link) => behaviour.unlinked?.(link),
         mail: () => this.#wake(),

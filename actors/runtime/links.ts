@@ -6,6 +6,8 @@ import { ObjectRegister, type ObjectRule } from './register.ts'
 
 /** What the links tell the actor's host. */
 export interface LinkEvents<Message> {
+  /** Runs what an event of a port leads to, on the actor's behalf: an exception ends the actor, and leaves the port's thread alone. */
+  guard(work: () => void): void
   linked(link: Link): void
   unlinked(link: Link): void
   /** Something has come that {@link Links.deliverOne} hands out. */
@@ -59,14 +61,16 @@ export class Links<Message> {
       peer,
       incarnation,
       port,
-      received: (from) => {
-        if (this.#live.get(peer) !== from) return
-        this.#waiting.add(from)
-        this.#events.mail()
-      },
-      closed: (closed) => {
-        if (this.#live.get(peer) === closed) this.#end(closed)
-      },
+      received: (from) =>
+        this.#events.guard(() => {
+          if (this.#live.get(peer) !== from) return
+          this.#waiting.add(from)
+          this.#events.mail()
+        }),
+      closed: (closed) =>
+        this.#events.guard(() => {
+          if (this.#live.get(peer) === closed) this.#end(closed)
+        }),
     })
     this.#live.set(peer, link)
     this.#events.linked(link)

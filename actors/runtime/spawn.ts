@@ -5,7 +5,7 @@ import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import type { ActorDefinition } from './actor.ts'
-import { askWithin, serveAsks, useAsks } from './ask.ts'
+import { askWithin, OpenQuestions, serveAsks, useAsks } from './ask.ts'
 import { hostActorHere } from './host.ts'
 
 /** What to start. */
@@ -60,14 +60,13 @@ export function spawnActor(
   const started = mode === 'threads' ? startThread(spec, log) : startHere(spec, log)
   let ended = false
   let failure: WireError | undefined
-  const gone = Promise.withResolvers<never>()
-  gone.promise.catch(() => {})
+  const open = new OpenQuestions()
   const asked = new MessageChannel()
   const asking = new MessageChannel()
   const end = (error: WireError | undefined) => {
     if (ended) return
     ended = true
-    gone.reject(new Error(`actor ${spec.name} has ended`))
+    open.end(new Error(`actor ${spec.name} has ended`))
     events.ended(error)
     started.stop()
     for (const port of [asked.port1, asking.port1]) port.close()
@@ -93,7 +92,7 @@ export function spawnActor(
   for (const port of [asked.port1, asking.port1]) port.unref()
   const asks = useAsks(asked.port1)
   return {
-    ask: (question, details) => askWithin(asks, question, details, gone.promise),
+    ask: (question, details) => askWithin(asks, question, details, open),
     ping: () => send({ type: 'Ping' }),
     link: (peer, incarnation, port) => send({ type: 'Link', peer, incarnation, port }, [port]),
     drain: () => send({ type: 'Drain' }),

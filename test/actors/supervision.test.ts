@@ -33,7 +33,8 @@ for (const mode of ['threads', 'in-thread'] as const) {
         await supervisor.started()
         const port = await supervisor.ask<number>('troubled/0', 'port')
         seen.length = 0
-        await supervisor.ask('troubled/0', 'later', way)
+        // It may have ended before its answer is here.
+        await supervisor.ask('troubled/0', 'later', way).catch(() => undefined)
         await restarted('troubled/0')
         expect(state('troubled/0')?.lastError?.message).to.equal(message)
         expect([state('troubled/0')?.health, state('troubled/1')?.health]).to.deep.equal(['unstable', 'well'])
@@ -60,6 +61,18 @@ for (const mode of ['threads', 'in-thread'] as const) {
       await supervisor.ask('troubled/0', 'tell', 'after')
       await until('the message', async () => (await supervisor.ask<string[]>('troubled/1', 'told')).length === 2)
       expect(await supervisor.ask('troubled/1', 'told')).to.deep.equal(['linked troubled/0', 'after'])
+    })
+
+    it('when a peer goes are ended and restarted; nothing else is', async () => {
+      start()
+      for (const name of ['troubled/0', 'troubled/1', 'troubled/2'])
+        supervisor.start({ name, module, config: { throwsWhenUnlinked: name === 'troubled/1' } })
+      supervisor.connect('troubled/0', 'troubled/1')
+      await supervisor.started()
+      supervisor.kill('troubled/0')
+      await restarted('troubled/1')
+      expect(state('troubled/1')?.lastError?.message).to.equal('thrown when unlinked')
+      expect(state('troubled/2')?.health).to.equal('well')
     })
 
     it('stop ticking when they are killed', async () => {

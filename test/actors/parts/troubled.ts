@@ -7,14 +7,22 @@ import { after, every } from '../../../actors/runtime/timers.ts'
 /** What the actors of this thread have done, for tests that run them in their own thread. */
 export const seen: string[] = []
 
+interface TroubledConfig {
+  readonly startsNever?: boolean
+  readonly throwsAtStart?: boolean
+  readonly throwsWhenUnlinked?: boolean
+}
+
 class Troubled implements Behaviour<string> {
   readonly #server: Server
   readonly #name: string
   readonly #told: string[] = []
+  readonly #throwsWhenUnlinked: boolean
   #peer: Peer<string> | undefined
 
-  constructor(name: string, server: Server) {
+  constructor(name: string, server: Server, { throwsWhenUnlinked = false }: TroubledConfig) {
     this.#name = name
+    this.#throwsWhenUnlinked = throwsWhenUnlinked
     this.#server = server
     every(5, () => seen.push(`${name} ticks`))
   }
@@ -32,6 +40,7 @@ class Troubled implements Behaviour<string> {
   }
 
   unlinked(peer: Peer): void {
+    if (this.#throwsWhenUnlinked) throw new Error('thrown when unlinked')
     this.#told.push(`unlinked ${peer.name}`)
   }
 
@@ -55,7 +64,7 @@ class Troubled implements Behaviour<string> {
   }
 }
 
-export const actor: ActorDefinition<{ startsNever?: boolean; throwsAtStart?: boolean }, string> = {
+export const actor: ActorDefinition<TroubledConfig, string> = {
   kind: 'troubled',
   async start({ name, config }) {
     if (config.throwsAtStart) {
@@ -65,6 +74,6 @@ export const actor: ActorDefinition<{ startsNever?: boolean; throwsAtStart?: boo
     if (config.startsNever) await new Promise(() => {})
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return new Troubled(name, server)
+    return new Troubled(name, server, config)
   },
 }

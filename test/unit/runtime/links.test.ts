@@ -17,6 +17,7 @@ class Actor {
     this.links = new Links<Message>(
       { objectOf: (message) => ({ key: message[0] as string, there: !message.endsWith('gone') }), withdrawal: (key) => `${key} gone` },
       {
+        guard: (work) => work(),
         linked: (link) => {
           this.seen.push(`linked#${link.incarnation}`)
           this.peers.push(link)
