@@ -2,6 +2,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { monotonicMs } from './clock.ts'
+import { SignalCopies, type Way } from './signal-copies.ts'
 import { every } from './timers.ts'
 
 /** What a service does when it is asked. */
@@ -41,10 +42,14 @@ export function listenToSignals(actions: SignalActions): void {
     if (stopping) return actions.ignored(`${signal} has no effect: the service is ending already`)
     stop(signal === 'SIGHUP' ? 'the terminal is gone' : signal)
   }
-  const count = countSignals(npmScript() === undefined ? obey : withoutCopies(obey))
-  for (const signal of passedOn) process.on(signal, () => count(signal, 'direct'))
+  const obeyOnce = npmScript() === undefined ? obey : withoutCopies(obey)
+  const copies = new SignalCopies(monotonicMs)
+  const take = (signal: Ending, way: Way) => {
+    if (!copies.isCopy(signal, way)) obeyOnce(signal)
+  }
+  for (const signal of passedOn) process.on(signal, () => take(signal, 'direct'))
   process.on('SIGUSR1', () => actions.ignored('SIGUSR1 has no effect'))
-  listenToWrapper(count, stop)
+  listenToWrapper(take, stop)
   watchLaunchers(() => stop('what started the service has ended'))
 }
 
@@ -52,24 +57,6 @@ export function listenToSignals(actions: SignalActions): void {
 function dieOf(signal: Ending): void {
   process.removeAllListeners(signal)
   process.kill(process.pid, signal)
-}
-
-type Way = 'direct' | 'passed'
-
-/**
- * A signal to the whole process group comes directly and, once more, through the wrapper; one to the wrapper comes through it
- * only. As many were sent as came by the way on which more came.
- */
-function countSignals(obey: (signal: Ending) => void): (signal: Ending, way: Way) => void {
-  const counts = new Map<Ending, { direct: number; passed: number; obeyed: number }>()
-  return (signal, way) => {
-    const count = counts.get(signal) ?? { direct: 0, passed: 0, obeyed: 0 }
-    counts.set(signal, count)
-    count[way]++
-    if (Math.max(count.direct, count.passed) === count.obeyed) return
-    count.obeyed++
-    obey(signal)
-  }
 }
 
 /** Takes equal signals within a moment for one. */
@@ -84,11 +71,11 @@ function withoutCopies(obey: (signal: Ending) => void): (signal: Ending) => void
 }
 
 /** The wrapper of `bin/runtime.js` passes signals on as messages once it is told that they are listened to. */
-function listenToWrapper(count: (signal: Ending, way: Way) => void, stop: (reason: string) => void): void {
+function listenToWrapper(take: (signal: Ending, way: Way) => void, stop: (reason: string) => void): void {
   if (process.env.MESH_WRAPPER !== String(process.ppid) || !process.send) return
   const gone = () => stop('the wrapper that started the service has ended')
   process.on('message', (message: { signal?: Ending }) => {
-    if (message.signal && passedOn.includes(message.signal)) count(message.signal, 'passed')
+    if (message.signal && passedOn.includes(message.signal)) take(message.signal, 'passed')
   })
   process.on('disconnect', gone)
   if (process.connected) process.send({ listens: true })
