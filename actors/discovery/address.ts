@@ -6,9 +6,12 @@ import { type AddressInfo, createServer, isIP, type Server } from 'node:net'
 export interface AddressFlag {
   readonly flag: string
   readonly address: string
-  /** Whether several threads share the port, so that a port chosen by the kernel is held until all of them listen. */
-  readonly shared: boolean
+  /** How many threads listen on it. Where they share the port, one chosen by the kernel is held until all of them listen. */
+  readonly listeners: number
 }
+
+/** How each of so many threads listens on one address: a port may be shared only if all its sockets say so, the one that holds it included. */
+export const sharing = (listeners: number): { readonly reusePort: boolean } => ({ reusePort: listeners > 1 })
 
 /** Addresses that are free, each with the address and port that the kernel gave. */
 export interface Claim {
@@ -39,7 +42,7 @@ export async function claimAddresses(flags: readonly AddressFlag[]): Promise<Cla
       try {
         probes.push({ flag, server: await listenOn(flag) })
       } catch (error) {
-        problems.push(`--${flag.flag} ${flag.address}: ${reasonOf(error as NodeJS.ErrnoException)}`)
+        problems.push(listenError(flag.flag, flag.address, error).message)
       }
     }
   const real = new Map(probes.map(({ flag, server }) => [flag.flag, addressOf(server)]))
@@ -52,15 +55,15 @@ export async function claimAddresses(flags: readonly AddressFlag[]): Promise<Cla
   }
 }
 
-const isHeld = ({ address, shared }: AddressFlag): boolean => shared && splitAddress(address)[1] === 0
+const isHeld = ({ address, listeners }: AddressFlag): boolean => sharing(listeners).reusePort && splitAddress(address)[1] === 0
 
 function listenOn(flag: AddressFlag): Promise<Server> {
   const [host, port] = splitAddress(flag.address)
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.resetAndDestroy())
     server.once('error', reject)
-    const sharing = isHeld(flag) ? { reusePort: true } : { exclusive: true }
-    server.listen({ host: host || undefined, port, ...sharing }, () => resolve(server.unref()))
+    const how = isHeld(flag) ? sharing(flag.listeners) : { exclusive: true }
+    server.listen({ host: host || undefined, port, ...how }, () => resolve(server.unref()))
   })
 }
 
@@ -69,6 +72,11 @@ const closeServer = (server: Server): Promise<void> => new Promise((resolve) => 
 function addressOf(server: Server): string {
   const { address, port } = server.address() as AddressInfo
   return `${isIP(address) === 6 ? `[${address}]` : address}:${port}`
+}
+
+/** Why an address cannot be listened on, with the flag that gives it. */
+export function listenError(flag: string, address: string, cause: unknown): Error {
+  return new Error(`--${flag} ${address}: ${reasonOf(cause as NodeJS.ErrnoException)}`, { cause })
 }
 
 function reasonOf(error: NodeJS.ErrnoException): string {

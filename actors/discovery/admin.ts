@@ -8,7 +8,7 @@ import type { Logger } from '../runtime/logger.ts'
 import { Gauge, type Registry } from '../runtime/metrics.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
-import { splitAddress } from './address.ts'
+import { listenError, splitAddress } from './address.ts'
 import { addDebugPages } from './debug-pages.ts'
 import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
@@ -80,8 +80,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     if (features.ENABLE_DEBUG_ON_HTTP)
       addDebugPages(instance, supervisor, { admin: features.ENABLE_ADMIN_ENDPOINTS, tracking: features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING })
   }
-  await listen(http, options.httpAddr)
-  if (monitoring !== http) await listen(monitoring, options.monitoringAddr)
+  await listen(http, 'httpAddr', options.httpAddr)
+  if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   return {
     ready: () => becomeReady,
     async close() {
@@ -91,8 +91,9 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   }
 }
 
-async function listen(instance: PageServer, address: string): Promise<void> {
+/** Rejects with the name of the flag: the address may have been taken since it was claimed. */
+async function listen(instance: PageServer, flag: string, address: string): Promise<void> {
   if (address === '') return
   const [host, port] = splitAddress(address)
-  await instance.listen(host === '' ? '::' : host, port)
+  await instance.listen(host === '' ? '::' : host, port).catch((error: unknown) => Promise.reject(listenError(flag, address, error)))
 }

@@ -17,6 +17,7 @@ import { FrameBuffers } from '../../src/xds/session/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import { after } from '../runtime/timers.ts'
+import { sharing } from './address.ts'
 import { connectionShare, descriptorLimit, limitConnections } from './connection-limit.ts'
 import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
 import { Http2Connection } from './http2-connection.ts'
@@ -84,7 +85,7 @@ export class GrpcServer {
     this.#opened ??= Promise.all(
       this.#servers.map(
         ({ server, host, port }) =>
-          new Promise<void>((resolve) => server.listen({ host: host || undefined, port, reusePort: this.#config.writers > 1 }, resolve)),
+          new Promise<void>((resolve) => server.listen({ host: host || undefined, port, ...sharing(this.#config.writers) }, resolve)),
       ),
     ).then(() => undefined)
     return this.#opened

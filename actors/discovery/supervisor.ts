@@ -53,11 +53,12 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const { features, warnings } = readFeatures(process.env)
   const certificates = readSecureServer(given)
   checkGivenFiles(given)
+  const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
-    { flag: 'grpcAddr', address: given.grpcAddr, shared: true },
-    { flag: 'secureGRPCAddr', address: certificates ? given.secureGRPCAddr : '', shared: true },
-    { flag: 'httpAddr', address: given.httpAddr, shared: false },
-    { flag: 'monitoringAddr', address: given.monitoringAddr, shared: false },
+    { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
+    { flag: 'secureGRPCAddr', address: certificates ? given.secureGRPCAddr : '', listeners: writers },
+    { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
+    { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
   const options = { ...given, ...realAddresses(claim.of) }
   const secure = certificates && options.secureGRPCAddr !== '' ? { ...certificates, ...hostAndPort(options.secureGRPCAddr) } : undefined
@@ -107,7 +108,6 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
         ]
       : []),
   ]
-  const writers = options.writers > 0 ? options.writers : Math.max(1, availableParallelism())
   const queueConfig: PushQueueConfig = {
     features,
     secrets: processSecrets(),

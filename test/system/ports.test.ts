@@ -45,6 +45,21 @@ describe('listening addresses', function () {
     }
   })
 
+  it('port 0 is served by one writer, too', async () => {
+    const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '1', ...anyPorts])
+    try {
+      await service.says('ready after')
+      const port = Number(service.address('gRPC').split(':')[1])
+      expect(listeners(port), 'sockets that listen on the port').to.equal(1)
+      const client = new XdsClient(port, sidecarNode('10.0.0.1', 'one', 'mock-0'), false).connect()
+      await client.ready()
+      client.close()
+      expect(service.output).not.to.contain('starts again in')
+    } finally {
+      service.dispose()
+    }
+  })
+
   for (const [one, other] of [
     ['127.0.0.1:', '127.0.0.1:'],
     [':', '127.0.0.1:'],

@@ -1,0 +1,45 @@
+import { createServer } from 'node:net'
+import { expect } from 'chai'
+import { startAdmin } from '../../actors/discovery/admin.ts'
+import { createLogger } from '../../actors/runtime/logger.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import { restartPolicy } from '../../actors/runtime/restarts.ts'
+import { Supervisor } from '../../actors/runtime/supervisor.ts'
+import { watchPolicy } from '../../actors/runtime/watchdog.ts'
+import { readFeatures } from '../../src/config/features.ts'
+
+const off = { fallback: 'none', scopes: {} } as const
+const logOptions = { output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }
+
+describe('the HTTP servers', () => {
+  it('name the flag of an address that was taken after it was found to be free', async () => {
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const address = `127.0.0.1:${(taken.address() as { port: number }).port}`
+    const log = createLogger(logOptions, () => {})
+    const supervisor = new Supervisor({
+      mode: 'in-thread',
+      log,
+      logOptions,
+      logged: () => {},
+      answers: {},
+      watch: watchPolicy(0),
+      policy: restartPolicy,
+    })
+    const { features } = readFeatures({})
+    const start = (options: object) =>
+      startAdmin({ supervisor, sources: [], options: options as never, features, metrics: new Registry(), startedAt: 0, log }).then(
+        () => 'started',
+        (error: Error) => error.message,
+      )
+    try {
+      for (const flag of ['httpAddr', 'monitoringAddr'])
+        expect(await start({ httpAddr: '', monitoringAddr: '', [flag]: address })).to.equal(
+          `--${flag} ${address}: another process listens on it already (EADDRINUSE)`,
+        )
+    } finally {
+      taken.close()
+      await supervisor.drain([], 100)
+    }
+  })
+})
