@@ -50,14 +50,15 @@ export function addDebugPages(server: PageServer, supervisor: Supervisor, { admi
       true,
     )
   }
-  /** Answers for one proxy, or says that it is not named or not connected. */
-  const proxyPage = (name: string, answer: (connection: ConnectionStatus, query: URLSearchParams) => Promise<unknown>) => {
+  /** Answers for one proxy, or says that it is not named or not connected. A page that acts takes whole names only. */
+  const proxyPage = (
+    name: string,
+    answer: (connection: ConnectionStatus, query: URLSearchParams) => Promise<unknown>,
+    find: typeof findConnection = findConnection,
+  ) => {
     page(name, async (query, parameters) => {
       if (!query.proxyID) return new Page('You must provide a proxyID in the query string', undefined, 400)
-      const named = query.proxyID
-      const all = await connections()
-      // A whole connection id first: it may be a part of another's.
-      const found = all.find(({ connectionId }) => connectionId === named) ?? all.find(({ connectionId }) => connectionId.includes(named))
+      const found = find(await connections(), query.proxyID)
       if (!found) return new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
       return answer(found, parameters)
     })
@@ -118,10 +119,14 @@ export function addDebugPages(server: PageServer, supervisor: Supervisor, { admi
     })
   })
   if (admin) {
-    proxyPage('force_disconnect', async ({ connectionId }) => {
-      await supervisor.askAll<boolean>('xds-writer', 'disconnect', connectionId)
-      return 'OK'
-    })
+    proxyPage(
+      'force_disconnect',
+      async ({ connectionId }) => {
+        await supervisor.askAll<boolean>('xds-writer', 'disconnect', connectionId)
+        return 'OK'
+      },
+      findExactly,
+    )
   }
   page('cachez', () => queue('cacheKeys'))
   page('instancesz', () => queue('instances'))
@@ -140,6 +145,24 @@ export function addDebugPages(server: PageServer, supervisor: Supervisor, { admi
       ...stats.get(state.name),
     }))
   })
+}
+
+interface Named {
+  readonly connectionId: string
+  readonly nodeId: string
+}
+
+/** The connection of a given id; else one of the node of that id, or of the proxy of that name, `<pod>.<namespace>`. */
+export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {
+  return (
+    connections.find(({ connectionId }) => connectionId === named) ??
+    connections.find(({ nodeId }) => nodeId === named || nodeId.split('~')[2] === named)
+  )
+}
+
+/** The connection that is named exactly; else one whose node id contains the name. The number at the end of a connection id is never matched in part. */
+export function findConnection<C extends Named>(connections: readonly C[], named: string): C | undefined {
+  return findExactly(connections, named) ?? connections.find(({ nodeId }) => nodeId.includes(named))
 }
 
 interface EndpointState {

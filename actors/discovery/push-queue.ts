@@ -110,7 +110,7 @@ class PushQueue implements Behaviour<Message> {
   linked(peer: Peer): void {
     if (peer.kind === 'jwks-resolver') {
       this.#resolver = peer as Peer<ResolverCommand>
-      this.#wantedKeys = new Set()
+      this.#resolver.tell({ type: 'ResolveKeySets', sources: [...this.#wantedKeys] }, 'sources')
       this.#askForKeys()
     }
     if (peer.kind !== 'xds-writer') return
@@ -147,7 +147,8 @@ class PushQueue implements Behaviour<Message> {
         return
       case 'KeySetChanged':
         this.#awaitedKeys.delete(message.source)
-        if (this.#planner.state.setKeySet(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
+        // Keys that could not be had replace none: those that are known stay until they are not wanted any more.
+        if (message.keys !== undefined && this.#planner.state.setKeySet(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
         if (!this.#ready) this.#startWhenComplete()
         return
       case 'PushTaken':
@@ -170,6 +171,7 @@ class PushQueue implements Behaviour<Message> {
     this.#prepareTimer?.cancel()
     this.#keysTimer?.cancel()
     clearImmediate(this.#askTimer)
+    clearImmediate(this.#connectTimer)
   }
 
   /** A source has said everything; the first push waits for all of them. */

@@ -119,6 +119,7 @@ export class MeshState {
     if (!subject) return false
     if (subject.kind === 'ServiceEntry') {
       this.#setEntry(key, entry ?? [])
+      this.#faults.clear(`workloads|${key}`)
       return true
     }
     if (subject.kind === 'WorkloadEntry') {
@@ -230,9 +231,14 @@ export class MeshState {
 
   /** Gateways may be services: when those change, endpoints of all that is behind them do. */
   #findGateways(): void {
-    const subject = { type: 'network', resource: 'gateways of all networks' }
-    const found = this.#faults.attempt('networks', subject, () => networkGateways(this.#networks, this.#services), undefined, true)
-    if (!found) return
+    const before = this.#gateways
+    const found = contain(
+      () => networkGateways(this.#networks, this.#services),
+      (reason) => {
+        const fault = { type: 'network', resource: 'gateways of all networks', objects: [], reason, consequence: consequences.kept }
+        return { gateways: before, faults: [fault] }
+      },
+    )
     this.#faults.replace('networks', found.faults)
     if (JSON.stringify([...found.gateways]) === JSON.stringify([...this.#gateways])) return
     this.#gateways = found.gateways

@@ -4,8 +4,10 @@ import { actor as pushQueue } from '../../actors/discovery/push-queue.ts'
 import { actor as xdsWriter } from '../../actors/discovery/xds-writer.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
 import { every } from '../../actors/runtime/timers.ts'
-import type { WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { ResolverCommand, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
+import { configKey } from '../../src/config/kinds.ts'
+import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
@@ -124,6 +126,57 @@ describe('the push queue', function () {
       1,
       before,
     ])
+    await queue.drain?.()
+  })
+})
+
+describe('key sets in the push queue', () => {
+  it('stay while a resolver that was restarted cannot fetch them', async () => {
+    const queue = await startActor(pushQueue, {
+      features,
+      secrets: processSecrets(),
+      domain: 'cluster.local',
+      plugins: ['authn'],
+      sources: ['files'],
+    })
+    const writer = new RecordingPeer<WriterCommand>('xds-writer/0')
+    writer.onTold = (command) => {
+      if (command.type === 'PublishPush') setTimeout(() => queue.receive({ type: 'PushTaken', push: command.push.id }, writer as never), 1)
+    }
+    const files = new RecordingPeer('files')
+    const source = 'http://issuer.example/keys'
+    const configure = (text: string) => {
+      for (const object of parseConfigFile('f', text, names).objects)
+        queue.receive({ type: 'ConfigChanged', key: configKey(object), object, at: monotonicMs() }, files as never)
+    }
+    const authentication = (jwksUri: string) =>
+      `apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: r, namespace: ns}\nspec: {jwtRules: [{issuer: i, jwksUri: '${jwksUri}'}]}\n`
+    const { id, metadata } = sidecarNode('10.9.0.1', 'pod', 'ns')
+    const resolver = () => new RecordingPeer<ResolverCommand>('jwks-resolver')
+    const [first, second] = [resolver(), resolver()]
+    const wanted = ({ told }: typeof first) => told.at(-1)?.sources
+    queue.linked?.(writer as never)
+    queue.linked?.(first as never)
+    configure(authentication(source))
+    queue.synced?.(files as never)
+    expect(wanted(first)).to.deep.equal([source])
+    queue.receive({ type: 'KeySetChanged', source, keys: '{"keys":[]}' }, first as never)
+    queue.receive({ type: 'ProxyConnected', connection: id, node: readNode({ id, metadata, locality: undefined }, names, false) }, writer as never)
+    await until('the proxy to have its class', () => writer.told.some((command) => command.type === 'PublishPush' && command.assignments.length > 0))
+    const before = writer.told.length
+    queue.unlinked?.(first as never)
+    queue.linked?.(second as never)
+    expect(wanted(second)).to.deep.equal([source])
+    queue.receive({ type: 'KeySetChanged', source, keys: undefined }, second as never)
+    // Another change, so that there is a push, which would have the withdrawal among its reasons.
+    configure(
+      'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.1.1}]}\n',
+    )
+    configure(authentication('http://issuer.example/others'))
+    const reasons = () => writer.told.slice(before).flatMap((command) => (command.type === 'PublishPush' ? command.push.reasons : []))
+    await until('the next push', () => reasons().includes('config'))
+    expect(reasons()).not.to.include('keys')
+    expect(wanted(second)).to.deep.equal(['http://issuer.example/others'])
     await queue.drain?.()
   })
 })

@@ -66,7 +66,7 @@ export function loadAssignment(
 /** Sums of weights are 32 bits wide in Envoy. Where they would exceed that, all weights are made smaller alike, the least being 1. */
 function fitting(targets: readonly Target[]): (weight: number) => number {
   const total = targets.reduce((sum, { endpoint }) => sum + Math.max(1, endpoint.weight), 0)
-  if (total <= largestWeight) return (weight) => Math.max(1, weight)
+  if (total <= largestWeight) return (weight) => Math.max(1, Math.floor(weight))
   const factor = (largestWeight - targets.length) / total
   return (weight) => Math.max(1, Math.floor(weight * factor))
 }
@@ -118,14 +118,16 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
   return mode === undefined ? endpoint.serviceAccount !== '' : mode === 'istio'
 }
 
+/** Product of the gateway counts of all networks, at most the largest weight: beyond that, and far beyond what any mesh has, weights are no longer exact. */
+const productOf = (counts: readonly number[]): number => counts.reduce((product, count) => Math.min(product * count, largestWeight), 1)
+
 /** Endpoints a proxy can reach: its own network's as they are, those of another network through its gateways. */
 function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, traits: Traits): readonly Target[] {
   const view = traits.networkView
   const seen = view ? endpoints.filter((endpoint) => view.has(endpoint.network)) : endpoints
   const gateways = snapshot.networkGateways
   if (gateways.size === 0) return seen.map((endpoint) => ({ endpoint }))
-  let product = 1
-  for (const list of gateways.values()) product *= list.length
+  const product = productOf([...gateways.values()].map((list) => list.length))
   const result: Target[] = []
   const remote = new Map<string, { count: number; sample: Endpoint }>()
   for (const endpoint of seen) {

@@ -1,9 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import type { LbEndpoint } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
 import { readMeshNetworks } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import type { ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { endpointType } from '../../../src/xds/type-urls.ts'
@@ -13,7 +15,9 @@ const entry = (name: string, endpoints: string, ports = '[{number: 80, name: htt
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.com], location: MESH_INTERNAL, resolution: STATIC, ports: ${ports}, endpoints: ${endpoints}}\n`
 
 class Mesh {
-  readonly planner = new Planner(testSettings())
+  /** Faults as they were found. */
+  readonly found: ResourceFault[] = []
+  readonly planner = new Planner(testSettings(), (fault) => this.found.push(fault))
 
   constructor(networks: string) {
     this.networks(networks)
@@ -44,17 +48,24 @@ class Mesh {
 
   /** Addresses and ports of the endpoints of `a` as a proxy of a network sees them. */
   seen(network: string): string[] {
+    return this.#endpoints(network).map(({ hostIdentifier }) => {
+      const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
+      return address?.case === 'socketAddress' ? `${address.value.address}:${address.value.portSpecifier.value}` : '?'
+    })
+  }
+
+  /** The weights of the same endpoints. */
+  weights(network: string): (number | undefined)[] {
+    return this.#endpoints(network).map(({ loadBalancingWeight }) => loadBalancingWeight)
+  }
+
+  #endpoints(network: string): LbEndpoint[] {
     const proxy = this.planner.proxies().find(({ connection }) => connection === network)?.proxyClass
     const groups = proxy ? (this.planner.generation.groupsFor(proxy)[endpointType] ?? []) : []
     this.planner.takePush()
     const resource = groups.map((id) => this.planner.groups.resources(id).get('outbound|80||a.com')).find(Boolean)
     const assignment = fromBinary(ClusterLoadAssignmentSchema, resource ? this.planner.groups.valueOf(resource) : new Uint8Array())
-    return assignment.endpoints.flatMap(({ lbEndpoints }) =>
-      lbEndpoints.map(({ hostIdentifier }) => {
-        const address = hostIdentifier.case === 'endpoint' ? hostIdentifier.value.address?.address : undefined
-        return address?.case === 'socketAddress' ? `${address.value.address}:${address.value.portSpecifier.value}` : '?'
-      }),
-    )
+    return assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)
   }
 
   faults(): string[] {
@@ -88,6 +99,31 @@ describe('networks', () => {
     expect(mesh.faults()).to.deep.equal([])
     mesh.set(entry('gw', '[{address: 7.7.7.7}]', '[{number: 443, name: tls, targetPort: 15443}]'))
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '7.7.7.7:15443'])
+  })
+
+  it('a fault that stands is told once, however often anything else changes', () => {
+    const mesh = new Mesh('networks: {far: {gateways: [{address: not.resolved}]}}')
+    expect(mesh.found.filter(({ type }) => type === 'network')).to.have.length(1)
+    for (const name of ['b', 'c', 'd']) mesh.set(entry(name, '[{address: 10.0.0.9}]'))
+    expect(mesh.found.filter(({ type }) => type === 'network')).to.have.length(1)
+    expect(mesh.faults()).to.have.length(1)
+    mesh.networks('networks: {}')
+    expect(mesh.faults()).to.deep.equal([])
+  })
+
+  it('a thousand networks with two gateways each give weights that Envoy can hold', () => {
+    const networks = Array.from(
+      { length: 1000 },
+      (_, n) => `n${n}: {gateways: [{address: 1.${n >> 8}.${n & 255}.1}, {address: 1.${n >> 8}.${n & 255}.2}]}`,
+    )
+    const mesh = new Mesh(
+      `networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{address: 1.2.3.4}, {address: 1.2.3.5}]}, ${networks.join()}}`,
+    )
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '1.2.3.4:15443', '1.2.3.5:15443'])
+    const [own, one, other] = mesh.weights('')
+    expect([one, (own ?? 0) / (one ?? 1)]).to.deep.equal([other, 2])
+    expect((own ?? 0) + (one ?? 0) + (other ?? 0)).to.be.lessThan(2 ** 32)
+    expect(mesh.faults()).to.deep.equal([])
   })
 
   it('what leads nowhere is told', () => {
