@@ -190,7 +190,8 @@ export class XdsClient {
     // The name is field 1 of every one of these messages.
     const [first] = scanFields(value)
     const name = first?.bytes?.toString() ?? ''
-    this.resources.get(typeUrl)?.set(name, value)
+    // Like Envoy, it has no use for what it has unsubscribed from while the response was under way.
+    if (this.#names.get(typeUrl)?.has(name) ?? true) this.resources.get(typeUrl)?.set(name, value)
     return name
   }
 
