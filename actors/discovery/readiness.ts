@@ -13,8 +13,9 @@ export const unsyncedNote = 'unsynced'
 export const servingNote = 'serving'
 
 /**
- * Judges the states of all actors. The service becomes ready when every writer that runs serves a complete state and no actor is in
- * its first start; it stays so (`before`) while a writer serves and no actor is failing.
+ * Judges the states of all actors. The service is not ready while an actor is failing or no writer serves a complete state.
+ * `before` says whether it was ready at any time before. If not, it becomes ready only when every running writer serves a complete
+ * state and no actor is in its first start.
  */
 export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean): Readiness {
   const writers = states.filter(({ name }) => name.startsWith('xds-writer/'))

@@ -4,7 +4,7 @@ import { basename, dirname, extname, join } from 'node:path'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import { FileOutput, type Output } from './log-output.ts'
 
-/** When the file is full and how long backups stay; 0 stands for no limit. */
+/** When the file is full and how long backups stay. 0 days or backups stand for no limit; a size of 0 rotates at every write to a file that is not empty. */
 export interface Rotation {
   readonly path: string
   readonly maxSizeMb: number

@@ -1,6 +1,8 @@
 /**
- * Debouncing (discovery behaviour 1.8): a push is due when no event has come for `after`, or when events have come without a
- * break for `max`; where only endpoints changed, for five times `after`, since old endpoints cost requests. One push at a time; events that come meanwhile wait for the next. Times in milliseconds of any clock.
+ * Debouncing (discovery behaviour 1.8). A push is due when no event has come for `after`, at the latest `max` after the first event.
+ * When all events changed endpoints only, it is due at the latest five times `after` after the first, because proxies send requests
+ * to old endpoints until then. Only one push is under way at a time; events that come meanwhile wait for the next push. Times in
+ * milliseconds of any clock.
  */
 
 /** The two waits. */

@@ -214,7 +214,7 @@ export class Planner {
     return connections
   }
 
-  /** Finds proxies anew a class when what classes are told apart by changed; otherwise only those whose own services changed. */
+  /** Classifies all proxies again when a kind of object changed that decides the class of a proxy; otherwise only `moved`, the connections whose own services changed. */
   #refreshClasses(snapshot: MeshSnapshot, changes: Changes, moved: ReadonlySet<string>): void {
     if (!classKinds.some((kind) => changes.kinds.has(kind))) {
       this.#rules = { ...this.#rules, snapshot }

@@ -133,16 +133,16 @@ for (const mode of ['threads', 'in-thread'] as const) {
       await discovery.dispose()
     })
 
-    it('the load is as high as it is said to be', async () => {
+    it('the load is a thousand changes a second, or at least half of that on a busy machine', async () => {
       const inbound = async () =>
         (await discovery.debug<{ name: string; processed: number; coalesced: number }[]>('actorsz')).find(({ name }) => name === 'push-queue')
       const first = await inbound()
       const since = performance.now()
-      await until('ten thousand changes', async () => {
+      await until('three thousand changes', async () => {
         const now = await inbound()
-        return (now?.processed ?? 0) + (now?.coalesced ?? 0) - (first?.processed ?? 0) - (first?.coalesced ?? 0) > 3000
+        return (now?.processed ?? 0) + (now?.coalesced ?? 0) - (first?.processed ?? 0) - (first?.coalesced ?? 0) >= 3000
       })
-      expect(performance.now() - since).to.be.lessThan(6000)
+      expect(performance.now() - since, 'milliseconds for three thousand changes').to.be.lessThan(6000)
     })
 
     for (const name of ['registry-watcher/files', 'registry-watcher/mock', 'jwks-resolver', 'push-queue', 'xds-writer/0']) {
