@@ -1,6 +1,7 @@
 /** Files that flags name: those that were given must be there at start, those of the defaults may be absent. */
 import { accessSync, constants, statSync } from 'node:fs'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { isGone } from './file-content.ts'
 
 /** Throws an Error that names flag and path when a file that was given cannot be read. */
 export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'meshConfig' | 'networksConfig'>): void {
@@ -18,7 +19,6 @@ function unreadable(path: string): string | undefined {
     accessSync(path, constants.R_OK)
     return undefined
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 'there is no such file' : message
+    return isGone(error) ? 'there is no such file' : (error as Error).message
   }
 }

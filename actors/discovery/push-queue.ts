@@ -6,7 +6,7 @@
 import type { PushQueueConfig } from '../../protocols/messages/config.ts'
 import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
-import type { MeshConfig, MeshNetworks } from '../../src/config/mesh-config.ts'
+import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../src/config/mesh-config.ts'
 import type { ResourceFault } from '../../src/model/faults.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { surplus } from '../../src/push/balance.ts'
@@ -93,6 +93,8 @@ class PushQueue implements Behaviour<Message> {
     }
     // Of two planners of this process, the later has the greater numbers: it makes fewer than one a microsecond.
     this.#planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
+    // In force until a mesh configuration is told: a file that cannot be read is not.
+    this.#planner.state.setMesh(withTrustDomain(defaultMeshConfig(), context.config.trustDomain))
     this.#debounce = new Debounce({ after: features.PILOT_DEBOUNCE_AFTER, max: features.PILOT_DEBOUNCE_MAX })
     this.#edsDebounced = features.PILOT_ENABLE_EDS_DEBOUNCE
     this.#unsynced = new Set(context.config.sources)

@@ -112,6 +112,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     features,
     secrets: processSecrets(),
     domain: options.domain,
+    trustDomain: options.trustDomain,
     plugins: options.plugins,
     sources: sources.map(({ name }) => name),
   }

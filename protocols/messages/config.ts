@@ -13,6 +13,8 @@ export interface PushQueueConfig {
   /** A `Features` value. */
   readonly features: object
   readonly domain: string
+  /** Overrules that of the mesh configuration, the default one included; an empty one does not. */
+  readonly trustDomain: string
   /** Made by chance when the process starts, so that a push queue that is restarted makes the same versions again. */
   readonly secrets: ProcessSecrets
   /** Policies that are enforced, in order. */

@@ -202,6 +202,11 @@ export function defaultMeshConfig(): MeshConfig {
   return { ...unusedDefaults, ...defaults, defaultConfig: proxyDefaults as ProxyConfig }
 }
 
+/** A mesh configuration as `--trust-domain` makes it: the flag overrules what is configured, an empty one does not. */
+export function withTrustDomain(mesh: MeshConfig, trustDomain: string): MeshConfig {
+  return trustDomain === '' ? mesh : { ...mesh, trustDomain }
+}
+
 /** What a mesh configuration and a networks file may say. */
 export const meshForm = meshShape.form
 export const networksForm = networksShape.form

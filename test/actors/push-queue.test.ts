@@ -25,6 +25,7 @@ async function queueWithWriters(takeMs: number) {
   const queue = await startActor(pushQueue, {
     features,
     secrets: processSecrets(),
+    trustDomain: '',
     domain: 'cluster.local',
     plugins: [],
     sources: ['registry-watcher/mock'],
@@ -135,6 +136,7 @@ describe('key sets in the push queue', () => {
     const queue = await startActor(pushQueue, {
       features,
       secrets: processSecrets(),
+      trustDomain: '',
       domain: 'cluster.local',
       plugins: ['authn'],
       sources: ['files'],

@@ -149,6 +149,20 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await until('no invalid documents', async () => /^pilot_config_documents_invalid 0$/m.test(await service.metrics()))
   })
 
+  it('lose no object while they cannot be read, and lose them when they are gone', async () => {
+    service.write('linked.yaml', entry('linked'))
+    await holds('linked', 'one')
+    symlinkSync('linked.yaml', join(service.dir, 'link'))
+    renameSync(join(service.dir, 'link'), join(service.dir, 'linked.yaml'))
+    await says('linked.yaml, document 1: cannot be read: ELOOP')
+    service.write('probe.yaml', entry('probe'))
+    await holds('linked', 'one', 'probe')
+    service.remove('linked.yaml')
+    await holds('one', 'probe')
+    service.remove('probe.yaml')
+    await holds('one')
+  })
+
   it('are files: a pipe with the name of one holds nothing up', async () => {
     execFileSync('/bin/sh', ['-c', 'mkfifo "$0"', join(service.dir, 'pipe.yaml')])
     service.write('after.yaml', entry('after'))

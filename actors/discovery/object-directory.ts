@@ -1,0 +1,284 @@
+/**
+ * The directory of configuration objects: reads its files, watches them, and tells `ConfigChanged` for every object that comes,
+ * changes or goes. A bad document is reported and counted, and only its object stays at its last good state. A file that cannot
+ * be read keeps all of its objects, and is tried again; only one that is gone from a directory that is there loses them.
+ */
+import { opendir, readdir } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
+import type { ConfigObject } from '../../protocols/data.ts'
+import type { SourceEvent } from '../../protocols/messages/push.ts'
+import { configKey } from '../../src/config/kinds.ts'
+import { type DocumentFault, faultyFile, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
+import type { MeshNames } from '../../src/names/mesh-names.ts'
+import { monotonicMs } from '../runtime/clock.ts'
+import { Counter, Gauge, type Registry } from '../runtime/metrics.ts'
+import { createPool, type Pool } from '../runtime/pool.ts'
+import { after, type Timer } from '../runtime/timers.ts'
+import { DirectoryWatch } from './directory-watch.ts'
+import { type Content, isGone, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
+import type { ParseTask } from './parse-task.ts'
+import type { WatchParts } from './settings-files.ts'
+import { WorkQueue } from './work-queue.ts'
+
+/** Files above this size are parsed on the pool, within a deadline: parsing must not hold up other changes. */
+const pooledBytes = 262_144
+const parseDeadlineMs = 30_000
+/** Changes of files that come within this time are read together, in milliseconds. */
+const gatherMs = 10
+
+interface KnownFile {
+  readonly content: Content
+  /** Of the file when it was read; an audit reads only files of which it differs, and those that could not be read. */
+  readonly signature: string
+  readonly faults: number
+  readonly objects: ReadonlyMap<string, ConfigObject>
+}
+
+/** Reads and watches a directory; an empty path stands for none. */
+export class ObjectDirectory {
+  readonly #root: string
+  readonly #names: MeshNames
+  readonly #parts: WatchParts
+  readonly #metrics
+  readonly #work: WorkQueue
+  readonly #files = new Map<string, KnownFile>()
+  /** Which file an object is taken from, when several define it. */
+  readonly #owners = new Map<string, string>()
+  /** Directories that cannot be read, with the codes of the errors. */
+  readonly #unreadable = new Map<string, string>()
+  #watch: DirectoryWatch | undefined
+  #pending = new Set<string>()
+  #gather: Timer | undefined
+  #pool: Pool | undefined
+
+  constructor(root: string, names: MeshNames, register: Registry, parts: WatchParts) {
+    this.#root = root
+    this.#names = names
+    this.#parts = parts
+    this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
+    const registers = [register]
+    this.#metrics = {
+      rejected: new Counter({
+        name: 'pilot_config_documents_rejected_total',
+        help: 'configuration documents that could not be used',
+        labelNames: ['kind'],
+        registers,
+      }),
+      invalid: new Gauge({ name: 'pilot_config_documents_invalid', help: 'configuration documents that cannot be used at present', registers }),
+      events: new Counter({ name: 'pilot_orch_cfg_events', help: 'events from configuration', labelNames: ['type', 'event'], registers }),
+    }
+  }
+
+  /** Reads every file and watches the directory from then on. */
+  async start(): Promise<void> {
+    if (this.#root === '') return
+    await this.#loadAll(await this.#list())
+    this.#watch = new DirectoryWatch(this.#root, true, {
+      changed: (path) => this.#changed(path),
+      everything: () => this.#lookAtAll(),
+      unwatchable: (directory, error) => this.#parts.unwatchable(directory, error),
+    })
+    await this.#watch.refresh()
+    // What changed between the reading above and the start of the watch is told by nobody.
+    this.#lookAtAll()
+  }
+
+  /** All objects, as they were told. */
+  *events(): Generator<SourceEvent> {
+    const at = monotonicMs()
+    for (const [key, file] of this.#owners) yield { type: 'ConfigChanged', key, object: this.#files.get(file)?.objects.get(key), at }
+  }
+
+  /** Reads every file again, changed or not. Resolves to their number. */
+  async reload(): Promise<number> {
+    if (this.#root === '') return 0
+    const files = [...new Set([...this.#files.keys(), ...(await this.#list())])]
+    await this.#work.add('reading everything again', () => this.#loadAll(files))
+    return files.length
+  }
+
+  /** Looks for what the file system did not tell of, and again at what could not be read. */
+  audit(): void {
+    if (this.#root === '') return
+    void this.#watch?.audit().catch(() => undefined)
+    this.#lookAtAll()
+  }
+
+  async close(): Promise<void> {
+    this.#gather?.cancel()
+    this.#watch?.close()
+    await this.#pool?.destroy()
+  }
+
+  /** All files of the directory, sorted. A directory that cannot be read is reported once, and those beside it are read. */
+  async #list(): Promise<string[]> {
+    const files: string[] = []
+    const read = async (directory: string): Promise<void> => {
+      const entries = await this.#attempt(directory, () => readdir(directory, { withFileTypes: true }))
+      for (const entry of entries ?? []) {
+        const path = join(directory, entry.name)
+        if (entry.isDirectory() && !entry.name.startsWith('..')) await read(path)
+        else if (isConfigFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())) files.push(path)
+      }
+    }
+    await read(this.#root)
+    return files.sort()
+  }
+
+  /** Whether the directory is there, so that a file that is not is gone from it. */
+  async #isThere(): Promise<boolean> {
+    const isThere = await this.#attempt(this.#root, async () => {
+      const directory = await opendir(this.#root)
+      await directory.read().finally(() => directory.close())
+      return true
+    })
+    return isThere === true
+  }
+
+  /** Does something with a directory. Undefined when that fails, which is reported when the reason is new; one below the root may be gone. */
+  async #attempt<T>(directory: string, act: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const result = await act()
+      this.#unreadable.delete(directory)
+      return result
+    } catch (error) {
+      const { code = '', message } = error as NodeJS.ErrnoException
+      if (isGone(error) && directory !== this.#root) this.#unreadable.delete(directory)
+      else if (this.#unreadable.get(directory) !== code) {
+        this.#unreadable.set(directory, code)
+        this.#parts.log('source').error(`cannot read the configuration directory ${directory}: ${message}; the objects of its files stay`)
+      }
+      return undefined
+    }
+  }
+
+  #changed(path: string): void {
+    // What is in such a directory counts under the links to it, any of which may now show something else.
+    if (isInHiddenDirectory(relative(this.#root, path))) this.#lookAtAll()
+    else if (isConfigFile(path)) this.#pending.add(path)
+    else return
+    this.#gather ??= after(gatherMs, () => {
+      this.#gather = undefined
+      const files = [...this.#pending].sort()
+      this.#pending = new Set()
+      void this.#work.add('reading changed files', () => this.#loadAll(files))
+    })
+  }
+
+  /** Has every file read that is new, gone, or not what it was. */
+  #lookAtAll(): void {
+    void this.#work.add(`looking through ${this.#root}`, async () => {
+      for (const file of new Set([...this.#files.keys(), ...(await this.#list())])) {
+        const signature = await signatureOf(file)
+        if (signature === '' || signature !== this.#files.get(file)?.signature) this.#changed(file)
+      }
+    })
+  }
+
+  /** Reads files one after the other; one that fails in a way that nobody thought of costs itself only. */
+  async #loadAll(files: readonly string[]): Promise<void> {
+    for (const file of files)
+      await this.#load(file).catch((error: unknown) =>
+        this.#report('error', faultyFile(relative(this.#root, file), String(error)).faults[0] as DocumentFault, '; what it said before stays'),
+      )
+  }
+
+  /** Brings what is known of a file up to date with what it holds, and tells what changed. */
+  async #load(file: string): Promise<void> {
+    const at = monotonicMs()
+    const before = this.#files.get(file)
+    const signature = await signatureOf(file)
+    const content = signature === undefined ? undefined : await readContent(file)
+    const read = signatureAfter(content, signature) ?? ''
+    if (sameContent(content, before?.content)) {
+      if (before) this.#files.set(file, { ...before, signature: read })
+      return
+    }
+    if (content === undefined) {
+      if (!(await this.#isThere())) return
+      this.#metrics.invalid.dec(before?.faults ?? 0)
+      this.#files.delete(file)
+      this.#tell(file, before?.objects ?? new Map(), new Map(), at)
+      return
+    }
+    const parsed = await this.#parse(file, content)
+    const objects = new Map(parsed.objects.map((object) => [configKey(object), object]))
+    // A document that cannot be told may be any of those that the file had; after a mistake in one, others may not be seen.
+    const unclear = parsed.faults.some(({ key }) => key === undefined)
+    if (unclear) for (const [key, object] of before?.objects ?? []) if (!objects.has(key)) objects.set(key, object)
+    for (const fault of parsed.faults) {
+      this.#metrics.rejected.inc({ kind: fault.key?.split('/')[0] ?? 'unknown' })
+      const known = fault.key === undefined ? undefined : before?.objects.get(fault.key)
+      const lastGood = known && !isStandIn(known) ? known : undefined
+      const present = parsed.objects.some((object) => configKey(object) === fault.key)
+      const standIn = lastGood || present ? undefined : parsed.standIns.get(fault.key ?? '')
+      if (!present) for (const kept of [lastGood, standIn]) if (kept) objects.set(configKey(kept), kept)
+      const stays =
+        fault.key === undefined && (before?.objects.size ?? 0) > 0 ? '; what the file said before stays, except where it says otherwise' : ''
+      this.#report('error', fault, stays || consequence(present ? undefined : lastGood, standIn))
+    }
+    for (const warning of parsed.warnings) this.#report('warn', warning, '')
+    this.#metrics.invalid.inc(parsed.faults.length - (before?.faults ?? 0))
+    this.#files.set(file, { content, signature: read, faults: parsed.faults.length, objects })
+    this.#tell(file, before?.objects ?? new Map(), objects, at)
+  }
+
+  async #parse(file: string, content: Content): Promise<ParsedFile> {
+    const name = relative(this.#root, file)
+    if ('fault' in content) return faultyFile(name, content.fault)
+    if (content.text.length < pooledBytes) return parseConfigFile(name, content.text, this.#names)
+    this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
+    try {
+      const task: ParseTask = { name, content: content.text, domain: this.#names.domain }
+      return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
+    } catch (error) {
+      return faultyFile(name, `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`)
+    }
+  }
+
+  #tell(file: string, before: ReadonlyMap<string, ConfigObject>, after: ReadonlyMap<string, ConfigObject>, at: number): void {
+    for (const [key, object] of after) {
+      const owner = this.#owners.get(key)
+      if (owner !== undefined && owner !== file && this.#files.get(owner)?.objects.has(key)) {
+        this.#parts.log('validation').warn(`${key} in ${object.origin} is left out: ${relative(this.#root, owner)} already defines it`)
+        continue
+      }
+      this.#owners.set(key, file)
+      this.#metrics.events.inc({ type: object.kind, event: before.has(key) ? 'update' : 'add' })
+      this.#parts.tell({ type: 'ConfigChanged', key, object, at })
+    }
+    for (const [key, object] of before) {
+      if (after.has(key) || this.#owners.get(key) !== file) continue
+      const heir = [...this.#files].find(([, known]) => known.objects.has(key))
+      if (heir) this.#owners.set(key, heir[0])
+      else this.#owners.delete(key)
+      this.#metrics.events.inc({ type: object.kind, event: heir ? 'update' : 'delete' })
+      this.#parts.tell({ type: 'ConfigChanged', key, object: heir?.[1].objects.get(key), at })
+    }
+  }
+
+  #report(
+    level: 'error' | 'warn',
+    fault: { file: string; document: number; key: string | undefined; path: string; reason: string },
+    suffix: string,
+  ): void {
+    const field = fault.path === '' ? '' : `, field ${fault.path}`
+    this.#parts
+      .log('validation')
+      [level](`${fault.file}, document ${fault.document}${fault.key ? `, ${fault.key}` : ''}${field}: ${fault.reason}${suffix}`)
+  }
+}
+
+/** Whether an object stands in for a policy that was never valid. */
+const isStandIn = (object: ConfigObject): boolean => (object.spec as { invalid?: string }).invalid !== undefined
+
+/** Whether part of a path starts with `..`, as the directories do that mounted volumes swap. */
+const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))
+
+/** What follows from a fault, for the log. */
+function consequence(lastGood: ConfigObject | undefined, standIn: ConfigObject | undefined): string {
+  if (lastGood) return '; its last good state stays'
+  return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest it could mean' : ''
+}
+
+const isConfigFile = (path: string): boolean => /\.(ya?ml|json)$/.test(path) && !basename(path).startsWith('.')

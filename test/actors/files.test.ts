@@ -1,0 +1,152 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { ObjectDirectory } from '../../actors/discovery/object-directory.ts'
+import { SettingsFiles, type WatchParts } from '../../actors/discovery/settings-files.ts'
+import { createLogger } from '../../actors/runtime/logger.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import type { SourceEvent } from '../../protocols/messages/push.ts'
+import type { MeshNetworks } from '../../src/config/mesh-config.ts'
+import { names } from '../harness/settings.ts'
+import { until } from '../harness/until.ts'
+
+const entry = (name: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.com], resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.1.1.1}]}\n`
+const log = {
+  output: { fallback: 'debug', scopes: {} },
+  stackTrace: { fallback: 'none', scopes: {} },
+  callers: [],
+  asJson: false,
+  targets: [],
+  rotate: undefined,
+} as const
+
+describe('watched files', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-files-'))
+  const path = (...parts: string[]) => join(dir, ...parts)
+  let told: SourceEvent[] = []
+  let logged: string[] = []
+  const parts: WatchParts = {
+    log: createLogger(log, ({ message }) => logged.push(message)),
+    tell: (event) => void told.push(event),
+    unwatchable: () => {},
+  }
+  const started: { close(): void | Promise<void> }[] = []
+  beforeEach(() => {
+    told = []
+    logged = []
+  })
+  afterEach(async () => {
+    for (const one of started.splice(0)) await one.close()
+  })
+  after(() => rmSync(dir, { recursive: true, force: true }))
+
+  describe('of objects', () => {
+    const objects = async () => {
+      const root = path('objects')
+      mkdirSync(root)
+      writeFileSync(join(root, 'a.yaml'), entry('a'))
+      const directory = new ObjectDirectory(root, names, new Registry(), parts)
+      started.push(directory)
+      await directory.start()
+      return { root, directory, keys: () => [...directory.events()].map((event) => ('key' in event ? event.key : '')).sort() }
+    }
+
+    it('stay while the whole directory is not there, and go when it is there without them', async () => {
+      const { root, directory, keys } = await objects()
+      writeFileSync(join(root, 'b.yaml'), entry('b'))
+      await directory.reload()
+      expect(keys()).to.deep.equal(['ServiceEntry/ns/a', 'ServiceEntry/ns/b'])
+      renameSync(root, path('elsewhere'))
+      for (let round = 0; round < 3; round++) await directory.reload()
+      expect(keys()).to.deep.equal(['ServiceEntry/ns/a', 'ServiceEntry/ns/b'])
+      expect(logged.filter((line) => line.includes('cannot read the configuration directory'))).to.have.length(1)
+      mkdirSync(root)
+      writeFileSync(join(root, 'b.yaml'), entry('b'))
+      await directory.reload()
+      expect(keys()).to.deep.equal(['ServiceEntry/ns/b'])
+      rmSync(root, { recursive: true })
+    })
+
+    it('are looked for again after they could not be read, however little the file changes', async () => {
+      const { root, directory, keys } = await objects()
+      rmSync(join(root, 'a.yaml'))
+      symlinkSync('a.yaml', join(root, 'a.yaml'))
+      await directory.reload()
+      expect(keys()).to.deep.equal(['ServiceEntry/ns/a'])
+      // What the link leads to comes to be there, of which the directory is told nothing.
+      rmSync(join(root, 'a.yaml'))
+      symlinkSync(path('far', 'a.yaml'), join(root, 'a.yaml'))
+      symlinkSync(path('far'), path('far'))
+      await directory.reload()
+      expect(keys()).to.deep.equal(['ServiceEntry/ns/a'])
+      rmSync(path('far'))
+      mkdirSync(path('far'))
+      writeFileSync(path('far', 'a.yaml'), entry('c'))
+      directory.audit()
+      await until('the new object', () => keys().join() === 'ServiceEntry/ns/c')
+      rmSync(root, { recursive: true })
+    })
+  })
+
+  describe('of settings', () => {
+    const settings = async (
+      files: { meshConfig?: string; networksConfig?: string },
+      resolve?: ConstructorParameters<typeof SettingsFiles>[2],
+      wait = true,
+    ) => {
+      const config = { features: {}, configDir: '', meshConfig: '', networksConfig: '', trustDomain: '', ...files }
+      const found = new SettingsFiles(config, parts, resolve)
+      started.push(found)
+      const start = found.start()
+      if (wait) await start
+      return found
+    }
+    const types = () => told.map(({ type }) => type).sort()
+
+    it('are both read where both are one file', async () => {
+      writeFileSync(path('both'), '')
+      await settings({ meshConfig: path('both'), networksConfig: path('both') })
+      expect(types()).to.deep.equal(['MeshChanged', 'NetworksChanged'])
+    })
+
+    it('are not told while they cannot be read: what was in force stays', async () => {
+      writeFileSync(path('mesh'), 'rootNamespace: [')
+      symlinkSync('networks', path('networks'))
+      const files = await settings({ meshConfig: path('mesh'), networksConfig: path('networks') })
+      expect(files.events()).to.deep.equal([])
+      expect(logged.filter((line) => line.includes('what was in force stays'))).to.have.length(2)
+      rmSync(path('networks'))
+      writeFileSync(path('networks'), 'networks: {n: {gateways: [{address: 1.2.3.4}]}}')
+      writeFileSync(path('mesh'), 'rootNamespace: given')
+      files.audit()
+      await until('both to be told', () => types().includes('MeshChanged') && types().includes('NetworksChanged'))
+    })
+
+    it('do not wait for the host names of gateways; the newest file counts, whichever answer comes first', async () => {
+      const answers = new Map<string, () => void>()
+      const resolve = (given: MeshNetworks) =>
+        new Promise<{ networks: MeshNetworks; missing: string[] }>((resolve) =>
+          answers.set(Object.keys(given.networks ?? {}).join(), () => resolve({ networks: given, missing: [] })),
+        )
+      const networks = (name: string) => writeFileSync(path('names'), `networks: {${name}: {gateways: [{address: slow.example}]}}`)
+      writeFileSync(path('beside'), '')
+      networks('first')
+      const files = await settings({ meshConfig: path('beside'), networksConfig: path('names') }, resolve, false)
+      await until('the first question', () => answers.has('first'))
+      writeFileSync(path('beside'), 'rootNamespace: other')
+      networks('second')
+      await files.reload()
+      expect(types()).to.deep.equal(['MeshChanged', 'MeshChanged'])
+      await until('the second question', () => answers.has('second'))
+      answers.get('second')?.()
+      answers.get('first')?.()
+      await until('the networks', () => types().includes('NetworksChanged'))
+      expect(files.events().find(({ type }) => type === 'NetworksChanged')).to.deep.include({
+        networks: { networks: { second: { gateways: [{ address: 'slow.example' }] } } },
+      })
+      expect(types().filter((type) => type === 'NetworksChanged')).to.have.length(1)
+    })
+  })
+})
