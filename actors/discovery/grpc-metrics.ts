@@ -78,8 +78,13 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
     get status() {
       return stream.status
     },
-    onMessage: (listen) =>
+    onMessage: (take) =>
       stream.onMessage((message) => {
+        events.received()
+        return take(message)
+      }),
+    onBorrowed: (listen) =>
+      stream.onBorrowed((message) => {
         events.received()
         listen(message)
       }),

@@ -8,6 +8,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
@@ -68,8 +69,8 @@ export class GrpcServer {
       streamResetRate: 33,
       unknownProtocolTimeout: 10_000,
     }
-    this.#serve(createServer(options), config)
-    if (config.secure) this.#serve(this.#secureServer(config.secure, options), config.secure)
+    this.#serve(createServer(options), 'connection', config)
+    if (config.secure) this.#serve(this.#secureServer(config.secure, options), 'secureConnection', config.secure)
     const most = connectionShare(descriptorLimit(), config.writers)
     limitConnections(
       this.#servers.map(({ server }) => server),
@@ -91,8 +92,18 @@ export class GrpcServer {
     return this.#opened
   }
 
-  #serve(server: Http2Server | Http2SecureServer, { host, port }: { host: string; port: number }): void {
-    server.on('session', (session: ServerHttp2Session) => this.#session(session))
+  /** `announced` is the event with which the server takes a socket. */
+  #serve(
+    server: Http2Server | Http2SecureServer,
+    announced: 'connection' | 'secureConnection',
+    { host, port }: { host: string; port: number },
+  ): void {
+    // The session is made while its socket is announced.
+    let arriving: Socket | undefined
+    server.prependListener(announced, (socket: Socket) => {
+      arriving = socket
+    })
+    server.on('session', (session: ServerHttp2Session) => this.#session(session, arriving as Socket))
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#stream(stream, headers))
     server.on('sessionError', (error: Error) => this.#log.debug(`connection error: ${error.message}`))
     server.on('error', (error: Error) => {
@@ -120,20 +131,20 @@ export class GrpcServer {
     if (this.#servers.every(({ server }) => !server.listening) && this.#sessions.size === 0) return
     for (const session of this.#sessions.keys()) session.close()
     const hard = after(1000, () => {
-      for (const session of this.#sessions.keys()) session.destroy()
+      for (const connection of this.#sessions.values()) connection.cut()
     })
     await closed
     hard.cancel()
   }
 
-  #session(session: ServerHttp2Session): void {
+  #session(session: ServerHttp2Session, socket: Socket): void {
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
     const limits = {
       pace: this.#pace,
-      pieces: 'encrypted' in session.socket ? piecesOverTls : 1,
+      pieces: 'encrypted' in socket ? piecesOverTls : 1,
       now: monotonicMs,
     }
-    const connection = new Http2Connection(session, this.#config, limits, {
+    const connection = new Http2Connection(session, socket, this.#config, limits, {
       busy: () => {
         this.#busy.add(connection)
         this.#wheel.wake()
@@ -157,20 +168,22 @@ export class GrpcServer {
 
   #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on('error', (error) => this.#log.debug(`stream error: ${error.message}`))
+    // It may be over before it is told of.
+    const connection = this.#sessions.get(stream.session as ServerHttp2Session)
+    if (!connection || stream.destroyed || stream.closed) return stream.close()
     const method = this.#methods.get(headers[':path'] ?? '')
     if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc')) {
       stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
       return
     }
     if (!method) {
-      stream.respond(trailersOf(12, `unknown method ${headers[':path']}`), { endStream: true })
+      stream.respond(trailersOf(12, `unknown method ${headers[':path']?.slice(0, 200)}`), { endStream: true })
       return
     }
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-    const connection = this.#sessions.get(stream.session as ServerHttp2Session)
-    if (!connection) return stream.close()
     method(
       new Http2GrpcStream(stream, {
+        peer: connection.peer,
         flow: connection.flow,
         budget: connection.budget,
         buffers: this.#buffers,

@@ -4,7 +4,7 @@ import { Arrival, type ArrivalLimits } from '../../src/push/pacing/arrival.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/session/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { after } from '../runtime/timers.ts'
+import { after, type Timer } from '../runtime/timers.ts'
 
 /** A stream as the services see it. */
 export interface GrpcStream {
@@ -18,8 +18,11 @@ export interface GrpcStream {
   readonly outstanding: number
   /** The gRPC status that this side ended the stream with, if it did. */
   readonly status: number | undefined
-  onMessage(listen: (message: Buffer) => void): void
-  /** The client has said all it will say. */
+  /** Takes the messages of the client one after the other; the next when the promise of the last is settled, and nothing is read until then. */
+  onMessage(take: (message: Buffer) => Promise<void>): void
+  /** Hears each message of the client at once. The message is valid only during the call: its bytes are used again for the next. */
+  onBorrowed(listen: (message: Buffer) => void): void
+  /** The client has said all it will say, and all of it was taken. */
   onEnd(listen: () => void): void
   /** The stream was ended because it stood still: nothing left it for the send timeout, or a message of the client did not come. */
   onStandstill(listen: (reason: string) => void): void
@@ -34,6 +37,8 @@ export interface GrpcStream {
 
 /** What streams share with others of their connection or server. */
 export interface StreamParts {
+  /** Address of the other side. */
+  readonly peer: string
   readonly flow: SessionFlow
   readonly budget: FrameBudget
   readonly buffers: FrameBuffers
@@ -53,8 +58,11 @@ export interface ReadingStreams {
 const cancel = 8
 const noError = 0
 const deadlineExceeded = 4
+const internal = 13
 /** How long the other half of a stream may stay open after its status was sent, in milliseconds. */
 const closeMs = 1000
+/** How long a stream may take to be over once it was ended and its last message has left, in milliseconds; then it is reset. */
+const endMs = 10_000
 
 /** A stream of a server whose response headers were sent with `waitForTrailers`. */
 export class Http2GrpcStream implements GrpcStream {
@@ -67,9 +75,15 @@ export class Http2GrpcStream implements GrpcStream {
   #trailers = trailersOf(0, '')
   #ended = false
   #stoodStill: ((reason: string) => void) | undefined
+  /** What happens unless the stream is closed before. */
+  #deadline: Timer | undefined
+  /** Reasons for which nothing is read at present. */
+  #holds = 0
+  /** Settles when all messages that came were taken. */
+  #taken: Promise<void> = Promise.resolve()
 
   constructor(stream: ServerHttp2Stream, parts: StreamParts) {
-    this.peer = stream.session?.socket.remoteAddress ?? ''
+    this.peer = parts.peer
     this.#stream = stream
     this.#parts = parts
     this.#reader = new FrameReader(parts.limit, parts.buffers)
@@ -80,6 +94,7 @@ export class Http2GrpcStream implements GrpcStream {
     })
     stream.on('wantTrailers', () => this.#sendTrailers())
     stream.on('close', () => {
+      this.#deadline?.cancel()
       parts.reading.delete(this)
       parts.flow.close(this.#flow)
     })
@@ -101,7 +116,25 @@ export class Http2GrpcStream implements GrpcStream {
     return this.#ended ? Number(this.#trailers['grpc-status']) : undefined
   }
 
-  onMessage(listen: (message: Buffer) => void): void {
+  onMessage(take: (message: Buffer) => Promise<void>): void {
+    const waiting: Buffer[] = []
+    const takeAll = async () => {
+      const readOn = this.#hold()
+      try {
+        for (const message of waiting) if (!this.#ended && !this.#stream.destroyed) await take(message)
+      } catch (error) {
+        this.end(internal, (error as Error).message)
+      }
+      waiting.length = 0
+      readOn()
+    }
+    this.onBorrowed((message) => {
+      // More of them than one come only with the bytes that were read together.
+      if (waiting.push(Buffer.from(message)) === 1) this.#taken = takeAll()
+    })
+  }
+
+  onBorrowed(listen: (message: Buffer) => void): void {
     const each = (message: Buffer) => {
       this.#flow.heard()
       this.#arrival.begin()
@@ -110,7 +143,7 @@ export class Http2GrpcStream implements GrpcStream {
     this.#stream.on('data', (bytes: Buffer) => {
       if (this.#ended) return
       const wait = this.#parts.budget.spend(bytes.length, monotonicMs)
-      if (wait > 0) this.#pause(wait)
+      if (wait > 0) after(wait, this.#hold()).unref()
       try {
         const between = this.#reader.expected === undefined
         if (between) this.#arrival.begin()
@@ -126,7 +159,7 @@ export class Http2GrpcStream implements GrpcStream {
   }
 
   onEnd(listen: () => void): void {
-    this.#stream.on('end', listen)
+    this.#stream.on('end', () => void this.#taken.then(listen))
   }
 
   onStandstill(listen: (reason: string) => void): void {
@@ -147,7 +180,10 @@ export class Http2GrpcStream implements GrpcStream {
     this.#ended = true
     this.#trailers = trailersOf(code, message)
     this.#parts.reading.delete(this)
-    this.#flow.finish(() => this.#stream.end())
+    this.#flow.finish(() => {
+      this.#stream.end()
+      this.#unlessClosed(endMs, () => this.#reset())
+    })
   }
 
   release(code: number, message: string): void {
@@ -157,23 +193,40 @@ export class Http2GrpcStream implements GrpcStream {
 
   /** Time passed in the middle of a message. */
   chargeReading(ms: number): void {
+    // While this side does not read, it is not the client that keeps the message waiting.
+    if (this.#holds > 0) return
     if (!this.#arrival.charge(ms, this.#reader.expected ?? 0)) return
     this.#giveUp('a message of the client did not come', !this.#flow.isBusy)
   }
 
   #giveUp(reason: string, atBoundary: boolean): void {
-    if (this.#ended || this.#stream.destroyed) return
+    if (this.#stream.destroyed) return
+    // It was ended before, and what was half sent then does not leave.
+    if (this.#ended) return this.#reset()
     this.#stoodStill?.(reason)
-    if (atBoundary) this.end(deadlineExceeded, reason)
-    else {
-      this.#ended = true
-      this.#stream.close(cancel)
-    }
+    if (atBoundary) return this.end(deadlineExceeded, reason)
+    this.#ended = true
+    this.#reset()
   }
 
-  #pause(ms: number): void {
+  #reset(): void {
+    this.#stream.close(cancel)
+    // A reset waits for its turn on a connection whose peer takes nothing; the stream is over all the same.
+    this.#unlessClosed(closeMs, () => this.#stream.destroy())
+  }
+
+  #unlessClosed(ms: number, then: () => void): void {
+    this.#deadline?.cancel()
+    this.#deadline = this.#stream.destroyed ? undefined : after(ms, then).unref()
+  }
+
+  /** Reads nothing until what is returned is called. */
+  #hold(): () => void {
+    this.#holds++
     this.#stream.pause()
-    after(ms, () => this.#stream.resume()).unref()
+    return () => {
+      if (--this.#holds === 0) this.#stream.resume()
+    }
   }
 
   #send(piece: readonly Buffer[], left: (failed: boolean) => void): void {
@@ -190,7 +243,10 @@ export class Http2GrpcStream implements GrpcStream {
     const { 'grpc-status': code, 'grpc-message': message } = this.#trailers
     this.#stream.sendTrailers({ 'grpc-status': code, ...(message ? { 'grpc-message': message } : {}) })
     // A client that has nothing more to say closes its half itself; one that does not is not waited for.
-    after(closeMs, () => this.#stream.close(noError)).unref()
+    this.#unlessClosed(closeMs, () => {
+      this.#stream.close(noError)
+      this.#unlessClosed(endMs, () => this.#reset())
+    })
   }
 }
 

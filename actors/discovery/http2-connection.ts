@@ -1,5 +1,6 @@
 /** One HTTP/2 connection of a writer: how much of it is under way, whether its peer lives, when it has to go. */
 import type { ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/session/frames.ts'
@@ -25,30 +26,37 @@ export interface ConnectionEvents {
 const looks = 4
 /** Shortest interval between two pings, in milliseconds. */
 const shortestIntervalMs = 1000
-/** How long the streams of a connection have to end once it is too old, in milliseconds. */
+/** How long the streams of a connection have to end once it is too old, and how long a peer has to close a connection that was ended, in milliseconds. */
 const graceMs = 10_000
 
 /** A connection of an `node:http2` server. */
 export class Http2Connection {
   readonly flow: SessionFlow
   readonly budget = new FrameBudget(monotonicMs())
+  /** Address of the other side, for messages. */
+  readonly peer: string
   readonly #session: ServerHttp2Session
+  readonly #socket: Socket
   readonly #events: ConnectionEvents
   readonly #keepalive: Keepalive
   readonly #timers: Timer[]
   #looked = monotonicMs()
+  /** Milliseconds for which the session has been over while its socket was not. */
+  #overMs = 0
 
-  constructor(session: ServerHttp2Session, limits: ConnectionLimits, flowLimits: FlowLimits, events: ConnectionEvents) {
+  /** `socket` is the one below the session: the session lets go of it some time before it is closed, and then has none to ask. */
+  constructor(session: ServerHttp2Session, socket: Socket, limits: ConnectionLimits, flowLimits: FlowLimits, events: ConnectionEvents) {
     this.#session = session
+    this.#socket = socket
     this.#events = events
-    const counters = this.#counters
+    this.peer = socket.remoteAddress ?? ''
     this.flow = new SessionFlow(
       {
         get bytesWritten() {
-          return counters().bytesWritten
+          return socket.bytesWritten
         },
         get bytesRead() {
-          return counters().bytesRead
+          return socket.bytesRead
         },
         get window() {
           return session.state.remoteWindowSize ?? 0
@@ -60,46 +68,47 @@ export class Http2Connection {
     )
     const interval = Math.max(shortestIntervalMs, limits.keepaliveInterval)
     this.#keepalive = new Keepalive(interval, limits.keepaliveTimeout)
-    const period = Math.min(interval, limits.keepaliveTimeout) / looks
+    const period = Math.min(interval, limits.keepaliveTimeout, graceMs) / looks
     this.#timers = [every(period, () => this.#look(period)).unref(), after(limits.maxConnectionAge, () => this.#retire()).unref()]
-    session.on('close', () => {
+    socket.once('close', () => {
       for (const timer of this.#timers) timer.cancel()
     })
   }
 
-  /** What the socket has read and written. A session that is destroyed has none any more, some time before it is closed. */
-  readonly #counters = (): { readonly bytesRead: number; readonly bytesWritten: number } => {
-    const socket = this.#session.destroyed ? undefined : this.#session.socket
-    if (socket) this.#last = { bytesRead: socket.bytesRead, bytesWritten: socket.bytesWritten }
-    return this.#last
+  /** Ends the connection now, whatever its peer does. */
+  cut(): void {
+    this.#session.destroy()
+    this.#socket.destroy()
   }
-  #last = { bytesRead: 0, bytesWritten: 0 }
 
   #look(period: number): void {
     const now = monotonicMs()
     // A thread that was blocked has not heard what its peers said meanwhile.
     const ms = Math.min(now - this.#looked, period * 2)
     this.#looked = now
+    // However the session ended, its socket may still wait for the peer to close the other half.
+    if (this.#session.destroyed) this.#overMs += ms
+    if (this.#overMs >= graceMs) this.#socket.destroy()
     if (this.#session.destroyed) return
-    const next = this.#keepalive.look(ms, this.#counters().bytesRead + this.flow.left)
+    const next = this.#keepalive.look(ms, this.#socket.bytesRead + this.flow.left)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') this.#giveUp('its peer did not answer a keepalive ping')
   }
 
   #ping(): void {
-    if (!this.#session.destroyed && !this.#session.closed) this.#session.ping(() => undefined)
+    if (!this.#session.destroyed) this.#session.ping(() => undefined)
   }
 
   #giveUp(reason: string): void {
     if (this.#session.destroyed) return
-    this.#events.dead(this.#session.socket?.remoteAddress ?? '', reason)
-    this.#session.destroy()
+    this.#events.dead(this.peer, reason)
+    this.cut()
   }
 
   /** Asks the peer to go elsewhere, and cuts it off after ten seconds. */
   #retire(): void {
     if (this.#session.destroyed) return
     this.#session.goaway()
-    this.#timers.push(after(graceMs, () => this.#session.destroy()).unref())
+    this.#timers.push(after(graceMs, () => this.cut()).unref())
   }
 }

@@ -24,19 +24,13 @@ export function statusServices(ask: Ask): Methods {
 
 /** Answers each message with one, in order; the stream ends when the client has said all and has every answer. */
 function answerEach(stream: GrpcStream, answer: (message: Buffer) => Promise<Uint8Array>): void {
-  let last: Promise<void> = Promise.resolve()
-  stream.onMessage((message) => {
-    last = last.then(async () => {
-      try {
-        const bytes = await answer(message)
-        await new Promise<void>((resolve) => stream.write([messageFrame(bytes)], () => resolve()))
-      } catch (error) {
-        stream.end(
-          error instanceof RangeError || (error as Error).message.includes('premature') ? invalidArgument : internal,
-          (error as Error).message,
-        )
-      }
-    })
+  stream.onMessage(async (message) => {
+    try {
+      const bytes = await answer(message)
+      await new Promise<void>((resolve) => stream.write([messageFrame(bytes)], () => resolve()))
+    } catch (error) {
+      stream.end(error instanceof RangeError || (error as Error).message.includes('premature') ? invalidArgument : internal, (error as Error).message)
+    }
   })
-  stream.onEnd(() => void last.then(() => stream.end(0, '')))
+  stream.onEnd(() => stream.end(0, ''))
 }

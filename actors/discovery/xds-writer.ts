@@ -248,7 +248,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       heldTimer: undefined,
       rejections: [],
     }
-    stream.onMessage((message) => this.#request(connection, message))
+    stream.onBorrowed((message) => this.#request(connection, message))
     stream.onEnd(() => stream.end(0, ''))
     stream.onStandstill((reason) => this.#stoodStill(connection, reason))
     stream.onClose(() => this.#gone(connection))

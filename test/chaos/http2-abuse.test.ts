@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:http2'
 import { type Socket, connect as tcpConnect } from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
@@ -57,6 +57,10 @@ describe('abuse of HTTP/2', function () {
     expect(performance.now() - started).to.be.below(2500)
     expect(witness.closed).to.equal(undefined)
     expect(residentMib() - restingMib).to.be.below(200)
+  }
+  const nothingRestarted = async () => {
+    const actors = await service.debug<{ name: string; restarts: number }[]>('actorsz')
+    expect(actors.filter(({ restarts }) => restarts > 0)).to.deep.equal([])
   }
 
   before(async () => {
@@ -157,8 +161,45 @@ describe('abuse of HTTP/2', function () {
       expect(await open(adsPath, 'foo', toBinary(DiscoveryRequestSchema, request))).to.equal('0')
     }
     await othersAreServed()
-    const actors = await service.debug<{ name: string; restarts: number }[]>('actorsz')
-    expect(actors.filter(({ restarts }) => restarts > 0)).to.deep.equal([])
+    await nothingRestarted()
+  })
+
+  it('peers that say goodbye and keep their half of the connection open', async () => {
+    const descriptors = () => readdirSync(`/proc/${service.pid}/fd`).length
+    const before = descriptors()
+    const goodbye = Buffer.concat([preface, frame(frameType.goaway, 0, 0, Buffer.alloc(8))])
+    for (let index = 0; index < 50; index++) {
+      const socket = tcpConnect({ port: service.grpcPort, host: '127.0.0.1', allowHalfOpen: true }, () => socket.write(goodbye))
+      socket.on('error', () => undefined).resume()
+      sockets.push(socket)
+    }
+    await until('them to be there', () => descriptors() > before + 40)
+    await othersAreServed()
+    await until('the server to close its end alone', () => descriptors() <= before + 2, 18_000)
+    await othersAreServed()
+    await nothingRestarted()
+  })
+
+  it('a stream that was ended while its peer took nothing', async () => {
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 0 } })
+    session.on('error', () => undefined)
+    const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
+    stream.on('error', () => undefined)
+    const { id, metadata } = sidecarNode('10.6.0.4', 'ended', 'ns')
+    const say = (fields: object) => stream.write(messageFrame(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, fields))))
+    const known = async (name: string) => JSON.stringify(await service.debug('adsz')).includes(name)
+    say({ typeUrl: clusterType, node: { id, metadata: metadata as never } })
+    await until('the response to be under way', async () =>
+      (await service.debug<{ connectionId: string }[]>('slowz')).some(({ connectionId }) => connectionId.includes('ended.ns')),
+    )
+    say({ typeUrl: endpointType, resourceNames: Array.from({ length: 5000 }, (_, index) => `outbound|80||made-up-${index}.example.com`) })
+    await until('the stream to be ended', async () =>
+      (await service.debug<{ proxy: string }[]>('budgetz')).some(({ proxy }) => proxy.includes('ended.ns')),
+    )
+    await until('the stream to be forgotten, though the connection lives', async () => !(await known('ended.ns')))
+    expect(session.destroyed).to.equal(false)
+    session.destroy()
+    await nothingRestarted()
   })
 
   it('a thousand streams that never read', async () => {

@@ -2,7 +2,7 @@
 import { adsPath } from './xds-client.ts'
 
 /** Frame types of RFC 9113, section 6. */
-export const frameType = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 }
+export const frameType = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goaway: 7, continuation: 9 }
 /** Flag of a HEADERS frame that no CONTINUATION follows. */
 export const endHeaders = 4
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
@@ -68,6 +69,58 @@ describe('services beside ADS, and settings of the push path', function () {
       }
       return true
     })
+  })
+
+  it('requests beside ADS are answered each with its own bytes, however they are cut', async () => {
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`)
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+      'content-type': 'application/grpc',
+    })
+    const names = Array.from({ length: 40 }, (_, index) => `file-${index}.${String.fromCharCode(97 + (index % 26)).repeat(9000)}`)
+    const answered: unknown[] = []
+    const reader = new FrameReader(1 << 26, new FrameBuffers())
+    stream.on('data', (bytes: Buffer) =>
+      reader.take(bytes, (message) => answered.push(fromBinary(ServerReflectionResponseSchema, message).originalRequest?.messageRequest.value)),
+    )
+    for (const value of names) {
+      const request = create(ServerReflectionRequestSchema, { messageRequest: { case: 'fileByFilename', value } })
+      // Most of them lie in two DATA frames.
+      stream.write(messageFrame(toBinary(ServerReflectionRequestSchema, request)))
+    }
+    stream.end()
+    await once(stream, 'end')
+    session.close()
+    expect(answered.map((name) => String(name).slice(0, 12))).to.deep.equal(names.map((name) => name.slice(0, 12)))
+    expect(answered).to.deep.equal(names)
+  })
+
+  it('requests beside ADS wait with their client while one is answered, and end with the stream', async () => {
+    const path = '/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus'
+    const counted = async (what: string) => {
+      const all = (await service.metrics()).matchAll(new RegExp(`^grpc_server_msg_${what}_total{.*StreamClientStatus"} (\\d+)$`, 'gm'))
+      return [...all].reduce((sum, [, count]) => sum + Number(count), 0)
+    }
+    const before = await counted('received')
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`)
+    session.on('error', () => undefined)
+    const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' })
+    let answers = 0
+    const reader = new FrameReader(1 << 26, new FrameBuffers())
+    stream.on('data', (bytes: Buffer) => reader.take(bytes, () => answers++)).on('error', () => undefined)
+    // A million empty messages.
+    stream.write(Buffer.alloc(5_000_000))
+    await until('some answers', () => answers > 100)
+    stream.close(8)
+    await once(stream, 'close')
+    session.destroy()
+    await until('the answers to end with the stream', async () => {
+      const [sent, , again] = [await counted('sent'), await service.debug('syncz'), await counted('sent')]
+      return sent === again
+    })
+    // Those of the bytes that were read together, and of the window: 13,107 in 65,535 bytes.
+    expect((await counted('received')) - before).to.be.below(40_000)
   })
 
   it('reflection lists the services and describes them', async () => {

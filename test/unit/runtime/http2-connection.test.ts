@@ -3,16 +3,25 @@ import { mock } from 'node:test'
 import { expect } from 'chai'
 import { Http2Connection } from '../../../actors/discovery/http2-connection.ts'
 
-describe('a connection whose session is destroyed and not closed yet', () => {
+describe('a connection whose session is over', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
 
-  it('is looked at, measured and retired without an error', () => {
+  it('is looked at, measured and retired without an error, and its socket goes after a while', () => {
+    let destroyed = 0
+    const socket = Object.assign(new EventEmitter(), { bytesRead: 1, bytesWritten: 2, remoteAddress: '', destroy: () => destroyed++ })
     const session = Object.assign(new EventEmitter(), {
-      socket: { bytesRead: 1, bytesWritten: 2, remoteAddress: '' } as object | undefined,
+      // As of Node's: once the session has let go of its socket, whatever is asked of it throws.
+      socket: new Proxy(
+        {},
+        {
+          get() {
+            throw new Error('The socket has been disconnected from the Http2Session')
+          },
+        },
+      ),
       state: {},
       destroyed: false,
-      closed: false,
       ping: () => true,
       goaway() {
         if (this.destroyed) throw new Error('The session has been destroyed')
@@ -20,16 +29,22 @@ describe('a connection whose session is destroyed and not closed yet', () => {
       destroy() {},
     })
     const limits = { keepaliveInterval: 30_000, keepaliveTimeout: 10_000, maxConnectionAge: 60_000 }
-    const flowLimits = { standstillMs: 5000 } as never
     const dead: string[] = []
-    new Http2Connection(session as never, limits as never, flowLimits, {
-      busy: () => {},
-      dead: (_: string, reason: string) => dead.push(reason),
-    } as never)
-    mock.timers.tick(5000)
+    const events = { busy: () => {}, dead: (_: string, reason: string) => dead.push(reason) }
+    let now = 0
+    const clock = mock.method(process as { hrtime: () => [number, number] }, 'hrtime', () => [0, now * 1e6])
+    const pass = (ms: number) => {
+      for (const end = now + ms; now < end; now += 500) mock.timers.tick(500)
+    }
+    const connection = new Http2Connection(session as never, socket as never, limits, { standstillMs: 5000 } as never, events)
+    pass(5000)
     session.destroyed = true
-    session.socket = undefined
-    mock.timers.tick(120_000)
+    pass(5000)
+    expect(destroyed).to.equal(0)
+    expect(connection.flow.charge(250)).to.equal(false)
+    pass(120_000)
+    clock.mock.restore()
     expect(dead).to.deep.equal([])
+    expect(destroyed).to.be.above(0)
   })
 })
