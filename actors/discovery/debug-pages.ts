@@ -11,7 +11,7 @@ import type { SlowConnection } from './slow-connections.ts'
 
 type Query = Readonly<Record<string, string | undefined>>
 
-const pages: readonly (readonly [path: string, what: string])[] = [
+const pageTexts: readonly (readonly [path: string, what: string])[] = [
   ['adsz', 'connected proxies and what they watch; ?push=true sends everything again'],
   ['syncz', 'nonces sent to each proxy and taken by it'],
   ['slowz', 'proxies that take nothing of a response, or are sent it without a permit, because they are slow'],
@@ -36,11 +36,29 @@ const pages: readonly (readonly [path: string, what: string])[] = [
 
 /** Adds the pages below `/debug`; with `admin` those that do something too. With `tracking`, nonces tell what version of the configuration a proxy has. */
 export function addDebugPages(server: PageServer, supervisor: Supervisor, { admin, tracking }: { admin: boolean; tracking: boolean }): void {
-  const queue = <T>(question: string, ...details: unknown[]) => supervisor.ask<T>('push-queue', question, ...details)
-  const connections = async () => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat()
-  /** A text is shown as it is, a page too, everything else as JSON. What is too long for a URL may come as the body of a form. */
-  const page = (name: string, answer: (query: Query, parameters: URLSearchParams) => Promise<unknown>) => {
-    server.add(
+  const pages = new DebugPages(server, supervisor)
+  addIndex(server)
+  addConnectionPages(pages)
+  addConfigurationPages(pages)
+  addProxyPages(pages)
+  if (admin) addActions(pages)
+  pages.add('config_distribution', (query) => distributionPage(pages, query, tracking))
+  pages.add('actorsz', () => actorsPage(supervisor))
+}
+
+/** What the pages are made from, and how they are added. */
+class DebugPages {
+  readonly #server: PageServer
+  readonly #supervisor: Supervisor
+
+  constructor(server: PageServer, supervisor: Supervisor) {
+    this.#server = server
+    this.#supervisor = supervisor
+  }
+
+  /** Adds a page. A text is shown as it is, a page too, everything else as JSON. What is too long for a URL may come as the body of a form. */
+  add(name: string, answer: (query: Query, parameters: URLSearchParams) => Promise<unknown>): void {
+    this.#server.add(
       `/debug/${name}`,
       async (parameters) => {
         const value = await answer(Object.fromEntries(parameters), parameters)
@@ -50,26 +68,57 @@ export function addDebugPages(server: PageServer, supervisor: Supervisor, { admi
       true,
     )
   }
-  /** Answers for one proxy, or says that it is not named or not connected. A page that acts takes whole names only. */
-  const proxyPage = (
-    name: string,
-    answer: (connection: ConnectionStatus, query: URLSearchParams) => Promise<unknown>,
-    find: typeof findConnection = findConnection,
-  ) => {
-    page(name, async (query, parameters) => {
+
+  /** Adds a page about one proxy, which says so when that is not named or not connected. A page that acts takes exact names only. */
+  addForProxy(name: string, answer: (connection: ConnectionStatus, query: URLSearchParams) => Promise<unknown>, find = findConnection): void {
+    this.add(name, async (query, parameters) => {
       if (!query.proxyID) return new Page('You must provide a proxyID in the query string', undefined, 400)
-      const found = find(await connections(), query.proxyID)
+      const found = find(await this.connections(), query.proxyID)
       if (!found) return new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
       return answer(found, parameters)
     })
   }
 
-  const rows = pages.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`)
+  /** Asks the push queue. */
+  queue<T>(question: string, ...details: unknown[]): Promise<T> {
+    return this.#supervisor.ask<T>('push-queue', question, ...details)
+  }
+
+  /** Asks all writers. */
+  writers<T>(question: string, ...details: unknown[]): Promise<T[]> {
+    return this.#supervisor.askAll<T>('xds-writer', question, ...details)
+  }
+
+  async connections(): Promise<ConnectionStatus[]> {
+    return (await this.writers<ConnectionStatus[]>('connections')).flat()
+  }
+
+  /** What the push queue answers of a proxy, whichever writer has it. */
+  async ofProxy(question: string, { connectionId }: ConnectionStatus, ...details: unknown[]): Promise<unknown> {
+    for (const { name } of this.#supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))) {
+      const answer = await this.queue(question, `${name}/${connectionId}`, ...details)
+      if (answer) return answer
+    }
+    return {}
+  }
+
+  /** What a proxy was sent, by type. */
+  async resourcesOf({ connectionId }: ConnectionStatus): Promise<ProxyResources> {
+    const answers = await this.writers<{ resources: ProxyResources } | undefined>('resources', connectionId)
+    return answers.find((answer) => answer !== undefined)?.resources ?? {}
+  }
+}
+
+function addIndex(server: PageServer): void {
+  const rows = pageTexts.map(([path, what]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`)
   const index = `<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${rows.join('')}</table></html>`
   server.add('/debug', () => new Page(index, 'text/html; charset=utf-8'))
-  page('adsz', async (query) => {
-    if (query.push === 'true') return `Pushed to ${await queue<number>('pushAgain')} servers`
-    const clients = (await connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({
+}
+
+function addConnectionPages(pages: DebugPages): void {
+  pages.add('adsz', async (query) => {
+    if (query.push === 'true') return `Pushed to ${await pages.queue<number>('pushAgain')} servers`
+    const clients = (await pages.connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({
       connectionId,
       connectedAt,
       address,
@@ -78,73 +127,74 @@ export function addDebugPages(server: PageServer, supervisor: Supervisor, { admi
     }))
     return { totalClients: clients.length, clients }
   })
-  page('syncz', async () => (await connections()).map(syncStatus))
-  page('slowz', async () => (await supervisor.askAll<SlowConnection[]>('xds-writer', 'slow')).flat())
-  page('budgetz', async () => (await supervisor.askAll<Exceeded[]>('xds-writer', 'exceeded')).flat())
-  page('configz', () => queue('configs'))
-  page('registryz', () => queue('services'))
-  page('endpointz', async (query) => endpointPage(await queue<EndpointState[]>('endpoints'), query.brief !== undefined))
-  page('endpointShardz', async () => shardPage(await queue<EndpointState[]>('endpoints')))
-  proxyPage('edsz', async (connection) => (await import('./config-dump.ts')).loadAssignments(await resourcesOf(supervisor, connection.connectionId)))
-  proxyPage('config_dump', async (connection) =>
-    (await import('./config-dump.ts')).configDump(await resourcesOf(supervisor, connection.connectionId)),
-  )
-  /** What the push queue answers of a proxy, whichever writer has it. */
-  const ofProxy = async (question: string, { connectionId }: ConnectionStatus, ...details: unknown[]) => {
-    for (const { name } of supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))) {
-      const answer = await queue(question, `${name}/${connectionId}`, ...details)
-      if (answer) return answer
-    }
-    return {}
-  }
-  proxyPage('sidecarz', (connection) => ofProxy('sidecarScope', connection))
-  page('authorizationz', async () => ({ authorization_policies: await queue('authorizationPolicies') }))
-  proxyPage('authz', async (connection, query) => {
-    const request = readDescribedRequest(query)
-    return typeof request === 'string' ? new Page(request, undefined, 400) : ofProxy('explain', connection, request)
-  })
-  page('config_distribution', async (query) => {
-    if (!query.resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
-    if (!tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
-    const inNamespace = (connection: ConnectionStatus) =>
-      !query.proxy_namespace || connection.nodeId.split('~')[2]?.endsWith(`.${query.proxy_namespace}`)
-    const asked = (await connections()).filter(inNamespace)
-    const rows = asked.map((connection) => [clusterType, listenerType, routeType].map((typeUrl) => ackedLedger(connection, typeUrl)))
-    const ledgers = [...new Set(rows.flat())]
-    const found = await queue<(number | undefined)[]>('generations', query.resource, ledgers)
-    const generations = new Map(ledgers.map((ledger, index) => [ledger, found[index]]))
-    return asked.map((connection, index) => {
-      const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((ledger) => String(generations.get(ledger) ?? ''))
-      return { proxy: connection.nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
-    })
-  })
-  if (admin) {
-    proxyPage(
-      'force_disconnect',
-      async ({ connectionId }) => {
-        await supervisor.askAll<boolean>('xds-writer', 'disconnect', connectionId)
-        return 'OK'
-      },
-      findExactly,
-    )
-  }
-  page('cachez', () => queue('cacheKeys'))
-  page('instancesz', () => queue('instances'))
-  page('push_status', async () => ({ faults: await queue('faults'), listenerConflicts: await queue('conflicts'), memory: await queue('memory') }))
-  page('mesh', () => queue('mesh'))
-  page('resourcesz', async () => [
-    ...new Set((await queue<{ apiVersion: string; kind: string }[]>('configs')).map(({ apiVersion, kind }) => `${apiVersion}/${kind}`)),
+  pages.add('syncz', async () => (await pages.connections()).map(syncStatus))
+  pages.add('slowz', async () => (await pages.writers<SlowConnection[]>('slow')).flat())
+  pages.add('budgetz', async () => (await pages.writers<Exceeded[]>('exceeded')).flat())
+  pages.add('instancesz', () => pages.queue('instances'))
+}
+
+function addConfigurationPages(pages: DebugPages): void {
+  pages.add('configz', () => pages.queue('configs'))
+  pages.add('registryz', () => pages.queue('services'))
+  pages.add('endpointz', async (query) => endpointPage(await pages.queue<EndpointState[]>('endpoints'), query.brief !== undefined))
+  pages.add('endpointShardz', async () => shardPage(await pages.queue<EndpointState[]>('endpoints')))
+  pages.add('authorizationz', async () => ({ authorization_policies: await pages.queue('authorizationPolicies') }))
+  pages.add('cachez', () => pages.queue('cacheKeys'))
+  pages.add('push_status', async () => ({
+    faults: await pages.queue('faults'),
+    listenerConflicts: await pages.queue('conflicts'),
+    memory: await pages.queue('memory'),
+  }))
+  pages.add('mesh', () => pages.queue('mesh'))
+  pages.add('resourcesz', async () => [
+    ...new Set((await pages.queue<{ apiVersion: string; kind: string }[]>('configs')).map(({ apiVersion, kind }) => `${apiVersion}/${kind}`)),
   ])
-  page('actorsz', async () => {
-    const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
-    return supervisor.states().map((state) => ({
-      ...state,
-      startedAt: new Date(state.startedAt).toISOString(),
-      lastError: state.lastError?.message,
-      notes: Object.fromEntries(state.notes),
-      ...stats.get(state.name),
-    }))
+}
+
+function addProxyPages(pages: DebugPages): void {
+  pages.addForProxy('edsz', async (connection) => (await import('./config-dump.ts')).loadAssignments(await pages.resourcesOf(connection)))
+  pages.addForProxy('config_dump', async (connection) => (await import('./config-dump.ts')).configDump(await pages.resourcesOf(connection)))
+  pages.addForProxy('sidecarz', (connection) => pages.ofProxy('sidecarScope', connection))
+  pages.addForProxy('authz', async (connection, query) => {
+    const request = readDescribedRequest(query)
+    return typeof request === 'string' ? new Page(request, undefined, 400) : pages.ofProxy('explain', connection, request)
   })
+}
+
+function addActions(pages: DebugPages): void {
+  const disconnect = async ({ connectionId }: ConnectionStatus) => {
+    await pages.writers<boolean>('disconnect', connectionId)
+    return 'OK'
+  }
+  pages.addForProxy('force_disconnect', disconnect, findExactly)
+}
+
+/** Which generation of an object each proxy has acknowledged, by type. */
+async function distributionPage(pages: DebugPages, query: Query, tracking: boolean): Promise<unknown> {
+  if (!query.resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
+  if (!tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
+  const inNamespace = (connection: ConnectionStatus) =>
+    !query.proxy_namespace || connection.nodeId.split('~')[2]?.endsWith(`.${query.proxy_namespace}`)
+  const asked = (await pages.connections()).filter(inNamespace)
+  const rows = asked.map((connection) => [clusterType, listenerType, routeType].map((typeUrl) => ackedLedger(connection, typeUrl)))
+  const ledgers = [...new Set(rows.flat())]
+  const found = await pages.queue<(number | undefined)[]>('generations', query.resource, ledgers)
+  const generations = new Map(ledgers.map((ledger, index) => [ledger, found[index]]))
+  return asked.map((connection, index) => {
+    const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((ledger) => String(generations.get(ledger) ?? ''))
+    return { proxy: connection.nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
+  })
+}
+
+async function actorsPage(supervisor: Supervisor): Promise<unknown> {
+  const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
+  return supervisor.states().map((state) => ({
+    ...state,
+    startedAt: new Date(state.startedAt).toISOString(),
+    lastError: state.lastError?.message,
+    notes: Object.fromEntries(state.notes),
+    ...stats.get(state.name),
+  }))
 }
 
 interface Named {
@@ -208,11 +258,6 @@ function syncStatus(connection: ConnectionStatus): Record<string, string> {
     result[`${name}_acked`] = type?.nonceAcked ?? ''
   }
   return result
-}
-
-async function resourcesOf(supervisor: Supervisor, connectionId: string): Promise<ProxyResources> {
-  const answers = await supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)
-  return answers.find((answer) => answer !== undefined)?.resources ?? {}
 }
 
 /** The ledger of the version that a proxy has acknowledged for a type; empty when it has none. A type of which it has all there is counts as acknowledged. */

@@ -8,8 +8,12 @@ import { wallClockMs } from '../runtime/clock.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
 export function debugAnswers(planner: Planner, own: { pushAgain: () => number }, isTold: (ledger: string) => boolean) {
+  return { ...own, ...configurationAnswers(planner, isTold), ...stateAnswers(planner), ...proxyAnswers(planner) }
+}
+
+/** What was configured. */
+function configurationAnswers(planner: Planner, isTold: (ledger: string) => boolean) {
   return {
-    ...own,
     configs: () =>
       planner.state.configs().map((object) => ({
         apiVersion: `${object.group}/${object.version}`,
@@ -25,6 +29,25 @@ export function debugAnswers(planner: Planner, own: { pushAgain: () => number },
         spec: object.spec,
         origin: object.origin,
       })),
+    mesh: () => planner.snapshot.mesh,
+    /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
+    generations: (key: string, ledgers: readonly string[]) =>
+      ledgers.map((ledger) => planner.state.generation(key, isTold(ledger) ? planner.ledger : ledger)),
+    authorizationPolicies: () => ({
+      namespace_to_policies: Object.fromEntries(
+        [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
+          namespace,
+          policies.map(({ name, annotations, spec }) => ({ name, namespace, annotations, spec })),
+        ]),
+      ),
+      root_namespace: planner.snapshot.mesh.rootNamespace,
+    }),
+  }
+}
+
+/** What was made of it. */
+function stateAnswers(planner: Planner) {
+  return {
     services: () => [...planner.snapshot.services.values()].flat().map(({ service }) => service),
     endpoints: () =>
       [...planner.snapshot.services.values()].flat().map(({ service, endpoints }) => ({
@@ -34,14 +57,16 @@ export function debugAnswers(planner: Planner, own: { pushAgain: () => number },
         ports: service.ports,
         endpoints,
       })),
-    mesh: () => planner.snapshot.mesh,
     faults: () => planner.faults.all(),
     cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),
     memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.generation.memo.made, found: planner.generation.memo.found } }),
     conflicts: () => planner.generation.conflicts,
-    /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
-    generations: (key: string, ledgers: readonly string[]) =>
-      ledgers.map((ledger) => planner.state.generation(key, isTold(ledger) ? planner.ledger : ledger)),
+  }
+}
+
+/** What one proxy, or each, has and may do. */
+function proxyAnswers(planner: Planner) {
+  return {
     instances: () =>
       Object.fromEntries(
         planner.proxies().map(({ connection, proxyClass }) => [
@@ -57,15 +82,6 @@ export function debugAnswers(planner: Planner, own: { pushAgain: () => number },
           })),
         ]),
       ),
-    authorizationPolicies: () => ({
-      namespace_to_policies: Object.fromEntries(
-        [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
-          namespace,
-          policies.map(({ name, annotations, spec }) => ({ name, namespace, annotations, spec })),
-        ]),
-      ),
-      root_namespace: planner.snapshot.mesh.rootNamespace,
-    }),
     /** What the policies of a proxy say of a request; undefined when the proxy is not here. */
     explain: async (connection: string, request: DescribedRequest) => {
       const { snapshot } = planner

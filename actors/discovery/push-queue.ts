@@ -4,7 +4,7 @@
  * writers name their proxies again; meanwhile they keep serving what they have.
  */
 import type { PushQueueConfig } from '../../protocols/messages/config.ts'
-import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { KeySetEvent, PushContent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../src/config/mesh-config.ts'
 import type { ResourceFault } from '../../src/model/faults.ts'
@@ -12,7 +12,7 @@ import { meshNames } from '../../src/names/mesh-names.ts'
 import { surplus } from '../../src/push/balance.ts'
 import { Debounce } from '../../src/push/debounce.ts'
 import { FaultLog } from '../../src/push/fault-log.ts'
-import { Planner, type PushContent } from '../../src/push/planner.ts'
+import { Planner } from '../../src/push/planner.ts'
 import { Takers } from '../../src/push/takers.ts'
 import { isNothing } from '../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'

@@ -3,11 +3,9 @@
  * nothing of the push path runs.
  */
 import { availableParallelism } from 'node:os'
-import type { FileWatcherConfig, JwksResolverConfig, MockRegistryConfig, PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
@@ -16,10 +14,10 @@ import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
+import { actorTable, hub } from './actor-table.ts'
 import { claimAddresses, splitAddress } from './address.ts'
 import { exposure } from './exposure.ts'
 import { checkGivenFiles } from './given-files.ts'
-import { processSecrets } from './process-secrets.ts'
 import { readSecureServer } from './secure-server.ts'
 import { statusAnswers } from './status-answers.ts'
 
@@ -84,67 +82,22 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   })
   Object.assign(answers, statusAnswers(supervisor))
 
-  const sources: { name: string; module: URL; config: FileWatcherConfig | MockRegistryConfig; mode?: SpawnMode }[] = [
-    {
-      name: 'registry-watcher/files',
-      module: module('file-watcher'),
-      config: {
-        features,
-        configDir: options.configDir,
-        meshConfig: options.meshConfig,
-        networksConfig: options.networksConfig,
-        trustDomain: options.trustDomain,
-      },
-    },
-    ...(options.registries.includes('Mock')
-      ? [
-          {
-            name: 'registry-watcher/mock',
-            module: module('mock-registry'),
-            config: { features, domain: options.domain },
-            // Without churn it only waits.
-            mode: features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : ('in-thread' as const),
-          },
-        ]
-      : []),
-  ]
-  const queueConfig: PushQueueConfig = {
+  const { actors: table, sources } = actorTable({
+    options,
     features,
-    secrets: processSecrets(),
-    domain: options.domain,
-    trustDomain: options.trustDomain,
-    plugins: options.plugins,
-    sources: sources.map(({ name }) => name),
-  }
-  supervisor.start({ name: 'push-queue', module: module('push-queue'), config: queueConfig })
-  for (const source of sources) {
-    supervisor.start(source)
-    supervisor.connect(source.name, 'push-queue')
-  }
-  const resolverConfig: JwksResolverConfig = { features }
-  // It waits for answers; that takes no thread of its own.
-  supervisor.start({ name: 'jwks-resolver', module: module('jwks-resolver'), config: resolverConfig, mode: 'in-thread' })
-  supervisor.connect('push-queue', 'jwks-resolver')
-  const permits = permitWords(writers)
-  for (let index = 0; index < writers; index++) {
-    const config: XdsWriterConfig = {
-      features,
-      ...hostAndPort(options.grpcAddr),
-      secure,
-      writers,
-      index,
-      permits,
-      keepaliveInterval: options.keepaliveInterval,
-      keepaliveTimeout: options.keepaliveTimeout,
-      maxConnectionAge: options.keepaliveMaxServerConnectionAge,
-    }
-    supervisor.start({ name: `xds-writer/${index}`, module: module('xds-writer'), config, ended: () => reclaimPermits(permits, index) })
-    supervisor.connect('push-queue', `xds-writer/${index}`)
+    writers,
+    listen: { ...hostAndPort(options.grpcAddr), secure },
+    mode,
+    module,
+  })
+  for (const spec of table) {
+    supervisor.start(spec)
+    if (spec.name !== hub) supervisor.connect(hub, spec.name)
   }
 
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin.ts')
-  const admin = await startAdmin({ supervisor, sources: queueConfig.sources, options, features, metrics, startedAt, log })
+  const admin = await startAdmin({ supervisor, sources, options, features, metrics, startedAt, log })
   // Until the writers listen, a port that the kernel chose is held for them.
   const ready = admin.ready().then(claim.release)
   return {

@@ -4,7 +4,7 @@ import { basename, dirname, extname, join } from 'node:path'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import { FileOutput, type Output } from './log-output.ts'
 
-/** When the file is full and how long backups stay. 0 days or backups stand for no limit; a size of 0 rotates at every write to a file that is not empty. */
+/** When the file is full (the size is at least 1), and how long backups stay: 0 days or 0 backups stand for no limit. */
 export interface Rotation {
   readonly path: string
   readonly maxSizeMb: number

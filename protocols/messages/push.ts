@@ -77,21 +77,23 @@ export interface PushInfo {
   readonly ledger: string
 }
 
+/** What a push changes in what writers know. */
+export interface PushContent {
+  /** Whether this is all there is: groups and classes that are not in it are gone. */
+  readonly whole: boolean
+  readonly slabs: readonly SlabData[]
+  readonly retiredSlabs: readonly number[]
+  readonly groups: readonly GroupPatch[]
+  readonly retiredGroups: readonly string[]
+  readonly manifests: readonly Manifest[]
+  readonly retiredClasses: readonly string[]
+  readonly assignments: readonly ClassAssignment[]
+}
+
 /** Push queue to writer. */
 export type WriterCommand =
-  | {
-      readonly type: 'PublishPush'
-      readonly push: PushInfo
-      /** Whether this is all there is: groups and classes that are not in it are gone. */
-      readonly whole: boolean
-      readonly slabs: readonly SlabData[]
-      readonly retiredSlabs: readonly number[]
-      readonly groups: readonly GroupPatch[]
-      readonly retiredGroups: readonly string[]
-      readonly manifests: readonly Manifest[]
-      readonly retiredClasses: readonly string[]
-      readonly assignments: readonly ClassAssignment[]
-    }
+  /** Take this over, then answer with `PushTaken`. */
+  | ({ readonly type: 'PublishPush'; readonly push: PushInfo } & PushContent)
   /** A full push was asked for by hand: every type is sent again. */
   | { readonly type: 'PushAgain'; readonly push: PushInfo }
   /** So many connections are to go, and come back to another writer. */

@@ -3,7 +3,7 @@
  * for each push, the patches that bring every writer up to date. Pure: no threads, no clock, no sockets.
  */
 import type { ProxyNode } from '../../protocols/data.ts'
-import type { ClassAssignment, GroupPatch, Manifest, SlabData } from '../../protocols/messages/push.ts'
+import type { ClassAssignment, Manifest, PushContent } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
@@ -16,19 +16,6 @@ import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
 import { Generation } from './generation.ts'
 import { type ClassRules, classOf, type ProxyClass, sameClass, sourceLabelKeys } from './proxy-class.ts'
-
-/** Everything a writer needs to catch up. */
-export interface PushContent {
-  /** Whether this is all there is, and not what changed. */
-  readonly whole: boolean
-  readonly slabs: readonly SlabData[]
-  readonly retiredSlabs: readonly number[]
-  readonly groups: readonly GroupPatch[]
-  readonly retiredGroups: readonly string[]
-  readonly manifests: readonly Manifest[]
-  readonly retiredClasses: readonly string[]
-  readonly assignments: readonly ClassAssignment[]
-}
 
 interface Connected {
   readonly node: ProxyNode
@@ -214,7 +201,7 @@ export class Planner {
     return connections
   }
 
-  /** Classifies all proxies again when a kind of object changed that decides the class of a proxy; otherwise only `moved`, the connections whose own services changed. */
+  /** Classifies proxies again: all of them when a selecting object or the rules for classes changed, otherwise only `moved`, the connections whose own services changed. */
   #refreshClasses(snapshot: MeshSnapshot, changes: Changes, moved: ReadonlySet<string>): void {
     if (!classKinds.some((kind) => changes.kinds.has(kind))) {
       this.#rules = { ...this.#rules, snapshot }

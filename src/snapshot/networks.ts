@@ -5,13 +5,7 @@ import { isIp } from '../config/addresses.ts'
 import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
 import { portOf } from '../model/workload.ts'
-import type { ServiceState } from './snapshot.ts'
-
-/** Where a network is entered: an IP address and a port. */
-export interface NetworkGateway {
-  readonly address: string
-  readonly port: number
-}
+import type { NetworkGateway, ServiceState } from './snapshot.ts'
 
 /** Port of a gateway that passes mutual TLS on by SNI. */
 const sniPort = 15_443

@@ -8,7 +8,6 @@ import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { KeySets } from '../security/authentication/jwt-filter.ts'
 import type { DestinationRuleIndex } from './destination-rules.ts'
-import type { NetworkGateway } from './networks.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
 import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
@@ -31,6 +30,12 @@ export interface Settings {
 export interface ServiceState {
   readonly service: Service
   readonly endpoints: readonly Endpoint[]
+}
+
+/** Where a network is entered: an IP address and a port. */
+export interface NetworkGateway {
+  readonly address: string
+  readonly port: number
 }
 
 /** Everything known at one moment. */

@@ -1,5 +1,5 @@
 /** What a writer knows of the configuration: slabs, groups of resources as they are now, and the groups of each class. */
-import type { GroupPatch, Manifest, ResourceData, SlabData } from '../../../protocols/messages/push.ts'
+import type { GroupPatch, PushContent, ResourceData } from '../../../protocols/messages/push.ts'
 import { addSums, readSum, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { deltaResourceHead } from '../slab/wire.ts'
 import { Contents } from './contents.ts'
@@ -67,16 +67,8 @@ export interface TypeState {
   readonly holding: Holding
 }
 
-/** What a push brings. */
-interface Push {
-  readonly whole: boolean
-  readonly slabs: readonly SlabData[]
-  readonly retiredSlabs: readonly number[]
-  readonly groups: readonly GroupPatch[]
-  readonly retiredGroups: readonly string[]
-  readonly manifests: readonly Manifest[]
-  readonly retiredClasses: readonly string[]
-}
+/** What a push brings to the catalog: which connection is of which class is not its business. */
+type Push = Omit<PushContent, 'assignments'>
 
 /** All a writer knows. */
 export class Catalog {
