@@ -2,6 +2,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
+import { isGone } from './file-content.ts'
 
 /** Who is told. */
 export interface DirectoryListener {
@@ -58,7 +59,7 @@ export class DirectoryWatch {
       this.#watchers.set(directory, watcher)
       return true
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#listener.unwatchable(directory, error as Error)
+      if (!isGone(error)) this.#listener.unwatchable(directory, error as Error)
       return false
     }
   }
@@ -76,7 +77,8 @@ export class DirectoryWatch {
   async #lookForDirectory(path: string): Promise<void> {
     const isDirectory = await stat(path).then(
       (found) => found.isDirectory(),
-      () => false,
+      // What cannot be told stays as it was.
+      (error) => !isGone(error) && this.#watchers.has(path),
     )
     if (!isDirectory && this.#watchers.has(path)) {
       this.#forget(path)

@@ -18,7 +18,7 @@ import { monotonicMs } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { DirectoryWatch } from './directory-watch.ts'
 import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
-import { resolveGateways } from './resolve-gateways.ts'
+import { gatewayResolver } from './resolve-gateways.ts'
 import { WorkQueue } from './work-queue.ts'
 
 /** What the parts of the watcher of configuration files share. */
@@ -34,7 +34,7 @@ export interface WatchParts {
 export class SettingsFiles {
   readonly #config: FileWatcherConfig
   readonly #parts: WatchParts
-  readonly #resolve: typeof resolveGateways
+  readonly #resolve: ReturnType<typeof gatewayResolver>
   readonly #meshFile: SettingsFile<MeshConfig>
   readonly #networksFile: SettingsFile<MeshNetworks>
   readonly #work: WorkQueue
@@ -44,11 +44,11 @@ export class SettingsFiles {
   /** The networks of the file, and whether the host names of their gateways are looked up at present. */
   #given: MeshNetworks | undefined
   #isResolving = false
-  /** Gateways whose host names were not found, with reasons. */
+  /** Gateways whose host names were not found, with reasons and consequences. */
   #missing: readonly string[] = []
 
   /** `resolve` finds the addresses of gateways that are given by host name. */
-  constructor(config: FileWatcherConfig, parts: WatchParts, resolve = resolveGateways) {
+  constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
     this.#config = config
     this.#parts = parts
     this.#resolve = resolve
@@ -135,8 +135,7 @@ export class SettingsFiles {
     // The file may have changed meanwhile.
     if (this.#given !== given) return
     this.#isResolving = false
-    for (const reason of missing)
-      if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}; it is left out until it is found`)
+    for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
     this.#missing = missing
     this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
     this.#parts.tell(this.#networks)

@@ -3,11 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { ObjectDirectory } from '../../actors/discovery/object-directory.ts'
+import { gatewayResolver } from '../../actors/discovery/resolve-gateways.ts'
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/settings-files.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
 import { names } from '../harness/settings.ts'
 import { until } from '../harness/until.ts'
 
@@ -90,6 +92,33 @@ describe('watched files', () => {
     })
   })
 
+  describe('of a watcher that is restarted', () => {
+    it('leave the mesh configuration in force that cannot be read any more', async () => {
+      const discovery = new LocalDiscovery({ mode: 'in-thread' }, { PILOT_MOCK_SERVICES: '0' })
+      try {
+        writeFileSync(path('mesh-config'), 'rootNamespace: given')
+        await discovery.start({ meshConfig: path('mesh-config'), trustDomain: 'flag.example' })
+        await discovery.service.ready()
+        const mesh = () => discovery.debug<{ rootNamespace: string; trustDomain: string }>('mesh')
+        const inForce = { rootNamespace: 'given', trustDomain: 'flag.example' }
+        expect(await mesh()).to.deep.include(inForce)
+        writeFileSync(path('mesh-config'), 'rootNamespace: [')
+        discovery.service.supervisor.kill('registry-watcher/files')
+        // Objects that are told after the settings, so that these have been told or not.
+        discovery.write('after.yaml', entry('after'))
+        await until('the watcher to tell everything', async () => {
+          const objects = await discovery.debug<{ metadata: { name: string } }[]>('configz')
+          return discovery.state('registry-watcher/files').restarts === 1 && objects.some(({ metadata }) => metadata.name === 'after')
+        })
+        expect(await mesh()).to.deep.include(inForce)
+        discovery.service.supervisor.kill('push-queue')
+        await until('a new push queue', async () => (await mesh()).trustDomain === 'flag.example' && discovery.state('push-queue').restarts === 1)
+      } finally {
+        await discovery.dispose()
+      }
+    })
+  })
+
   describe('of settings', () => {
     const settings = async (
       files: { meshConfig?: string; networksConfig?: string },
@@ -122,6 +151,22 @@ describe('watched files', () => {
       writeFileSync(path('mesh'), 'rootNamespace: given')
       files.audit()
       await until('both to be told', () => types().includes('MeshChanged') && types().includes('NetworksChanged'))
+    })
+
+    it('keep the addresses of a gateway whose name is not found any more while another is looked for', async () => {
+      const hosts = new Map([['a.example', ['10.0.0.1']]])
+      const resolve = gatewayResolver(async (host) => hosts.get(host) ?? Promise.reject(new Error('ENOTFOUND')))
+      const networks = { networks: { n: { gateways: [{ address: 'a.example' }, { address: 'b.example' }] } } }
+      const gateways = async () => {
+        const resolved = await resolve(networks)
+        return [resolved.networks.networks?.n?.gateways?.map(({ address }) => address), resolved.missing.sort()]
+      }
+      const missing = (host: string, consequence: string) => `${host}: ENOTFOUND; ${consequence}`
+      expect(await gateways()).to.deep.equal([['10.0.0.1', 'b.example'], [missing('b.example', 'it is left out until it is found')]])
+      hosts.delete('a.example')
+      hosts.set('b.example', ['10.0.0.2', '10.0.0.3'])
+      for (let round = 0; round < 2; round++)
+        expect(await gateways()).to.deep.equal([['10.0.0.1', '10.0.0.2', '10.0.0.3'], [missing('a.example', 'its last addresses stay')]])
     })
 
     it('do not wait for the host names of gateways; the newest file counts, whichever answer comes first', async () => {

@@ -97,6 +97,17 @@ describe('the push queue', function () {
     await queue.drain?.()
   })
 
+  it('tells nobody of anything once it is drained', async () => {
+    const { queue, pushes, connect, change } = await queueWithWriters(1)
+    await until('the first push', () => pushes(0).length > 0)
+    const before = pushes(0).length
+    connect()
+    change()
+    await queue.drain?.()
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(pushes(0).length).to.equal(before)
+  })
+
   it('waits for a writer that takes nothing once, and not at every push', async () => {
     const { queue, writers, pushes, change, connect } = await queueWithWriters(1)
     const [hung] = writers as [RecordingPeer<WriterCommand>]
