@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { readContent, signatureAfter, signatureOf } from '../../actors/discovery/file-content.ts'
 import { ObjectDirectory } from '../../actors/discovery/object-directory.ts'
 import { gatewayResolver } from '../../actors/discovery/resolve-gateways.ts'
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/settings-files.ts'
@@ -90,6 +91,18 @@ describe('watched files', () => {
       await until('the new object', () => keys().join() === 'ServiceEntry/ns/c')
       rmSync(root, { recursive: true })
     })
+  })
+
+  it('are remembered under no signature after they could not be read, so that the next look reads them', async () => {
+    // There, of no size, and not to be read from its beginning.
+    symlinkSync('/proc/self/mem', path('unreadable'))
+    const content = await readContent(path('unreadable'))
+    expect(content)
+      .to.have.property('fault')
+      .that.matches(/^cannot be read: EIO/)
+    expect(await signatureOf(path('unreadable'))).not.to.equal('')
+    expect(signatureAfter(content, 'known')).to.equal('')
+    expect(signatureAfter({ text: '' }, 'known')).to.equal('known')
   })
 
   describe('of a watcher that is restarted', () => {
