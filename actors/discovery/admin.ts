@@ -9,6 +9,7 @@ import { Gauge, type Registry } from '../runtime/metrics.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { listenError, splitAddress } from './address.ts'
+import { descriptorLimit, pageShare } from './connection-limit.ts'
 import { addDebugPages } from './debug-pages.ts'
 import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
@@ -65,12 +66,13 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
   })()
   const scraper = new Scraper(supervisor, metrics)
-  const http = new PageServer()
+  const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 1 : 2)
+  const http = new PageServer(most)
   http.add('/ready', () => {
     const { ready, text } = judge()
     return new Page(text, undefined, ready ? 200 : 503)
   })
-  const monitoring = options.monitoringAddr === '' ? http : new PageServer()
+  const monitoring = options.monitoringAddr === '' ? http : new PageServer(most)
   monitoring.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
   monitoring.add('/version', () => {
     const { version, revision, status } = buildInfo()

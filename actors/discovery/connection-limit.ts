@@ -8,8 +8,16 @@ const reserved = { least: 128, share: 0.1, atMostShare: 0.5 }
 
 /** Connections that one of so many writers may have, from the limit of descriptors. */
 export function connectionShare(descriptors: number, writers: number): number {
-  const reserve = Math.min(Math.max(reserved.least, descriptors * reserved.share), descriptors * reserved.atMostShare)
-  return Math.max(1, Math.floor((descriptors - reserve) / writers))
+  return Math.max(1, Math.floor((descriptors - reserveOf(descriptors)) / writers))
+}
+
+/** Connections that one of so many HTTP servers for pages may have: half of what is reserved. */
+export function pageShare(descriptors: number, servers: number): number {
+  return Math.max(1, Math.floor(reserveOf(descriptors) / 2 / servers))
+}
+
+function reserveOf(descriptors: number): number {
+  return Math.min(Math.max(reserved.least, descriptors * reserved.share), descriptors * reserved.atMostShare)
 }
 
 /** Open files that the process may have; infinite where the system does not say. */

@@ -13,12 +13,13 @@ export interface Sending {
   elapsedMs: number
 }
 
-/** A stream with its session and where its pushes stand. Times are Unix milliseconds, 0 = none. */
+/** A stream with its session and where its pushes stand. Times are monotonic milliseconds, 0 = none. */
 export interface Connection {
   id: string
   node: ProxyNode | undefined
   readonly session: XdsSession
   readonly stream: GrpcStream
+  /** Unix milliseconds. */
   readonly connectedAt: number
   /** Whether its class is known, so that requests can be answered. */
   answered: boolean

@@ -12,6 +12,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { Features } from '../../src/config/features.ts'
+import { LineBounds } from '../../src/logging/line-bounds.ts'
 import { arrivalLimits } from '../../src/push/pacing/arrival.ts'
 import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
 import { FrameBuffers } from '../../src/xds/session/frames.ts'
@@ -49,6 +50,7 @@ export class GrpcServer {
   readonly #reading = new Set<Http2GrpcStream>()
   readonly #buffers = new FrameBuffers()
   readonly #pace: FleetPace
+  readonly #lines = new LineBounds()
   #opened: Promise<void> | undefined
 
   /** `refused` hears of connections that are closed at once because there are too many. */
@@ -118,7 +120,7 @@ export class GrpcServer {
     const server = createSecureServer({ ...options, cert, key, ...asked, minVersion: 'TLSv1.2', handshakeTimeout: 10_000 })
     server.on('secureConnection', (socket: TLSSocket) => {
       if (ca === undefined || socket.authorized || Object.keys(socket.getPeerCertificate()).length === 0) return
-      this.#log.warn(`connection from ${socket.remoteAddress} ended: client certificate refused: ${socket.authorizationError}`)
+      this.#tell(socket.remoteAddress ?? '', `client certificate refused: ${socket.authorizationError}`)
       socket.destroy()
     })
     server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
@@ -149,13 +151,20 @@ export class GrpcServer {
         this.#busy.add(connection)
         this.#wheel.wake()
       },
-      dead: (peer, reason) => this.#log.warn(`connection from ${peer} ended: ${reason}`),
+      dead: (peer, reason) => this.#tell(peer, reason),
     })
     this.#sessions.set(session, connection)
     session.on('close', () => {
       this.#sessions.delete(session)
       this.#busy.delete(connection)
     })
+  }
+
+  /** Logs why a connection was ended; of many connections from one address, a few lines. */
+  #tell(peer: string, reason: string): void {
+    const told = this.#lines.take(`${peer}|${reason}`, monotonicMs())
+    if (told === 'no') return
+    this.#log.warn(`connection from ${peer} ended: ${reason}${told === 'last' ? '; more of this is not logged for ten seconds' : ''}`)
   }
 
   /** Charges everything under way with some milliseconds. Returns whether anything is. */

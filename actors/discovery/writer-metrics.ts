@@ -27,6 +27,9 @@ const grpcCodes = [
   'Unauthenticated',
 ]
 
+/** Characters of a node's id in a label; ids may have 2,048. */
+const longestLabel = 256
+
 /** Name of a gRPC status. */
 export const codeName = (code: number): string => grpcCodes[code] ?? 'Unknown'
 
@@ -51,17 +54,21 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
   const registers = [registry]
   const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })
   const histogram = (name: string, help: string, labelNames: string[] = []) => new Histogram({ name, help, labelNames, buckets: fine, registers })
-  const rejects = new Map<string, Gauge>(
-    [clusterType, endpointType, listenerType, routeType].map((type) => [
-      type,
-      new Gauge({
-        name: `pilot_xds_${shortType(type)}_reject`,
-        help: `${shortType(type).toUpperCase()} configs rejected`,
-        labelNames: ['node', 'err'],
-        registers,
-      }),
-    ]),
-  )
+  for (const type of [clusterType, endpointType, listenerType, routeType])
+    new Gauge({
+      name: `pilot_xds_${shortType(type)}_reject`,
+      help: `${shortType(type).toUpperCase()} configs rejected`,
+      labelNames: ['node', 'err'],
+      registers,
+      // What is refused at present, so that no series outlives its connection.
+      collect() {
+        this.reset()
+        for (const { node, session } of connections.values()) {
+          const refused = session.watches.get(type)?.lastError
+          if (node && refused) this.set({ node: node.id.slice(0, longestLabel), err: codeName(refused.code) }, 1)
+        }
+      },
+    })
   new Gauge({
     name: 'pilot_xds',
     help: 'endpoints connected using XDS',
@@ -101,20 +108,10 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
     queueTime: histogram('pilot_proxy_queue_time', 'seconds a proxy waits in the push queue before being dequeued'),
     convergence: histogram('pilot_proxy_convergence_time', 'seconds between a config change and a proxy receiving all required configuration'),
     /** A request came and this is what it was. */
-    request(connection: Connection, typeUrl: string, outcome: Outcome, error: { code: number } | undefined): void {
+    request(typeUrl: string, outcome: Outcome): void {
       const type = shortType(typeUrl)
-      const node = connection.node?.id ?? ''
       if (outcome === 'stale') expiredNonce.inc({ type })
-      if (outcome === 'nack') {
-        totalRejects.inc({ type })
-        rejects.get(typeUrl)?.set({ node, err: codeName(error?.code ?? 2) }, 1)
-      }
-      if (outcome === 'ack' && connection.rejections.length > 0)
-        for (const err of new Set(connection.rejections.map((rejection) => codeName(rejection.code)))) rejects.get(typeUrl)?.remove({ node, err })
-    },
-    /** A connection is gone, and what it refused does not matter any more. */
-    gone({ node, rejections }: Connection): void {
-      for (const { typeUrl, code } of rejections) rejects.get(typeUrl)?.remove({ node: node?.id ?? '', err: codeName(code) })
+      if (outcome === 'nack') totalRejects.inc({ type })
     },
     /** Flow control held a push back, or gave up holding it. */
     held(typeUrl: string, timedOut: boolean): void {

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
+import { LineBounds } from '../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../src/model/proxy.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { Patience } from '../../src/push/pacing/patience.ts'
@@ -40,6 +41,9 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 /** gRPC status codes that streams end with. */
 const status = { invalidArgument: 3, resourceExhausted: 8, unavailable: 14 }
 
+/** What the last line says that is written of a client for the moment. */
+const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
+
 class XdsWriter implements Behaviour<WriterCommand> {
   readonly asks
   readonly #context: ActorContext<XdsWriterConfig>
@@ -61,6 +65,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   /** Whether it waits for a permit of another writer. */
   #waits = false
   readonly #metrics
+  readonly #lines = new LineBounds()
   readonly #budgets: Budgets
   readonly #server: GrpcServer
   #queue: Peer<WriterEvent> | undefined
@@ -277,7 +282,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   #refuse(connection: Connection, error: unknown): void {
     const exceeded = error instanceof BudgetExceeded
     if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
-    this.#context.log('ads').warn(`stream of ${connection.id || 'a client'} from ${connection.stream.peer} ended: ${error.message}`)
+    const { peer } = connection.stream
+    this.#warn(`refused|${peer}`, `stream of ${connection.id || 'a client'} from ${peer} ended: ${error.message}`)
     if (exceeded) this.#budgets.exceeded(connection.id, connection.stream.peer, error.message, wallClockMs())
     connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
   }
@@ -304,10 +310,10 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 
   #outcome(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined, outcome: Outcome): void {
-    this.#metrics.request(connection, typeUrl, outcome, error)
+    this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
-      this.#context.log('ads').warn(`${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
+      this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
     if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#wake(connection)
   }
@@ -363,7 +369,14 @@ class XdsWriter implements Behaviour<WriterCommand> {
   /** A connection's stream was ended because it stood still. */
   #stoodStill(connection: Connection, reason: string): void {
     this.#metrics.stoodStill()
-    this.#context.log('ads').warn(`${connection.id || connection.stream.peer} ended with DeadlineExceeded: ${reason}`)
+    const { peer } = connection.stream
+    this.#warn(`still|${connection.node?.id ?? peer}`, `${connection.id || peer} ended with DeadlineExceeded: ${reason}`)
+  }
+
+  /** Logs what a client did; of one that does it in a loop, a few lines. */
+  #warn(kind: string, line: string): void {
+    const told = this.#lines.take(kind, monotonicMs())
+    if (told !== 'no') this.#context.log('ads').warn(told === 'last' ? `${line}${enoughSaid}` : line)
   }
 
   /** Looks again when what is held back may go after all. Returns whether anything is. */
@@ -391,7 +404,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
     connection.heldTimer?.cancel()
     this.#sending.delete(connection)
     this.#throttle.drop(connection)
-    this.#metrics.gone(connection)
     connection.permit = false
     this.#members.get(connection.session.classId)?.delete(connection)
     if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)

@@ -119,12 +119,13 @@ describe('a limit of file descriptors', function () {
     try {
       const good = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'good', 'ns'), true).connect().ready()
       let closed = 0
-      for (let index = 0; index < 400; index++) {
-        const socket = connect(service.grpcPort, '127.0.0.1')
+      const open = (port: number) => {
+        const socket = connect(port, '127.0.0.1')
         socket.on('error', () => undefined)
         socket.on('close', () => closed++)
         sockets.push(socket)
       }
+      for (let index = 0; index < 400; index++) open(service.grpcPort)
       await until('connections to be refused', () => closed >= 400 - 172)
       expect(service.output).to.match(/refused \d+ connections, the last from .*: this writer has 172,/)
       service.write(
@@ -133,6 +134,16 @@ describe('a limit of file descriptors', function () {
       )
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
+      // Half of the reserve of 128 is for pages, and half of that for each of their two servers.
+      for (const socket of sockets.splice(0)) socket.destroy()
+      await until('the connections to be gone', () => closed === 400)
+      for (let index = 0; index < 100; index++) open(service.httpPort)
+      await until('connections for pages to be refused', () => closed >= 500 - 32)
+      service.remove('a.yaml')
+      await until('the service to go', () => !good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local'))
+      expect(await service.metrics()).to.contain('pilot_xds_refused_connections_total')
+      for (const socket of sockets.splice(0)) socket.destroy()
+      await until('pages to be answered again', async () => (await service.debug<object[]>('syncz')).length === 1)
       good.close()
     } finally {
       for (const socket of sockets) socket.destroy()

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import { clusterType } from '../../src/xds/type-urls.ts'
+import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -178,6 +180,27 @@ describe('metrics', () => {
       (await value(`grpc_server_handled_total{${labels},grpc_code="OK"}`)) ??
         (await value(`grpc_server_handled_total{${labels},grpc_code="Canceled"}`)),
     ).to.equal(1)
+  })
+
+  it('of refusals go with their proxies, and a proxy that refuses in a loop does not fill the log', async () => {
+    const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.1', `long-${'x'.repeat(1500)}`, 'ns'), false).connect().ready()
+    clients.push(client)
+    client.refuseNext = 'not to be had'
+    service.write('refused.yaml', entry('refused', 'HTTP'))
+    const series = async () => /^pilot_xds_cds_reject\{.*?node="([^"]*)".*\} 1$/m.exec(await service.metrics())?.[1]
+    await until('the refusal', async () => (await series()) !== undefined)
+    expect((await series())?.length).to.equal(256)
+    const before = (await value('pilot_total_xds_rejects{type="eds"}')) ?? 0
+    const errorDetail = { code: 13, message: `again and again ${'y'.repeat(3000)}` }
+    const refusal = create(DiscoveryRequestSchema, { typeUrl: endpointType, responseNonce: 'x', resourceNames: ['a'], errorDetail })
+    for (let index = 0; index < 300; index++) client.sendRaw(toBinary(DiscoveryRequestSchema, refusal))
+    await atLeast('pilot_total_xds_rejects{type="eds"}', before + 300)
+    expect(await series()).to.be.a('string')
+    client.close()
+    await until('the series to go', async () => !(await service.metrics()).includes('pilot_xds_cds_reject{'))
+    await until('the last line', () => service.output.includes('more of this is not logged'))
+    // Five in ten seconds.
+    expect(service.output.split('again and again').length - 1).to.be.within(5, 10)
   })
 
   it('of configuration move: conflicts, refused servers, what Envoy would refuse, requests that fail', async () => {

@@ -31,6 +31,7 @@ export interface Rejection {
   readonly version: string
   readonly code: number
   readonly message: string
+  /** Milliseconds of the clock that whoever keeps it goes by. */
   readonly at: number
 }
 
