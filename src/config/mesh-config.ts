@@ -1,5 +1,4 @@
 /** The mesh configuration and networks files (discovery behaviour 3.2): shapes, defaults, reading. */
-import { parse as parseYaml } from 'yaml'
 import { isIp, isIpOrCidr } from './addresses.ts'
 import {
   anything,
@@ -20,6 +19,7 @@ import {
   unused,
 } from './shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from './traffic-specs.ts'
+import { readDocuments } from './yaml-documents.ts'
 
 const proxyConfigShape = record({
   configPath: unused(text()),
@@ -238,14 +238,11 @@ export function readProxyConfig(value: unknown): ProxyConfig {
 
 function readDocument<T>(content: string, shape: { read(value: unknown, path: string, report: Report): T | undefined }): ReadResult<T> {
   if (content.length > 4 * 1024 * 1024) return { error: 'larger than 4 MiB' }
-  let value: unknown
-  try {
-    value = parseYaml(content, { maxAliasCount: 100, logLevel: 'silent' })
-  } catch (error) {
-    return { error: `not YAML: ${(error as Error).message.split('\n')[0]}` }
-  }
+  const [document = { value: undefined }, another] = readDocuments(content)
+  if (another) return { error: 'holds more than one document' }
+  if ('error' in document) return document
   const report: Report = { faults: [], warnings: [] }
-  const read = shape.read(value ?? {}, '', report)
+  const read = shape.read(document.value ?? {}, '', report)
   const describe = (fault: { path: string; reason: string }) => (fault.path === '' ? fault.reason : `field ${fault.path}: ${fault.reason}`)
   if (!read || report.faults.length > 0) return { error: report.faults.map(describe).join('; ') }
   return { value: read, warnings: report.warnings.map(describe) }

@@ -1,12 +1,12 @@
 /** Reads configuration files: multi-document YAML or JSON into checked objects, each fault with its document and field. */
-import { isAlias, LineCounter, parseAllDocuments, visit } from 'yaml'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
 import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
+import { readDocuments } from './yaml-documents.ts'
 
-/** Bounds on one file; what exceeds them is rejected with a clear error before it costs anything. */
-export const fileLimits = { bytes: 32 * 1024 * 1024, documents: 50_000, depth: 64, aliases: 100 }
+/** Bytes of one file at most; a larger one is rejected with a clear error before it costs anything. */
+export const fileLimits = { bytes: 32 * 1024 * 1024 }
 
 /** One document of a file that could not be used. */
 export interface DocumentFault {
@@ -46,12 +46,8 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
   const warnings: DocumentFault[] = []
   const standIns = new Map<string, ConfigObject>()
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
-  const documents = contained(
-    () => readDocuments(content),
-    (error) => [{ error }],
-  )
   const seen = new Map<string, number>()
-  for (const [index, document] of documents.entries()) {
+  for (const [index, document] of readDocuments(content).entries()) {
     const number = index + 1
     const problem = (key: string | undefined, fault: Fault) => ({ file, document: number, key, path: fault.path, reason: fault.reason })
     if ('error' in document) {
@@ -101,70 +97,6 @@ function standIn(object: ConfigObject, document: unknown, report: Report): Confi
   const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
   const selector = readable && labels.length > 0 ? { selector: { matchLabels: Object.fromEntries(labels) } } : {}
   return { ...object, spec: { ...selector, invalid } }
-}
-
-type ReadDocument = { value: unknown } | { error: string }
-
-function readDocuments(content: string): ReadDocument[] {
-  const trimmed = content.trimStart()
-  if (trimmed.startsWith('{')) {
-    const depth = jsonDepth(trimmed)
-    if (depth > fileLimits.depth) return [{ error: `nested deeper than ${fileLimits.depth} levels` }]
-    try {
-      return [{ value: JSON.parse(trimmed) }]
-    } catch {
-      // Not JSON: several documents, or YAML's flow style. The YAML reader has the better message.
-    }
-  }
-  if (nestingTooDeep(content)) return [{ error: `nested deeper than ${fileLimits.depth} levels` }]
-  const counter = new LineCounter()
-  const parsed = parseAllDocuments(content, { lineCounter: counter, uniqueKeys: true, merge: false, strict: true, logLevel: 'silent' })
-  if (!Array.isArray(parsed)) return []
-  if (parsed.length > fileLimits.documents) return [{ error: `more than ${fileLimits.documents} documents` }]
-  const read = (document: (typeof parsed)[number]): ReadDocument => {
-    const error = document.errors[0]
-    if (error) return { error: `not YAML, line ${counter.linePos(error.pos[0]).line}: ${error.message.split('\n')[0]}` }
-    let aliases = 0
-    visit(document, (_, node) => {
-      if (isAlias(node)) aliases++
-    })
-    if (aliases > fileLimits.aliases) return { error: `more than ${fileLimits.aliases} aliases` }
-    return { value: document.toJS({ maxAliasCount: fileLimits.aliases }) }
-  }
-  return parsed.map((document) =>
-    contained(
-      () => read(document),
-      (reason) => ({ error: reason }),
-    ),
-  )
-}
-
-/** A cheap upper bound on nesting, so that neither parser recurses into a bomb: bracket depth, and indentation steps. */
-function nestingTooDeep(content: string): boolean {
-  if (jsonDepth(content) > fileLimits.depth) return true
-  const indents: number[] = []
-  for (const line of content.split('\n')) {
-    const match = /^( *(?:- +)*)(?=\S)/.exec(line)
-    if (!match) continue
-    const indent = (match[1] as string).length
-    const dashes = (match[1] as string).split('-').length - 1
-    if (dashes > fileLimits.depth) return true
-    while (indents.length > 0 && (indents[indents.length - 1] as number) >= indent) indents.pop()
-    indents.push(indent)
-    if (indents.length > fileLimits.depth) return true
-  }
-  return /(^|\n) *(- *){65,}/.test(content) || /(\? ){65,}/.test(content)
-}
-
-function jsonDepth(content: string): number {
-  let depth = 0
-  let deepest = 0
-  for (let i = 0; i < content.length; i++) {
-    const c = content.charCodeAt(i)
-    if (c === 0x5b || c === 0x7b) deepest = Math.max(deepest, ++depth)
-    else if (c === 0x5d || c === 0x7d) depth = Math.max(0, depth - 1)
-  }
-  return deepest
 }
 
 /** Labels and annotations of an object; what else its metadata holds is the orchestrator's. */

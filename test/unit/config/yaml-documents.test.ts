@@ -1,0 +1,66 @@
+import { expect } from 'chai'
+import { documentLimits, readDocuments } from '../../../src/config/yaml-documents.ts'
+
+const errorsOf = (content: string) => readDocuments(content).map((document) => ('error' in document ? document.error : undefined))
+const valuesOf = (content: string) => readDocuments(content).map((document) => ('value' in document ? document.value : undefined))
+
+describe('documents of a text', () => {
+  it('are separated before they are read: a mistake costs one, and names its line in the file', () => {
+    const content = 'a: 1\n---\nb: "never closed\nc: 2\n---\nd: [\n--- # the last\ne: 5\n'
+    expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { e: 5 }])
+    const errors = errorsOf(content)
+    expect(errors[1]).to.match(/^not YAML, line [345]: /)
+    expect(errors[2]).to.match(/^not YAML, line [67]: /)
+  })
+
+  it('are counted as YAML counts them', () => {
+    expect(valuesOf('')).to.deep.equal([])
+    expect(valuesOf('# only a comment\n---\na: 1\n')).to.deep.equal([{ a: 1 }])
+    expect(valuesOf('%YAML 1.2\n---\na: 1\n')).to.deep.equal([{ a: 1 }])
+    expect(valuesOf('\uFEFF---\r\na: 1\r\n---\r\nb: 2\r\n')).to.deep.equal([{ a: 1 }, { b: 2 }])
+    expect(valuesOf('---\na: |\n  ---\n  text\nb: x---y\n')).to.deep.equal([{ a: '---\ntext\n', b: 'x---y' }])
+    expect(valuesOf('a: 1\n...\nb: 2\n')).to.deep.equal([{ a: 1 }, { b: 2 }])
+    expect(valuesOf('---\n---\na: 1\n')).to.deep.equal([null, { a: 1 }])
+    expect(valuesOf('{"a": {"b": [1]}}')).to.deep.equal([{ a: { b: [1] } }])
+  })
+
+  it('may have brackets in comments and texts, however many', () => {
+    const entry = 'a: "[[[[{{{{"  # see [here, {there\nb: |\n  [[[[\n'
+    expect(errorsOf(Array.from({ length: 70 }, () => entry).join('---\n'))).to.deep.equal(Array.from({ length: 70 }, () => undefined))
+    expect(valuesOf(`a: 1 # ${'['.repeat(200)}\n`)).to.deep.equal([{ a: 1 }])
+  })
+
+  it('are refused when they are nested too deep, in any notation, in no time', () => {
+    const started = performance.now()
+    for (const [what, content] of Object.entries({
+      flow: `a: ${'['.repeat(100_000)}`,
+      'closed flow': `a: ${'['.repeat(20_000)}${']'.repeat(20_000)}`,
+      block: Array.from({ length: 3000 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'),
+      dashes: `${'- '.repeat(5000)}x`,
+      keys: `${'? '.repeat(5000)}x`,
+      JSON: `{"a":${'{"a":'.repeat(20_000)}1${'}'.repeat(20_001)}`,
+      'one level too many': `${'['.repeat(documentLimits.depth + 1)}${']'.repeat(documentLimits.depth + 1)}`,
+    }))
+      expect(errorsOf(content)[0], what).to.match(/nested deeper than 64 levels|not YAML/)
+    expect(performance.now() - started).to.be.below(5000)
+  })
+
+  it('with very many keys are read in time that grows with their number, and a repeated key is told', () => {
+    const mapping = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: 1\n`).join('')
+    const timed = (content: string) => {
+      const started = performance.now()
+      readDocuments(content)
+      return performance.now() - started
+    }
+    timed(mapping(1000))
+    const [small, large] = [timed(mapping(5000)), timed(mapping(50_000))]
+    expect(large / small).to.be.below(40)
+    expect(errorsOf('a: 1\nb: {c: 1, d: 2, c: 3}\n')).to.deep.equal(['not YAML, line 2: the key "c" is given twice'])
+    expect(errorsOf('1: a\n"1": b\n')[0]).to.equal(undefined)
+  })
+
+  it('have a bounded number of aliases', () => {
+    const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghi'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}\n`
+    expect(errorsOf(bomb)[0]).to.match(/alias/)
+  })
+})
