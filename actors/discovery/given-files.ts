@@ -1,24 +1,25 @@
-/** Files that flags name: those that were given must be there at start, those of the defaults may be absent. */
+/** Files and the directory that flags name: those that were given must be there at start, those of the defaults may be absent. */
 import { accessSync, constants, statSync } from 'node:fs'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { isGone } from './file-content.ts'
 
-/** Throws an Error that names flag and path when a file that was given cannot be read. */
-export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'meshConfig' | 'networksConfig'>): void {
-  for (const name of ['meshConfig', 'networksConfig'] as const) {
+/** Throws an Error that names flag and path when a file or the directory that was given cannot be read. */
+export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'configDir' | 'meshConfig' | 'networksConfig'>): void {
+  for (const name of ['configDir', 'meshConfig', 'networksConfig'] as const) {
     const path = options[name]
     if (path === '' || !options.given.some((flag) => flag.startsWith(`--${name}=`))) continue
-    const reason = unreadable(path)
+    const reason = unreadable(path, name === 'configDir' ? 'directory' : 'file')
     if (reason) throw new Error(`--${name}: ${path}: ${reason}`)
   }
 }
 
-function unreadable(path: string): string | undefined {
+function unreadable(path: string, kind: 'directory' | 'file'): string | undefined {
   try {
-    if (statSync(path).isDirectory()) return 'is a directory, not a file'
-    accessSync(path, constants.R_OK)
+    const found = statSync(path).isDirectory() ? 'directory' : 'file'
+    if (found !== kind) return `is a ${found}, not a ${kind}`
+    accessSync(path, kind === 'directory' ? constants.R_OK | constants.X_OK : constants.R_OK)
     return undefined
   } catch (error) {
-    return isGone(error) ? 'there is no such file' : (error as Error).message
+    return isGone(error) ? `there is no such ${kind}` : (error as Error).message
   }
 }

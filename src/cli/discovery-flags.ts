@@ -8,6 +8,10 @@ const scopeList = discoveryScopes.join(', ')
 const orchestrator = 'there is no orchestrator client yet'
 const webhooks = 'there are no webhooks yet'
 
+/** Plugins that `--plugins` may name, and one that it may name although its part is not built. */
+export const plugins: readonly string[] = ['ext_authz', 'authn', 'authz']
+export const unbuiltPlugin = 'metadata_exchange'
+
 /** Accepted by every command. */
 export const loggingFlags = {
   log_as_json: { type: 'switch', default: false, about: 'output as JSON instead of plain console format' },
@@ -131,7 +135,7 @@ export const discoveryFlags = {
   },
   plugins: {
     type: 'slice',
-    default: ['ext_authz', 'authn', 'authz'],
+    default: plugins,
     about:
       'comma-separated networking plugins to enable, in the order of their filters: ext_authz (CUSTOM policies), authn (tokens), authz (other policies)',
   },

@@ -3,7 +3,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../logging/levels.ts'
 import { buildInfo } from './build-info.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
-import { discoveryFlags, loggingFlags, readLogOptions, rootFlags, versionFlags } from './discovery-flags.ts'
+import { discoveryFlags, loggingFlags, plugins, readLogOptions, rootFlags, unbuiltPlugin, versionFlags } from './discovery-flags.ts'
 import { type FlagTable, type FlagValues, readFlags } from './flag-table.ts'
 
 /** Runs the discovery service until it is told to stop. */
@@ -68,6 +68,9 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
   for (const registry of values.registries)
     if (registry !== 'Orchestrator' && registry !== 'Mock')
       throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
+  for (const plugin of values.plugins)
+    if (!plugins.includes(plugin) && plugin !== unbuiltPlugin)
+      throw new Error(`--plugins: ${JSON.stringify(plugin)} is not a plugin; choose from ${[...plugins, unbuiltPlugin].join(', ')}`)
   const table: FlagTable = { ...rootFlags, ...discoveryFlags }
   const notices: DiscoveryOptions['notices'][number][] = given.flatMap((name) => {
     const notYet = table[name]?.notYet
@@ -78,7 +81,9 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
       level: 'warn',
       message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
     })
-  for (const name of ['ext_authz', 'authn', 'authz'])
+  if (values.plugins.includes(unbuiltPlugin))
+    notices.push({ level: 'warn', message: `--plugins: ${unbuiltPlugin} has no effect yet: there is no exchange of metadata yet` })
+  for (const name of plugins)
     if (!values.plugins.includes(name))
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (values.secureGRPCAddr === '' && values.tlsCertFile !== '')

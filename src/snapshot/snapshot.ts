@@ -22,7 +22,7 @@ export interface Settings {
   readonly lockedKeys: string
   /** Key of the sums that versions come from; known to this process only. */
   readonly versionKey: string
-  /** Which policies are enforced, in the order of their filters (`--plugins`); names that are not known count for nothing. */
+  /** Which policies are enforced, in the order of their filters (`--plugins`); those whose part is not built count for nothing. */
   readonly plugins: readonly string[]
 }
 

@@ -56,6 +56,8 @@ describe('pilot-discovery on the command line', function () {
     [['discovery', '--ctrlz_port', '70000'], '"--ctrlz_port": expected a whole number from 0 to 65535'],
     [['discovery', '--resync', 'soon'], '"--resync": expected a duration'],
     [['discovery', '--registries', 'Consul'], '--registries: "Consul" is not a registry'],
+    [['discovery', '--plugins', 'authn,foo'], '--plugins: "foo" is not a plugin; choose from ext_authz, authn, authz, metadata_exchange'],
+    [['discovery', '--plugins', '__proto__'], '--plugins: "__proto__" is not a plugin'],
     [['discovery', '--log_output_level', 'nope:info'], '--log_output_level: unknown scope "nope"'],
     [['discovery', '--log_output_level', 'ads:loud'], '--log_output_level: unknown level "loud"'],
     [['discovery', '--grpcAddr', 'here'], '--grpcAddr: "here" is not an address'],

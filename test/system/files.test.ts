@@ -97,13 +97,13 @@ describe('files that are given by flags, and files that cannot be read', () => {
   const says = (text: string) => until(`the log to say ${text}`, () => service.output.includes(text))
 
   it('must be there at start: the error names flag and path', async () => {
-    for (const flag of ['meshConfig', 'networksConfig']) {
+    const refused = async (flag: string, path: string, reason: string) => {
       const { code, stderr, stdout } = await runCommand([
         'discovery',
         '--registries',
         'Mock',
         `--${flag}`,
-        '/no/such/file',
+        path,
         '--grpcAddr',
         '127.0.0.1:0',
         '--httpAddr',
@@ -112,7 +112,28 @@ describe('files that are given by flags, and files that cannot be read', () => {
         '',
       ])
       expect(code).not.to.equal(0)
-      expect(stderr + stdout).to.contain(`--${flag}: /no/such/file: there is no such file`)
+      expect(stderr + stdout).to.contain(`--${flag}: ${path}: ${reason}`)
+    }
+    await refused('meshConfig', '/no/such/file', 'there is no such file')
+    await refused('networksConfig', '/no/such/file', 'there is no such file')
+    await refused('configDir', '/no/such/directory', 'there is no such directory')
+    await refused('configDir', process.execPath, 'is a file, not a directory')
+    await refused('meshConfig', service.dir, 'is a directory, not a file')
+  })
+
+  it('a directory that goes later leaves its objects in force, and that is told', async () => {
+    const other = new Service()
+    try {
+      other.write('a.yaml', entry('stays'))
+      await other.start()
+      const held = async () => (await other.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name)
+      expect(await held()).to.deep.equal(['stays'])
+      renameSync(other.dir, `${other.dir}-gone`)
+      await until('the log to say so', () => /cannot read the configuration directory .*; the objects of its files stay/.test(other.output))
+      expect(await held()).to.deep.equal(['stays'])
+    } finally {
+      rmSync(`${other.dir}-gone`, { recursive: true, force: true })
+      await other.dispose()
     }
   })
 
