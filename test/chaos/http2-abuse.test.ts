@@ -3,7 +3,7 @@ import { connect } from 'node:http2'
 import { type Socket, connect as tcpConnect } from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { endHeaders, frame, frameType, literal, preface, requestHeaders } from '../harness/http2-frames.ts'
@@ -157,8 +157,12 @@ describe('abuse of HTTP/2', function () {
     const { id, metadata } = sidecarNode('10.6.0.3', 'odd', 'ns')
     for (const word of words) {
       expect(await open(word, 'foo')).to.equal('12')
-      const request = create(DiscoveryRequestSchema, { typeUrl: word, node: { id, metadata: metadata as never }, resourceNames: ['a'] })
+      const node = { id, metadata: { ...metadata, [word]: word, LABELS: { [word]: word } } as never }
+      const request = create(DiscoveryRequestSchema, { typeUrl: word, node, resourceNames: ['a', word] })
       expect(await open(adsPath, 'foo', toBinary(DiscoveryRequestSchema, request))).to.equal('0')
+      const names = { resourceNamesSubscribe: ['*', word], resourceNamesUnsubscribe: [word], initialResourceVersions: { a: word } }
+      const delta = create(DeltaDiscoveryRequestSchema, { typeUrl: word, node, ...names })
+      expect(await open(adsPath.replace('Stream', 'Delta'), 'foo', toBinary(DeltaDiscoveryRequestSchema, delta))).to.equal('0')
     }
     await othersAreServed()
     await nothingRestarted()

@@ -205,8 +205,12 @@ function hostMatches(pattern: Pattern, given: string): boolean {
 }
 
 function headerOf(name: string, request: DescribedRequest): readonly string[] | undefined {
-  const pseudo: Readonly<Record<string, string>> = { ':method': request.method, ':authority': request.host, ':path': request.path }
-  const value = pseudo[name]
+  const pseudo = new Map([
+    [':method', request.method],
+    [':authority', request.host],
+    [':path', request.path],
+  ])
+  const value = pseudo.get(name)
   return value === undefined ? (Object.hasOwn(request.headers, name) ? request.headers[name] : undefined) : [value]
 }
 

@@ -157,6 +157,15 @@ describe('authorization', () => {
     )
   })
 
+  it('headers and claims that are names of what every object has are not there unless they came', () => {
+    for (const name of ['constructor', 'toString', '__proto__'])
+      for (const key of [`request.headers[${name}]`, `request.auth.claims[${name}]`]) {
+        const [asked] = fc.sample(request, 1)
+        const bare = { ...(asked as DescribedRequest), protocol: 'http' as const, headers: {}, claims: {} }
+        expect(mismatch(resolveRule({ when: [{ key, values: ['*'] }] }), true, bare, circumstances), key).not.to.equal(undefined)
+      }
+  })
+
   it('says of <iss>/<sub> in pairs exactly what it says of the whole', () => {
     fc.assert(
       fc.property(starred(requestPrincipal), word, word, (value, iss, sub) => {
