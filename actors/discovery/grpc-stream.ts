@@ -64,6 +64,9 @@ const closeMs = 1000
 /** How long a stream may take to be over once it was ended and its last message has left, in milliseconds; then it is reset. */
 const endMs = 10_000
 
+/** How long the messages of one stream may take the thread at a time, in milliseconds. */
+const turnMs = 20
+
 /** A stream of a server whose response headers were sent with `waitForTrailers`. */
 export class Http2GrpcStream implements GrpcStream {
   readonly peer: string
@@ -135,31 +138,51 @@ export class Http2GrpcStream implements GrpcStream {
   }
 
   onBorrowed(listen: (message: Buffer) => void): void {
-    const each = (message: Buffer) => {
-      this.#flow.heard()
-      this.#arrival.begin()
-      if (!this.#ended) listen(message)
-    }
     this.#stream.on('data', (bytes: Buffer) => {
-      if (this.#ended) return
       const wait = this.#parts.budget.spend(bytes.length, monotonicMs)
       if (wait > 0) after(wait, this.#hold()).unref()
-      try {
-        const between = this.#reader.expected === undefined
-        if (between) this.#arrival.begin()
-        this.#arrival.came()
-        this.#reader.take(bytes, each)
-        if (this.#reader.expected === undefined) this.#parts.reading.delete(this)
-        else this.#parts.reading.add(this)
-      } catch (error) {
-        if (!(error instanceof BadFrame)) throw error
-        this.end(error.status, error.message)
-      }
+      this.#read(bytes, listen)
+    })
+  }
+
+  /** Reads messages for a while; what is left of the bytes then is read after others had as long. */
+  #read(bytes: Buffer, listen: (message: Buffer) => void): void {
+    if (this.#ended) return
+    const started = monotonicMs()
+    try {
+      if (this.#reader.expected === undefined) this.#arrival.begin()
+      this.#arrival.came()
+      const taken = this.#reader.take(bytes, (message) => {
+        this.#flow.heard()
+        this.#arrival.begin()
+        if (!this.#ended) listen(message)
+        return monotonicMs() - started < turnMs
+      })
+      if (this.#reader.expected === undefined) this.#parts.reading.delete(this)
+      else this.#parts.reading.add(this)
+      if (taken < bytes.length) this.#readLater(bytes.subarray(taken), monotonicMs() - started, listen)
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error
+      this.end(error.status, error.message)
+    }
+  }
+
+  #readLater(bytes: Buffer, ms: number, listen: (message: Buffer) => void): void {
+    const readOn = this.#hold()
+    this.#taken = new Promise((resolve) => {
+      after(ms, () => {
+        this.#read(bytes, listen)
+        readOn()
+        resolve()
+      }).unref()
     })
   }
 
   onEnd(listen: () => void): void {
-    this.#stream.on('end', () => void this.#taken.then(listen))
+    this.#stream.on('end', async () => {
+      for (let taken: Promise<void> | undefined; taken !== this.#taken; await taken) taken = this.#taken
+      listen()
+    })
   }
 
   onStandstill(listen: (reason: string) => void): void {

@@ -206,6 +206,28 @@ describe('abuse of HTTP/2', function () {
     await nothingRestarted()
   })
 
+  it('very many small requests, each of which costs much', async () => {
+    const session = connect(`http://127.0.0.1:${service.grpcPort}`)
+    session.on('error', () => undefined)
+    const path = adsPath.replace('Stream', 'Delta')
+    const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' })
+    let ended = false
+    stream
+      .on('error', () => undefined)
+      .on('close', () => (ended = true))
+      .resume()
+    const { id, metadata } = sidecarNode('10.6.0.5', 'costly', 'ns')
+    const say = (fields: object) => stream.write(messageFrame(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, fields))))
+    // Each further name makes another list of all of them, until it is known that nobody has them.
+    const names = Array.from({ length: 150_000 }, (_, index) => index.toString(36))
+    say({ typeUrl: endpointType, node: { id, metadata: metadata as never }, resourceNamesSubscribe: names })
+    for (let index = 0; index < 2000; index++) say({ typeUrl: endpointType, resourceNamesSubscribe: [`x${index}`] })
+    await othersAreServed()
+    await until('the stream to be ended', () => ended)
+    session.destroy()
+    await nothingRestarted()
+  })
+
   it('a thousand streams that never read', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 0 } })
     session.on('error', () => undefined)

@@ -98,25 +98,30 @@ export class FrameReader {
   }
 
   /**
-   * Takes bytes and hands on the messages that are complete. A message is valid only during the call: its bytes are used
-   * again for the next. Throws {@link BadFrame} for one that is too large or compressed.
+   * Takes bytes and hands on the messages that are complete, until `each` returns false. Returns how many bytes it took. A
+   * message is valid only during the call: its bytes are used again for the next. Throws {@link BadFrame} for one that is too
+   * large or compressed.
    */
-  take(bytes: Buffer, each: (message: Buffer) => void): void {
+  take(bytes: Buffer, each: (message: Buffer) => unknown): number {
     let at = 0
     while (at < bytes.length) {
       if (this.#prefixed < prefixLength) {
         const taken = bytes.copy(this.#prefix, this.#prefixed, at)
         this.#prefixed += taken
         at += taken
-        if (this.#prefixed < prefixLength) return
+        if (this.#prefixed < prefixLength) return at
       }
       const length = this.#announced()
       const missing = length - this.#filled
-      if (bytes.length - at < missing) return this.#keep(bytes.subarray(at), length)
+      if (bytes.length - at < missing) {
+        this.#keep(bytes.subarray(at), length)
+        return bytes.length
+      }
       const rest = bytes.subarray(at, at + missing)
       at += missing
-      this.#hand(rest, length, each)
+      if (this.#hand(rest, length, each) === false) return at
     }
+    return at
   }
 
   #announced(): number {
@@ -143,7 +148,7 @@ export class FrameReader {
   }
 
   /** Hands on a message whose last part has come. */
-  #hand(rest: Buffer, length: number, each: (message: Buffer) => void): void {
+  #hand(rest: Buffer, length: number, each: (message: Buffer) => unknown): unknown {
     if (this.#filled === 0) {
       this.#prefixed = 0
       return each(rest)
@@ -154,7 +159,7 @@ export class FrameReader {
     this.#filled = 0
     this.#prefixed = 0
     try {
-      each(body.subarray(0, length))
+      return each(body.subarray(0, length))
     } finally {
       this.#buffers.give(body)
     }

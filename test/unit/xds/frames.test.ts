@@ -14,12 +14,15 @@ describe('messages out of frames', () => {
         const taken: Buffer[] = []
         let at = 0
         for (const cut of [...cuts, stream.length]) {
-          reader.take(stream.subarray(at, at + cut), (message) => {
-            taken.push(Buffer.from(message))
-            // What another stream puts together meanwhile does not disturb the message that is being read.
-            buffers.take(message.length).fill(255)
-          })
-          at += cut
+          const end = Math.min(at + cut, stream.length)
+          // Who stops after each message goes on with the bytes that were not taken.
+          while (at < end)
+            at += reader.take(stream.subarray(at, end), (message) => {
+              taken.push(Buffer.from(message))
+              // What another stream puts together meanwhile does not disturb the message that is being read.
+              buffers.take(message.length).fill(255)
+              return cut % 2 === 0
+            })
         }
         expect(taken.map((message) => message.toString('hex'))).to.deep.equal(messages.map((message) => Buffer.from(message).toString('hex')))
         expect(reader.expected).to.equal(undefined)
