@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -25,6 +25,10 @@ const log = {
   rotate: undefined,
 } as const
 
+const isRoot = process.getuid?.() === 0
+/** User id of nobody in particular. */
+const ordinary = 65_534
+
 describe('watched files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-files-'))
   const path = (...parts: string[]) => join(dir, ...parts)
@@ -41,6 +45,7 @@ describe('watched files', () => {
     logged = []
   })
   afterEach(async () => {
+    if (isRoot) process.seteuid?.(0)
     for (const one of started.splice(0)) await one.close()
   })
   after(() => rmSync(dir, { recursive: true, force: true }))
@@ -69,6 +74,28 @@ describe('watched files', () => {
       writeFileSync(join(root, 'b.yaml'), entry('b'))
       await directory.reload()
       expect(keys()).to.deep.equal(['ServiceEntry/ns/b'])
+      rmSync(root, { recursive: true })
+    })
+
+    it('stay while their own directory may not be read, and files beside it are read', async () => {
+      // Root may read everything: it acts as an ordinary user here.
+      if (isRoot) {
+        chownSync(dir, ordinary, ordinary)
+        process.seteuid?.(ordinary)
+      }
+      const { root, directory, keys } = await objects()
+      mkdirSync(join(root, 'closed'))
+      writeFileSync(join(root, 'closed', 'b.yaml'), entry('b'))
+      await directory.reload()
+      chmodSync(join(root, 'closed'), 0)
+      writeFileSync(join(root, 'c.yaml'), entry('c'))
+      for (let round = 0; round < 2; round++) await directory.reload()
+      expect(keys()).to.deep.equal(['a', 'b', 'c'].map((name) => `ServiceEntry/ns/${name}`))
+      expect(logged.filter((line) => line.includes('EACCES'))).to.have.length(2)
+      chmodSync(join(root, 'closed'), 0o700)
+      rmSync(join(root, 'closed'), { recursive: true })
+      await directory.reload()
+      expect(keys()).to.deep.equal(['a', 'c'].map((name) => `ServiceEntry/ns/${name}`))
       rmSync(root, { recursive: true })
     })
 
