@@ -56,7 +56,8 @@ export interface Watch {
   dueInFull: boolean
   /** These are to be sent, because the proxy asked or because its clusters warm again. */
   readonly dueNames: Set<string>
-  initialVersions: ReadonlyMap<string, string> | undefined
+  /** What the proxy said that it has, until it is answered. */
+  initialVersions: Map<string, string> | undefined
   lastError: Rejection | undefined
   /** Whether a push has been held back since the last answer. */
   delayed: boolean
@@ -149,7 +150,7 @@ export class XdsSession {
       const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)
       watch.dueInFull = legacy || !asked.isEmpty
       if (watch.dueInFull && request.initialVersions.size > 0) {
-        watch.initialVersions = request.initialVersions
+        watch.initialVersions = new Map(request.initialVersions)
         this.#countVersions()
       }
       return refused ?? 'subscribed'
@@ -174,6 +175,9 @@ export class XdsSession {
       if (watch.typeUrl === routeType) this.watches.get(virtualHostType)?.dueNames.delete(name)
     }
     for (const name of asked.names) watch.dueNames.add(name)
+    // What it gave up or asks for once more it may not have any more.
+    for (const names of [unsubscribe, asked.names]) for (const name of names) watch.initialVersions?.delete(name)
+    if (asked.wildcard) watch.initialVersions?.clear()
     if (watch.typeUrl === routeType) for (const name of asked.names) this.watches.get(virtualHostType)?.dueNames.add(name)
     if (asked.wildcard) watch.dueInFull = true
   }

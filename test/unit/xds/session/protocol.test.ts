@@ -526,6 +526,17 @@ describe('the rules of the xDS protocol', () => {
       }
   })
 
+  it('D3: a name that was given up and added again before the first answer is sent, whatever the proxy said that it has', () => {
+    for (const again of [{ names: ['a'] }, { names: ['*'] }]) {
+      const stream = new Stream(true, { [endpointType]: ab })
+      stream.ask(endpointType, { names: ['a'], versions: { a: stream.versionOf(endpointType, 'a') } })
+      stream.ask(endpointType, { remove: ['a'] })
+      stream.ask(endpointType, again)
+      expect(said(stream.next())).to.contain('a=1')
+      expect(stream.next()).to.equal(undefined)
+    }
+  })
+
   it('D8: an empty answer to the first request for everything', () => {
     const stream = new Stream(true, {})
     stream.ask(clusterType, {})
