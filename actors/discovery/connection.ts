@@ -16,6 +16,8 @@ export interface Sending {
 /** A stream with its session and where its pushes stand. Times are monotonic milliseconds, 0 = none. */
 export interface Connection {
   id: string
+  /** Number of the transport connection within the writer. */
+  transport: number
   node: ProxyNode | undefined
   readonly session: XdsSession
   readonly stream: GrpcStream

@@ -9,7 +9,7 @@ import type { Features } from '../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../src/config/mesh-config.ts'
 import type { ResourceFault } from '../../src/model/faults.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
-import { surplus } from '../../src/push/balance.ts'
+import { Balance } from '../../src/push/balance.ts'
 import { Debounce } from '../../src/push/debounce.ts'
 import { FaultLog } from '../../src/push/fault-log.ts'
 import { Planner } from '../../src/push/planner.ts'
@@ -46,8 +46,9 @@ class PushQueue implements Behaviour<Message> {
   readonly #debounce: Debounce
   readonly #edsDebounced: boolean
   readonly #writers = new Map<string, Peer<WriterCommand>>()
-  /** Connections of each writer. */
-  readonly #connections = new Map<string, Set<string>>()
+  /** Connections of each writer, with the numbers of their transports. */
+  readonly #connections = new Map<string, Map<string, number>>()
+  readonly #balancing = new Balance()
   readonly #balanceTimer: Timer
   /** Connections at the last look. */
   #lastTotal = 0
@@ -122,21 +123,21 @@ class PushQueue implements Behaviour<Message> {
       writer.tell({ type: 'OpenListener' })
     }
     this.#writers.set(peer.name, writer)
-    this.#connections.set(peer.name, new Set())
+    this.#connections.set(peer.name, new Map())
   }
 
   unlinked(peer: Peer): void {
     if (peer.kind === 'jwks-resolver') this.#resolver = undefined
     this.#writers.delete(peer.name)
     if (this.#takers.gone(peer.name)) this.#pushDone()
-    for (const connection of this.#connections.get(peer.name) ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
+    for (const connection of this.#connections.get(peer.name)?.keys() ?? []) this.#planner.disconnect(`${peer.name}/${connection}`)
     this.#connections.delete(peer.name)
   }
 
   receive(message: Message, from: Peer): void {
     switch (message.type) {
       case 'ProxyConnected':
-        this.#connections.get(from.name)?.add(message.connection)
+        this.#connections.get(from.name)?.set(message.connection, message.transport)
         this.#planner.connect(`${from.name}/${message.connection}`, message.node)
         this.#connectTimer ??= setImmediate(() => {
           this.#connectTimer = undefined
@@ -356,12 +357,12 @@ class PushQueue implements Behaviour<Message> {
   }
 
   #balance(): void {
-    const counts = new Map([...this.#connections].map(([writer, connections]) => [writer, connections.size]))
+    const counts = new Map([...this.#connections].map(([writer, connections]) => [writer, new Set(connections.values()).size]))
     const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
     const settled = Math.abs(total - this.#lastTotal) <= total * unsettledShare
     this.#lastTotal = total
     if (!settled) return
-    for (const [writer, count] of surplus(counts)) this.#writers.get(writer)?.tell({ type: 'ReleaseConnections', count }, 'release')
+    for (const [writer, count] of this.#balancing.moves(counts)) this.#writers.get(writer)?.tell({ type: 'ReleaseConnections', count }, 'release')
   }
 
   #pushDone(): void {

@@ -13,6 +13,7 @@ import { meshNames } from '../../src/names/mesh-names.ts'
 import { Patience } from '../../src/push/pacing/patience.ts'
 import { SharedPermits } from '../../src/push/pacing/permits.ts'
 import { Throttle } from '../../src/push/throttle.ts'
+import { Transports } from '../../src/push/transports.ts'
 import { BudgetExceeded, UnknownNames } from '../../src/xds/session/budget.ts'
 import { Catalog } from '../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../src/xds/session/frames.ts'
@@ -53,6 +54,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #catalog = new Catalog()
   readonly #parts: SessionParts
   readonly #connections = new Map<string, Connection>()
+  readonly #transports = new Transports<Connection>()
   /** Connections by class, so that a push touches those it concerns and no other. */
   readonly #members = new Map<string, Set<Connection>>()
   readonly #permits: SharedPermits
@@ -182,11 +184,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#askedForEverything = misfit
   }
 
-  /** Lets the newest connections go: they come back to whichever writer the kernel picks. */
+  /** Lets the newest connections go, each with all of its streams: they come back to whichever writer the kernel picks. */
   #release(count: number): void {
-    this.#context.log('ads').info(`letting ${count} of ${this.#connections.size} connections go, to spread them evenly`)
-    for (const connection of [...this.#connections.values()].slice(-count))
-      connection.stream.release(status.unavailable, 'connection moves to another writer')
+    const newest = this.#transports.newest(count)
+    this.#context.log('ads').info(`letting ${newest.length} of ${this.#transports.size} connections go, to spread them evenly`)
+    for (const { streams } of newest) for (const { stream } of streams) stream.release(status.unavailable, 'connection moves to another writer')
   }
 
   #enqueue(connection: Connection): void {
@@ -240,6 +242,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     const session = new XdsSession(delta, this.#parts)
     const connection: Connection = {
       id: '',
+      transport: 0,
       node: undefined,
       session,
       stream,
@@ -253,6 +256,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       heldTimer: undefined,
       rejections: [],
     }
+    connection.transport = this.#transports.add(stream.connection, connection).number
     stream.onBorrowed((message) => this.#request(connection, message))
     stream.onEnd(() => stream.end(0, ''))
     stream.onStandstill((reason) => this.#stoodStill(connection, reason))
@@ -306,7 +310,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 
   #announce(connection: Connection): void {
-    if (connection.node) this.#queue?.tell({ type: 'ProxyConnected', connection: connection.id, node: connection.node }, `proxy|${connection.id}`)
+    const { id, node, transport } = connection
+    if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node }, `proxy|${id}`)
   }
 
   #outcome(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined, outcome: Outcome): void {

@@ -20,7 +20,8 @@ export type SourceEvent =
 
 /** Writer to push queue. */
 export type WriterEvent =
-  | { readonly type: 'ProxyConnected'; readonly connection: string; readonly node: ProxyNode }
+  /** `transport` is the number of the transport connection within the writer; several proxies may share one. */
+  | { readonly type: 'ProxyConnected'; readonly connection: string; readonly transport: number; readonly node: ProxyNode }
   | { readonly type: 'ProxyDisconnected'; readonly connection: string }
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
@@ -96,7 +97,7 @@ export type WriterCommand =
   | ({ readonly type: 'PublishPush'; readonly push: PushInfo } & PushContent)
   /** A full push was asked for by hand: every type is sent again. */
   | { readonly type: 'PushAgain'; readonly push: PushInfo }
-  /** So many connections are to go, and come back to another writer. */
+  /** So many transport connections are to go with all of their streams, and come back to another writer. */
   | { readonly type: 'ReleaseConnections'; readonly count: number }
   /** From now on streams are accepted. */
   | { readonly type: 'OpenListener' }

@@ -58,11 +58,11 @@ async function queueWithWriters(takeMs: number) {
       queue.receive({ type: 'EndpointsChanged', key: `${service.namespace}/${service.hostname}`, endpoints: changed, at }, source as never)
       return at
     },
-    connect(writer = 0): void {
+    connect(writer = 0, transport = proxies): void {
       const number = proxies++
       const { id, metadata } = sidecarNode(`10.9.${number >> 8}.${number & 255}`, `pod-${number}`, `ns-${number % 5}`)
       const node = readNode({ id, metadata, locality: undefined }, names, false)
-      queue.receive({ type: 'ProxyConnected', connection: `${id}-${number}`, node }, writers[writer] as never)
+      queue.receive({ type: 'ProxyConnected', connection: `${id}-${number}`, transport, node }, writers[writer] as never)
     },
   }
 }
@@ -95,6 +95,19 @@ describe('the push queue', function () {
     await until('the class', () => pushes(0).some(({ assignments }) => assignments.length > 0))
     expect(pushes(0).map(({ push }) => push.id)).to.deep.equal([first?.push.id, first?.push.id])
     await queue.drain?.()
+  })
+
+  it('counts the connections of a writer, and not the streams on them', async () => {
+    const { queue, writers, connect } = await queueWithWriters(1)
+    const released = () => writers.map(({ told }) => told.filter((command) => command.type === 'ReleaseConnections'))
+    try {
+      for (let stream = 0; stream < 99; stream++) connect(0, 1000)
+      for (let proxy = 0; proxy < 30; proxy++) connect(1)
+      await until('connections to be let go', () => released().some((commands) => commands.length > 0))
+      expect(released()).to.deep.equal([[], [{ type: 'ReleaseConnections', count: 3 }]])
+    } finally {
+      await queue.drain?.()
+    }
   })
 
   it('tells nobody of anything once it is drained', async () => {
@@ -174,7 +187,10 @@ describe('key sets in the push queue', () => {
     queue.synced?.(files as never)
     expect(wanted(first)).to.deep.equal([source])
     queue.receive({ type: 'KeySetChanged', source, keys: '{"keys":[]}' }, first as never)
-    queue.receive({ type: 'ProxyConnected', connection: id, node: readNode({ id, metadata, locality: undefined }, names, false) }, writer as never)
+    queue.receive(
+      { type: 'ProxyConnected', connection: id, transport: 0, node: readNode({ id, metadata, locality: undefined }, names, false) },
+      writer as never,
+    )
     await until('the proxy to have its class', () => writer.told.some((command) => command.type === 'PublishPush' && command.assignments.length > 0))
     const before = writer.told.length
     queue.unlinked?.(first as never)

@@ -1,6 +1,6 @@
 /** Made-up and hostile proxies against the bounds of one client, with the real command. */
 
-import { connect as connectHttp2 } from 'node:http2'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
@@ -9,9 +9,18 @@ import { messageFrame } from '../../src/xds/session/frames.ts'
 import { endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
-import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
+import { adsPath, type ClientNode, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const madeUp = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `outbound|80||${prefix}-${index}.example.com`)
+
+/** Opens a stream of a proxy on a connection that is there, with a first request. */
+function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode): ClientHttp2Stream {
+  const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
+  stream.on('error', () => undefined).resume()
+  const request = create(DiscoveryRequestSchema, { node: { id, metadata: metadata as never }, typeUrl: endpointType })
+  stream.write(messageFrame(toBinary(DiscoveryRequestSchema, request)))
+  return stream
+}
 
 describe('bounds of one client', function () {
   this.timeout(60_000)
@@ -52,20 +61,34 @@ describe('bounds of one client', function () {
   it('a connection has at most a hundred streams with configuration', async () => {
     const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
     const statuses: string[] = []
-    for (let index = 0; index < 103; index++) {
-      const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
-      stream.on('trailers', (trailers) => statuses.push(`${trailers['grpc-status']} ${trailers['grpc-message']}`))
-      stream.on('error', () => undefined).resume()
-      const { id, metadata } = sidecarNode('10.1.0.4', `many-${index}`, 'ns')
-      stream.write(
-        messageFrame(
-          toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node: { id, metadata: metadata as never }, typeUrl: endpointType })),
-        ),
+    for (let index = 0; index < 103; index++)
+      openStream(session, sidecarNode('10.1.0.4', `many-${index}`, 'ns')).on('trailers', (trailers) =>
+        statuses.push(`${trailers['grpc-status']} ${trailers['grpc-message']}`),
       )
-    }
     await until('three streams to end', () => statuses.length >= 3)
     expect(new Set(statuses)).to.deep.equal(new Set(['8 streams: more than 100 proxies on one connection']))
     session.destroy()
+  })
+
+  it('a client with a hundred streams on one connection has nobody else moved to another writer', async () => {
+    const two = new Service({ flags: ['--writers', '2'] })
+    await two.start()
+    const session = connectHttp2(`http://127.0.0.1:${two.grpcPort}`)
+    session.on('error', () => undefined)
+    const good: XdsClient[] = []
+    try {
+      for (let index = 0; index < 99; index++) openStream(session, sidecarNode('10.1.0.4', `many-${index}`, 'ns'))
+      for (let index = 0; index < 10; index++) good.push(new XdsClient(two.grpcPort, sidecarNode(`10.1.1.${index}`, 'good', 'ns'), true).connect())
+      await Promise.all(good.map((client) => client.ready()))
+      const since = performance.now()
+      await until('several looks at how connections are spread', () => performance.now() - since > 7000)
+      expect(good.filter(({ closed }) => closed !== undefined)).to.deep.equal([])
+      expect(two.output).not.to.contain('to spread them evenly')
+    } finally {
+      session.destroy()
+      for (const client of good) client.close()
+      await two.dispose()
+    }
   })
 
   it('a node that is too large, or a path in it, is refused by the name of the field', async () => {
