@@ -27,6 +27,8 @@ class FileWatcher implements Behaviour<never> {
   readonly #audit: Timer
   /** Told things once everything has been read. */
   #queue: Peer<SourceEvent> | undefined
+  /** Whether the last replay could not tell every object, so that nothing was withdrawn. */
+  #owesReplay = false
   #loaded: Promise<unknown>
 
   constructor(context: ActorContext<FileWatcherConfig>) {
@@ -50,6 +52,7 @@ class FileWatcher implements Behaviour<never> {
     this.#audit = every(auditMs, () => {
       this.#settings.audit()
       this.#objects.audit()
+      this.#replayOwed()
     }).unref()
   }
 
@@ -68,7 +71,13 @@ class FileWatcher implements Behaviour<never> {
   async #reload(): Promise<void> {
     await this.#loaded
     const [files] = await Promise.all([this.#objects.reload(), this.#settings.reload()])
+    this.#replayOwed()
     this.#context.log('source').info(`configuration files read again: ${files}, the mesh configuration and the networks`)
+  }
+
+  /** Says everything again once all of it can be told, so that what is gone is withdrawn. */
+  #replayOwed(): void {
+    if (this.#queue && this.#owesReplay && this.#objects.isComplete) this.#replay(this.#queue)
   }
 
   #replay(queue: Peer<SourceEvent>): void {
@@ -76,7 +85,12 @@ class FileWatcher implements Behaviour<never> {
     const replay = queue.replay()
     for (const event of this.#settings.events()) tellEvent(queue, event)
     for (const event of this.#objects.events()) tellEvent(queue, event)
-    replay.finish()
+    this.#owesReplay = !this.#objects.isComplete
+    if (this.#owesReplay)
+      this.#context
+        .log('source')
+        .warn('not every configuration document can be told: objects that are gone since an earlier start stay until it can be')
+    replay.finish(!this.#owesReplay)
   }
 }
 

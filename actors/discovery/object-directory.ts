@@ -8,7 +8,7 @@ import { basename, join, relative } from 'node:path'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { configKey } from '../../src/config/kinds.ts'
-import { type DocumentFault, faultyFile, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
+import { type DocumentFault, faultyFile, isStandIn, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
 import type { MeshNames } from '../../src/names/mesh-names.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, Gauge, type Registry } from '../runtime/metrics.ts'
@@ -32,6 +32,10 @@ interface KnownFile {
   readonly signature: string
   readonly faults: number
   readonly objects: ReadonlyMap<string, ConfigObject>
+  /** Objects that are there, cannot be used and have no last good state that is known here. */
+  readonly unusable: ReadonlySet<string>
+  /** Whether it may hold objects that cannot be told. */
+  readonly unclear: boolean
 }
 
 /** Reads and watches a directory; an empty path stands for none. */
@@ -83,10 +87,17 @@ export class ObjectDirectory {
     this.#lookAtAll()
   }
 
-  /** All objects, as they were told. */
+  /** All objects, as they were told, and those that are there and cannot be used: whoever heard of those before me keeps them. */
   *events(): Generator<SourceEvent> {
     const at = monotonicMs()
-    for (const [key, file] of this.#owners) yield { type: 'ConfigChanged', key, object: this.#files.get(file)?.objects.get(key), at }
+    for (const [key, file] of this.#owners) yield eventOf(key, this.#files.get(file)?.objects.get(key), at)
+    for (const { unusable } of this.#files.values())
+      for (const key of unusable) if (!this.#owners.has(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
+  }
+
+  /** Whether every object of the directory can be told; otherwise one that was not told may be there all the same. */
+  get isComplete(): boolean {
+    return this.#unreadable.size === 0 && ![...this.#files.values()].some(({ unclear }) => unclear)
   }
 
   /** Reads every file again, changed or not. Resolves to their number. */
@@ -198,7 +209,7 @@ export class ObjectDirectory {
       if (!(await this.#isThere())) return
       this.#metrics.invalid.dec(before?.faults ?? 0)
       this.#files.delete(file)
-      this.#tell(file, before?.objects ?? new Map(), new Map(), at)
+      this.#tell(file, before, undefined, at)
       return
     }
     const parsed = await this.#parse(file, content)
@@ -206,6 +217,7 @@ export class ObjectDirectory {
     // A document that cannot be told may be any of those that the file had; after a mistake in one, others may not be seen.
     const unclear = parsed.faults.some(({ key }) => key === undefined)
     if (unclear) for (const [key, object] of before?.objects ?? []) if (!objects.has(key)) objects.set(key, object)
+    const unusable = new Set(unclear ? before?.unusable : [])
     for (const fault of parsed.faults) {
       this.#metrics.rejected.inc({ kind: fault.key?.split('/')[0] ?? 'unknown' })
       const known = fault.key === undefined ? undefined : before?.objects.get(fault.key)
@@ -213,14 +225,17 @@ export class ObjectDirectory {
       const present = parsed.objects.some((object) => configKey(object) === fault.key)
       const standIn = lastGood || present ? undefined : parsed.standIns.get(fault.key ?? '')
       if (!present) for (const kept of [lastGood, standIn]) if (kept) objects.set(configKey(kept), kept)
+      if (fault.key !== undefined) unusable.add(fault.key)
       const stays =
         fault.key === undefined && (before?.objects.size ?? 0) > 0 ? '; what the file said before stays, except where it says otherwise' : ''
       this.#report('error', fault, stays || consequence(present ? undefined : lastGood, standIn))
     }
     for (const warning of parsed.warnings) this.#report('warn', warning, '')
     this.#metrics.invalid.inc(parsed.faults.length - (before?.faults ?? 0))
-    this.#files.set(file, { content, signature: read, faults: parsed.faults.length, objects })
-    this.#tell(file, before?.objects ?? new Map(), objects, at)
+    for (const key of objects.keys()) unusable.delete(key)
+    const known = { content, signature: read, faults: parsed.faults.length, objects, unusable, unclear }
+    this.#files.set(file, known)
+    this.#tell(file, before, known, at)
   }
 
   async #parse(file: string, content: Content): Promise<ParsedFile> {
@@ -236,7 +251,9 @@ export class ObjectDirectory {
     }
   }
 
-  #tell(file: string, before: ReadonlyMap<string, ConfigObject>, after: ReadonlyMap<string, ConfigObject>, at: number): void {
+  #tell(file: string, earlier: KnownFile | undefined, now: KnownFile | undefined, at: number): void {
+    const before = earlier?.objects ?? new Map<string, ConfigObject>()
+    const after = now?.objects ?? new Map<string, ConfigObject>()
     for (const [key, object] of after) {
       const owner = this.#owners.get(key)
       if (owner !== undefined && owner !== file && this.#files.get(owner)?.objects.has(key)) {
@@ -245,8 +262,10 @@ export class ObjectDirectory {
       }
       this.#owners.set(key, file)
       this.#metrics.events.inc({ type: object.kind, event: before.has(key) ? 'update' : 'add' })
-      this.#parts.tell({ type: 'ConfigChanged', key, object, at })
+      this.#parts.tell(eventOf(key, object, at))
     }
+    for (const key of earlier?.unusable ?? [])
+      if (!this.#owners.has(key) && !now?.unusable.has(key)) this.#parts.tell({ type: 'ConfigChanged', key, object: undefined, at })
     for (const [key, object] of before) {
       if (after.has(key) || this.#owners.get(key) !== file) continue
       const heir = [...this.#files].find(([, known]) => known.objects.has(key))
@@ -269,8 +288,10 @@ export class ObjectDirectory {
   }
 }
 
-/** Whether an object stands in for a policy that was never valid. */
-const isStandIn = (object: ConfigObject): boolean => (object.spec as { invalid?: string }).invalid !== undefined
+/** What is told of an object; a stand-in must not take the place of a last good state that was told by another incarnation. */
+function eventOf(key: string, object: ConfigObject | undefined, at: number): SourceEvent {
+  return object && isStandIn(object) ? { type: 'ConfigUnusable', key, standIn: object, at } : { type: 'ConfigChanged', key, object, at }
+}
 
 /** Whether part of a path starts with `..`, as the directories do that mounted volumes swap. */
 const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))

@@ -198,6 +198,8 @@ class PushQueue implements Behaviour<Message> {
             this.#askForKeys()
           })
         return
+      case 'ConfigUnusable':
+        return this.#note(state.keepConfig(event.key, event.standIn), 'config', event.at)
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
         return this.#note(state.setService(source, event.service, event.endpoints, event.key), 'service', event.at)

@@ -16,6 +16,8 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
     switch (event.type) {
       case 'ConfigChanged':
         return { key: `config|${event.key}`, there: event.object !== undefined }
+      case 'ConfigUnusable':
+        return { key: `config|${event.key}`, there: event.standIn ? true : 'unchanged' }
       case 'ServiceChanged':
         return { key: `service|${event.key}`, there: event.service !== undefined }
       case 'EndpointsChanged':

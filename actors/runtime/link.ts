@@ -19,8 +19,11 @@ export interface Peer<Message = unknown> {
 
 /** A replay under way. */
 export interface Replay {
-  /** Everything has been said. No effect when a later replay has begun. */
-  finish(): void
+  /**
+   * Everything that is known has been said. An actor that could not see everything it speaks for says so (`complete` false), and
+   * nothing is withdrawn. No effect when a later replay has begun.
+   */
+  finish(complete?: boolean): void
 }
 
 /** Messages a peer may be sent before it has worked off some of them. */
@@ -91,8 +94,8 @@ export class Link implements Peer {
     this.#send({ mark: 'begin', replay })
     let open = true
     return {
-      finish: () => {
-        if (open && replay === this.#replays) this.#send({ mark: 'end', replay })
+      finish: (complete = true) => {
+        if (open && replay === this.#replays) this.#send({ mark: 'end', replay, complete })
         open = false
       },
     }

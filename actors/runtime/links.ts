@@ -91,7 +91,7 @@ export class Links<Message> {
       } else if (entry.mark === 'begin') {
         register?.begin(entry.replay)
       } else {
-        const withdrawals = register?.end(entry.replay)
+        const withdrawals = register?.end(entry.replay, entry.complete ?? true)
         for (const withdrawal of withdrawals ?? []) this.#events.receive(withdrawal, link)
         if (withdrawals) this.#events.synced(link)
       }

@@ -1,7 +1,10 @@
 /** What is known of replays: which objects a message is about, and what withdraws one. Declared by the actor that keeps the objects. */
 export interface ObjectRule<Message> {
-  /** The object that a message is about and whether it is there afterwards; undefined for messages that are about none. */
-  objectOf(message: Message): { readonly key: string; readonly there: boolean } | undefined
+  /**
+   * The object that a message is about and whether it is there afterwards; `unchanged` when the message only mentions it. Undefined for
+   * messages that are about none.
+   */
+  objectOf(message: Message): { readonly key: string; readonly there: boolean | 'unchanged' } | undefined
   /** The message that says that an object is gone. */
   withdrawal(key: string): Message
 }
@@ -24,8 +27,8 @@ export class ObjectRegister<Message> {
     const object = this.#rule.objectOf(message)
     if (!object) return
     this.#replay?.mentioned.add(object.key)
-    if (object.there) this.#known.add(object.key)
-    else this.#known.delete(object.key)
+    if (object.there === true) this.#known.add(object.key)
+    else if (!object.there) this.#known.delete(object.key)
   }
 
   /** A replay began; one that was under way is superseded. */
@@ -33,11 +36,15 @@ export class ObjectRegister<Message> {
     this.#replay = { number, mentioned: new Set() }
   }
 
-  /** A replay ended. Returns what withdraws the objects that it did not mention, or undefined when it is not the one under way. */
-  end(number: number): Message[] | undefined {
+  /**
+   * A replay ended. Returns what withdraws the objects that it did not mention: nothing unless it was complete. Undefined when it is not
+   * the one under way.
+   */
+  end(number: number, complete: boolean): Message[] | undefined {
     const replay = this.#replay
     if (replay?.number !== number) return undefined
     this.#replay = undefined
+    if (!complete) return []
     const gone = [...this.#known].filter((key) => !replay.mentioned.has(key))
     for (const key of gone) this.#known.delete(key)
     return gone.map((key) => this.#rule.withdrawal(key))

@@ -39,6 +39,8 @@ export type Keyed = readonly [key: string, message: unknown]
 export interface ReplayMark {
   readonly mark: 'begin' | 'end'
   readonly replay: number
+  /** Of an end: whether the sender could see everything. Otherwise what it did not mention may still be there. */
+  readonly complete?: boolean
 }
 
 /** What every actor tells of itself when asked. */

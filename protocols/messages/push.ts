@@ -5,6 +5,8 @@ import type { ConfigObject, Endpoint, ProxyNode, Service } from '../data.ts'
 export type SourceEvent =
   /** An object is there as said, or gone. */
   | { readonly type: 'ConfigChanged'; readonly key: string; readonly object: ConfigObject | undefined; readonly at: number }
+  /** An object is there and cannot be used: what it was before stays. Where it never was anything, the stand-in counts, if there is one. */
+  | { readonly type: 'ConfigUnusable'; readonly key: string; readonly standIn: ConfigObject | undefined; readonly at: number }
   /** A registry's service is there as said with its endpoints, or gone. `key` is `<namespace>/<hostname>`. */
   | {
       readonly type: 'ServiceChanged'

@@ -89,6 +89,9 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
 
 const isPolicy = (kind: string): boolean => kinds.get(kind)?.group === 'security'
 
+/** Whether an object stands in for a policy that was never valid. */
+export const isStandIn = (object: ConfigObject): boolean => (object.spec as { invalid?: string }).invalid !== undefined
+
 /** A policy that selects what the document selects, as far as that can be read; else its whole namespace. */
 function standIn(object: ConfigObject, document: unknown, report: Report): ConfigObject {
   const spec = isMapping(document) && isMapping(document.spec) ? document.spec : {}

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { ConfigObject, Endpoint, Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
+import { isStandIn } from '../config/parse.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
 import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
@@ -96,6 +97,15 @@ export class MeshState {
   setConfig(key: string, object: ConfigObject | undefined): boolean {
     const subject = { type: 'object', resource: key, objects: [key] }
     return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.#configs.has(key))
+  }
+
+  /**
+   * A configuration object cannot be used at present: it stays as it is. Where it is nothing, or another stand-in, the given stand-in takes
+   * its place. Returns whether that changes anything.
+   */
+  keepConfig(key: string, standIn: ConfigObject | undefined): boolean {
+    const known = this.#configs.get(key)
+    return standIn !== undefined && (!known || isStandIn(known)) && this.setConfig(key, standIn)
   }
 
   #setConfig(key: string, given: ConfigObject | undefined): boolean {

@@ -235,7 +235,11 @@ describe('a link', () => {
     first.finish()
     second.finish()
     await settle()
-    expect([receiver.take(), receiver.take(), receiver.take()]).to.deep.equal([{ mark: 'begin', replay: 2 }, { mark: 'end', replay: 2 }, undefined])
+    expect([receiver.take(), receiver.take(), receiver.take()]).to.deep.equal([
+      { mark: 'begin', replay: 2 },
+      { mark: 'end', replay: 2, complete: true },
+      undefined,
+    ])
     sender.close()
     receiver.close()
   })

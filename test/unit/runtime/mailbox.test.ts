@@ -27,7 +27,7 @@ class Receiver {
     } else if (entry.mark === 'begin') {
       this.#register.begin(entry.replay)
     } else {
-      for (const said of this.#register.end(entry.replay) ?? []) {
+      for (const said of this.#register.end(entry.replay, entry.complete ?? true) ?? []) {
         this.withdrawn.push({ replay: entry.replay, key: said.key })
         this.#apply(said)
       }
@@ -188,9 +188,25 @@ describe('what a replay withdraws', () => {
       known.heard(said)
     known.begin(1)
     known.heard(['a', true])
-    expect(known.end(1)).to.deep.equal([['b', false]])
+    expect(known.end(1, true)).to.deep.equal([['b', false]])
     known.begin(2)
-    expect(known.end(2)).to.deep.equal([['a', false]])
+    expect(known.end(2, true)).to.deep.equal([['a', false]])
+  })
+
+  it('is nothing that was only mentioned, and nothing at all when the sender could not see everything', () => {
+    const known = new ObjectRegister<Keyed>({
+      objectOf: ([key, there]) => ({ key, there: there === 'unchanged' ? there : there === true }),
+      withdrawal: (key) => [key, false],
+    })
+    for (const key of ['a', 'b']) known.heard([key, true])
+    known.begin(1)
+    for (const key of ['a', 'never known']) known.heard([key, 'unchanged'])
+    expect(known.end(1, false)).to.deep.equal([])
+    known.begin(2)
+    known.heard(['a', 'unchanged'])
+    expect(known.end(2, true)).to.deep.equal([['b', false]])
+    known.begin(3)
+    expect(known.end(3, true)).to.deep.equal([['a', false]])
   })
 
   it('is nothing when the replay is superseded, interrupted, or not the one under way', () => {
@@ -198,11 +214,11 @@ describe('what a replay withdraws', () => {
     known.heard(['a', true])
     known.begin(1)
     known.begin(2)
-    expect(known.end(1)).to.equal(undefined)
+    expect(known.end(1, true)).to.equal(undefined)
     known.interrupted()
-    expect(known.end(2)).to.equal(undefined)
+    expect(known.end(2, true)).to.equal(undefined)
     known.begin(1)
     known.heard(['a', true])
-    expect(known.end(1)).to.deep.equal([])
+    expect(known.end(1, true)).to.deep.equal([])
   })
 })

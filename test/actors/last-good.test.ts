@@ -1,0 +1,68 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const entry = (name: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n`
+const policy = (spec: string) => `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`
+const watcher = 'registry-watcher/files'
+
+describe('last good states over a restart of the file watcher', function () {
+  this.timeout(60_000)
+  const control = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
+  let proxy: XdsClient
+  const write = (file: string, content: string) => writeFileSync(join(control.dir, file), content)
+  const has = (name: string) => proxy.resources.get(clusterType)?.has(`outbound|80||${name}.ns.svc.cluster.local`) ?? false
+  const restart = async () => {
+    const state = () => control.service.supervisor.states().find(({ name }) => name === watcher)
+    const before = state()?.restarts ?? 0
+    control.service.supervisor.kill(watcher)
+    await until('the restart', () => state()?.state === 'running' && (state()?.restarts ?? 0) > before)
+  }
+  const policyInForce = async () => (await (await fetch(`http://127.0.0.1:${control.httpPort}/debug/configz`)).text()).includes('"DENY"')
+
+  before(async () => {
+    write('faulty.yaml', entry('faulty'))
+    write('unclear.yaml', entry('unclear'))
+    write('gone.yaml', entry('gone'))
+    write('policy.yaml', policy('{action: DENY, rules: [{to: [{operation: {paths: [/x]}}]}]}'))
+    await (await control.start()).ready()
+    proxy = await new XdsClient(control.grpcPort, sidecarNode('10.4.0.1', 'one', 'ns'), true).connect().ready()
+  })
+  after(async () => {
+    proxy.close()
+    await control.dispose()
+  })
+
+  it('stay: of objects that are faulty, of policies, and of files of which nothing can be told', async () => {
+    expect(['faulty', 'unclear', 'gone'].map(has)).to.deep.equal([true, true, true])
+    expect(await policyInForce()).to.equal(true)
+    write('faulty.yaml', entry('faulty').replace('80', '99999'))
+    write('unclear.yaml', 'a: "never closed\n')
+    write('policy.yaml', policy('{action: DENY, rules: [{misspelt: []}]}'))
+    const log = () => readFileSync(join(control.dir, 'log'), 'utf8')
+    await until('all three faults', () =>
+      ['99999 is outside', 'unclear.yaml, document 1: not YAML', 'misspelt'].every((said) => log().includes(said)),
+    )
+    await restart()
+    write('marker.yaml', entry('marker'))
+    await until('a change after the restart', () => has('marker'))
+    // What is withdrawn goes two seconds later; the pages tell at once.
+    const objects = await (await fetch(`http://127.0.0.1:${control.httpPort}/debug/configz`)).text()
+    for (const name of ['faulty', 'unclear', 'gone']) expect(objects, name).to.contain(`${name}.ns.svc.cluster.local`)
+    expect(await policyInForce()).to.equal(true)
+  })
+
+  it('go with their documents, also when those go after the restart', async () => {
+    for (const file of ['faulty.yaml', 'unclear.yaml', 'gone.yaml', 'policy.yaml']) rmSync(join(control.dir, file))
+    await until('what is known to go', () => !has('faulty') && !has('gone'))
+    expect(await policyInForce()).to.equal(false)
+    await control.service.supervisor.ask(watcher, 'reload')
+    await until('what could not be told to go', () => !has('unclear'))
+    expect(has('marker')).to.equal(true)
+  })
+})
