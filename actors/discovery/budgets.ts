@@ -1,5 +1,5 @@
 /** Who asked a writer for more than one client may: counted, and the last ones by name (`/debug/budgetz`). */
-import { BudgetExceeded } from '../../src/xds/session/budget.ts'
+import { ConnectionBudget } from '../../src/xds/session/budget.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 
 /** One stream that was ended. */
@@ -13,17 +13,13 @@ export interface Exceeded {
   readonly at: string
 }
 
-/** Streams on one connection that are sent configuration; an agent or a relay has a few. */
-const streamsPerConnection = 100
-
 /** Events that are kept. */
 const kept = 100
 
 /** The events of one writer. */
 export class Budgets {
   readonly #events: Exceeded[] = []
-  /** Streams with configuration by connection: each can be a class of its own, of which everything is made. */
-  readonly #open = new WeakMap<object, number>()
+  readonly #budgets = new WeakMap<object, ConnectionBudget>()
   readonly #streams
   readonly #connections
 
@@ -40,16 +36,11 @@ export class Budgets {
     })
   }
 
-  /** Counts one more stream that is sent configuration. Throws {@link BudgetExceeded} when its connection has too many. */
-  open(connection: object): void {
-    const open = this.#open.get(connection) ?? 0
-    if (open >= streamsPerConnection) throw new BudgetExceeded(`streams: more than ${streamsPerConnection} proxies on one connection`)
-    this.#open.set(connection, open + 1)
-  }
-
-  /** A stream that was counted is gone. */
-  close(connection: object): void {
-    this.#open.set(connection, (this.#open.get(connection) ?? 1) - 1)
+  /** The budget of a connection. */
+  of(connection: object): ConnectionBudget {
+    let budget = this.#budgets.get(connection)
+    if (!budget) this.#budgets.set(connection, (budget = new ConnectionBudget()))
+    return budget
   }
 
   /** Counts a connection that was closed at once. */

@@ -239,7 +239,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   }
 
   #accept(stream: GrpcStream, delta: boolean): void {
-    const session = new XdsSession(delta, this.#parts)
+    const session = new XdsSession(delta, this.#parts, this.#budgets.of(stream.connection))
     const connection: Connection = {
       id: '',
       transport: 0,
@@ -300,7 +300,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       return false
     }
     const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
-    this.#budgets.open(connection.stream.connection)
+    this.#budgets.of(connection.stream.connection).proxies.take(1)
     connection.node = read
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
@@ -413,7 +413,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#members.get(connection.session.classId)?.delete(connection)
     if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
-      this.#budgets.close(connection.stream.connection)
+      this.#budgets.of(connection.stream.connection).proxies.free(1)
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }

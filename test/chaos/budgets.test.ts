@@ -6,11 +6,12 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { messageFrame } from '../../src/xds/session/frames.ts'
-import { endpointType } from '../../src/xds/type-urls.ts'
+import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, type ClientNode, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
+const deltaPath = adsPath.replace('Stream', 'Delta')
 const madeUp = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `outbound|80||${prefix}-${index}.example.com`)
 
 /** Opens a stream of a proxy on a connection that is there, with a first request. */
@@ -68,6 +69,48 @@ describe('bounds of one client', function () {
     await until('three streams to end', () => statuses.length >= 3)
     expect(new Set(statuses)).to.deep.equal(new Set(['8 streams: more than 100 proxies on one connection']))
     session.destroy()
+  })
+
+  it('versions that clients say they have are bounded over all streams of a connection, and given back with them', async () => {
+    const versions = Object.fromEntries(Array.from({ length: 75_000 }, (_, index) => [index.toString(36), '']))
+    // What the server answers stays with it, and what is behind that too.
+    const stuck = () => {
+      const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 10 } })
+      session.on('error', () => undefined)
+      const statuses: string[] = []
+      const open = (name: string, types: readonly string[]) => {
+        const { id, metadata } = sidecarNode('10.1.0.5', name, 'ns')
+        const stream = session.request({ ':method': 'POST', ':path': deltaPath, 'content-type': 'application/grpc' })
+        stream.on('error', () => undefined).on('trailers', (trailers) => statuses.push(`${trailers['grpc-status']} ${trailers['grpc-message']}`))
+        stream.pause()
+        for (const [index, typeUrl] of types.entries()) {
+          const initialResourceVersions = types.length > 1 && index === 0 ? {} : versions
+          const node = index === 0 ? { id, metadata: metadata as never } : undefined
+          const request = create(DeltaDiscoveryRequestSchema, { node, typeUrl, resourceNamesSubscribe: ['*'], initialResourceVersions })
+          stream.write(messageFrame(toBinary(DeltaDiscoveryRequestSchema, request)))
+        }
+        return stream
+      }
+      return { session, statuses, open }
+    }
+    const watched = (name: string) => async () =>
+      (await service.debug<{ clients: { connectionId: string; watches: object }[] }>('adsz')).clients.some(
+        ({ connectionId, watches }) => connectionId.includes(name) && Object.keys(watches).length === 2,
+      )
+    const client = stuck()
+    const kept = ['kept-a', 'kept-b'].map((name) => client.open(name, [clusterType, 'one']))
+    for (const name of ['kept-a', 'kept-b']) await until('the versions to be taken', watched(name))
+    client.open('beyond', [clusterType])
+    await until('the stream to be refused', () => client.statuses.length > 0)
+    expect(client.statuses[0]).to.match(/^8 initial_resource_versions: more than 16777216 bytes in memory before they are answered on one connection/)
+    const other = stuck()
+    other.open('elsewhere', [clusterType, 'one'])
+    await until('another connection to have its own', watched('elsewhere'))
+    for (const stream of kept) stream.close(8)
+    await until('the streams to be gone', async () => !(await watched('kept')()))
+    client.open('again', [clusterType, 'one'])
+    await until('what they took to be free', watched('again'))
+    for (const { session } of [client, other]) session.destroy()
   })
 
   it('a client with a hundred streams on one connection has nobody else moved to another writer', async () => {

@@ -1,5 +1,5 @@
 /**
- * What one stream can make the server keep (docs/xds-protocol.md, "Bounds"). A name that the configuration has costs next to
+ * What one stream, and all streams of one connection, can make the server keep (docs/xds-protocol.md, "Bounds"). A name that the configuration has costs next to
  * nothing: equal lists are one object. A name that it does not have is the client's own invention, and is counted.
  */
 import type { Holding, TypeState } from './catalog.ts'
@@ -11,8 +11,54 @@ export class BudgetExceeded extends Error {}
 /** Bytes of names that one stream may be subscribed to although its configuration does not have them. */
 export const unknownNameBytes = 65_536
 
-/** Bytes of names that one stream may name before it is known what configuration it gets. */
+/** Bytes of names that one stream may name before it is known what configuration it gets, each as {@link memoryOf} counts it. */
 export const earlyNameBytes = 8 * 1024 * 1024
+
+/** What a text in a map, or a set, takes beside its own bytes. */
+const entryBytes = 100
+
+/** Bytes that a text takes in memory as an entry of a set, or of a map with its value; never fewer than it does. */
+export function memoryOf(name: string, value = ''): number {
+  return entryBytes + Buffer.byteLength(name) + Buffer.byteLength(value)
+}
+
+/** A number of things, bytes for one, that all streams of a connection may have together. */
+class Allowance {
+  readonly #what: string
+  readonly #most: number
+  readonly #unit: string
+  #taken = 0
+
+  constructor(what: string, most: number, unit: string) {
+    this.#what = what
+    this.#most = most
+    this.#unit = unit
+  }
+
+  /** How many are taken. */
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** Takes some more. Throws {@link BudgetExceeded} when they would be too many; then it takes none. */
+  take(count: number): void {
+    if (this.#taken + count > this.#most) throw new BudgetExceeded(`${this.#what}: more than ${this.#most} ${this.#unit} on one connection`)
+    this.#taken += count
+  }
+
+  /** Gives back what was taken. */
+  free(count: number): void {
+    this.#taken -= count
+  }
+}
+
+/** What the streams of one connection have together. */
+export class ConnectionBudget {
+  /** Streams that are sent configuration: each can be a class of its own, of which everything is made. An agent or a relay has a few. */
+  readonly proxies = new Allowance('streams', 100, 'proxies')
+  /** Versions that clients say they have, in bytes of memory, until they are answered. A hundred bytes beside its texts for each: 20,000 of them take 4 MB. */
+  readonly versions = new Allowance('initial_resource_versions', 16 * 1024 * 1024, 'bytes in memory before they are answered')
+}
 
 /** A short name costs as much as one of so many bytes. */
 const leastBytes = 16

@@ -4,7 +4,7 @@
  */
 import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
-import { BudgetExceeded, bytesOf, earlyNameBytes, type UnknownNames, unknownNameBytes } from './budget.ts'
+import { BudgetExceeded, bytesOf, type ConnectionBudget, earlyNameBytes, memoryOf, type UnknownNames, unknownNameBytes } from './budget.ts'
 import type { Catalog, Holding, TypeState } from './catalog.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
@@ -56,8 +56,9 @@ export interface Watch {
   dueInFull: boolean
   /** These are to be sent, because the proxy asked or because its clusters warm again. */
   readonly dueNames: Set<string>
-  /** What the proxy said that it has, until it is answered. */
+  /** What the proxy said that it has, until it is answered, and the bytes that it counts for. */
   initialVersions: Map<string, string> | undefined
+  versionBytes: number
   lastError: Rejection | undefined
   /** Whether a push has been held back since the last answer. */
   delayed: boolean
@@ -91,12 +92,20 @@ export class XdsSession {
   /** Watches in push order; types that have no place in it come last. */
   #inOrder: readonly Watch[] = []
   readonly #parts: SessionParts
+  readonly #budget: ConnectionBudget
   /** Until when listeners and routes wait for the answer to clusters they may refer to. */
   #gateUntil = 0
 
-  constructor(delta: boolean, parts: SessionParts) {
+  /** `budget` is that of the connection, which its streams share; {@link close} gives back what this one takes of it. */
+  constructor(delta: boolean, parts: SessionParts, budget: ConnectionBudget) {
     this.delta = delta
     this.#parts = parts
+    this.#budget = budget
+  }
+
+  /** The stream is over. */
+  close(): void {
+    for (const watch of this.watches.values()) this.#dropVersions(watch)
   }
 
   /** Takes a state-of-the-world request (rules S1 to S8 of docs/xds-protocol.md). */
@@ -150,8 +159,11 @@ export class XdsSession {
       const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)
       watch.dueInFull = legacy || !asked.isEmpty
       if (watch.dueInFull && request.initialVersions.size > 0) {
+        let bytes = 0
+        for (const [name, version] of request.initialVersions) bytes += memoryOf(name, version)
+        this.#budget.versions.take(bytes)
+        watch.versionBytes = bytes
         watch.initialVersions = new Map(request.initialVersions)
-        this.#countVersions()
       }
       return refused ?? 'subscribed'
     }
@@ -187,7 +199,7 @@ export class XdsSession {
     if (this.classId === '') {
       watch.unchecked ??= 'new'
       let early = 0
-      for (const { subscription } of this.watches.values()) for (const name of subscription.names) early += name.length
+      for (const { subscription } of this.watches.values()) for (const name of subscription.names) early += memoryOf(name)
       if (early > earlyNameBytes) throw new BudgetExceeded(`resource names: more than ${earlyNameBytes} bytes at once`)
       return
     }
@@ -209,12 +221,10 @@ export class XdsSession {
     watch.unchecked = undefined
   }
 
-  /** Versions that the client says it has are kept until it is answered. Throws {@link BudgetExceeded}. */
-  #countVersions(): void {
-    let bytes = 0
-    for (const { initialVersions } of this.watches.values())
-      for (const [name, version] of initialVersions ?? []) bytes += name.length + version.length
-    if (bytes > earlyNameBytes) throw new BudgetExceeded(`initial_resource_versions: more than ${earlyNameBytes} bytes before they are answered`)
+  #dropVersions(watch: Watch): void {
+    this.#budget.versions.free(watch.versionBytes)
+    watch.versionBytes = 0
+    watch.initialVersions = undefined
   }
 
   /** Makes every type due again, whether or not it changed. */
@@ -309,7 +319,7 @@ export class XdsSession {
           ? plans.again(typeUrl, state, sent, subscription)
           : plans.full(typeUrl, state, subscription, false)
       watch.dueInFull = false
-      watch.initialVersions = undefined
+      this.#dropVersions(watch)
       watch.dueNames.clear()
       this.#settle(watch, state)
       return { plan, due: says(plan) || (isWholeType(typeUrl) && (subscription.wildcard || !delta)) }
@@ -360,6 +370,7 @@ export class XdsSession {
       dueInFull: false,
       dueNames: new Set(),
       initialVersions: undefined,
+      versionBytes: 0,
       lastError: undefined,
       delayed: false,
     }

@@ -14,7 +14,7 @@ import {
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Planner } from '../../../src/push/planner.ts'
-import { UnknownNames } from '../../../src/xds/session/budget.ts'
+import { ConnectionBudget, UnknownNames } from '../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../src/xds/session/frames.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
@@ -225,7 +225,7 @@ class SimulatedProxy {
       nonce,
       held: () => undefined,
     }
-    this.#open = () => new XdsSession(kind !== 'sotw', parts)
+    this.#open = () => new XdsSession(kind !== 'sotw', parts, new ConnectionBudget())
     this.session = this.#open()
   }
 

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import { UnknownNames } from '../../../src/xds/session/budget.ts'
+import { ConnectionBudget, UnknownNames } from '../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
 import { readSotwRequest } from '../../../src/xds/session/request.ts'
@@ -30,15 +30,19 @@ describe('the gate for new clusters', () => {
 
   it('ends by time, and then holds nothing back and asks for no timer', () => {
     let nonces = 0
-    const session = new XdsSession(false, {
-      catalog,
-      plans: new Plans(catalog, { enabled: true, size: 0 }),
-      subscriptions: new Subscriptions(),
-      unknownNames: new UnknownNames(),
-      flowControl: undefined,
-      nonce: () => `${++nonces}`,
-      held: () => undefined,
-    })
+    const session = new XdsSession(
+      false,
+      {
+        catalog,
+        plans: new Plans(catalog, { enabled: true, size: 0 }),
+        subscriptions: new Subscriptions(),
+        unknownNames: new UnknownNames(),
+        flowControl: undefined,
+        nonce: () => `${++nonces}`,
+        held: () => undefined,
+      },
+      new ConnectionBudget(),
+    )
     session.classId = 'class'
     publish(['a'], ['l'])
     for (const type of [clusterType, listenerType]) session.takeSotw(readSotwRequest(textField(4, type), Buffer.alloc(0)), 0)

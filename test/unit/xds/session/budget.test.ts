@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { NodeSchema } from '../../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { BudgetExceeded, UnknownNames } from '../../../../src/xds/session/budget.ts'
+import { BudgetExceeded, ConnectionBudget, memoryOf, UnknownNames } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { readNodeBytes } from '../../../../src/xds/session/node.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
@@ -56,8 +56,8 @@ class World {
     })
   }
 
-  stream(delta = false): XdsSession {
-    const session = new XdsSession(delta, this.parts)
+  stream(delta = false, budget = new ConnectionBudget()): XdsSession {
+    const session = new XdsSession(delta, this.parts, budget)
     session.classId = 'class'
     return session
   }
@@ -126,18 +126,67 @@ describe('budgets of a stream', () => {
     expect(one.watches.get(endpointType)?.subscription).to.equal(other.watches.get(endpointType)?.subscription)
   })
 
-  it('versions that a client says it has are bounded, and kept for what it asks for only', () => {
-    const session = new World().stream(true)
-    const versions = (count: number, prefix: string) => Object.fromEntries(list(count, prefix).map((name) => [name, 'v'.repeat(1000)]))
-    const open = (typeUrl: string, names: string[], initialResourceVersions: Record<string, string>) => {
+  describe('versions that a client says it has', () => {
+    const open = (session: XdsSession, typeUrl: string, names: string[], initialResourceVersions: Record<string, string>) => {
       const message = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: names, initialResourceVersions })
       session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message)), none), 0)
     }
-    open(secretType, [], versions(3000, 'a'))
-    expect(session.watches.get(secretType)?.initialVersions).to.equal(undefined)
-    open('one', ['*'], versions(4000, 'b'))
-    open('two', ['*'], versions(3500, 'c'))
-    expect(() => open('three', ['*'], versions(1000, 'd'))).to.throw(BudgetExceeded, 'initial_resource_versions')
+    const versions = (names: readonly string[], version = 'v') => Object.fromEntries(names.map((name) => [name, version]))
+    const short = (count: number, prefix: string) => versions(Array.from({ length: count }, (_, index) => prefix + index.toString(36)))
+
+    it('are kept for what it asks for only', () => {
+      const budget = new ConnectionBudget()
+      const session = new World().stream(true, budget)
+      open(session, secretType, [], versions(list(3000, 'a')))
+      expect(session.watches.get(secretType)?.initialVersions).to.equal(undefined)
+      expect(budget.versions.taken).to.equal(0)
+    })
+
+    it('count for what they take in memory, over all streams of a connection', () => {
+      const budget = new ConnectionBudget()
+      const world = new World()
+      const [one, other] = [world.stream(true, budget), world.stream(true, budget)]
+      open(one, 'one', ['*'], short(75_000, 'b'))
+      expect(budget.versions.taken).to.be.within(75_000 * 100, 75_000 * 108)
+      open(other, 'two', ['*'], short(75_000, 'c'))
+      const exceeded = 'initial_resource_versions: more than 16777216 bytes in memory before they are answered on one connection'
+      expect(() => open(world.stream(true, budget), 'three', ['*'], short(20_000, 'd'))).to.throw(BudgetExceeded, exceeded)
+      // Another connection has its own.
+      open(world.stream(true), 'three', ['*'], short(20_000, 'd'))
+    })
+
+    it('count no longer once their answer is made, or the stream is over', () => {
+      const budget = new ConnectionBudget()
+      const world = new World()
+      const session = world.stream(true, budget)
+      open(session, endpointType, ['*'], versions(known))
+      expect(budget.versions.taken).to.equal(known.reduce((sum, name) => sum + memoryOf(name, 'v'), 0))
+      expect(session.next(0)?.plan.count).to.equal(known.length)
+      expect(budget.versions.taken).to.equal(0)
+      session.close()
+      expect(budget.versions.taken).to.equal(0)
+      const other = world.stream(true, budget)
+      open(other, endpointType, ['*'], versions(known))
+      other.close()
+      other.close()
+      expect(budget.versions.taken).to.equal(0)
+    })
+
+    it('let a sidecar with 20,000 resources of two types resume', () => {
+      const session = new World().stream(true)
+      for (const typeUrl of ['one', 'two']) open(session, typeUrl, ['*'], versions(list(20_000, 'outbound'), '0123456789abcdef'))
+      expect(session.watches.get('two')?.initialVersions?.size).to.equal(20_000)
+    })
+  })
+
+  it('names count for what they take in memory before the class is known', () => {
+    const session = new World().stream(true)
+    session.classId = ''
+    const names = Array.from({ length: 90_000 }, (_, index) => index.toString(36))
+    expect(() => ask(session, names)).to.throw(BudgetExceeded, 'resource names: more than 8388608 bytes at once')
+    const usual = new World().stream(true)
+    usual.classId = ''
+    expect(() => ask(usual, list(20_000, 'outbound'))).not.to.throw()
   })
 
   it('a node, a type and a refusal are bounded', () => {

@@ -10,7 +10,7 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { UnknownNames } from '../../../../src/xds/session/budget.ts'
+import { ConnectionBudget, UnknownNames } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../../src/xds/session/frames.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
@@ -65,7 +65,7 @@ class Stream {
       nonce: () => `n${++this.#count}`,
       held: () => undefined,
     }
-    this.session = new XdsSession(delta, parts)
+    this.session = new XdsSession(delta, parts, new ConnectionBudget())
     this.session.classId = 'class'
     const groups = Object.fromEntries(Object.keys(makers).map((typeUrl) => [typeUrl, [typeUrl]]))
     for (const typeUrl of Object.keys(makers)) this.#groups.replace(typeUrl, [])
