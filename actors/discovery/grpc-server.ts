@@ -171,7 +171,6 @@ export class GrpcServer {
   #charge(ms: number): boolean {
     for (const connection of this.#busy) if (!connection.flow.charge(ms)) this.#busy.delete(connection)
     for (const stream of this.#reading) stream.chargeReading(ms)
-    if (this.#busy.size === 0) this.#pace.forget()
     return this.#busy.size + this.#reading.size > 0
   }
 

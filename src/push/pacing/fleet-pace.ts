@@ -1,45 +1,51 @@
 /**
- * How many of the last pauses are looked at, and how many there must be; which share of them a long one exceeds; how many times as
- * long is no standstill yet, and how many times the limit that becomes at most.
+ * Pauses that count are longer than this share of the limit; this many streams must have made one; a standstill is this many times as
+ * long as the shortest of theirs, and at most so many times the limit. So many streams are remembered.
  */
-const pauses = { kept: 32, least: 16, share: 0.9, times: 4, most: 12 }
+const pauses = { share: 0.25, streams: 3, times: 4, most: 12, kept: 64 }
+
+interface Pause {
+  readonly ms: number
+  readonly at: number
+}
 
 /**
  * For how long a stream may stand still. Where the streams of a writer are slow together, each makes progress only now and then,
  * and a pause as long as those of the others is no standstill. Pauses are those after which a stream went on, so peers that take
- * nothing do not lengthen the time that they are given.
+ * nothing do not lengthen the time that they are given, and peers that are fast do not shorten it. Times are monotonic milliseconds.
  */
 export class FleetPace {
   readonly #limitMs: number
-  readonly #kept: number[] = []
-  #next = 0
-  #standstillMs: number | undefined
+  /** The longest pause of each stream that made a long one of late. */
+  readonly #long = new Map<object, Pause>()
 
   /** `limitMs` is for streams whose neighbours are not slow; infinite = no stream is ended. */
   constructor(limitMs: number) {
     this.#limitMs = limitMs
   }
 
-  /** A stream went on after so many milliseconds without progress. */
-  paused(ms: number): void {
-    this.#kept[this.#next] = ms
-    this.#next = (this.#next + 1) % pauses.kept
-    this.#standstillMs = undefined
+  /** A stream went on at a time, after so many milliseconds without progress. */
+  paused(stream: object, ms: number, at: number): void {
+    if (!(ms > pauses.share * this.#limitMs)) return
+    const before = this.#long.get(stream)
+    const longest = before && this.#isRecent(before, at) ? Math.max(before.ms, ms) : ms
+    this.#long.delete(stream)
+    this.#long.set(stream, { ms: longest, at })
+    for (const [oldest] of this.#long) {
+      if (this.#long.size <= pauses.kept) return
+      this.#long.delete(oldest)
+    }
   }
 
-  /** Milliseconds after which a stream stands still. */
-  get standstillMs(): number {
-    if (this.#standstillMs !== undefined) return this.#standstillMs
-    const sorted = this.#kept.toSorted((one, other) => one - other)
-    const long = sorted.length < pauses.least ? 0 : (sorted[Math.floor(sorted.length * pauses.share)] as number)
-    this.#standstillMs = Math.min(Math.max(this.#limitMs, pauses.times * long), pauses.most * this.#limitMs)
-    return this.#standstillMs
+  /** Milliseconds after which a stream stands still, as of a time. */
+  standstillMs(now: number): number {
+    if (this.#long.size < pauses.streams) return this.#limitMs
+    for (const [stream, pause] of this.#long) if (!this.#isRecent(pause, now)) this.#long.delete(stream)
+    const long = [...this.#long.values()].map(({ ms }) => ms).sort((one, other) => other - one)[pauses.streams - 1]
+    return long === undefined ? this.#limitMs : Math.min(Math.max(this.#limitMs, pauses.times * long), pauses.most * this.#limitMs)
   }
 
-  /** Nothing is under way any more: what comes next may be faster. */
-  forget(): void {
-    this.#kept.length = 0
-    this.#next = 0
-    this.#standstillMs = undefined
+  #isRecent({ at }: Pause, now: number): boolean {
+    return now - at <= pauses.most * this.#limitMs
   }
 }

@@ -152,7 +152,7 @@ export class SessionFlow {
   }
 
   #judge(charged: ReadonlySet<StreamFlow>, longest: number, bytesRead: number): void {
-    const { standstillMs } = this.#limits.pace
+    const standstillMs = this.#limits.pace.standstillMs(this.#limits.now())
     if (longest < standstillMs / 2) this.#probedAt = undefined
     else if (this.#probedAt === undefined) {
       this.#probedAt = bytesRead
@@ -245,7 +245,7 @@ export class StreamFlow {
   /** Something has left. */
   progressed(): void {
     // Once a tick: what leaves in quick succession is one step.
-    if (this.isBusy && !this.#noted) this.#limits.pace.paused(this.stillMs)
+    if (this.isBusy && !this.#noted) this.#limits.pace.paused(this, this.stillMs, this.#limits.now())
     this.#noted = true
     this.stillMs = 0
     this.chargedMs = 0

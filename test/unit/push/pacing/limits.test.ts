@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { Arrival, arrivalLimits } from '../../../../src/push/pacing/arrival.ts'
+import { FleetPace } from '../../../../src/push/pacing/fleet-pace.ts'
 import { Keepalive } from '../../../../src/push/pacing/keepalive.ts'
 import { Patience } from '../../../../src/push/pacing/patience.ts'
 
@@ -84,5 +85,39 @@ describe('keepalive', () => {
   it('takes any sign of life for one, at any time', () => {
     expect(run(40, (second) => second % 9 === 0)).to.deep.equal([])
     expect(run(40, (second) => second % 14 === 0)).to.deep.equal(['10 ping', '24 ping', '38 ping'])
+  })
+})
+
+describe('how long a stream may stand still', () => {
+  const limit = 5000
+  const streams = [{}, {}, {}, {}]
+  const slow = (count: number, ms: number, at: number, pace = new FleetPace(limit)) => {
+    for (const stream of streams.slice(0, count)) pace.paused(stream, ms, at)
+    return pace
+  }
+
+  it('is the limit, unless three streams went on after pauses that were long for it', () => {
+    expect(new FleetPace(limit).standstillMs(0)).to.equal(limit)
+    expect(slow(2, 8000, 0).standstillMs(0)).to.equal(limit)
+    expect(slow(3, 8000, 0).standstillMs(0)).to.equal(32_000)
+    expect(slow(3, 2000, 0).standstillMs(0)).to.equal(8000)
+    expect(slow(4, 1000, 0).standstillMs(0)).to.equal(limit)
+  })
+
+  it('is not shortened by any number of fast ones, and at most twelve limits', () => {
+    const pace = slow(3, 3000, 0)
+    for (let index = 0; index < 1000; index++) pace.paused({}, 5, index)
+    expect(pace.standstillMs(1000)).to.equal(12_000)
+    expect(slow(3, 40_000, 0).standstillMs(0)).to.equal(60_000)
+  })
+
+  it('is the limit again a minute after the last long pause, and never ends where there is none', () => {
+    const pace = slow(3, 8000, 0)
+    expect(pace.standstillMs(60_000)).to.equal(32_000)
+    expect(pace.standstillMs(60_001)).to.equal(limit)
+    expect(slow(3, 2000, 60_001, pace).standstillMs(60_001)).to.equal(8000)
+    const off = new FleetPace(Number.POSITIVE_INFINITY)
+    for (const stream of streams) off.paused(stream, 100_000, 0)
+    expect(off.standstillMs(0)).to.equal(Number.POSITIVE_INFINITY)
   })
 })
