@@ -86,6 +86,6 @@ export interface ProxyNode {
   readonly locality: string
   /** Whether it takes virtual hosts by themselves, apart from the route configuration they belong to (VHDS). */
   readonly takesVirtualHosts: boolean
-  /** Metadata with mesh-owned keys in the mesh form, as JSON. */
+  /** Metadata with mesh-owned keys in the mesh form, as JSON, without the labels. */
   readonly metadata: Readonly<Record<string, unknown>>
 }

@@ -19,6 +19,8 @@ export interface Connection {
   /** Number of the transport connection within the writer. */
   transport: number
   node: ProxyNode | undefined
+  /** What the node counts for in the budget of the transport connection. */
+  nodeBytes: number
   readonly session: XdsSession
   readonly stream: GrpcStream
   /** Unix milliseconds. */

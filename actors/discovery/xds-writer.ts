@@ -14,7 +14,7 @@ import { Patience } from '../../src/push/pacing/patience.ts'
 import { SharedPermits } from '../../src/push/pacing/permits.ts'
 import { Throttle } from '../../src/push/throttle.ts'
 import { Transports } from '../../src/push/transports.ts'
-import { BudgetExceeded, UnknownNames } from '../../src/xds/session/budget.ts'
+import { BudgetExceeded, memoryOfData, UnknownNames } from '../../src/xds/session/budget.ts'
 import { Catalog } from '../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../src/xds/session/frames.ts'
 import { readNodeBytes } from '../../src/xds/session/node.ts'
@@ -244,6 +244,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       id: '',
       transport: 0,
       node: undefined,
+      nodeBytes: 0,
       session,
       stream,
       connectedAt: wallClockMs(),
@@ -300,7 +301,11 @@ class XdsWriter implements Behaviour<WriterCommand> {
       return false
     }
     const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
-    this.#budgets.of(connection.stream.connection).proxies.take(1)
+    const budget = this.#budgets.of(connection.stream.connection)
+    const bytes = memoryOfData(read)
+    budget.nodes.take(bytes)
+    connection.nodeBytes = bytes
+    budget.proxies.take(1)
     connection.node = read
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
@@ -410,10 +415,15 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#sending.delete(connection)
     this.#throttle.drop(connection)
     connection.permit = false
+    const { session, stream } = connection
+    this.#transports.remove(stream.connection, connection)
+    const budget = this.#budgets.of(stream.connection)
+    budget.nodes.free(connection.nodeBytes)
+    session.close()
     this.#members.get(connection.session.classId)?.delete(connection)
     if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
-      this.#budgets.of(connection.stream.connection).proxies.free(1)
+      budget.proxies.free(1)
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }

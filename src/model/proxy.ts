@@ -43,9 +43,10 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
   if (parts.length !== 4) throw new BadNode(`node ID ${JSON.stringify(node.id.slice(0, 200))} must have four parts separated by ~`)
   const [type, address, , domain] = parts as [string, string, string, string]
   if (type !== 'sidecar' && type !== 'router') throw new BadNode(`node type ${JSON.stringify(type.slice(0, 50))} is neither sidecar nor router`)
-  const metadata = canonicalMetadata(node.metadata)
+  // Labels are kept once: they are the longest part of what most proxies say.
+  const { LABELS, ...metadata } = canonicalMetadata(node.metadata)
   for (const [name, most] of metadataLimits) checkSize(`node metadata ${name}`, text(metadata[name]), most)
-  const labels = readLabels(metadata.LABELS)
+  const labels = readLabels(LABELS)
   const domainParts = domain.split('.')
   const locality = node.locality ? [node.locality.region, node.locality.zone, node.locality.subZone].join('/').replace(/\/+$/, '') : ''
   checkSize('node locality', locality, limits.locality)

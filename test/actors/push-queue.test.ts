@@ -13,8 +13,9 @@ import { meshNames } from '../../src/names/mesh-names.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
 import { mockServices } from '../../src/registry/mock.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { freePort } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
-import { sidecarNode } from '../harness/xds-client.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const { features } = readFeatures({})
 const names = meshNames(features.MESH_DOMAIN)
@@ -210,19 +211,47 @@ describe('key sets in the push queue', () => {
   })
 })
 
+/** A writer that is the only one. */
+const writerConfig = (port: number) => ({
+  host: '127.0.0.1',
+  port,
+  secure: undefined,
+  writers: 1,
+  index: 0,
+  permits: permitWords(1),
+  keepaliveInterval: 1e4,
+  keepaliveTimeout: 1e4,
+  maxConnectionAge: 1e9,
+})
+
 describe('an XDS writer', () => {
-  it('asks for everything, once, when a patch belongs to a state that it does not have', async () => {
-    const config = {
-      host: '127.0.0.1',
-      port: 0,
-      secure: undefined,
-      writers: 1,
-      index: 0,
-      permits: permitWords(1),
-      keepaliveInterval: 1e4,
-      keepaliveTimeout: 1e4,
-      maxConnectionAge: 1e9,
+  it('lets the newest connection go of those that are there, with all of its streams', async () => {
+    const port = await freePort()
+    const writer = await startActor(xdsWriter, { features, ...writerConfig(port) })
+    const queue = new RecordingPeer<WriterEvent>('push-queue')
+    writer.linked?.(queue as never)
+    writer.receive({ type: 'OpenListener' }, queue as never)
+    const seen = (type: WriterEvent['type'], count: number) => until(type, () => queue.told.filter((event) => event.type === type).length === count)
+    const connected = async (name: string, count: number) => {
+      const client = new XdsClient(port, sidecarNode('10.9.1.1', name, 'ns'), true).connect()
+      await seen('ProxyConnected', count)
+      return client
     }
+    const [oldest, newest, gone] = [await connected('oldest', 1), await connected('newest', 2), await connected('gone', 3)]
+    gone.close()
+    await seen('ProxyDisconnected', 1)
+    writer.receive({ type: 'ReleaseConnections', count: 1 }, queue as never)
+    await until('the newest connection that is there to go', () => newest.closed !== undefined)
+    expect(newest.closed).to.deep.equal({ code: 14, details: 'connection moves to another writer' })
+    expect(oldest.closed).to.equal(undefined)
+    const transports = queue.told.flatMap((event) => (event.type === 'ProxyConnected' ? [event.transport] : []))
+    expect(transports).to.deep.equal([0, 1, 2])
+    for (const client of [oldest, newest]) client.close()
+    await writer.drain?.()
+  })
+
+  it('asks for everything, once, when a patch belongs to a state that it does not have', async () => {
+    const config = writerConfig(0)
     const writer = await startActor(xdsWriter, { features, ...config })
     const queue = new RecordingPeer<WriterEvent>('push-queue')
     writer.linked?.(queue as never)

@@ -110,7 +110,40 @@ describe('bounds of one client', function () {
     await until('the streams to be gone', async () => !(await watched('kept')()))
     client.open('again', [clusterType, 'one'])
     await until('what they took to be free', watched('again'))
+    const refused = await service.debug<{ proxy: string }[]>('budgetz')
+    expect(refused.some(({ proxy }) => proxy.includes('beyond'))).to.equal(true)
+    expect(refused.some(({ proxy }) => proxy.includes('again') || proxy.includes('elsewhere'))).to.equal(false)
     for (const { session } of [client, other]) session.destroy()
+  })
+
+  it('nodes are bounded over all streams of a connection, and ordinary ones are within it', async () => {
+    const text = (bytes: number) => 'x'.repeat(bytes)
+    const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
+    const other = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
+    for (const each of [session, other]) each.on('error', () => undefined)
+    const statuses: string[] = []
+    const said = (index: number, on = session, bytes = 50_000) =>
+      openStream(on, sidecarNode('10.1.0.6', `large-${index}`, 'ns', { SOMETHING: text(bytes) })).on('trailers', (trailers) =>
+        statuses.push(`${trailers['grpc-status']} ${trailers['grpc-message']}`),
+      )
+    const connected = async () => Number(/^pilot_xds\{[^}]*\} (\d+)/m.exec(await service.metrics())?.[1] ?? 0)
+    try {
+      await until('earlier clients to be gone', async () => (await connected()) === 0)
+      const streams = Array.from({ length: 43 }, (_, index) => said(index))
+      await until('all to be served or refused', async () => (await connected()) + statuses.length === streams.length)
+      const refused = statuses.length
+      expect(refused).to.be.within(2, 5)
+      expect(new Set(statuses)).to.deep.equal(new Set(['8 nodes: more than 2097152 bytes in memory on one connection']))
+      for (const stream of streams) stream.close(8)
+      await until('the others to be gone', async () => (await connected()) === 0)
+      said(100)
+      for (let index = 0; index < 99; index++) said(index, other, 10_000)
+      await until('all of them to be served', async () => (await connected()) === 100)
+      expect(statuses.length).to.equal(refused)
+    } finally {
+      session.destroy()
+      other.destroy()
+    }
   })
 
   it('a client with a hundred streams on one connection has nobody else moved to another writer', async () => {

@@ -16,10 +16,22 @@ export const earlyNameBytes = 8 * 1024 * 1024
 
 /** What a text in a map, or a set, takes beside its own bytes. */
 const entryBytes = 100
+/** What a value of plain data, or a key, takes beside its text. */
+const valueBytes = 50
 
 /** Bytes that a text takes in memory as an entry of a set, or of a map with its value; never fewer than it does. */
 export function memoryOf(name: string, value = ''): number {
   return entryBytes + Buffer.byteLength(name) + Buffer.byteLength(value)
+}
+
+/** Bytes that plain data takes in memory, about: each value and each key counts for its text and 50 more, so that many short ones are not cheap. */
+export function memoryOfData(value: unknown): number {
+  if (typeof value === 'string') return valueBytes + Buffer.byteLength(value)
+  let bytes = valueBytes
+  if (Array.isArray(value)) for (const element of value) bytes += memoryOfData(element)
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, member] of Object.entries(value)) bytes += memoryOfData(key) + memoryOfData(member)
+  return bytes
 }
 
 /** A number of things, bytes for one, that all streams of a connection may have together. */
@@ -56,6 +68,8 @@ class Allowance {
 export class ConnectionBudget {
   /** Streams that are sent configuration: each can be a class of its own, of which everything is made. An agent or a relay has a few. */
   readonly proxies = new Allowance('streams', 100, 'proxies')
+  /** Nodes of proxies, in bytes of memory. That of an ordinary proxy takes 10 KB. */
+  readonly nodes = new Allowance('nodes', 2 * 1024 * 1024, 'bytes in memory')
   /** Versions that clients say they have, in bytes of memory, until they are answered. A hundred bytes beside its texts for each: 20,000 of them take 4 MB. */
   readonly versions = new Allowance('initial_resource_versions', 16 * 1024 * 1024, 'bytes in memory before they are answered')
 }

@@ -24,5 +24,7 @@ describe('the node of a proxy', () => {
   it('is taken up to the bounds', () => {
     const node = read({ TLS_CLIENT_ROOT_CERT: long(4096), NETWORK: long(1024), LABELS: { app: long(1000) } })
     expect(node.network).to.have.length(1024)
+    expect(node.labels).to.deep.equal({ app: long(1000) })
+    expect(Object.keys(node.metadata), 'labels are kept once').to.deep.equal(['TLS_CLIENT_ROOT_CERT', 'NETWORK'])
   })
 })

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { NodeSchema } from '../../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { BudgetExceeded, ConnectionBudget, memoryOf, UnknownNames } from '../../../../src/xds/session/budget.ts'
+import { BudgetExceeded, ConnectionBudget, memoryOf, memoryOfData, UnknownNames } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { readNodeBytes } from '../../../../src/xds/session/node.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
@@ -187,6 +187,13 @@ describe('budgets of a stream', () => {
     const usual = new World().stream(true)
     usual.classId = ''
     expect(() => ask(usual, list(20_000, 'outbound'))).not.to.throw()
+  })
+
+  it('data counts for what it takes in memory, however short its parts are', () => {
+    expect(memoryOfData('x'.repeat(1000))).to.be.within(1000, 1100)
+    expect(memoryOfData(Array.from({ length: 1000 }, () => null))).to.be.greaterThan(40_000)
+    expect(memoryOfData(Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [index.toString(36), ''])))).to.be.greaterThan(100_000)
+    expect(memoryOfData({ a: { b: ['cd', 1, undefined] } })).to.equal(8 * 50 + 4)
   })
 
   it('a node, a type and a refusal are bounded', () => {
