@@ -137,7 +137,7 @@ class Sidecar {
   readonly #seen: (sidecar: Sidecar, message: Buffer) => void
   readonly #held = new Map<string, Body[]>()
   #names: ReadonlySet<string> = new Set()
-  readonly #subscribed: Record<string, readonly string[]> = {}
+  #subscribed: Record<string, readonly string[]> = {}
 
   constructor(index: number, options: ConnectCommand, seen: (sidecar: Sidecar, message: Buffer) => void) {
     this.index = index
@@ -181,6 +181,9 @@ class Sidecar {
     this.#held.clear()
     this.#asksHosts = false
     this.#names = new Set()
+    // What it asked for on the stream before does not hold on the next.
+    this.#subscribed = {}
+    this.#nonces = {}
     ;[this.#session, this.#stream] = this.#open()
   }
 
@@ -285,7 +288,7 @@ class Sidecar {
     this.#names = new Set([...this.#names, ...added].filter((name) => !removed.includes(name)))
     this.#send(endpointType, '', added, undefined, removed)
   }
-  readonly #nonces: Record<string, string> = {}
+  #nonces: Record<string, string> = {}
   #asksHosts = false
 
   #send(typeUrl: string, nonce: string, names: readonly string[] = [], node?: object, without: readonly string[] = []): void {
