@@ -1,3 +1,4 @@
+import { connect as http2 } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
@@ -40,6 +41,15 @@ describe('XDS', function () {
   after(async () => {
     for (const client of clients) client.close()
     await service.dispose()
+  })
+
+  it('takes an answer with thousands of names in one go: it fits into the window of the connection and of each stream', async () => {
+    const session = http2(`http://127.0.0.1:${service.grpcPort}`)
+    try {
+      await until('the windows', () => session.remoteSettings?.initialWindowSize === 262_144 && session.state.remoteWindowSize === 262_144)
+    } finally {
+      session.destroy()
+    }
   })
 
   for (const delta of [false, true]) {
