@@ -68,9 +68,6 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
   for (const registry of values.registries)
     if (registry !== 'Orchestrator' && registry !== 'Mock')
       throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)
-  for (const plugin of values.plugins)
-    if (!plugins.includes(plugin) && plugin !== unbuiltPlugin)
-      throw new Error(`--plugins: ${JSON.stringify(plugin)} is not a plugin; choose from ${[...plugins, unbuiltPlugin].join(', ')}`)
   const table: FlagTable = { ...rootFlags, ...discoveryFlags }
   const notices: DiscoveryOptions['notices'][number][] = given.flatMap((name) => {
     const notYet = table[name]?.notYet
@@ -81,8 +78,11 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
       level: 'warn',
       message: 'registry Orchestrator has no effect yet: there is no orchestrator client yet; services come from --configDir and --registries Mock',
     })
-  if (values.plugins.includes(unbuiltPlugin))
-    notices.push({ level: 'warn', message: `--plugins: ${unbuiltPlugin} has no effect yet: there is no exchange of metadata yet` })
+  for (const plugin of values.plugins) {
+    if (plugins.includes(plugin)) continue
+    const why = plugin === unbuiltPlugin ? 'there is no exchange of metadata yet' : `it is none of ${[...plugins, unbuiltPlugin].join(', ')}`
+    notices.push({ level: 'warn', message: `--plugins: ${JSON.stringify(plugin)} has no effect: ${why}` })
+  }
   for (const name of plugins)
     if (!values.plugins.includes(name))
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
