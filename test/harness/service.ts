@@ -9,14 +9,19 @@ import { until } from './until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
 
-/** A free TCP port of the loopback interface. */
+/** Ports that were given out: the system may offer one again before it is used. */
+const given = new Set<number>()
+
+/** A free TCP port of the loopback interface, none twice. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.on('error', reject)
     probe.listen(0, '127.0.0.1', () => {
       const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
+      const isNew = !given.has(port)
+      given.add(port)
+      probe.close(() => resolve(isNew ? port : freePort()))
     })
   })
 }
