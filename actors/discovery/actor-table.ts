@@ -30,10 +30,11 @@ export function actorTable({ options, features, writers, listen, mode, module }:
   const files: FileWatcherConfig = { features, configDir, meshConfig, networksConfig, trustDomain }
   const mock: MockRegistryConfig = { features, domain }
   const resolver: JwksResolverConfig = { features }
-  // An actor that only waits needs no thread of its own.
+  // An actor that only waits needs no thread of its own: the watcher without a directory, beside the two files of settings.
+  const filesMode = configDir === '' ? 'in-thread' : mode
   const mockMode = features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread'
   const sources: ActorSpec[] = [
-    { name: 'registry-watcher/files', module: module('file-watcher'), config: files },
+    { name: 'registry-watcher/files', module: module('file-watcher'), config: files, mode: filesMode },
     ...(options.registries.includes('Mock')
       ? [{ name: 'registry-watcher/mock', module: module('mock-registry'), config: mock, mode: mockMode } as const]
       : []),

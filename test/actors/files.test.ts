@@ -159,6 +159,25 @@ describe('watched files', () => {
     })
   })
 
+  it('without a directory are watched on the main thread, where the watcher starts again, too', async () => {
+    const discovery = new LocalDiscovery({ mode: 'threads' }, { PILOT_MOCK_SERVICES: '0' })
+    try {
+      writeFileSync(path('mesh-config'), 'rootNamespace: given')
+      await discovery.start({ configDir: '', meshConfig: path('mesh-config') })
+      await discovery.service.ready()
+      const root = async () => (await discovery.debug<{ rootNamespace: string }>('mesh')).rootNamespace
+      const cpu = async (actor: string) => (await discovery.service.supervisor.ask<{ cpuSeconds: number }>(actor, 'stats')).cpuSeconds
+      expect(await cpu('registry-watcher/files'), 'CPU of a thread of its own').to.equal(0)
+      expect(await cpu('push-queue')).to.be.greaterThan(0)
+      expect(await root()).to.equal('given')
+      discovery.service.supervisor.kill('registry-watcher/files')
+      writeFileSync(path('mesh-config'), 'rootNamespace: changed')
+      await until('the changed settings', async () => (await root()) === 'changed' && discovery.state('registry-watcher/files').restarts === 1)
+    } finally {
+      await discovery.dispose()
+    }
+  })
+
   describe('of settings', () => {
     const settings = async (
       files: { meshConfig?: string; networksConfig?: string },

@@ -59,6 +59,30 @@ describe('the package', function () {
     expect(scripts).not.to.have.any.keys('preinstall', 'install', 'postinstall')
   })
 
+  it('rests in 160 MB with two writers and the Mock registry', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const service = new Service({
+      script: join(folder, 'node_modules/.bin/pilot-discovery'),
+      flags: ['--configDir', '', '--writers', '2'],
+      env: { PILOT_MOCK_SERVICES: '10' },
+    })
+    try {
+      await service.start()
+      // What is made ahead of the first proxy is made, and the threads have come to rest.
+      const used = async () => /^process_cpu_seconds_total (\S+)$/m.exec(await service.metrics())?.[1]
+      let before: string | undefined
+      await until('the process to rest', async () => {
+        const [earlier, now] = [before, await used()]
+        before = now
+        return now !== undefined && earlier !== undefined && Number(now) - Number(earlier) < 0.03
+      })
+      const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1])
+      expect(kilobytes * 1024).to.be.lessThan(160e6)
+    } finally {
+      await service.dispose()
+    }
+  })
+
   const places = [
     ['installed into an empty folder', join(folder, 'node_modules/.bin/pilot-discovery')],
     ['run from dist/', join(root, 'dist/bin/pilot-discovery.js')],
