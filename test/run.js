@@ -1,5 +1,5 @@
-// `npm test`: brings the tools that can be brought, says which layers are left out and why, runs the others.
-// Arguments are handed to mocha, for instance: npm test -- --grep 'Envoy 1.40'
+// `npm test`: brings the tools that can be brought, says which layers are left out and why, runs the others with the
+// options of .mocharc.json. Arguments are handed to mocha, for instance: npm test -- --grep 'Envoy 1.40'
 import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fetchEnvoys } from './fetch-envoy.js'
@@ -14,11 +14,7 @@ if (left.size > 0 && process.env.CI === 'true') {
   console.log(`0 passed, ${left.size} failed`)
   process.exit(1)
 }
-const spec = layers.filter((layer) => !left.has(layer)).map((layer) => `test/${layer}/**/*.test.ts`)
+const folders = layers.filter((layer) => !left.has(layer)).map((layer) => `test/${layer}`)
 const mocha = createRequire(import.meta.url).resolve('mocha/bin/mocha.js')
-const result = spawnSync(
-  process.execPath,
-  [mocha, '--reporter', './test/reporter.cjs', '--timeout', '20000', '--exit', ...spec, ...process.argv.slice(2)],
-  { stdio: 'inherit' },
-)
+const result = spawnSync(process.execPath, [mocha, ...folders, ...process.argv.slice(2)], { stdio: 'inherit' })
 process.exit(result.status ?? 1)
