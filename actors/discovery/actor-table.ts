@@ -40,11 +40,23 @@ export function actorTable({ options, features, writers, listen, mode, module }:
       : []),
   ]
   const names = sources.map(({ name }) => name)
-  const queue: PushQueueConfig = { features, secrets: processSecrets(), domain, trustDomain, plugins, sources: names }
+  const secrets = processSecrets()
+  const queue: PushQueueConfig = { features, secrets, domain, trustDomain, plugins, sources: names }
   const permits = permitWords(writers)
   const writer = (index: number): ActorSpec => {
     const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
-    const config: XdsWriterConfig = { features, ...listen, writers, index, permits, keepaliveInterval, keepaliveTimeout, maxConnectionAge }
+    const { versionKey } = secrets
+    const config: XdsWriterConfig = {
+      features,
+      ...listen,
+      writers,
+      index,
+      versionKey,
+      permits,
+      keepaliveInterval,
+      keepaliveTimeout,
+      maxConnectionAge,
+    }
     return { name: `xds-writer/${index}`, module: module('xds-writer'), config, ended: () => reclaimPermits(permits, index) }
   }
   const actors: ActorSpec[] = [

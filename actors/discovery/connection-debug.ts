@@ -43,10 +43,13 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
       const resources = Object.fromEntries(
         [clusterType, endpointType, listenerType, routeType, virtualHostType].map((typeUrl) => {
           const state = parts.catalog.typeState(connection.session.classId, typeUrl)
-          const entries = state.groups.flatMap((group) => [...group.entries.values()])
           return [
             typeUrl,
-            entries.map((entry) => ({ name: entry.name, version: entry.version, element: Buffer.concat(entry.chunks).toString('base64') })),
+            Array.from(state.entries(), (entry) => ({
+              name: entry.name,
+              version: entry.version,
+              element: Buffer.concat(entry.chunks).toString('base64'),
+            })),
           ]
         }),
       )

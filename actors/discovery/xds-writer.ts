@@ -22,6 +22,7 @@ import { Plans } from '../../src/xds/session/plans.ts'
 import { readDeltaRequest, readSotwRequest } from '../../src/xds/session/request.ts'
 import { type Outcome, type Response, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
 import { longList, Subscriptions } from '../../src/xds/session/subscription.ts'
+import { KeyedSums } from '../../src/xds/slab/sums.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
@@ -51,7 +52,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #features: Features
   readonly #names
   readonly #plans: Plans
-  readonly #catalog = new Catalog()
+  readonly #catalog: Catalog
   readonly #parts: SessionParts
   readonly #connections = new Map<string, Connection>()
   readonly #transports = new Transports<Connection>()
@@ -84,6 +85,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#names = meshNames(this.#features.MESH_DOMAIN)
     const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
     this.#metrics = writerMetrics(context.metrics, this.#connections, () => this.#slow())
+    this.#catalog = new Catalog(new KeyedSums(context.config.versionKey))
     this.#plans = new Plans(this.#catalog, {
       enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
       size: this.#features.PILOT_XDS_CACHE_SIZE,
@@ -158,8 +160,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
     const changed = this.#catalog.apply(command, (classId) => this.#members.has(classId))
     this.#askForMisfits()
     this.#push = command.push
-    const touched = new Set(command.manifests.map((manifest) => manifest.classId))
-    for (const classId of this.#members.keys()) if (this.#catalog.usesAny(classId, changed)) touched.add(classId)
+    const touched = this.#catalog.classesOf(changed)
+    for (const { classId } of command.manifests) touched.add(classId)
     for (const { connection: id, classId } of command.assignments) {
       const connection = this.#connections.get(id)
       if (!connection) continue

@@ -42,6 +42,8 @@ export interface XdsWriterConfig {
   readonly writers: number
   /** This writer's number, from 0. */
   readonly index: number
+  /** That of the push queue: writers take the numbers of resources that a class does not see off the sums that they are sent. */
+  readonly versionKey: string
   /** Where the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
   readonly keepaliveInterval: number

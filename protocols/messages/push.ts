@@ -63,10 +63,17 @@ export interface GroupPatch {
   readonly removed: readonly string[]
 }
 
-/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. */
+/** A group of resources as a class gets it. */
+export interface GroupUse {
+  readonly group: string
+  /** Hosts of which the class gets nothing of this group, sorted. Which host a resource belongs to follows from its name (`hostOf` in `src/xds/names.ts`). */
+  readonly hide: readonly string[]
+}
+
+/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. No name is in two of them, unless all but one hide its host. */
 export interface Manifest {
   readonly classId: string
-  readonly groups: Readonly<Record<string, readonly string[]>>
+  readonly groups: Readonly<Record<string, readonly GroupUse[]>>
 }
 
 /** Why and since when a push is under way. */

@@ -252,7 +252,7 @@ export class Planner {
     const before = this.#manifests.get(proxyClass.id)
     const { sidecar } = proxyClass.viewKey
     const subject = { type: 'class', resource: proxyClass.id, objects: sidecar ? [configKey(sidecar)] : [] }
-    const make = () => this.generation.groupsFor(proxyClass)
+    const make = () => usesOf(this.generation.groupsFor(proxyClass))
     const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${proxyClass.id}`, subject, make, undefined, before !== undefined)
     if (!groups) return
     if (before && JSON.stringify(before.groups) === JSON.stringify(groups)) return
@@ -290,9 +290,15 @@ export class Planner {
   /** Drops groups without classes. */
   #retainGroups(): void {
     const used = new Set<string>()
-    for (const manifest of this.#manifests.values()) for (const ids of Object.values(manifest.groups)) for (const id of ids) used.add(id)
+    for (const manifest of this.#manifests.values()) for (const uses of Object.values(manifest.groups)) for (const { group } of uses) used.add(group)
     this.generation.retain(used)
   }
+}
+
+/** Groups that are used whole. */
+function usesOf(groups: Readonly<Record<string, readonly string[]>>): Manifest['groups'] {
+  const whole = (group: string) => ({ group, hide: [] })
+  return Object.fromEntries(Object.entries(groups).map(([typeUrl, ids]) => [typeUrl, ids.map(whole)]))
 }
 
 function joined(one: Changes, other: Changes): Changes {

@@ -1,6 +1,7 @@
 /** Names of generated resources (discovery behaviour 2.1, 2.7). */
 import type { Destination } from '../config/traffic-specs.ts'
 import type { ServiceState } from '../snapshot/snapshot.ts'
+import { clusterType, endpointType, virtualHostType } from './type-urls.ts'
 
 export const blackHole = 'BlackHoleCluster'
 export const passthrough = 'PassthroughCluster'
@@ -20,6 +21,23 @@ export function inboundCluster(port: number): string {
 /** `outbound_.<port>_.<subset>_.<host>`: the form that fits into SNI. */
 export function sniCluster(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`
+}
+
+/**
+ * The host that a resource belongs to, by its name: of `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments) and of
+ * `80/a.com:80` (virtual hosts on their own) it is `a.com`. Every other resource belongs to no host: ''.
+ */
+export function hostOf(typeUrl: string, name: string): string {
+  if (typeUrl === clusterType || typeUrl === endpointType) {
+    if (name.startsWith('outbound|')) return name.slice(name.lastIndexOf('|') + 1)
+    if (!name.startsWith('outbound_.')) return ''
+    const subset = name.indexOf('_.', 'outbound_.'.length)
+    const host = subset < 0 ? -1 : name.indexOf('_.', subset + 2)
+    return host < 0 ? '' : name.slice(host + 2)
+  }
+  if (typeUrl !== virtualHostType) return ''
+  const from = name.lastIndexOf('/') + 1
+  return name.slice(from, Math.max(from, name.lastIndexOf(':')))
 }
 
 /** The port of a destination: the one it names, else the service's only one, else the one the request came to. */

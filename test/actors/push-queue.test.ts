@@ -216,6 +216,7 @@ const writerConfig = (port: number) => ({
   host: '127.0.0.1',
   port,
   secure: undefined,
+  versionKey: 'key',
   writers: 1,
   index: 0,
   permits: permitWords(1),

@@ -46,10 +46,10 @@ function generate(content: string): unknown {
   const groups = push.manifests[0]?.groups ?? {}
   const slabs = new Map(push.slabs.map((slab) => [slab.id, Buffer.from(slab.bytes)]))
   const resources = Object.fromEntries(
-    Object.entries(groups).map(([typeUrl, ids]) => [
+    Object.entries(groups).map(([typeUrl, uses]) => [
       typeUrl,
-      ids.flatMap((id) =>
-        (push.groups.find((patch) => patch.group === id)?.changed ?? []).map((data) => {
+      uses.flatMap(({ group }) =>
+        (push.groups.find((patch) => patch.group === group)?.changed ?? []).map((data) => {
           const chunks: Buffer[] = []
           for (let at = 0; at < data.slices.length; at += 3) chunks.push(slabs.get(data.slices[at] as number)?.subarray(data.slices[at + 1], (data.slices[at + 1] as number) + (data.slices[at + 2] as number)) as Buffer)
           return { name: data.name, version: '', element: Buffer.concat(chunks).toString('base64') }

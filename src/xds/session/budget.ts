@@ -2,8 +2,8 @@
  * What one stream, and all streams of one connection, can make the server keep (docs/xds-protocol.md, "Bounds"). A name that the configuration has costs next to
  * nothing: equal lists are one object. A name that it does not have is the client's own invention, and is counted.
  */
-import type { Holding, TypeState } from './catalog.ts'
 import type { Subscription } from './subscription.ts'
+import type { Holding, TypeState } from './type-state.ts'
 
 /** The stream asks the server to keep more than one client may; the message says what, and how much is allowed. */
 export class BudgetExceeded extends Error {}
@@ -91,7 +91,7 @@ export class UnknownNames {
   missing(subscription: Subscription, state: TypeState): readonly string[] {
     const known = this.#found.get(subscription)
     if (known?.holding === state.holding) return known.names
-    const names = [...subscription.names].filter((name) => !state.groups.some((group) => group.entries.has(name)))
+    const names = [...subscription.names].filter((name) => !state.find(name))
     this.#found.set(subscription, { holding: state.holding, names })
     return names
   }

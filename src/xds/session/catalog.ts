@@ -1,86 +1,50 @@
 /** What a writer knows of the configuration: slabs, groups of resources as they are now, and the groups of each class. */
-import type { GroupPatch, PushContent, ResourceData } from '../../../protocols/messages/push.ts'
-import { addSums, readSum, versionOfSum, zeroSum } from '../slab/sums.ts'
-import { deltaResourceHead } from '../slab/wire.ts'
-import { Contents } from './contents.ts'
-
-/** One resource, ready to be written. */
-export interface Entry {
-  readonly name: string
-  readonly version: string
-  /** Slices of shared memory; one after another they are a list element of a response. */
-  readonly chunks: readonly Buffer[]
-  readonly length: number
-}
-
-/** A group of resources as it is now. */
-export class Group {
-  readonly id: string
-  sequence = 0
-  version = ''
-  /** The bytes of each resource: only those of the present version are kept. */
-  readonly entries = new Map<string, Entry>()
-  /** Names and versions: what a stream that was sent the group remembers of it. */
-  contents = Contents.empty
-
-  constructor(id: string) {
-    this.id = id
-  }
-
-  /** Takes over a patch of the present state, or a whole one. Returns whether any content changed: moved bytes alone are no change. */
-  apply(patch: GroupPatch, chunksOf: (data: ResourceData) => Buffer[]): boolean {
-    const removed = new Set(patch.removed)
-    if (patch.base === 0) {
-      const kept = new Set(patch.changed.map((data) => data.name))
-      for (const name of this.entries.keys()) if (!kept.has(name)) removed.add(name)
-    }
-    for (const data of patch.changed) {
-      const chunks = chunksOf(data)
-      const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
-      this.entries.set(data.name, { name: data.name, version: data.version, chunks, length })
-    }
-    for (const name of removed) this.entries.delete(name)
-    this.sequence = patch.sequence
-    this.version = patch.version
-    const before = this.contents
-    const changes = function* (): Generator<readonly [string, string | undefined]> {
-      for (const { name, version } of patch.changed) yield [name, version]
-      for (const name of removed) yield [name, undefined]
-    }
-    this.contents = before.with(changes())
-    return this.contents !== before
-  }
-}
-
-/** What a stream has of a type when it has taken everything: names and versions, without bytes. It never changes. */
-export interface Holding {
-  /** Equal for equal holdings of the same groups, within one catalog. */
-  readonly key: string
-  readonly version: string
-  readonly groups: ReadonlyMap<string, Contents>
-}
-
-/** The state of one type for one class: its groups, and a version made of theirs. */
-export interface TypeState {
-  readonly groups: readonly Group[]
-  readonly version: string
-  readonly holding: Holding
-}
+import type { GroupUse, Manifest, PushContent, ResourceData } from '../../../protocols/messages/push.ts'
+import type { KeyedSums } from '../slab/sums.ts'
+import { pushOrder } from '../type-urls.ts'
+import { Group, type GroupParts, type HiddenHosts, noneHidden } from './group.ts'
+import { TypeState } from './type-state.ts'
 
 /** What a push brings to the catalog: which connection is of which class is not its business. */
 type Push = Omit<PushContent, 'assignments'>
 
+/** A place for a group, and the classes whose manifests name it. It is there as long as the group or one of them is. */
+interface Slot {
+  readonly id: string
+  /** Undefined when it is not there (yet, or any more): classes that name it have nothing of it. */
+  group: Group | undefined
+  readonly classes: Set<string>
+}
+
+/** A group as a class uses it. */
+interface Use {
+  readonly slot: Slot
+  readonly hidden: HiddenHosts
+}
+
 /** All a writer knows. */
 export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
-  readonly #groups = new Map<string, Group>()
-  /** Groups by type by class. Clients choose the types that are looked for. */
-  readonly #classes = new Map<string, ReadonlyMap<string, readonly string[]>>()
+  readonly #slots = new Map<string, Slot>()
+  /** Uses of groups by type by class. Clients choose the types that are looked for. */
+  readonly #classes = new Map<string, ReadonlyMap<string, readonly Use[]>>()
   /** States of types by class; one stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
+  /** Lists of hidden hosts in use. Classes of one namespace, and the types of one class, hide the same. */
+  readonly #hidden = new Map<string, WeakRef<HiddenHosts>>()
+  readonly #unused = new FinalizationRegistry<string>((key) => {
+    if (!this.#hidden.get(key)?.deref()) this.#hidden.delete(key)
+  })
   readonly #listeners: ((group: Group) => void)[] = []
+  readonly #parts: GroupParts
   /** Groups of which a patch was refused, since it belongs to another state than theirs: they stay as they were until they come as a whole. */
   readonly misfits = new Set<string>()
+
+  /** `sums` are made with the key of the push queue. */
+  constructor(sums: KeyedSums) {
+    let last = 0
+    this.#parts = { sums, serial: () => ++last }
+  }
 
   /** `listen` hears of every group whose bytes are others now, or that is gone. */
   onPatched(listen: (group: Group) => void): void {
@@ -97,35 +61,91 @@ export class Catalog {
    */
   apply(push: Push, hasMembers: (classId: string) => boolean = () => false): Set<string> {
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
+    if (push.whole) this.misfits.clear()
     const changed = new Set<string>()
     for (const patch of push.groups) {
-      let group = this.#groups.get(patch.group)
-      if (patch.base !== 0 && patch.base !== group?.sequence) {
+      const slot = this.#slot(patch.group)
+      if (patch.base !== 0 && patch.base !== slot.group?.sequence) {
         this.misfits.add(patch.group)
+        this.#dropIfUnused(slot)
         continue
       }
       this.misfits.delete(patch.group)
-      if (!group) this.#groups.set(patch.group, (group = new Group(patch.group)))
-      if (group.apply(patch, (data) => this.#chunksOf(data))) changed.add(patch.group)
-      this.#patched(group)
+      if (!slot.group) this.#dropStates(slot)
+      slot.group ??= new Group(slot.id, this.#parts)
+      if (slot.group.apply(patch, (data) => this.#chunksOf(data))) {
+        changed.add(slot.id)
+        this.#dropStates(slot)
+      }
+      this.#patched(slot.group)
     }
-    for (const manifest of push.manifests) {
-      this.#classes.set(manifest.classId, new Map(Object.entries(manifest.groups)))
-      this.#states.delete(manifest.classId)
-    }
-    this.#dropStates(changed)
-    for (const id of push.whole ? this.#classesBeside(push, hasMembers) : push.retiredClasses) {
-      this.#classes.delete(id)
-      this.#states.delete(id)
-    }
-    for (const id of push.whole ? this.#groupsBeside(push) : push.retiredGroups) {
-      const group = this.#groups.get(id)
-      if (group) this.#patched(group)
-      this.#groups.delete(id)
-      this.misfits.delete(id)
-    }
+    for (const manifest of push.manifests) this.#setClass(manifest)
+    for (const id of push.whole ? this.#classesBeside(push, hasMembers) : push.retiredClasses) this.#deleteClass(id)
+    for (const id of push.whole ? this.#groupsBeside(push) : push.retiredGroups) this.#retire(id)
     for (const id of push.retiredSlabs) this.#slabs.delete(id)
     return changed
+  }
+
+  #slot(id: string): Slot {
+    let slot = this.#slots.get(id)
+    if (!slot) this.#slots.set(id, (slot = { id, group: undefined, classes: new Set() }))
+    return slot
+  }
+
+  #dropIfUnused(slot: Slot): void {
+    if (!slot.group && slot.classes.size === 0) this.#slots.delete(slot.id)
+  }
+
+  #retire(id: string): void {
+    this.misfits.delete(id)
+    const slot = this.#slots.get(id)
+    if (!slot?.group) return
+    this.#patched(slot.group)
+    slot.group = undefined
+    this.#dropStates(slot)
+    this.#dropIfUnused(slot)
+  }
+
+  #setClass({ classId, groups }: Manifest): void {
+    const before = this.#classes.get(classId)
+    const use = ({ group, hide }: GroupUse): Use => ({ slot: this.#slot(group), hidden: this.#hiddenHosts(hide) })
+    const uses = new Map(Object.entries(groups).map(([typeUrl, list]) => [typeUrl, list.map(use)]))
+    this.#classes.set(classId, uses)
+    for (const list of uses.values()) for (const { slot } of list) slot.classes.add(classId)
+    this.#leave(classId, before, uses)
+    this.#states.delete(classId)
+  }
+
+  #deleteClass(classId: string): void {
+    this.#leave(classId, this.#classes.get(classId), new Map())
+    this.#classes.delete(classId)
+    this.#states.delete(classId)
+  }
+
+  /** A class uses these groups no longer, unless it uses them still. */
+  #leave(classId: string, before: ReadonlyMap<string, readonly Use[]> | undefined, after: ReadonlyMap<string, readonly Use[]>): void {
+    if (!before) return
+    const kept = new Set([...after.values()].flatMap((uses) => uses.map(({ slot }) => slot)))
+    for (const uses of before.values())
+      for (const { slot } of uses) {
+        if (kept.has(slot)) continue
+        slot.classes.delete(classId)
+        this.#dropIfUnused(slot)
+      }
+  }
+
+  /** The set of these hosts; equal lists are one set as long as one is in use. */
+  #hiddenHosts(hide: readonly string[]): HiddenHosts {
+    // What belongs to no host is never hidden.
+    const hosts = hide.filter((host) => host !== '')
+    if (hosts.length === 0) return noneHidden
+    const key = hosts.join('\n')
+    const known = this.#hidden.get(key)?.deref()
+    if (known) return known
+    const hidden: HiddenHosts = new Set(hosts)
+    this.#hidden.set(key, new WeakRef(hidden))
+    this.#unused.register(hidden, key)
+    return hidden
   }
 
   #classesBeside({ manifests }: Push, hasMembers: (classId: string) => boolean): string[] {
@@ -134,9 +154,8 @@ export class Catalog {
   }
 
   #groupsBeside({ groups }: Push): string[] {
-    const used = new Set(groups.map(({ group }) => group))
-    for (const byType of this.#classes.values()) for (const ids of byType.values()) for (const id of ids) used.add(id)
-    return [...this.#groups.keys()].filter((id) => !used.has(id))
+    const named = new Set(groups.map(({ group }) => group))
+    return [...this.#slots.values()].filter(({ id, classes }) => !named.has(id) && classes.size === 0).map(({ id }) => id)
   }
 
   /** Forgets slabs by number: a new push queue numbers its own. Resources keep the bytes they use. */
@@ -146,26 +165,31 @@ export class Catalog {
 
   /** The state of a type for a class. */
   typeState(classId: string, typeUrl: string): TypeState {
-    const ids = this.#classes.get(classId)?.get(typeUrl)
-    if (!ids) return nothing
-    let states = this.#states.get(classId)
-    if (!states) this.#states.set(classId, (states = new Map()))
-    let state = states.get(typeUrl)
-    if (!state) {
-      const groups = ids.flatMap((id) => this.#groups.get(id) ?? [])
-      states.set(typeUrl, (state = stateOf(groups)))
-    }
+    const known = this.#states.get(classId)?.get(typeUrl)
+    if (known) return known
+    const uses = this.#classes.get(classId)?.get(typeUrl)
+    if (!uses) return nothing.get(typeUrl) ?? nothingElse
+    const present = uses.flatMap(({ slot, hidden }) => slot.group?.visible(typeUrl, hidden) ?? [])
+    const state = new TypeState(typeUrl, present)
+    const states = this.#states.get(classId)
+    if (states) states.set(typeUrl, state)
+    else this.#states.set(classId, new Map([[typeUrl, state]]))
     return state
   }
 
-  #dropStates(changed: ReadonlySet<string>): void {
-    for (const states of this.#states.values())
-      for (const [typeUrl, state] of states) if (state.groups.some((group) => changed.has(group.id))) states.delete(typeUrl)
+  /** States are made anew for the classes that use a group. */
+  #dropStates({ id, classes }: Slot): void {
+    for (const classId of classes) {
+      const states = this.#states.get(classId)
+      for (const [typeUrl, uses] of (states && this.#classes.get(classId)) ?? []) if (uses.some(({ slot }) => slot.id === id)) states?.delete(typeUrl)
+    }
   }
 
-  /** Whether a class uses one of these groups. */
-  usesAny(classId: string, groups: ReadonlySet<string>): boolean {
-    return [...(this.#classes.get(classId)?.values() ?? [])].some((ids) => ids.some((id) => groups.has(id)))
+  /** Classes that use one of these groups. */
+  classesOf(groups: Iterable<string>): Set<string> {
+    const found = new Set<string>()
+    for (const id of groups) for (const classId of this.#slots.get(id)?.classes ?? []) found.add(classId)
+    return found
   }
 
   #chunksOf(data: ResourceData): Buffer[] {
@@ -180,52 +204,6 @@ export class Catalog {
   }
 }
 
-/** A type of which a class has nothing. */
-const nothing: TypeState = stateOf([])
-
-function stateOf(groups: readonly Group[]): TypeState {
-  const version = combineVersions(groups)
-  const key = groups.map((group) => `${group.id}@${group.sequence}`).join()
-  return { groups, version, holding: { key, version, groups: new Map(groups.map((group) => [group.id, group.contents])) } }
-}
-
-function combineVersions(groups: readonly Group[]): string {
-  return versionOfSum(groups.reduce((sum, { version }) => addSums(sum, readSum(version)), zeroSum))
-}
-
-/** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */
-export function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
-  const joined: Buffer[] = []
-  let small: Buffer[] = []
-  const flush = () => {
-    if (small.length === 1) joined.push(small[0] as Buffer)
-    else if (small.length > 1) joined.push(Buffer.concat(small))
-    small = []
-  }
-  let last: Buffer | undefined
-  const add = (chunk: Buffer) => {
-    if (last && chunk.buffer === last.buffer && chunk.byteOffset === last.byteOffset + last.length) {
-      last = Buffer.from(last.buffer, last.byteOffset, last.length + chunk.length)
-      return
-    }
-    if (last) push(last)
-    last = chunk
-  }
-  const push = (chunk: Buffer) => {
-    if (chunk.length < smallChunk) small.push(chunk)
-    else {
-      flush()
-      joined.push(chunk)
-    }
-  }
-  for (const entry of entries) {
-    if (delta) add(deltaResourceHead(entry.name, entry.version, entry.length))
-    for (const chunk of entry.chunks) add(chunk)
-  }
-  if (last) push(last)
-  flush()
-  return joined
-}
-
-/** Chunks below this many bytes are cheaper to copy than to write on their own. */
-const smallChunk = 16_384
+/** Types of which a class has nothing: those that proxies know, and all others. */
+const nothing: ReadonlyMap<string, TypeState> = new Map(pushOrder.map((typeUrl) => [typeUrl, new TypeState(typeUrl, [])]))
+const nothingElse = new TypeState('', [])

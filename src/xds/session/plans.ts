@@ -5,9 +5,11 @@
 import { LRUCache } from 'lru-cache'
 import { elementHead, textField } from '../slab/wire.ts'
 import { endpointType, routeType, virtualHostType } from '../type-urls.ts'
-import { type Catalog, type Entry, type Group, type Holding, joinChunks, type TypeState } from './catalog.ts'
-import { Contents } from './contents.ts'
+import type { Catalog } from './catalog.ts'
+import type { Entry, Group, VisibleGroup } from './group.ts'
+import { joinChunks } from './parts.ts'
 import { isResourceName, type Subscription, takes } from './subscription.ts'
+import type { Holding, TypeState } from './type-state.ts'
 
 /** The body of a response: everything but version, nonce and type. */
 export interface Plan {
@@ -133,9 +135,9 @@ export class Plans {
     const key = `full|${delta}|${typeUrl}|${state.holding.key}|${subscription.id}`
     // Its chunks are those of its parts; the names that do not exist are its own.
     const size = (plan: Plan) => planBytes + nameBytes * plan.removed.length
-    return this.#cached(key, state.groups, subscription, size, () => {
-      const parts = state.groups.map((group) => this.#part(typeUrl, group, subscription, delta))
-      const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !find(state, name))
+    return this.#cached(key, groupsOf(state), subscription, size, () => {
+      const parts = state.groups.map((group) => this.#part(group, subscription, delta))
+      const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !state.find(name))
       if (!delta)
         parts.push(
           partOf(
@@ -156,10 +158,10 @@ export class Plans {
     })
   }
 
-  #part(typeUrl: string, group: Group, subscription: Subscription, delta: boolean): Part {
-    return this.#cached(`part|${delta}|${group.id}|${subscription.id}`, [group], subscription, heldBytes, () => {
+  #part(visible: VisibleGroup, subscription: Subscription, delta: boolean): Part {
+    return this.#cached(`part|${delta}|${visible.seen.serial}|${subscription.id}`, [visible.group], subscription, heldBytes, () => {
       return partOf(
-        [...group.entries.values()].filter((entry) => takes(subscription, typeUrl, entry.name)),
+        [...visible.entries()].filter((entry) => takes(subscription, visible.typeUrl, entry.name)),
         delta,
       )
     })
@@ -170,12 +172,10 @@ export class Plans {
     const entries: Entry[] = []
     const missing: string[] = []
     if (typeUrl === virtualHostType)
-      for (const group of state.groups)
-        for (const entry of group.entries.values())
-          if (!names.has(entry.name) && takes({ wildcard: false, names }, typeUrl, entry.name)) entries.push(entry)
+      for (const entry of state.entries()) if (!names.has(entry.name) && takes({ wildcard: false, names }, typeUrl, entry.name)) entries.push(entry)
     for (const name of names) {
       if (!isResourceName(typeUrl, name) || !takes(subscription, typeUrl, name)) continue
-      const entry = find(state, name)
+      const entry = state.find(name)
       if (entry) entries.push(entry)
       else missing.push(name)
     }
@@ -186,13 +186,13 @@ export class Plans {
   difference(typeUrl: string, state: TypeState, sent: Holding, subscription: Subscription, delta: boolean): Plan {
     return this.#cached(
       `diff|${delta}|${typeUrl}|${sent.key}|${state.holding.key}|${subscription.id}`,
-      state.groups,
+      groupsOf(state),
       subscription,
       differenceBytes,
       () => {
-        const { changed, removed, added } = compare(state, sent)
+        const { changed, removed, added } = state.since(sent)
         const wanted = (name: string) => takes(subscription, typeUrl, name)
-        const entries = [...changed].filter(wanted).flatMap((name) => find(state, name) ?? [])
+        const entries = [...changed].filter(wanted).flatMap((name) => state.find(name) ?? [])
         const gone = [...removed].filter(wanted)
         const plan = delta ? planOf(entries, true, gone) : planOf([...entries, ...gone.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
         return { ...plan, removed: gone, added, changed }
@@ -212,18 +212,18 @@ export class Plans {
   reconnected(typeUrl: string, state: TypeState, versions: ReadonlyMap<string, string>, subscription: Subscription): Plan {
     const entries: Entry[] = []
     const present = new Set<string>()
-    for (const group of state.groups) {
-      for (const entry of group.entries.values()) {
-        if (!takes(subscription, typeUrl, entry.name)) continue
-        present.add(entry.name)
-        if (versions.get(entry.name) !== entry.version) entries.push(entry)
-      }
+    for (const entry of state.entries()) {
+      if (!takes(subscription, typeUrl, entry.name)) continue
+      present.add(entry.name)
+      if (versions.get(entry.name) !== entry.version) entries.push(entry)
     }
     const gone = [...versions.keys()].filter((name) => !present.has(name) && takes(subscription, typeUrl, name))
     const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !present.has(name) && !versions.has(name))
     return planOf(entries, true, [...gone, ...missing])
   }
 }
+
+const groupsOf = (state: TypeState): Group[] => state.groups.map(({ group }) => group)
 
 function partOf(entries: readonly Entry[], delta: boolean): Part {
   const chunks = joinChunks(entries, delta)
@@ -232,37 +232,6 @@ function partOf(entries: readonly Entry[], delta: boolean): Part {
 
 function planOf(entries: readonly Entry[], delta: boolean, removed: readonly string[]): Plan {
   return { ...partOf(entries, delta), removed, added: undefined, changed: undefined }
-}
-
-function find(state: TypeState, name: string): Entry | undefined {
-  for (const group of state.groups) {
-    const entry = group.entries.get(name)
-    if (entry) return entry
-  }
-  return undefined
-}
-
-/** Names that changed, went and came between what was sent and the present state. A name may move from one group to another. */
-function compare(state: TypeState, sent: Holding): { changed: Set<string>; removed: Set<string>; added: Set<string> } {
-  const before = new Map<string, string>()
-  const after = new Map<string, string>()
-  const differ = (one: Contents, other: Contents) => {
-    for (const [name, had, has] of one.differences(other)) {
-      if (had !== undefined) before.set(name, had)
-      if (has !== undefined) after.set(name, has)
-    }
-  }
-  const groups = new Map(state.groups.map((group) => [group.id, group.contents]))
-  for (const [id, contents] of sent.groups) differ(contents, groups.get(id) ?? Contents.empty)
-  for (const [id, contents] of groups) if (!sent.groups.has(id)) differ(Contents.empty, contents)
-  const changed = new Set<string>()
-  const added = new Set<string>()
-  for (const [name, version] of after) {
-    if (before.get(name) !== version) changed.add(name)
-    if (!before.has(name)) added.add(name)
-  }
-  const removed = new Set([...before.keys()].filter((name) => !after.has(name) && !find(state, name)))
-  return { changed, removed, added }
 }
 
 /** What is sent for a name that does not exist, so that the proxy need not wait: a route configuration or load assignment with nothing but its name (field 1 of both). */

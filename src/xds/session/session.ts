@@ -5,10 +5,11 @@
 import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
 import { BudgetExceeded, bytesOf, type ConnectionBudget, earlyNameBytes, memoryOf, type UnknownNames, unknownNameBytes } from './budget.ts'
-import type { Catalog, Holding, TypeState } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
 import { everything, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
+import type { Holding, TypeState } from './type-state.ts'
 
 /** What a session needs besides its own state; shared by all sessions of a writer. */
 export interface SessionParts {

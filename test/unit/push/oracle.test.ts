@@ -20,6 +20,7 @@ import { responseFrame } from '../../../src/xds/session/frames.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
 import { XdsSession } from '../../../src/xds/session/session.ts'
 import { Subscriptions } from '../../../src/xds/session/subscription.ts'
+import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { names, testSettings } from '../../harness/settings.ts'
@@ -129,7 +130,7 @@ const arbitraryStep = fc.record({
 /** Planner, catalog and three streams of the same proxy, with pushes on their way from the one to the others. */
 class World {
   readonly planner = planner()
-  readonly catalog = new Catalog()
+  readonly catalog = new Catalog(new KeyedSums('of a test'))
   readonly #onTheWay: ReturnType<Planner['takePush']>[] = []
   #nonce = 0
   now = 1000

@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import type { GroupPatch } from '../../../protocols/messages/push.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
+import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { clusterType } from '../../../src/xds/type-urls.ts'
+import { wholeGroups } from '../../harness/uses.ts'
 
 /** A push of resources without bytes; `names` are `<name>@<version>`. */
 const push = (
@@ -22,17 +24,16 @@ const push = (
     }),
   ),
   retiredGroups: more.retiredGroups ?? [],
-  manifests: Object.entries(more.classes ?? {}).map(([classId, ids]) => ({ classId, groups: { [clusterType]: ids } })),
+  manifests: Object.entries(more.classes ?? {}).map(([classId, ids]) => ({ classId, groups: { [clusterType]: wholeGroups(...ids) } })),
   retiredClasses: [],
 })
 
 describe('what a writer takes over', () => {
   let catalog: Catalog
-  const held = (classId = 'class') =>
-    catalog.typeState(classId, clusterType).groups.flatMap((group) => [...group.entries.values()].map(({ name, version }) => `${name}@${version}`))
+  const held = (classId = 'class') => Array.from(catalog.typeState(classId, clusterType).entries(), ({ name, version }) => `${name}@${version}`)
 
   beforeEach(() => {
-    catalog = new Catalog()
+    catalog = new Catalog(new KeyedSums('key'))
     catalog.apply(push([{ group: 'g', base: 0, sequence: 5, names: ['a@1', 'b@1'] }], { classes: { class: ['g'] } }))
   })
 
@@ -77,5 +78,27 @@ describe('what a writer takes over', () => {
     expect([held(), held('left')]).to.deep.equal([['a@9'], ['o@1']])
     catalog.apply(whole(), () => false)
     expect([held(), held('left')]).to.deep.equal([['a@9'], []])
+  })
+
+  it('is everything at once: what was refused before counts no longer, though the group is gone', () => {
+    catalog.apply(push([{ group: 'unknown', base: 3, sequence: 7, names: ['x@1'] }]))
+    expect([...catalog.misfits]).to.deep.equal(['unknown'])
+    catalog.apply(push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { whole: true, classes: { class: ['g'] } }))
+    expect(catalog.misfits.size).to.equal(0)
+  })
+
+  it('reaches the classes that name a group, whether the class or the group comes first, and goes with the group', () => {
+    catalog.apply(push([], { classes: { class: ['g', 'late'], other: ['late'] } }))
+    expect([held(), held('other')]).to.deep.equal([['a@1', 'b@1'], []])
+    const changed = catalog.apply(push([{ group: 'late', base: 0, sequence: 8, names: ['n@1'] }]))
+    expect([...catalog.classesOf(changed)]).to.deep.equal(['class', 'other'])
+    expect([held(), held('other')]).to.deep.equal([['a@1', 'b@1', 'n@1'], ['n@1']])
+    catalog.apply(push([], { classes: { other: ['g'] } }))
+    expect([...catalog.classesOf(['late'])]).to.deep.equal(['class'])
+    catalog.apply(push([], { retiredGroups: ['late'] }))
+    expect([held(), held('other')]).to.deep.equal([
+      ['a@1', 'b@1'],
+      ['a@1', 'b@1'],
+    ])
   })
 })

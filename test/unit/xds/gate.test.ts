@@ -13,18 +13,19 @@ import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { textField } from '../../../src/xds/slab/wire.ts'
 import { clusterType, listenerType } from '../../../src/xds/type-urls.ts'
+import { wholeGroups } from '../../harness/uses.ts'
 
 describe('the gate for new clusters', () => {
   const slabs = new SlabStore()
   const groups = new GroupStore(slabs, new KeyedSums('key'))
-  const catalog = new Catalog()
+  const catalog = new Catalog(new KeyedSums('key'))
   /** Names of clusters and of listeners that there are from now on. What they are made of does not matter here. */
   const publish = (clusters: string[], listeners: string[]) => {
     const resource = (name: string) => encodeResource(ClusterSchema, create(ClusterSchema, { name }), name)
     groups.replace('clusters', clusters.map(resource))
     groups.replace('listeners', listeners.map(resource))
     const { patches } = groups.takePatches()
-    const manifests = [{ classId: 'class', groups: { [clusterType]: ['clusters'], [listenerType]: ['listeners'] } }]
+    const manifests = [{ classId: 'class', groups: { [clusterType]: wholeGroups('clusters'), [listenerType]: wholeGroups('listeners') } }]
     catalog.apply({ whole: false, slabs: slabs.takeFresh(), retiredSlabs: [], groups: patches, retiredGroups: [], manifests, retiredClasses: [] })
   }
 

@@ -5,7 +5,7 @@ import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cl
 import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
-import { Group } from '../../../src/xds/session/catalog.ts'
+import { Group } from '../../../src/xds/session/group.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/session/request.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../src/xds/slab/resource.ts'
@@ -113,7 +113,7 @@ describe('slabs and groups', () => {
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         const slabs = new SlabStore()
         const groups = new GroupStore(slabs, new KeyedSums('key'))
-        const group = new Group('g')
+        const group = new Group('g', { sums: new KeyedSums('key'), serial: () => 1 })
         const held = new Map<number, Buffer>()
         for (const wanted of steps) {
           groups.replace(

@@ -15,6 +15,7 @@ import { encodeResource } from '../../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { endpointType, secretType } from '../../../../src/xds/type-urls.ts'
+import { wholeGroups } from '../../../harness/uses.ts'
 
 const none = Buffer.alloc(0)
 const list = (count: number, prefix: string) =>
@@ -23,7 +24,7 @@ const known = list(2200, 'outbound')
 
 /** A configuration with the endpoints of known names, and what its sessions share. */
 class World {
-  readonly catalog = new Catalog()
+  readonly catalog = new Catalog(new KeyedSums('key'))
   readonly slabs = new SlabStore()
   readonly groups = new GroupStore(this.slabs, new KeyedSums('key'))
   readonly parts = {
@@ -44,7 +45,7 @@ class World {
     const assignment = (name: string) => encodeResource(ClusterLoadAssignmentSchema, create(ClusterLoadAssignmentSchema, { clusterName: name }), name)
     this.groups.replace('g', names.map(assignment))
     const { patches } = this.groups.takePatches()
-    const manifests = [{ classId: 'class', groups: { [endpointType]: ['g'] } }]
+    const manifests = [{ classId: 'class', groups: { [endpointType]: wholeGroups('g') } }]
     this.catalog.apply({
       slabs: this.slabs.takeFresh(),
       retiredSlabs: [],

@@ -5,16 +5,18 @@ import type { GroupPatch } from '../../../../protocols/messages/push.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
 import { everything, type Subscription, Subscriptions } from '../../../../src/xds/session/subscription.ts'
+import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { textField } from '../../../../src/xds/slab/wire.ts'
 import { clusterType } from '../../../../src/xds/type-urls.ts'
 import { until } from '../../../harness/until.ts'
+import { wholeGroups } from '../../../harness/uses.ts'
 
 const mebibyte = 1024 * 1024
 const zero = '0'.repeat(32)
 
 describe('plans', () => {
   it('keep no bytes of a state that is over, nor do streams that lag', () => {
-    const catalog = new Catalog()
+    const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
     const push = (id: number) => {
       const bytes = new SharedArrayBuffer(mebibyte)
@@ -33,7 +35,7 @@ describe('plans', () => {
           },
         ],
         retiredGroups: [],
-        manifests: id === 1 ? [{ classId: 'c', groups: { [clusterType]: ['g'] } }] : [],
+        manifests: id === 1 ? [{ classId: 'c', groups: { [clusterType]: wholeGroups('g') } }] : [],
         retiredClasses: [],
       })
       return catalog.typeState('c', clusterType)
@@ -50,7 +52,7 @@ describe('plans', () => {
   })
 
   it('larger than all that may be kept leave nothing behind', () => {
-    const catalog = new Catalog()
+    const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
     const apply = (groups: GroupPatch[], retiredGroups: string[]) =>
       catalog.apply({
@@ -59,7 +61,7 @@ describe('plans', () => {
         retiredSlabs: [],
         groups,
         retiredGroups,
-        manifests: [{ classId: 'c', groups: { [clusterType]: ['g'] } }],
+        manifests: [{ classId: 'c', groups: { [clusterType]: wholeGroups('g') } }],
         retiredClasses: [],
       })
     apply([{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }], [])
@@ -75,11 +77,11 @@ describe('plans', () => {
   it('go with the last stream that has their subscription', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
-    const catalog = new Catalog()
+    const catalog = new Catalog(new KeyedSums('key'))
     const plans = new Plans(catalog, { enabled: true, size: 0 })
     const subscriptions = new Subscriptions()
     const groups = [{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }]
-    const manifests = [{ classId: 'c', groups: { [clusterType]: ['g'] } }]
+    const manifests = [{ classId: 'c', groups: { [clusterType]: wholeGroups('g') } }]
     catalog.apply({ whole: false, slabs: [], retiredSlabs: [], groups, retiredGroups: [], manifests, retiredClasses: [] })
     const kept = subscriptions.asked(textField(3, 'kept')).subscription
     const plan = (subscription: Subscription) => plans.full(clusterType, catalog.typeState('c', clusterType), subscription, true)

@@ -10,6 +10,7 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import type { Manifest } from '../../../../protocols/messages/push.ts'
 import { ConnectionBudget, UnknownNames } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../../src/xds/session/frames.ts'
@@ -23,6 +24,7 @@ import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { scanFields } from '../../../../src/xds/slab/wire.ts'
 import { clusterType, endpointType, listenerType, shortType } from '../../../../src/xds/type-urls.ts'
+import { wholeGroups } from '../../../harness/uses.ts'
 
 const makers: Readonly<Record<string, (name: string, content: string) => Resource>> = {
   [clusterType]: (name, content) => encodeResource(ClusterSchema, create(ClusterSchema, { name, altStatName: content }), name),
@@ -49,7 +51,7 @@ interface Asked {
 /** One stream on a configuration that a test changes. */
 class Stream {
   readonly session: XdsSession
-  readonly #catalog = new Catalog()
+  readonly #catalog = new Catalog(new KeyedSums('key'))
   readonly #slabs = new SlabStore()
   readonly #groups = new GroupStore(this.#slabs, new KeyedSums('key'))
   readonly #nonces = new Map<string, string>()
@@ -67,7 +69,7 @@ class Stream {
     }
     this.session = new XdsSession(delta, parts, new ConnectionBudget())
     this.session.classId = 'class'
-    const groups = Object.fromEntries(Object.keys(makers).map((typeUrl) => [typeUrl, [typeUrl]]))
+    const groups = Object.fromEntries(Object.keys(makers).map((typeUrl) => [typeUrl, wholeGroups(typeUrl)]))
     for (const typeUrl of Object.keys(makers)) this.#groups.replace(typeUrl, [])
     this.#apply([{ classId: 'class', groups }])
     for (const [typeUrl, resources] of Object.entries(start)) this.set(typeUrl, resources)
@@ -82,7 +84,7 @@ class Stream {
     this.#apply([])
   }
 
-  #apply(manifests: { classId: string; groups: Record<string, string[]> }[]): void {
+  #apply(manifests: readonly Manifest[]): void {
     const { patches, retired } = this.#groups.takePatches()
     const slabs = { slabs: this.#slabs.takeFresh(), retiredSlabs: this.#slabs.takeRetired() }
     this.#catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
@@ -106,7 +108,7 @@ class Stream {
 
   /** The version of a resource now, as delta has it. */
   versionOf(typeUrl: string, name: string): string {
-    return this.#catalog.typeState('class', typeUrl).groups[0]?.entries.get(name)?.version ?? ''
+    return this.#catalog.typeState('class', typeUrl).find(name)?.version ?? ''
   }
 
   /** The next answer. */

@@ -1,0 +1,222 @@
+/** A group of resources as a writer has it at present, and what classes see of it. */
+import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
+import { hostOf } from '../names.ts'
+import { addSums, type KeyedSums, readSum, type Sum, subtractSums, zeroSum } from '../slab/sums.ts'
+import { Contents } from './contents.ts'
+
+/** One resource, ready to be written. */
+export interface Entry {
+  readonly name: string
+  readonly version: string
+  /** Slices of shared memory; one after another they are a list element of a response. */
+  readonly chunks: readonly Buffer[]
+  readonly length: number
+}
+
+/** Hosts that are hidden. Equal lists are one object within a catalog. */
+export type HiddenHosts = ReadonlySet<string>
+
+/** No host is hidden. */
+export const noneHidden: HiddenHosts = new Set()
+
+/** What classes that hide the same hosts see of a group at one moment: names and versions, without bytes. It never changes. */
+export interface Seen {
+  /** Id of the group. */
+  readonly group: string
+  /** No other record of the catalog has this number. */
+  readonly serial: number
+  /** Everything in the group. What belongs to a hidden host is not seen. */
+  readonly contents: Contents
+  readonly hidden: HiddenHosts
+  /** Sum of what is seen, and of what is not. */
+  readonly sum: Sum
+  readonly unseen: Sum
+}
+
+/** What groups share within a catalog. */
+export interface GroupParts {
+  readonly sums: KeyedSums
+  /** A number that was never given before. */
+  serial(): number
+}
+
+/** So many names that come and go at once are sorted in one by one; for more all are sorted anew when they are asked for. */
+const fewNames = 64
+
+/** A group of resources as it is now. */
+export class Group {
+  readonly id: string
+  readonly #parts: GroupParts
+  sequence = 0
+  #sum = zeroSum
+  readonly #entries = new Map<string, Entry>()
+  #contents = Contents.empty
+  #names: object = {}
+  /** Names by host; made when the first class hides anything of the group. */
+  #hosts: HostIndex | undefined
+  /** What was visible last, by what is hidden. */
+  readonly #visible = new WeakMap<HiddenHosts, VisibleGroup>()
+
+  constructor(id: string, parts: GroupParts) {
+    this.id = id
+    this.#parts = parts
+  }
+
+  /** All resources by name, hidden or not, in the order in which they came first. Only those of the present version are kept. */
+  get entries(): ReadonlyMap<string, Entry> {
+    return this.#entries
+  }
+
+  /** Another object whenever a name came or went. */
+  get names(): object {
+    return this.#names
+  }
+
+  /** Takes over a patch of the present state, or a whole one. Returns whether any content changed: moved bytes alone are no change. */
+  apply(patch: GroupPatch, chunksOf: (data: ResourceData) => Buffer[]): boolean {
+    const gone = new Set(patch.removed)
+    if (patch.base === 0) {
+      const kept = new Set(patch.changed.map((data) => data.name))
+      for (const name of this.#entries.keys()) if (!kept.has(name)) gone.add(name)
+    }
+    const added: string[] = []
+    for (const data of patch.changed) {
+      const chunks = chunksOf(data)
+      const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+      if (!this.#entries.has(data.name)) added.push(data.name)
+      this.#entries.set(data.name, { name: data.name, version: data.version, chunks, length })
+    }
+    const removed = [...gone].filter((name) => this.#entries.delete(name))
+    this.#renamed(added, removed)
+    this.sequence = patch.sequence
+    this.#sum = readSum(patch.version)
+    const before = this.#contents
+    const changes = function* (): Generator<readonly [string, string | undefined]> {
+      for (const { name, version } of patch.changed) yield [name, version]
+      for (const name of removed) yield [name, undefined]
+    }
+    this.#contents = before.with(changes())
+    return this.#contents !== before
+  }
+
+  #renamed(added: readonly string[], removed: readonly string[]): void {
+    const count = added.length + removed.length
+    if (count === 0) return
+    this.#names = {}
+    if (count > fewNames) this.#hosts = undefined
+    for (const name of added) this.#hosts?.add(name)
+    for (const name of removed) this.#hosts?.remove(name)
+  }
+
+  /** Names of a host's resources; a group has resources of one type only. */
+  namesOf(typeUrl: string, host: string): readonly string[] {
+    this.#hosts ??= new HostIndex(typeUrl, this.#entries.keys())
+    return this.#hosts.of(host)
+  }
+
+  /** The group as classes have it that hide these hosts. The same object until its content changes. */
+  visible(typeUrl: string, hidden: HiddenHosts): VisibleGroup {
+    const last = this.#visible.get(hidden)
+    if (last?.seen.contents === this.#contents) return last
+    const unseen = last ? this.#unseenSince(last.seen, typeUrl) : this.#unseen(hidden, typeUrl)
+    const sum = subtractSums(this.#sum, unseen)
+    const seen = { group: this.id, serial: this.#parts.serial(), contents: this.#contents, hidden, sum, unseen }
+    const visible = new VisibleGroup(typeUrl, this, seen)
+    this.#visible.set(hidden, visible)
+    return visible
+  }
+
+  #unseen(hidden: HiddenHosts, typeUrl: string): Sum {
+    let sum = zeroSum
+    for (const host of hidden) for (const name of this.namesOf(typeUrl, host)) sum = addSums(sum, this.#numberOf(name, this.#contents.get(name)))
+    return sum
+  }
+
+  /** The sum of what is hidden, in the time of what changed since it was worked out last. */
+  #unseenSince({ contents, hidden, unseen }: Seen, typeUrl: string): Sum {
+    if (hidden.size === 0) return zeroSum
+    let sum = unseen
+    for (const [name, before, after] of contents.differences(this.#contents)) {
+      if (!hidden.has(hostOf(typeUrl, name))) continue
+      sum = addSums(subtractSums(sum, this.#numberOf(name, before)), this.#numberOf(name, after))
+    }
+    return sum
+  }
+
+  #numberOf(name: string, version: string | undefined): Sum {
+    return version === undefined ? zeroSum : this.#parts.sums.of(`${name}|${version}`)
+  }
+}
+
+/** A group without the resources of some hosts. */
+export class VisibleGroup {
+  readonly typeUrl: string
+  readonly group: Group
+  readonly seen: Seen
+
+  constructor(typeUrl: string, group: Group, seen: Seen) {
+    this.typeUrl = typeUrl
+    this.group = group
+    this.seen = seen
+  }
+
+  /** The resource of a name that belongs to a host. */
+  find(name: string, host: string): Entry | undefined {
+    return this.seen.hidden.has(host) ? undefined : this.group.entries.get(name)
+  }
+
+  *entries(): Generator<Entry> {
+    const unseen = new Set(this.hiddenNames())
+    for (const entry of this.group.entries.values()) if (unseen.size === 0 || !unseen.has(entry.name)) yield entry
+  }
+
+  /** Names in the group that are not seen. */
+  *hiddenNames(): Generator<string> {
+    for (const host of this.seen.hidden) yield* this.group.namesOf(this.typeUrl, host)
+  }
+}
+
+/** Names in the order of their hosts, so that those of one host are found without a pass over all. Eight bytes a name. */
+class HostIndex {
+  readonly #typeUrl: string
+  readonly #names: string[]
+
+  constructor(typeUrl: string, names: Iterable<string>) {
+    this.#typeUrl = typeUrl
+    const hosted = [...names].map((name) => ({ name, host: hostOf(typeUrl, name) })).filter(({ host }) => host !== '')
+    this.#names = hosted.sort((one, other) => compareTexts(one.host, other.host) || compareTexts(one.name, other.name)).map(({ name }) => name)
+  }
+
+  of(host: string): readonly string[] {
+    const from = this.#place(host, '')
+    let to = from
+    while (to < this.#names.length && hostOf(this.#typeUrl, this.#names[to] as string) === host) to++
+    return this.#names.slice(from, to)
+  }
+
+  add(name: string): void {
+    const host = hostOf(this.#typeUrl, name)
+    if (host !== '') this.#names.splice(this.#place(host, name), 0, name)
+  }
+
+  remove(name: string): void {
+    const host = hostOf(this.#typeUrl, name)
+    if (host !== '') this.#names.splice(this.#place(host, name), 1)
+  }
+
+  /** Where a name stands, or would. */
+  #place(host: string, name: string): number {
+    let low = 0
+    let high = this.#names.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const there = this.#names[middle] as string
+      const order = compareTexts(hostOf(this.#typeUrl, there), host) || compareTexts(there, name)
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+const compareTexts = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)

@@ -1,0 +1,38 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { hostOf, inboundCluster, outboundCluster, sniCluster } from '../../../src/xds/names.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+
+const port = fc.integer({ min: 1, max: 65_535 })
+const subset = fc.constantFrom('', 'v1', 'v1.2', 'v-1_b')
+const host = fc.constantFrom('a.com', '*.a.com', '*', 'a.b.svc.cluster.local', 'a_b.com', '_x._tcp.a.com', '2001:db8::1', '10.0.0.1', '::')
+
+describe('the host of a resource', () => {
+  it('is found in every name that is made for one', () => {
+    fc.assert(
+      fc.property(port, subset, host, (number, name, wanted) => {
+        for (const type of [clusterType, endpointType]) {
+          expect(hostOf(type, outboundCluster(number, name, wanted))).to.equal(wanted)
+          expect(hostOf(type, sniCluster(number, name, wanted))).to.equal(wanted)
+        }
+        for (const route of [String(number), 'http_proxy']) expect(hostOf(virtualHostType, `${route}/${wanted}:${number}`)).to.equal(wanted)
+      }),
+    )
+  })
+
+  it('is none for what belongs to no host', () => {
+    for (const name of [
+      'BlackHoleCluster',
+      'PassthroughCluster',
+      'InboundPassthroughClusterIpv4',
+      inboundCluster(80),
+      'outbound_.',
+      'outbound_.80',
+      'xds-grpc',
+      '',
+    ])
+      expect(hostOf(clusterType, name)).to.equal('')
+    for (const name of ['80/allow_any', '80/block_all', '80', '']) expect(hostOf(virtualHostType, name)).to.equal('')
+    for (const type of [listenerType, routeType]) expect(hostOf(type, 'outbound|80||a.com')).to.equal('')
+  })
+})
