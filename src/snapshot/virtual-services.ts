@@ -151,7 +151,7 @@ function intersectMatch(root: HttpMatch, rule: HttpMatch): HttpMatch | undefined
   }
   for (const field of ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'] as const) {
     const [one, other] = [root[field] ?? {}, rule[field] ?? {}] as [Record<string, unknown>, Record<string, unknown>]
-    for (const key of Object.keys(one)) if (key in other && JSON.stringify(one[key]) !== JSON.stringify(other[key])) return undefined
+    for (const key of Object.keys(one)) if (Object.hasOwn(other, key) && JSON.stringify(one[key]) !== JSON.stringify(other[key])) return undefined
     if (root[field] || rule[field]) result[field] = { ...one, ...other }
   }
   for (const field of ['port', 'sourceNamespace', 'ignoreUriCase'] as const) {

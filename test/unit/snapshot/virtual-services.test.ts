@@ -1,0 +1,41 @@
+import { expect } from 'chai'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import type { VirtualService } from '../../../src/snapshot/objects.ts'
+import { indexVirtualServices } from '../../../src/snapshot/virtual-services.ts'
+import { names } from '../../harness/settings.ts'
+
+/** The routes of a root whose rule has one match, with those of a delegate in their place. */
+function expanded(rootMatch: object, delegateMatch: object) {
+  const document = (name: string, spec: object) =>
+    JSON.stringify({ apiVersion: 'networking.mesh.io/v1', kind: 'VirtualService', metadata: { name, namespace: 'ns' }, spec })
+  const root = { hosts: ['a.example'], http: [{ match: [rootMatch], delegate: { name: 'rest' } }] }
+  const rest = { http: [{ match: [delegateMatch], route: [{ destination: { host: 'a.example' } }] }] }
+  const { objects, faults } = parseConfigFile('in', [document('root', root), document('rest', rest)].join('\n---\n'), names)
+  expect(faults).to.deep.equal([])
+  return indexVirtualServices(objects as VirtualService[], 'cluster.local', true, undefined).all[0]?.http.map(({ match }) => match?.[0])
+}
+
+describe('the matches of a delegate', () => {
+  it('join those of the root', () => {
+    expect(expanded({ headers: { a: { exact: '1' } } }, { headers: { b: { exact: '2' } } })).to.deep.equal([
+      { headers: { a: { exact: '1' }, b: { exact: '2' } } },
+    ])
+  })
+
+  it('exclude those of the root where one key has two values', () => {
+    expect(expanded({ headers: { a: { exact: '1' } } }, { headers: { a: { exact: '2' } } })).to.deep.equal([])
+  })
+
+  for (const field of ['headers', 'queryParams'])
+    it(`join where ${field} are named like what every object has`, () => {
+      const one = { [field]: { constructor: { exact: '1' } } }
+      const other = { [field]: { a: { exact: '2' } } }
+      for (const [root, rest] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        const [match] = expanded(root, rest) ?? []
+        expect(Object.keys((match as Record<string, object>)[field] ?? {})).to.have.members(['constructor', 'a'])
+      }
+    })
+})
