@@ -3,6 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
 import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
+import type { StandIn } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
 
 /** Bytes of one file at most; a larger one is rejected with a clear error before it costs anything. */
@@ -28,7 +29,7 @@ export interface ParsedFile {
    * Policies that cannot be used, by key, as the strictest they could have meant: where there is no last good state, a policy
    * that is left out would let through what it was written to stop.
    */
-  readonly standIns: ReadonlyMap<string, ConfigObject>
+  readonly standIns: ReadonlyMap<string, StandIn>
 }
 
 /** Why a file of more bytes than {@link fileLimits} is not read. */
@@ -44,7 +45,7 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
   const objects: ConfigObject[] = []
   const faults: DocumentFault[] = []
   const warnings: DocumentFault[] = []
-  const standIns = new Map<string, ConfigObject>()
+  const standIns = new Map<string, StandIn>()
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
   const seen = new Map<string, number>()
   for (const [index, document] of readDocuments(content).entries()) {
@@ -89,11 +90,8 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
 
 const isPolicy = (kind: string): boolean => kinds.get(kind)?.group === 'security'
 
-/** Whether an object stands in for a policy that was never valid. */
-export const isStandIn = (object: ConfigObject): boolean => (object.spec as { invalid?: string }).invalid !== undefined
-
 /** A policy that selects what the document selects, as far as that can be read; else its whole namespace. */
-function standIn(object: ConfigObject, document: unknown, report: Report): ConfigObject {
+function standIn(object: ConfigObject, document: unknown, report: Report): StandIn {
   const spec = isMapping(document) && isMapping(document.spec) ? document.spec : {}
   const labels = isMapping(spec.selector) && isMapping(spec.selector.matchLabels) ? Object.entries(spec.selector.matchLabels) : []
   const readable = labels.every((entry): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*'))

@@ -1,24 +1,20 @@
 /** The policies in force: which of them select a workload (discovery behaviour 2.10 to 2.12). */
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { AuthorizationPolicySpec, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../config/security-specs.ts'
+import { isStandIn, type StandIn } from '../config/stand-in.ts'
 import { labelsMatch } from '../model/match.ts'
 
-export type AuthorizationPolicy = ConfigObject<AuthorizationPolicySpec & Invalid>
-export type RequestAuthentication = ConfigObject<RequestAuthenticationSpec & Invalid>
-export type PeerAuthentication = ConfigObject<PeerAuthenticationSpec & Invalid>
-
-/** A policy that was never valid stands in for itself, as the strictest there could be. */
-interface Invalid {
-  /** What is wrong with it. */
-  readonly invalid?: string
-}
+/** A policy of its kind, or a stand-in, which has none of the fields of the kind: {@link isStandIn} tells them apart. */
+export type AuthorizationPolicy = ConfigObject<AuthorizationPolicySpec> | StandIn
+export type RequestAuthentication = ConfigObject<RequestAuthenticationSpec> | StandIn
+export type PeerAuthentication = ConfigObject<PeerAuthenticationSpec> | StandIn
 
 /** What an AuthorizationPolicy does. */
 export type Action = 'CUSTOM' | 'AUDIT' | 'DENY' | 'ALLOW'
 
 /** What a policy does; one that was never valid denies. */
-export function actionOf({ spec }: AuthorizationPolicy): Action {
-  return spec.invalid !== undefined ? 'DENY' : (spec.action ?? 'ALLOW')
+export function actionOf(policy: AuthorizationPolicy): Action {
+  return isStandIn(policy) ? 'DENY' : (policy.spec.action ?? 'ALLOW')
 }
 
 /** Policies by namespace, the oldest first. */
@@ -79,14 +75,16 @@ export type MutualTls = 'STRICT' | 'PERMISSIVE' | 'DISABLE'
 
 /** What a workload asks of its peers on a port: what the narrowest policy says that says anything, else PERMISSIVE. */
 export function mutualTls({ peers }: Pick<WorkloadPolicies, 'peers'>, port: number): MutualTls {
-  for (const { spec } of peers.toReversed()) {
-    if (spec.invalid !== undefined) return 'STRICT'
-    for (const mode of [spec.portLevelMtls?.[port]?.mode, spec.mtls?.mode]) if (mode !== undefined && mode !== 'UNSET') return mode
+  for (const policy of peers.toReversed()) {
+    if (isStandIn(policy)) return 'STRICT'
+    const { portLevelMtls, mtls } = policy.spec
+    for (const mode of [portLevelMtls?.[port]?.mode, mtls?.mode]) if (mode !== undefined && mode !== 'UNSET') return mode
   }
   return 'PERMISSIVE'
 }
 
 /** Ports that a policy speaks of by number. */
 export function portsNamed({ peers }: Pick<WorkloadPolicies, 'peers'>): number[] {
-  return Object.keys(peers.at(-1)?.spec.portLevelMtls ?? {}).map(Number)
+  const narrowest = peers.at(-1)
+  return narrowest && !isStandIn(narrowest) ? Object.keys(narrowest.spec.portLevelMtls ?? {}).map(Number) : []
 }

@@ -6,6 +6,7 @@ import type {
   JwtRequirementSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.js'
 import type { JwtRule } from '../../config/security-specs.ts'
+import { isStandIn } from '../../config/stand-in.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { RequestAuthentication } from '../../snapshot/policies.ts'
 import { payloadKey } from '../authorization/rbac.ts'
@@ -24,9 +25,7 @@ export function keySource(rule: JwtRule): string | undefined {
 
 /** The rules of all policies that select a workload, sorted by issuer. An invalid policy accepts no token at all. */
 export function jwtRules(policies: readonly RequestAuthentication[]): JwtRule[] {
-  return policies
-    .flatMap(({ spec }) => (spec.invalid === undefined ? (spec.jwtRules ?? []) : []))
-    .sort((one, other) => compare(one.issuer, other.issuer))
+  return policies.flatMap((policy) => (isStandIn(policy) ? [] : (policy.spec.jwtRules ?? []))).sort((one, other) => compare(one.issuer, other.issuer))
 }
 
 /**
@@ -39,7 +38,7 @@ export function jwtFilter(
   lockedKeys: string,
 ): MessageInitShape<typeof JwtAuthenticationSchema> | undefined {
   const rules = jwtRules(policies)
-  const invalid = policies.some(({ spec }) => spec.invalid !== undefined)
+  const invalid = policies.some(isStandIn)
   if (rules.length === 0 && !invalid) return undefined
   const providers: Record<string, MessageInitShape<typeof JwtProviderSchema>> = {}
   for (const [index, rule] of rules.entries())

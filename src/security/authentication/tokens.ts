@@ -1,6 +1,7 @@
 /** What a proxy's `jwt_authn` filter makes of a request's tokens, without the proxy (discovery behaviour 2.11, RFC 7515, RFC 7519). */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import type { JwtRule } from '../../config/security-specs.ts'
+import { isStandIn } from '../../config/stand-in.ts'
 import type { RequestAuthentication } from '../../snapshot/policies.ts'
 import { jwtRules, type KeySets, keySource } from './jwt-filter.ts'
 
@@ -26,7 +27,7 @@ export async function checkTokens(
   now: number,
 ): Promise<TokenVerdict> {
   const rules = jwtRules(policies)
-  const invalid = policies.some(({ spec }) => spec.invalid !== undefined)
+  const invalid = policies.some(isStandIn)
   if (rules.length === 0 && !invalid) return { claims: undefined }
   if (invalid) {
     const anywhere = [...(rules.length > 0 ? rules : [{ issuer: '' }])].some((rule) => tokensOf(rule, carrier).length > 0)

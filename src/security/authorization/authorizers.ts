@@ -1,4 +1,5 @@
 /** External authorizers: what CUSTOM policies name, from `extensionProviders` of the mesh configuration (discovery behaviour 2.12). */
+import { isStandIn } from '../../config/stand-in.ts'
 import type { AuthorizationPolicy } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf } from '../../xds/message.ts'
@@ -25,7 +26,7 @@ const checkTimeoutMs = 600_000
 
 /** The one authorizer of a workload, or why there is none. */
 export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot: MeshSnapshot): Authorizer | { readonly reason: string } {
-  const names = [...new Set(policies.map(({ spec }) => spec.provider?.name ?? ''))]
+  const names = [...new Set(policies.map((policy) => (isStandIn(policy) ? '' : (policy.spec.provider?.name ?? ''))))]
   if (names.length > 1) return { reason: `policies name different providers: ${names.join(', ')}` }
   const [name = ''] = names
   const provider = snapshot.mesh.extensionProviders?.find((known) => known.name === name)

@@ -4,6 +4,7 @@
  */
 import ipaddr from 'ipaddr.js'
 import type { MeshConfig } from '../../config/mesh-config.ts'
+import { isStandIn } from '../../config/stand-in.ts'
 import { type Action, type AuthorizationPolicy, actionOf } from '../../snapshot/policies.ts'
 import { type Attribute, type Condition, isHttpOnly, isWholeText, type Rule, resolveRule } from './attributes.ts'
 import { normalizePath } from './paths.ts'
@@ -94,7 +95,7 @@ export function decide(
 
 function look(policy: AuthorizationPolicy, action: Action, request: DescribedRequest, circumstances: Circumstances): Considered[] {
   const common = { policy: `${policy.namespace}/${policy.name}`, action, dryRun: circumstances.isDryRun(policy) }
-  if (policy.spec.invalid !== undefined)
+  if (isStandIn(policy))
     return [{ ...common, rule: 0, matched: true, because: `the policy is invalid and denies everything until it is mended: ${policy.spec.invalid}` }]
   return (policy.spec.rules ?? []).map((rule, index) => {
     const because = mismatch(resolveRule(rule), action === 'ALLOW', request, circumstances)

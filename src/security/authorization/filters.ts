@@ -7,6 +7,7 @@ import { JwtAuthenticationSchema } from '../../../protocols/gen/envoy/extensions
 import { RBACSchema as HttpRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.js'
 import { ExtAuthzSchema as NetworkExtAuthzSchema } from '../../../protocols/gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.js'
 import { RBACSchema as NetworkRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.js'
+import { isStandIn } from '../../config/stand-in.ts'
 import { contain } from '../../model/faults.ts'
 import { type Action, type AuthorizationPolicy, actionOf, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -73,7 +74,7 @@ export const trustDomainsOf = ({ mesh }: MeshSnapshot): TrustDomains => ({ own: 
 
 /** Whether a policy only tells what it would do (annotation `security.mesh.io/dry-run`). */
 export function isDryRun(policy: AuthorizationPolicy, domain: string): boolean {
-  return policy.annotations[`security.${domain}/dry-run`] === 'true' && policy.spec.invalid === undefined
+  return policy.annotations[`security.${domain}/dry-run`] === 'true' && !isStandIn(policy)
 }
 
 function stage(action: Exclude<Action, 'CUSTOM'>, protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
@@ -105,8 +106,11 @@ function rbac(protocol: Protocol, config: { rules?: Rules; shadowRules?: Rules; 
 function compile(policies: readonly AuthorizationPolicy[], target: RuleTarget, prefix: string): Policies {
   const compiled: Policies = {}
   for (const policy of policies) {
-    if (policy.spec.invalid !== undefined) compiled[prefix + policyName(policy, 0)] = matchesAll
-    for (const [index, rule] of (policy.spec.invalid === undefined ? (policy.spec.rules ?? []) : []).entries()) {
+    if (isStandIn(policy)) {
+      compiled[prefix + policyName(policy, 0)] = matchesAll
+      continue
+    }
+    for (const [index, rule] of (policy.spec.rules ?? []).entries()) {
       const made = rulePolicy(resolveRule(rule), target)
       if (made) compiled[prefix + policyName(policy, index)] = made
     }
