@@ -1,7 +1,7 @@
 /** Watches a directory, and what is below it, for changes of files; tells of paths, not of what happened to them. */
-import { type FSWatcher, watch } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
-import { basename, join, sep } from 'node:path'
+import { existsSync, type FSWatcher, statSync, watch } from 'node:fs'
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { basename, dirname, join, sep } from 'node:path'
 import { isGone } from './file-content.ts'
 
 /** Who is told. */
@@ -14,15 +14,24 @@ export interface DirectoryListener {
   unwatchable(directory: string, error: Error): void
 }
 
+/** The watch of one directory, and which directory was at its path when it began. */
+interface Watched {
+  readonly watcher: FSWatcher
+  readonly identity: string
+}
+
 /**
- * One watch a directory: an event costs one look at one entry, however many files there are. A directory that is not there yet,
- * or could not be watched, is tried again by {@link audit}.
+ * One watch a directory: an event costs one look at one entry, however many files there are. Links to directories are not
+ * followed, but for the root itself. While the root is not there, the nearest directory above it is watched for it. What could
+ * not be watched is tried again by {@link audit}.
  */
 export class DirectoryWatch {
   readonly #root: string
   readonly #deep: boolean
   readonly #listener: DirectoryListener
-  readonly #watchers = new Map<string, FSWatcher>()
+  readonly #watchers = new Map<string, Watched>()
+  /** Watches for the root while that is not there. */
+  #above: FSWatcher | undefined
   #closed = false
 
   constructor(root: string, deep: boolean, listener: DirectoryListener) {
@@ -39,6 +48,7 @@ export class DirectoryWatch {
   /** Starts to watch directories that are not watched yet. Resolves to whether there were any. */
   async refresh(directory = this.#root): Promise<boolean> {
     const added = this.#watch(directory)
+    if (directory === this.#root) this.#awaitRoot()
     if (!this.#deep || !this.#watchers.has(directory)) return added
     const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
     const below = await Promise.all(entries.filter((entry) => entry.isDirectory()).map((entry) => this.refresh(join(directory, entry.name))))
@@ -47,21 +57,50 @@ export class DirectoryWatch {
 
   close(): void {
     this.#closed = true
-    for (const watcher of this.#watchers.values()) watcher.close()
+    this.#above?.close()
+    for (const { watcher } of this.#watchers.values()) watcher.close()
     this.#watchers.clear()
   }
 
   #watch(directory: string): boolean {
-    if (this.#closed || this.#watchers.has(directory)) return false
+    if (this.#closed) return false
     try {
+      const identity = identityOf(directory)
+      const known = this.#watchers.get(directory)
+      if (known?.identity === identity) return false
+      // Another directory has taken its place: the watch went with the one that was there.
+      if (known) this.#forget(directory)
       const watcher = watch(directory, (_, name) => this.#event(directory, name))
       watcher.on('error', () => this.#forget(directory))
-      this.#watchers.set(directory, watcher)
+      this.#watchers.set(directory, { watcher, identity })
       return true
     } catch (error) {
-      if (!isGone(error)) this.#listener.unwatchable(directory, error as Error)
+      if (isGone(error)) this.#forget(directory)
+      else if (!this.#watchers.has(directory)) this.#listener.unwatchable(directory, error as Error)
       return false
     }
+  }
+
+  /** While the root is not there, has it looked for when something happens to the path that leads to it. */
+  #awaitRoot(): void {
+    this.#above?.close()
+    this.#above = undefined
+    if (this.#closed || this.#watchers.has(this.#root) || existsSync(this.#root)) return
+    let missing = this.#root
+    while (!existsSync(dirname(missing)) && dirname(missing) !== missing) missing = dirname(missing)
+    const above = dirname(missing)
+    const names = [basename(missing), basename(above), null]
+    try {
+      this.#above = watch(above, (_, name) => {
+        if (names.includes(name)) void this.audit()
+      })
+      this.#above.on('error', () => undefined)
+    } catch {
+      // The audit goes on looking.
+      return
+    }
+    // What came before the watch began is told by nobody.
+    if (existsSync(missing)) void this.audit()
   }
 
   #event(directory: string, name: string | null): void {
@@ -75,7 +114,7 @@ export class DirectoryWatch {
   }
 
   async #lookForDirectory(path: string): Promise<void> {
-    const isDirectory = await stat(path).then(
+    const isDirectory = await (path === this.#root ? stat : lstat)(path).then(
       (found) => found.isDirectory(),
       // What cannot be told stays as it was.
       (error) => !isGone(error) && this.#watchers.has(path),
@@ -83,14 +122,21 @@ export class DirectoryWatch {
     if (!isDirectory && this.#watchers.has(path)) {
       this.#forget(path)
       this.#listener.everything()
+      if (path === this.#root) this.#awaitRoot()
     } else if (isDirectory && this.#deep && (await this.refresh(path))) this.#listener.everything()
   }
 
   #forget(directory: string): void {
-    for (const [path, watcher] of this.#watchers) {
+    for (const [path, { watcher }] of this.#watchers) {
       if (path !== directory && !path.startsWith(directory + sep)) continue
       watcher.close()
       this.#watchers.delete(path)
     }
   }
+}
+
+/** Tells one directory at a path from another that takes its place. Throws when there is none. */
+function identityOf(directory: string): string {
+  const { dev, ino, birthtimeNs } = statSync(directory, { bigint: true })
+  return `${dev}:${ino}:${birthtimeNs}`
 }

@@ -3,7 +3,7 @@
  * changes or goes. A bad document is reported and counted, and only its object stays at its last good state. A file that cannot
  * be read keeps all of its objects, and is tried again; only one that is gone from a directory that is there loses them.
  */
-import { opendir, readdir } from 'node:fs/promises'
+import { opendir, readdir, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
@@ -51,6 +51,8 @@ export class ObjectDirectory {
   readonly #owners = new Map<string, string>()
   /** Directories that cannot be read, with the codes of the errors. */
   readonly #unreadable = new Map<string, string>()
+  /** Links to directories, which are not followed: they may lead back to where they are. */
+  #links = new Set<string>()
   #watch: DirectoryWatch | undefined
   #pending = new Set<string>()
   #gather: Timer | undefined
@@ -125,15 +127,21 @@ export class ObjectDirectory {
   /** All files of the directory, sorted. A directory that cannot be read is reported once, and those beside it are read. */
   async #list(): Promise<string[]> {
     const files: string[] = []
+    const links = new Set<string>()
     const read = async (directory: string): Promise<void> => {
       const entries = await this.#attempt(directory, () => readdir(directory, { withFileTypes: true }))
       for (const entry of entries ?? []) {
         const path = join(directory, entry.name)
         if (entry.isDirectory() && !entry.name.startsWith('..')) await read(path)
+        else if (entry.isSymbolicLink() && !entry.name.startsWith('..') && (await isDirectory(path))) links.add(path)
         else if (isConfigFile(entry.name) && (entry.isFile() || entry.isSymbolicLink())) files.push(path)
       }
     }
     await read(this.#root)
+    for (const link of links)
+      if (!this.#links.has(link))
+        this.#parts.log('source').warn(`${link} is a link to a directory, which is not followed: files that are only there are not read`)
+    this.#links = links
     return files.sort()
   }
 
@@ -293,6 +301,12 @@ export class ObjectDirectory {
 function eventOf(key: string, object: ConfigObject | undefined, at: number): SourceEvent {
   return object && isStandIn(object) ? { type: 'ConfigUnusable', key, standIn: object, at } : { type: 'ConfigChanged', key, object, at }
 }
+
+const isDirectory = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
 
 /** Whether part of a path starts with `..`, as the directories do that mounted volumes swap. */
 const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))

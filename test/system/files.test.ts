@@ -137,6 +137,57 @@ describe('files that are given by flags, and files that cannot be read', () => {
     }
   })
 
+  it('are seen at once in a directory that was renamed away and came back, or whose place another took', async () => {
+    const other = new Service()
+    const [away, old] = [`${other.dir}-away`, `${other.dir}-old`]
+    const names = async () => (await other.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name).sort()
+    const become = (...expected: string[]) => until(`the objects ${expected.join()}`, async () => (await names()).join() === expected.join())
+    try {
+      other.write('a.yaml', entry('a'))
+      await other.start()
+      renameSync(other.dir, away)
+      await until('the log to say so', () => other.output.includes('cannot read the configuration directory'))
+      renameSync(away, other.dir)
+      other.write('b.yaml', entry('b'))
+      await become('a', 'b')
+      other.write('c.yaml', entry('c'))
+      await become('a', 'b', 'c')
+      mkdirSync(away)
+      writeFileSync(join(away, 'd.yaml'), entry('d'))
+      renameSync(other.dir, old)
+      renameSync(away, other.dir)
+      await become('d')
+      other.write('e.yaml', entry('e'))
+      await become('d', 'e')
+    } finally {
+      for (const dir of [away, old]) rmSync(dir, { recursive: true, force: true })
+      await other.dispose()
+    }
+  })
+
+  it('are read once where a link leads back to their directory, which is told once', async () => {
+    const other = new Service()
+    try {
+      mkdirSync(join(other.dir, 'sub'))
+      symlinkSync('.', join(other.dir, 'loop'))
+      await other.start()
+      for (let turn = 0; turn < 10; turn++) {
+        symlinkSync('.', join(other.dir, 'next'))
+        renameSync(join(other.dir, 'next'), join(other.dir, 'loop'))
+        other.write('sub/turn.yaml', entry(`turn-${turn}`))
+        await until('the file of the turn', async () =>
+          (await other.debug<unknown[]>(`configz`)).some((object) => JSON.stringify(object).includes(`turn-${turn}`)),
+        )
+      }
+      process.kill(other.pid, 'SIGHUP')
+      await until('everything to be read again', () => other.output.includes('configuration files read again'))
+      expect(other.output.match(/loop is a link to a directory, which is not followed/g)).to.have.length(1)
+      expect(other.output).not.to.contain('already defines it')
+    } finally {
+      await other.dispose()
+    }
+  })
+
   it('that go later leave in force what they said, and that is told', async () => {
     service.write('mesh-config', 'rootNamespace: given')
     service.write('networks', 'networks: {n: {endpoints: [{fromRegistry: r}]}}')
