@@ -35,6 +35,8 @@ export interface ConnectCommand {
   readonly own: boolean
   /** Every so-manieth sidecar, in turn, reads 10 KB a second, never acknowledges, or comes and goes; 0 = none does. They do not count. */
   readonly misbehaving: number
+  /** All of them read 10 KB a second, and do not count. */
+  readonly slow?: boolean
   /** Bytes a second that each of them reads; as fast as it can by default. */
   readonly bytesPerSecond?: number | undefined
   /** Namespace of all of them, instead of spreading them. */
@@ -44,7 +46,10 @@ export interface ConnectCommand {
 }
 
 /** What the driver tells the load. */
-export type LoadCommand = ConnectCommand | { readonly type: 'mark'; readonly marker: string } | { readonly type: 'digest' | 'count' | 'end' }
+export type LoadCommand =
+  | ConnectCommand
+  | { readonly type: 'mark'; readonly marker: string }
+  | { readonly type: 'digest' | 'count' | 'count lost' | 'end' }
 
 /** What the load reports. Times are Unix milliseconds. */
 export type LoadReport =
@@ -52,6 +57,7 @@ export type LoadReport =
   | { readonly type: 'marked'; readonly times: readonly number[]; readonly bytes: number }
   | { readonly type: 'looking' }
   | { readonly type: 'received'; readonly bytes: number }
+  | { readonly type: 'lost'; readonly streams: number }
   | { readonly type: 'digests'; readonly digests: readonly (readonly [sidecar: number, digest: string])[] }
 
 /** Where messages are put together. */
@@ -145,6 +151,7 @@ class Sidecar {
     this.#seen = seen
     const every = options.misbehaving
     this.#role = every > 0 && index % every < 3 ? (['slow', 'silent', 'flapping'] as const)[(index % every) as 0 | 1 | 2] : 'ordinary'
+    if (options.slow) this.#role = 'slow'
     this.counts = this.#role === 'ordinary'
     ;[this.#session, this.#stream] = this.#open()
     if (this.#role === 'flapping') setInterval(() => this.#reopen(), flapMs)
@@ -193,7 +200,7 @@ class Sidecar {
     const session = connect(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, { settings: { initialWindowSize: size }, rejectUnauthorized: false })
     session.on('connect', () => session.destroyed || session.setLocalWindowSize(size))
     let released = false
-    const lost = (reason: string) => released || this.#lost(reason)
+    const lost = (reason: string) => released || stream !== this.#stream || this.#lost(reason)
     session.on('error', (error) => lost(error.message))
     const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources'
     const stream = session.request({
@@ -225,9 +232,12 @@ class Sidecar {
     return [session, stream]
   }
 
-  /** Only those that misbehave may lose their streams. */
+  /** Only those that misbehave may lose their streams. Those that are slow come back. */
   #lost(reason: string): void {
-    if (this.counts && !ending) throw new Error(`sidecar ${this.index} lost its stream: ${reason}`)
+    if (ending) return
+    if (this.counts) throw new Error(`sidecar ${this.index} lost its stream: ${reason}`)
+    lostStreams++
+    if (this.#role === 'slow') this.#reopen()
   }
 
   #node() {
@@ -355,6 +365,7 @@ let ending = false
 let times: number[] = []
 let bytes = 0
 let received = 0
+let lostStreams = 0
 const report = (message: LoadReport) => process.send?.(message)
 
 function connectAll(command: ConnectCommand): void {
@@ -396,6 +407,8 @@ process.on('message', (command: LoadCommand) => {
       report({ type: 'received', bytes: received })
       received = 0
       return
+    case 'count lost':
+      return report({ type: 'lost', streams: lostStreams })
     case 'end':
       ending = true
       for (const sidecar of sidecars) sidecar.end()

@@ -58,6 +58,11 @@ export class Load {
     return (await this.#all('received', () => ({ type: 'count' }))).reduce((sum, report) => sum + report.bytes, 0)
   }
 
+  /** Streams that sidecars that do not count have lost so far, other than by being sent to another writer. */
+  async lostStreams(): Promise<number> {
+    return (await this.#all('lost', () => ({ type: 'count lost' }))).reduce((sum, report) => sum + report.streams, 0)
+  }
+
   end(): void {
     for (const child of this.#children) {
       child.removeAllListeners('exit')

@@ -5,7 +5,7 @@
  *
  * `soak` takes more than an hour and is not in `all`.
  *
- * npm run bench -- [--set convergence,tls,misbehaving,slow,writers,classes,scoped,churn,start,soak | all | quick] [--proxies 400]
+ * npm run bench -- [--set convergence,tls,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,start,soak | all | quick] [--proxies 400]
  *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
  */
 import { execFileSync } from 'node:child_process'
@@ -16,6 +16,7 @@ import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, table, threadTable } from './report.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
+import { slowReaders } from './scenarios/slow-readers.ts'
 import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
 
@@ -44,6 +45,13 @@ async function both(options: Partial<ConvergenceOptions> & { variant: string }):
   const measures: Measure[] = []
   for (const delta of [false, true])
     measures.push(...(await convergence({ delta, hosts: delta, proxies, services, rounds, writers, misbehaving: 0, ...options })))
+  return measures
+}
+
+/** Both protocols for those that are fast, alone and beside some that read 10 KB a second. */
+async function bothBeside(slow: number, throttle: number): Promise<Measure[]> {
+  const measures: Measure[] = []
+  for (const delta of [false, true]) measures.push(...(await slowReaders({ delta, proxies, slow, throttle, services, rounds, writers })))
   return measures
 }
 
@@ -88,6 +96,8 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   },
   // A sidecar that loses its stream ends the run: nobody is reset for being slow.
   slow: () => both({ variant: 'all read 256 KiB/s', bytesPerSecond: 262_144, changes: core }),
+  'slow-readers': () => bothBeside(Math.round(proxies * 0.375), 100),
+  'throttle-1': () => bothBeside(1, 1),
   classes: () => classes(writers, 2000),
   scoped: () => scoped(writers, 10_000, 20),
   churn: () => churn(writers, 5000, 100, seconds),

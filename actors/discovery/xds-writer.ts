@@ -65,8 +65,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
   /** Connections with a response on its way out. */
   readonly #sending = new Set<Connection>()
   #working = false
-  /** Whether it waits for a permit of another writer. */
-  #waits = false
   readonly #metrics
   readonly #lines = new LineBounds()
   readonly #budgets: Budgets
@@ -228,16 +226,12 @@ class XdsWriter implements Behaviour<WriterCommand> {
     const next = this.#throttle.take()
     if (next) return next
     if (this.#throttle.waiting === 0) this.#permits.satisfied()
-    if (this.#throttle.waiting === 0 || this.#waits) return undefined
+    if (this.#throttle.waiting === 0) return undefined
+    // Said each time: the wait of an earlier time may still be under way although it got its permits some other way since.
     const since = this.#permits.want()
     const freed = this.#throttle.take()
-    if (freed) return freed
-    this.#waits = true
-    void this.#permits.freed(since).then(() => {
-      this.#waits = false
-      this.#work()
-    })
-    return undefined
+    if (!freed) this.#permits.whenFreed(since, () => this.#work())
+    return freed
   }
 
   #accept(stream: GrpcStream, delta: boolean): void {

@@ -78,18 +78,20 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
   return measures
 }
 
-async function measureChange(
+/** Makes changes of a kind, numbered from `from` on, and measures how long each takes to every proxy. */
+export async function measureChange(
   kind: mesh.ChangeKind,
   variant: string,
   rounds: number,
   server: DiscoveryServer,
   load: Load,
-  bare: BareServer,
+  bare: BareServer | undefined,
   services: number,
+  from = 0,
 ): Promise<Measure> {
   const pauseAfter = kind === 'endpoint change' || kind === 'nothing visible' ? 400 : 1200
   const make = async (round: number): Promise<Arrivals | undefined> => {
-    const change = mesh.change(kind, round, services, namespaces)
+    const change = mesh.change(kind, from + round, services, namespaces)
     const apply = () => (change.text === undefined ? server.remove(change.file) : server.put(change.file, change.text))
     if (change.marker === undefined) apply()
     const arrivals = change.marker === undefined ? undefined : await load.mark(change.marker, apply)
@@ -114,14 +116,15 @@ async function measureChange(
   const size = mib(await load.received()) / rounds
   const { cpu, threads } = spent(after, before)
   const share = Object.fromEntries(Object.entries(threads).map(([name, seconds]) => [name, seconds / rounds]))
-  const limit = size > 0 && arrivals.length > 0 ? await bare.push(size * 1_048_576, rounds) : undefined
+  const limit = size > 0 && arrivals.length > 0 ? await bare?.push(size * 1_048_576, rounds) : undefined
   const measure = measureOf(kind, variant, arrivals, { cpu: cpu / rounds, threads: share }, after, size, limit)
   if (kind !== 'nothing visible') return measure
   const now = await counters()
   return { ...measure, notes: `${now.pushes - then.pushes} pushes for ${rounds} changes, ${now.avoided - then.avoided} counted as avoided` }
 }
 
-function measureOf(
+/** Arrivals and what was spent as a row of the results. */
+export function measureOf(
   scenario: string,
   variant: string,
   arrivals: readonly Arrivals[],

@@ -20,7 +20,7 @@ parentPort?.on('message', () => undefined)
 for (;;) {
   const since = permits.want()
   if (!permits.acquire()) {
-    await permits.freed(since)
+    await new Promise<void>((resolve) => permits.whenFreed(since, resolve))
     continue
   }
   Atomics.add(words, 2, 1)

@@ -53,6 +53,8 @@ export class SharedPermits implements PermitSource {
   readonly #incarnation: number
   /** Until when others come first. */
   #courteousUntil = 0
+  /** When the wait that is under way ends at the latest; infinite = none is. */
+  #waitEnds = Number.POSITIVE_INFINITY
 
   /** At most `most` permits are out among all writers. `now` is monotonic time in milliseconds, the same in all threads. */
   constructor(shared: SharedArrayBuffer, writer: number, most: number, now: () => number) {
@@ -86,18 +88,29 @@ export class SharedPermits implements PermitSource {
     Atomics.store(this.#words, aliveOf(this.#writer), this.#now() | 0)
   }
 
-  /** Asks to be told when a permit comes back. One more try to acquire has to follow, before {@link freed}. Returns what that needs. */
+  /** Asks to be told when a permit comes back. One more try to acquire has to follow, before {@link whenFreed}. Returns what that needs. */
   want(): number {
+    this.alive()
     Atomics.store(this.#words, wantOf(this.#writer), 1)
     return Atomics.load(this.#words, wake)
   }
 
-  /** Resolves when a permit may be free: something came back since {@link want}, or this writer has let others come first for long enough. */
-  async freed(since: number): Promise<void> {
-    const wait = this.#courteousUntil - this.#now()
-    const { value } = Atomics.waitAsync(this.#words, wake, since, wait > 0 ? wait : blockedMs)
-    await value
-    this.#courteousUntil = 0
+  /**
+   * Calls back when a permit may be free: something came back since {@link want}, or this writer has let others come first for long
+   * enough. A wait that is under way and ends as soon serves for this one too; a longer one does not.
+   */
+  whenFreed(since: number, then: () => void): void {
+    const now = this.#now()
+    const courtesy = this.#courteousUntil - now
+    const end = now + (courtesy > 0 ? courtesy : blockedMs)
+    if (this.#waitEnds <= end) return
+    this.#waitEnds = end
+    const { value } = Atomics.waitAsync(this.#words, wake, since, end - now)
+    void Promise.resolve(value).then(() => {
+      if (this.#waitEnds === end) this.#waitEnds = Number.POSITIVE_INFINITY
+      this.#courteousUntil = 0
+      then()
+    })
   }
 
   /** Nothing waits for a permit any more: the next that is free is for another writer. */
@@ -119,10 +132,14 @@ export class SharedPermits implements PermitSource {
     return held >= Math.floor(this.#most / (this.#othersWanting() + 1))
   }
 
-  /** How many other writers wait for a permit. */
+  /** How many other writers wait for a permit. One that is blocked could not take it. */
   #othersWanting(): number {
+    const now = this.#now()
     let wanting = 0
-    for (let writer = 0; writer < this.#writers; writer++) if (writer !== this.#writer) wanting += Atomics.load(this.#words, wantOf(writer))
+    for (let writer = 0; writer < this.#writers; writer++) {
+      if (writer === this.#writer || Atomics.load(this.#words, wantOf(writer)) === 0) continue
+      if (this.#silentMs(writer, now) < 2 * blockedMs) wanting++
+    }
     return wanting
   }
 

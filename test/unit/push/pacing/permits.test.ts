@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { permitWords, reclaimPermits, SharedPermits } from '../../../../src/push/pacing/permits.ts'
 import { until } from '../../../harness/until.ts'
 
+const freed = (permits: SharedPermits) => new Promise<void>((resolve) => permits.whenFreed(permits.want(), resolve))
+
 describe('permits of several writers', () => {
   it('are never more than there may be, and come back with their writer, whatever happens in which order', () => {
     const step = fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom('acquire', 'release', 'die'))
@@ -45,22 +47,56 @@ describe('permits of several writers', () => {
     expect(other.acquire()).to.equal(false)
     now = 2000
     expect(other.acquire()).to.equal(true)
+    // Nor does anybody let it come first, once it has not asked for long.
+    blocked.want()
+    other.release()
+    expect(other.acquire()).to.equal(false)
+    now = 4000
+    expect(other.acquire()).to.equal(true)
+    other.release()
+    expect(other.acquire()).to.equal(true)
   })
 
   it('go to those who wait before they go to the one who gave them back', async () => {
     const shared = permitWords(2)
-    const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => performance.now())) as [SharedPermits, SharedPermits]
+    const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => performance.timeOrigin + performance.now())) as [
+      SharedPermits,
+      SharedPermits,
+    ]
     one.acquire()
-    const since = other.want()
     expect(other.acquire()).to.equal(false)
+    const waited = freed(other)
     one.release()
     expect(one.acquire()).to.equal(false)
-    await other.freed(since)
+    await waited
     expect(other.acquire()).to.equal(true)
     other.satisfied()
     other.release()
-    await one.freed(one.want())
+    await freed(one)
     expect(one.acquire()).to.equal(true)
+  })
+
+  it('are told of at once to who waits anew while the wait of before, which it did not need, is under way', async () => {
+    const shared = permitWords(2)
+    const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => performance.timeOrigin + performance.now())) as [
+      SharedPermits,
+      SharedPermits,
+    ]
+    let told = 0
+    one.acquire()
+    other.whenFreed(other.want(), () => told++)
+    other.satisfied()
+    other.whenFreed(other.want(), () => told++)
+    one.release()
+    await until('the other to hear of it', () => told > 0, 500)
+    expect(told).to.equal(1)
+    // One that lets others come first does so for a moment, however long a wait of its own is under way.
+    other.acquire()
+    one.want()
+    other.whenFreed(other.want(), () => told++)
+    other.release()
+    other.whenFreed(other.want(), () => told++)
+    await until('its turn to come', () => told === 2, 500)
   })
 
   it('hold over threads, and those of a thread that is killed come back', async function () {
