@@ -15,18 +15,19 @@ interface Pause {
  * nothing do not lengthen the time that they are given, and peers that are fast do not shorten it. Times are monotonic milliseconds.
  */
 export class FleetPace {
-  readonly #limitMs: number
+  /** Milliseconds that no stream is given less than. */
+  readonly limitMs: number
   /** The longest pause of each stream that made a long one of late. */
   readonly #long = new Map<object, Pause>()
 
   /** `limitMs` is for streams whose neighbours are not slow; infinite = no stream is ended. */
   constructor(limitMs: number) {
-    this.#limitMs = limitMs
+    this.limitMs = limitMs
   }
 
   /** A stream went on at a time, after so many milliseconds without progress. */
   paused(stream: object, ms: number, at: number): void {
-    if (!(ms > pauses.share * this.#limitMs)) return
+    if (!(ms > pauses.share * this.limitMs)) return
     const before = this.#long.get(stream)
     const longest = before && this.#isRecent(before, at) ? Math.max(before.ms, ms) : ms
     this.#long.delete(stream)
@@ -39,13 +40,13 @@ export class FleetPace {
 
   /** Milliseconds after which a stream stands still, as of a time. */
   standstillMs(now: number): number {
-    if (this.#long.size < pauses.streams) return this.#limitMs
+    if (this.#long.size < pauses.streams) return this.limitMs
     for (const [stream, pause] of this.#long) if (!this.#isRecent(pause, now)) this.#long.delete(stream)
     const long = [...this.#long.values()].map(({ ms }) => ms).sort((one, other) => other - one)[pauses.streams - 1]
-    return long === undefined ? this.#limitMs : Math.min(Math.max(this.#limitMs, pauses.times * long), pauses.most * this.#limitMs)
+    return long === undefined ? this.limitMs : Math.min(Math.max(this.limitMs, pauses.times * long), pauses.most * this.limitMs)
   }
 
   #isRecent({ at }: Pause, now: number): boolean {
-    return now - at <= pauses.most * this.#limitMs
+    return now - at <= pauses.most * this.limitMs
   }
 }

@@ -9,14 +9,18 @@
 import type { FleetPace } from './fleet-pace.ts'
 import { SliceCursor } from './slice-cursor.ts'
 
-/**
- * Sizes of pieces in bytes. Where a connection has several streams, only a piece that has left tells which of them made progress:
- * pieces start small there, so that a slow one is seen, and double while they leave promptly.
- */
-const smallestPiece = 16_384
-const largestPiece = 262_144
+/** Sizes of pieces in bytes: the first, and what they double to while they leave promptly. */
+interface PieceSizes {
+  readonly smallest: number
+  readonly largest: number
+}
+
 /** While this many bytes of a connection were handed over and have not left, no further piece is: a ping or another stream waits behind them. */
 const connectionBytes = 1_048_576
+/** Where a connection has several streams, only a piece that has left tells which of them made progress: small ones show a slow stream. */
+const shared: PieceSizes = { smallest: 16_384, largest: 262_144 }
+/** A stream alone makes progress as its connection does. Each piece costs CPU: 1 GB in pieces of 256 KiB a fifth more than in whole messages. */
+const alone: PieceSizes = { smallest: 262_144, largest: connectionBytes }
 /** Bytes that a connection must have sent to have made progress: pings and their answers are less. */
 const smallestProgress = 1024
 /** Within so many milliseconds a piece left promptly; after so many it was slow, and the next are small again. */
@@ -76,8 +80,8 @@ export class SessionFlow {
   /** Bytes that have left, over all streams. */
   left = 0
   #inFlight = 0
-  #written = 0
-  #window = 0
+  /** Where the connection stood at the last tick, if that was looked at. */
+  #seen: { readonly written: number; readonly window: number } | undefined
   /** `bytesRead` when the peer was asked for a sign of life; undefined while nothing stands still. */
   #probedAt: number | undefined
 
@@ -90,10 +94,7 @@ export class SessionFlow {
   /** Opens a stream. */
   open(port: StreamPort): StreamFlow {
     const stream: StreamFlow = new StreamFlow(port, this.#limits, {
-      began: () => {
-        if (![...this.#streams].some((other) => other.isBusy)) this.#look()
-        this.#events.busy()
-      },
+      began: () => this.#events.busy(),
       isAlone: () => this.#streams.size === 1,
       room: () => {
         const free = connectionBytes - this.#inFlight
@@ -130,28 +131,35 @@ export class SessionFlow {
   charge(ms: number): boolean {
     const busy = [...this.#streams].filter((stream) => stream.isBusy)
     if (busy.length === 0) return false
-    const { bytesWritten, bytesRead, window } = this.#wire
-    const moved = bytesWritten - this.#written >= smallestProgress || window !== this.#window
-    if (moved) this.#written = bytesWritten
-    this.#window = window
-    if (moved && busy.length === 1) busy[0]?.progressed()
-    const holders = window <= 0 && !moved ? [...this.#streams].filter((stream) => stream.unread > 0) : []
-    const charged = new Set(holders.length > 0 ? holders : busy)
+    // Asking a connection where it stands is dear, and needless while pieces leave each of its streams.
+    const still = busy.some((stream) => stream.stillMs > 0)
+    const charged = still ? this.#charged(busy) : new Set(busy)
+    if (!still) this.#seen = undefined
     for (const stream of this.#streams) if (!stream.isBusy && !charged.has(stream)) stream.progressed()
     for (const stream of busy) stream.waited(ms)
     let longest = 0
     for (const stream of charged) longest = Math.max(longest, (stream.chargedMs += ms))
-    this.#judge(charged, longest, bytesRead)
+    this.#judge(charged, longest)
     return true
   }
 
-  /** Notes where the connection stands, so that what it did before does not count as progress. */
-  #look(): void {
-    this.#written = this.#wire.bytesWritten
-    this.#window = this.#wire.window
+  /** Those that are to be charged, after looking where the connection stands: what it did since the last look is progress of the only stream there is. */
+  #charged(busy: readonly StreamFlow[]): ReadonlySet<StreamFlow> {
+    const { bytesWritten, window } = this.#wire
+    const { written, window: before } = this.#seen ?? { written: bytesWritten, window }
+    const moved = bytesWritten - written >= smallestProgress || window !== before
+    this.#seen = { written: moved ? bytesWritten : written, window }
+    if (moved && busy.length === 1) busy[0]?.progressed()
+    const holders = window <= 0 && !moved ? [...this.#streams].filter((stream) => stream.unread > 0) : []
+    return new Set(holders.length > 0 ? holders : busy)
   }
 
-  #judge(charged: ReadonlySet<StreamFlow>, longest: number, bytesRead: number): void {
+  #judge(charged: ReadonlySet<StreamFlow>, longest: number): void {
+    if (longest < this.#limits.pace.limitMs / 2) {
+      this.#probedAt = undefined
+      return
+    }
+    const { bytesRead } = this.#wire
     const standstillMs = this.#limits.pace.standstillMs(this.#limits.now())
     if (longest < standstillMs / 2) this.#probedAt = undefined
     else if (this.#probedAt === undefined) {
@@ -183,7 +191,8 @@ export class StreamFlow {
   readonly #shared: Shared
   readonly #jobs: Job[] = []
   #pieces = 0
-  #piece = smallestPiece
+  /** Bytes of the next piece, as far as the pieces before tell. */
+  #piece = 0
   #over = false
   /** Whether the pause before the progress since the last tick was noted. */
   #noted = false
@@ -226,7 +235,7 @@ export class StreamFlow {
     for (const job of this.#jobs) {
       while (job.cursor.left > 0) {
         if (this.#over || this.#pieces >= this.#limits.pieces || this.#shared.room() <= 0) return
-        this.#handOver(job, job.cursor.take(this.#shared.isAlone() ? largestPiece : this.#piece))
+        this.#handOver(job, job.cursor.take(this.#pieceSize()))
       }
     }
   }
@@ -317,8 +326,13 @@ export class StreamFlow {
     })
   }
 
+  #pieceSize(): number {
+    const { smallest, largest } = this.#shared.isAlone() ? alone : shared
+    return Math.min(largest, Math.max(smallest, this.#piece))
+  }
+
   #adapt(ms: number): void {
-    if (ms < promptMs) this.#piece = Math.min(largestPiece, this.#piece * 2)
-    else if (ms > slowMs) this.#piece = smallestPiece
+    if (ms < promptMs) this.#piece = this.#pieceSize() * 2
+    else if (ms > slowMs) this.#piece = 0
   }
 }

@@ -3,7 +3,7 @@
  * nothing: equal lists are one object. A name that it does not have is the client's own invention, and is counted.
  */
 import type { Subscription } from './subscription.ts'
-import type { Holding, TypeState } from './type-state.ts'
+import type { TypeState } from './type-state.ts'
 
 /** The stream asks the server to keep more than one client may; the message says what, and how much is allowed. */
 export class BudgetExceeded extends Error {}
@@ -84,15 +84,29 @@ export function bytesOf(names: Iterable<string>): number {
   return bytes
 }
 
-/** Finds the names of subscriptions that do not exist; streams that are alike share the answer. */
+/** Sets of resources for which it is remembered what a subscription misses of them: proxies in so many sorts of classes may share it. */
+const keptStates = 16
+
+/** Finds the names of subscriptions that do not exist; streams that are alike share the answer, whatever their class. */
 export class UnknownNames {
-  readonly #found = new WeakMap<Subscription, { readonly holding: Holding; readonly names: readonly string[] }>()
+  /** What each subscription misses, by the key of what there is, the latest last. */
+  readonly #found = new WeakMap<Subscription, Map<string, readonly string[]>>()
 
   missing(subscription: Subscription, state: TypeState): readonly string[] {
-    const known = this.#found.get(subscription)
-    if (known?.holding === state.holding) return known.names
+    if (subscription.names.size === 0) return noNames
+    let found = this.#found.get(subscription)
+    if (!found) this.#found.set(subscription, (found = new Map()))
+    const { key } = state.holding
+    const known = found.get(key)
+    if (known) return known
     const names = [...subscription.names].filter((name) => !state.find(name))
-    this.#found.set(subscription, { holding: state.holding, names })
+    found.set(key, names)
+    for (const [oldest] of found) {
+      if (found.size <= keptStates) break
+      found.delete(oldest)
+    }
     return names
   }
 }
+
+const noNames: readonly string[] = []

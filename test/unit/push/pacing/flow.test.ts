@@ -12,7 +12,18 @@ interface Handed {
 /** A connection whose peer takes what it is told to take. */
 function connection(options: { pieces?: number; standstillMs?: number; pace?: FleetPace } = {}) {
   let now = 0
-  const wire = { bytesWritten: 0, bytesRead: 0, window: 1_000_000, probes: 0, probe: () => void wire.probes++ }
+  let looks = 0
+  const wire = {
+    bytesWritten: 0,
+    bytesRead: 0,
+    granted: 1_000_000,
+    get window() {
+      looks++
+      return wire.granted
+    },
+    probes: 0,
+    probe: () => void wire.probes++,
+  }
   const heard = { busy: 0, dead: 0 }
   const pace = options.pace ?? new FleetPace(options.standstillMs ?? 5000)
   const limits = { pace, pieces: options.pieces ?? 1, now: () => now }
@@ -47,7 +58,7 @@ function connection(options: { pieces?: number; standstillMs?: number; pace?: Fl
       session.charge(tick)
     }
   }
-  return { session, wire, heard, open, pass }
+  return { session, wire, heard, open, pass, looked: () => looks }
 }
 
 describe('pieces of responses', () => {
@@ -69,18 +80,32 @@ describe('pieces of responses', () => {
     )
   })
 
-  it('leave one after the other', () => {
-    const { open, heard } = connection()
+  it('leave one after the other, and grow to a mebibyte while they leave promptly', () => {
+    const { open, heard, pass } = connection()
     const stream = open()
-    stream.write(600_000)
+    stream.write(4_100_000)
     expect(heard.busy).to.equal(1)
-    const sizes: number[] = []
-    while (stream.handed.length > 0) {
+    const next = () => {
       expect(stream.handed).to.have.length(1)
-      sizes.push(stream.accept())
+      return stream.accept()
     }
-    expect(sizes).to.deep.equal([262_144, 262_144, 75_712])
-    expect(stream.done).to.deep.equal([false])
+    expect([next(), next(), next()]).to.deep.equal([262_144, 524_288, 1_048_576])
+    pass(1000)
+    expect([next(), next(), next(), next()]).to.deep.equal([1_048_576, 262_144, 524_288, 429_984])
+    expect([stream.handed, stream.done]).to.deep.equal([[], [false]])
+  })
+
+  it('that leave are progress enough: the connection is asked where it stands only of a stream of which nothing left', () => {
+    const { open, pass, looked } = connection()
+    const stream = open()
+    stream.write(10_000_000)
+    for (let round = 0; round < 10; round++) {
+      pass(250)
+      stream.accept()
+    }
+    expect(looked()).to.equal(0)
+    pass(500)
+    expect(looked()).to.equal(1)
   })
 
   it('start small where several streams share a connection, and grow while they leave promptly', () => {
@@ -188,7 +213,7 @@ describe('a stream that stands still', () => {
       pass(4500)
       wire.bytesWritten += 1100
       pass(4500)
-      wire.window += 1000
+      wire.granted += 1000
     }
     expect([stream.ends, stream.done]).to.deep.equal([[], []])
   })
@@ -230,12 +255,12 @@ describe('a stream that stands still', () => {
     waiting.accept()
     waiting.flow.heard()
     waiting.write(10_000)
-    wire.window = 0
+    wire.granted = 0
     pass(5500)
     wire.bytesRead += 17
     expect([hog.ends, waiting.ends]).to.deep.equal([['status'], []])
     session.close(hog.flow)
-    wire.window = 10_000
+    wire.granted = 10_000
     pass(250)
     waiting.accept()
     expect(waiting.done).to.deep.equal([false, false])

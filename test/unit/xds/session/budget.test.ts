@@ -75,6 +75,23 @@ function ask(session: XdsSession, names: readonly string[], { typeUrl = endpoint
   }
 }
 
+describe('names that do not exist', () => {
+  it('are looked for once for all classes that have the same, and again when that changed', () => {
+    const world = new World()
+    const manifests = [{ classId: 'other', groups: { [endpointType]: wholeGroups('g') } }]
+    world.catalog.apply({ slabs: [], retiredSlabs: [], groups: [], retiredGroups: [], manifests, retiredClasses: [], whole: false })
+    const subscription = { id: 7, wildcard: false, names: new Set([...known, 'new']) }
+    const missing = (classId: string) => world.parts.unknownNames.missing(subscription, world.catalog.typeState(classId, endpointType))
+    const first = missing('class')
+    expect(first).to.deep.equal(['new'])
+    expect(missing('other')).to.equal(first)
+    world.set([...known, 'new'])
+    expect([missing('class'), missing('other')]).to.deep.equal([[], []])
+    world.set(known)
+    expect(missing('class')).to.deep.equal(['new'])
+  })
+})
+
 describe('budgets of a stream', () => {
   for (const delta of [false, true]) {
     const variant = delta ? 'delta' : 'state of the world'
