@@ -9,6 +9,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { type DocumentFault, faultyFile, type ParsedFile, parseConfigFile } from '../../src/config/parse.ts'
+import { PatternChecks } from '../../src/config/patterns.ts'
 import { isStandIn } from '../../src/config/stand-in.ts'
 import type { MeshNames } from '../../src/names/mesh-names.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -21,8 +22,12 @@ import type { ParseTask } from './parse-task.ts'
 import type { WatchParts } from './settings-files.ts'
 import { WorkQueue } from './work-queue.ts'
 
-/** Files above this size are parsed on the pool, within a deadline: parsing must not hold up other changes. */
+/**
+ * Files above this size, and files whose regular expressions take longer than this to compile, are parsed on the pool, within a
+ * deadline, one after the other: parsing must not hold up other changes.
+ */
 const pooledBytes = 262_144
+const patternsMs = 25
 const parseDeadlineMs = 30_000
 /** Changes of files that come within this time are read together, in milliseconds. */
 const gatherMs = 10
@@ -46,6 +51,10 @@ export class ObjectDirectory {
   readonly #parts: WatchParts
   readonly #metrics
   readonly #work: WorkQueue
+  /** Parses on the pool. */
+  readonly #aside: WorkQueue
+  /** What is being parsed on the pool, by file; a newer reading of the file takes its place. */
+  readonly #parsing = new Map<string, { readonly content: Content }>()
   readonly #files = new Map<string, KnownFile>()
   /** Which file an object is taken from, when several define it. */
   readonly #owners = new Map<string, string>()
@@ -62,7 +71,9 @@ export class ObjectDirectory {
     this.#root = root
     this.#names = names
     this.#parts = parts
-    this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
+    const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
+    this.#work = queue()
+    this.#aside = queue()
     const registers = [register]
     this.#metrics = {
       rejected: new Counter({
@@ -80,6 +91,7 @@ export class ObjectDirectory {
   async start(): Promise<void> {
     if (this.#root === '') return
     await this.#loadAll(await this.#list())
+    await this.#aside.done()
     this.#watch = new DirectoryWatch(this.#root, true, {
       changed: (path) => this.#changed(path),
       everything: () => this.#lookAtAll(),
@@ -108,6 +120,7 @@ export class ObjectDirectory {
     if (this.#root === '') return 0
     const files = [...new Set([...this.#files.keys(), ...(await this.#list())])]
     await this.#work.add('reading everything again', () => this.#loadAll(files))
+    await this.#aside.done()
     return files.length
   }
 
@@ -121,6 +134,7 @@ export class ObjectDirectory {
   async close(): Promise<void> {
     this.#gather?.cancel()
     this.#watch?.close()
+    this.#parsing.clear()
     await this.#pool?.destroy()
   }
 
@@ -211,17 +225,33 @@ export class ObjectDirectory {
     const content = signature === undefined ? undefined : await readContent(file)
     const read = signatureAfter(content, signature) ?? ''
     if (sameContent(content, before?.content)) {
+      this.#parsing.delete(file)
       if (before) this.#files.set(file, { ...before, signature: read })
       return
     }
     if (content === undefined) {
       if (!(await this.#isThere())) return
+      this.#parsing.delete(file)
       this.#metrics.invalid.dec(before?.faults ?? 0)
       this.#files.delete(file)
       this.#tell(file, before, undefined, at)
       return
     }
-    const parsed = await this.#parse(file, content)
+    if (sameContent(content, this.#parsing.get(file)?.content)) return
+    const name = relative(this.#root, file)
+    const patterns = new PatternChecks(patternsMs, monotonicMs)
+    if ('fault' in content) return this.#take(file, content, read, faultyFile(name, content.fault), at)
+    if (content.text.length < pooledBytes) {
+      const parsed = parseConfigFile(name, content.text, this.#names, patterns)
+      if (!patterns.isExhausted) return this.#take(file, content, read, parsed, at)
+    }
+    this.#parseAside(file, content, read, at)
+  }
+
+  /** Brings what is known of a file up to date with what was parsed of it, and tells what changed. */
+  #take(file: string, content: Content, signature: string, parsed: ParsedFile, at: number): void {
+    this.#parsing.delete(file)
+    const before = this.#files.get(file)
     const objects = new Map(parsed.objects.map((object) => [configKey(object), object]))
     // A document that cannot be told may be any of those that the file had; after a mistake in one, others may not be seen.
     const unclear = parsed.faults.some(({ key }) => key === undefined)
@@ -242,18 +272,29 @@ export class ObjectDirectory {
     for (const warning of parsed.warnings) this.#report('warn', warning, '')
     this.#metrics.invalid.inc(parsed.faults.length - (before?.faults ?? 0))
     for (const key of objects.keys()) unusable.delete(key)
-    const known = { content, signature: read, faults: parsed.faults.length, objects, unusable, unclear }
+    const known = { content, signature, faults: parsed.faults.length, objects, unusable, unclear }
     this.#files.set(file, known)
     this.#tell(file, before, known, at)
   }
 
-  async #parse(file: string, content: Content): Promise<ParsedFile> {
-    const name = relative(this.#root, file)
-    if ('fault' in content) return faultyFile(name, content.fault)
-    if (content.text.length < pooledBytes) return parseConfigFile(name, content.text, this.#names)
+  /** Has a file parsed on the pool, and takes what comes of it unless the file was read anew meanwhile. */
+  #parseAside(file: string, content: Content & { text: string }, signature: string, at: number): void {
+    const parsing = { content }
+    this.#parsing.set(file, parsing)
+    const isNewest = () => this.#parsing.get(file) === parsing
+    void this.#aside.add(`parsing ${file}`, async () => {
+      if (!isNewest()) return
+      const parsed = await this.#parseOnPool(relative(this.#root, file), content.text)
+      await this.#work.add(`reading ${file}`, async () => {
+        if (isNewest()) this.#take(file, content, signature, parsed, at)
+      })
+    })
+  }
+
+  async #parseOnPool(name: string, content: string): Promise<ParsedFile> {
     this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
     try {
-      const task: ParseTask = { name, content: content.text, domain: this.#names.domain }
+      const task: ParseTask = { name, content, domain: this.#names.domain }
       return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
     } catch (error) {
       return faultyFile(name, `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`)

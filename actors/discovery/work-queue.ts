@@ -14,4 +14,9 @@ export class WorkQueue {
     this.#last = this.#last.then(job).catch((error: unknown) => this.#failed(what, error instanceof Error ? error.message : String(error)))
     return this.#last
   }
+
+  /** Resolves when all jobs are done that were added so far. */
+  done(): Promise<void> {
+    return this.#last
+  }
 }

@@ -2,6 +2,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
+import { PatternChecks } from './patterns.ts'
 import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
 import type { StandIn } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
@@ -40,8 +41,11 @@ export function faultyFile(file: string, reason: string): ParsedFile {
   return { objects: [], faults: [{ file, document: 1, key: undefined, path: '', reason }], warnings: [], standIns: new Map() }
 }
 
-/** Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. */
-export function parseConfigFile(file: string, content: string, names: MeshNames): ParsedFile {
+/**
+ * Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. What it gives is to be
+ * thrown away when `patterns` are exhausted afterwards.
+ */
+export function parseConfigFile(file: string, content: string, names: MeshNames, patterns = new PatternChecks()): ParsedFile {
   const objects: ConfigObject[] = []
   const faults: DocumentFault[] = []
   const warnings: DocumentFault[] = []
@@ -49,6 +53,7 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
   const seen = new Map<string, number>()
   for (const [index, document] of readDocuments(content).entries()) {
+    if (patterns.isExhausted) break
     const number = index + 1
     const problem = (key: string | undefined, fault: Fault) => ({ file, document: number, key, path: fault.path, reason: fault.reason })
     if ('error' in document) {
@@ -57,7 +62,7 @@ export function parseConfigFile(file: string, content: string, names: MeshNames)
     }
     if (document.value === null || document.value === undefined) continue
     const read = contained(
-      () => readObject(document.value, `${file}#${number}`, names),
+      () => readObject(document.value, `${file}#${number}`, names, patterns),
       (reason) => ({ key: undefined, object: undefined, report: { faults: [{ path: '', reason }], warnings: [] } }),
     )
     if (!read) continue
@@ -109,8 +114,9 @@ function readObject(
   value: unknown,
   origin: string,
   names: MeshNames,
+  patterns: PatternChecks,
 ): { key: string | undefined; object?: ConfigObject; report: Report } | undefined {
-  const report: Report = { faults: [], warnings: [] }
+  const report: Report = { faults: [], warnings: [], patterns }
   if (!isMapping(value)) {
     report.faults.push({ path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' })
     return { key: undefined, report }

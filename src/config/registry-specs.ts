@@ -1,6 +1,6 @@
 /** The documents that add services and workloads, and EnvoyFilter. */
 import { isIp, isIpOrCidr } from './addresses.ts'
-import { re2Fault } from './patterns.ts'
+import { regexFault } from './patterns.ts'
 import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from './shape.ts'
 
 const labels = map(text({ max: 1024 }))
@@ -124,7 +124,7 @@ const configPatch = record(
     applyTo: required(oneOf(...patchKinds)),
     match: record({
       context: oneOf('ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'),
-      proxy: record({ proxyVersion: text({ max: 1024, check: re2Fault, examples: ['^1\\..*', ''] }), metadata: map(text()) }),
+      proxy: record({ proxyVersion: text({ max: 1024, check: regexFault, examples: ['^1\\..*', ''] }), metadata: map(text()) }),
       listener: listenerMatch,
       routeConfiguration: routeMatch,
       cluster: clusterMatch,

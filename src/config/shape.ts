@@ -14,6 +14,8 @@ export interface Fault {
 export interface Report {
   readonly faults: Fault[]
   readonly warnings: Fault[]
+  /** Checks regular expressions, for all documents of one file. */
+  readonly patterns?: { fault(pattern: string): string | undefined }
 }
 
 /** What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. */
@@ -72,7 +74,7 @@ export function text(
     max?: number
     pattern?: RegExp
     what?: string
-    check?: (value: string) => string | undefined
+    check?: (value: string, report: Report) => string | undefined
     /** Values that pass, for generators of documents, where `pattern` and `check` do not let them find any. */
     examples?: readonly string[]
   } = {},
@@ -86,7 +88,7 @@ export function text(
       if (!value.isWellFormed()) return fault(report, path, 'not valid Unicode: it has half a surrogate pair')
       if (options.pattern && !options.pattern.test(value))
         return fault(report, path, `${JSON.stringify(value.slice(0, 100))} is not ${options.what ?? 'valid'}`)
-      const reason = options.check?.(value)
+      const reason = options.check?.(value, report)
       return reason === undefined ? value : fault(report, path, reason)
     },
   }

@@ -1,6 +1,6 @@
 /** The documents that route traffic: VirtualService, DestinationRule, Gateway, Sidecar. Fields as users of `networking.*` know them. */
 import { isIp, isIpOrCidr } from './addresses.ts'
-import { re2Fault } from './patterns.ts'
+import { regexFault } from './patterns.ts'
 import {
   anything,
   decimal,
@@ -25,7 +25,7 @@ const labels = map(text({ max: 1024 }))
 const host = text({ max: 253, pattern: /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/, what: 'a host name' })
 
 /** A user's regular expression, at most 1,024 characters. */
-const regex = text({ max: 1024, check: re2Fault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
+const regex = text({ max: 1024, check: regexFault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
 /** Addresses that are matched. */
 const subnets = list(
   text({

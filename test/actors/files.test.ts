@@ -118,6 +118,36 @@ describe('watched files', () => {
       await until('the new object', () => keys().join() === 'ServiceEntry/ns/c')
       rmSync(root, { recursive: true })
     })
+
+    /** A document whose regular expressions take seconds to compile. */
+    const costly = (name: string) =>
+      `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: ${name}, namespace: ns}\nspec:\n  hosts: [a.com]\n  http:\n${Array.from(
+        { length: 1500 },
+        (_, index) => `  - {match: [{uri: {regex: '\\pL{0,900}${index}'}}], route: [{destination: {host: a.com}}]}\n`,
+      ).join('')}`
+    const large = (name: string) => `${'# a comment\n'.repeat(25_000)}${entry(name)}`
+    for (const [what, slow, key] of [
+      ['whose regular expressions cost much', costly('slow'), 'VirtualService/ns/slow'],
+      ['that are large', large('slow'), 'ServiceEntry/ns/slow'],
+    ] as const)
+      it(`${what} hold up no others; the newest reading counts`, async () => {
+        const { root, keys } = await objects()
+        const order = () => told.flatMap((event) => ('key' in event ? event.key : []))
+        writeFileSync(join(root, '1.yaml'), slow)
+        writeFileSync(join(root, '2.yaml'), entry('quick'))
+        await until('both files', () => order().includes(key) && order().includes('ServiceEntry/ns/quick'))
+        expect(order().indexOf('ServiceEntry/ns/quick')).to.be.lessThan(order().indexOf(key))
+        told = []
+        writeFileSync(join(root, '1.yaml'), slow.replaceAll('slow', 'slower'))
+        writeFileSync(join(root, '3.yaml'), entry('third'))
+        await until('the third file', () => order().includes('ServiceEntry/ns/third'))
+        writeFileSync(join(root, '1.yaml'), slow)
+        writeFileSync(join(root, '4.yaml'), large('last'))
+        await until('the last file', () => order().includes('ServiceEntry/ns/last'))
+        expect(order().filter((told) => told.includes('slow'))).to.deep.equal([])
+        expect(keys()).to.deep.equal(['ServiceEntry/ns/a', 'ServiceEntry/ns/last', 'ServiceEntry/ns/quick', 'ServiceEntry/ns/third', key].sort())
+        rmSync(root, { recursive: true })
+      })
   })
 
   it('are remembered under no signature after they could not be read, so that the next look reads them', async () => {

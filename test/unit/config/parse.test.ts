@@ -3,6 +3,7 @@ import { parseDuration } from '../../../src/config/duration.ts'
 import { readFeatures } from '../../../src/config/features.ts'
 import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import { PatternChecks } from '../../../src/config/patterns.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 
 const names = meshNames('mesh.io')
@@ -11,6 +12,29 @@ const rule = (spec: string, name = 'r', apiVersion = 'networking.mesh.io/v1alpha
   `apiVersion: ${apiVersion}\nkind: DestinationRule\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
 
 describe('configuration files', () => {
+  it('compile each regular expression once, and no more of them than there is time for', () => {
+    const match = (regex: string) => `{match: [{uri: {regex: "${regex}"}}], route: [{destination: {host: a}}]}`
+    const document = (...regexes: string[]) =>
+      `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: ns}\nspec: {hosts: [a], http: [${regexes.map(match).join(', ')}]}\n`
+    const read = (text: string) => {
+      // Each reading of the clock is a millisecond later, and a pattern takes two readings.
+      let ms = 0
+      const patterns = new PatternChecks(2, () => ms++)
+      return { ...parseConfigFile('file.yaml', text, names, patterns), ms: () => ms, patterns }
+    }
+    const twice = read(document('a', 'b', 'a', 'b'))
+    expect(twice.patterns.isExhausted).to.equal(false)
+    expect(twice.objects).to.have.length(1)
+    expect(twice.ms()).to.equal(4)
+    const many = read(document('a', 'b', 'c', 'd', 'e'))
+    expect(many.patterns.isExhausted).to.equal(true)
+    expect(many.ms()).to.equal(6)
+    expect(read(document('a', '(', '(')).faults.map(({ path }) => path)).to.deep.equal([
+      'spec.http[1].match[0].uri.regex',
+      'spec.http[2].match[0].uri.regex',
+    ])
+  })
+
   it('reads several documents; a bad one is reported with number and field, the others count', () => {
     const { objects, faults } = parse(
       `${rule('{host: a}', 'one')}---\n${rule('{host: b, subsets: [{name: "not ok!"}]}', 'two')}---\n${rule('{host: c}', 'three')}---\nkind: [\n`,
