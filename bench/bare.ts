@@ -63,6 +63,8 @@ function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): v
 
 if (isMainThread) {
   let workers: Worker[] = []
+  // Whoever drives it has ended.
+  process.on('disconnect', () => process.exit(0))
   process.on('message', (command: BareCommand) => {
     if (command.type === 'push') for (const worker of workers) worker.postMessage(command)
     else {

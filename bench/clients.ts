@@ -27,10 +27,13 @@ export interface ConnectCommand {
   readonly first: number
   readonly step: number
   /**
-   * How much of what comes is understood: all, and kept; only the clusters of the first sidecar, whose endpoints all subscribe
-   * to (for many sidecars, so that the load is not what is measured); nothing (for the bare server).
+   * How much of what comes is understood: all, and kept; the names that each sidecar's own clusters ask for, kept without what the
+   * clusters are (for many sidecars that see different services); only the clusters of the first sidecar, whose endpoints all
+   * subscribe to (for many sidecars that see the same); nothing (for the bare server).
    */
-  readonly reads: 'all' | 'first' | 'nothing'
+  readonly reads: 'all' | 'names' | 'first' | 'nothing'
+  /** How many names of endpoints a sidecar that understands nothing subscribes to; one by default. */
+  readonly asks?: number | undefined
   /** Each sidecar runs beside the first endpoint of the service of its number, and so has inbound configuration of its own. */
   readonly own: boolean
   /** Every so-manieth sidecar, in turn, reads 10 KB a second, never acknowledges, or comes and goes; 0 = none does. They do not count. */
@@ -48,12 +51,14 @@ export interface ConnectCommand {
 /** What the driver tells the load. */
 export type LoadCommand =
   | ConnectCommand
-  | { readonly type: 'mark'; readonly marker: string }
+  /** `among`: the numbers of the sidecars that the marker must reach; all that count by default. */
+  | { readonly type: 'mark'; readonly marker: string; readonly among?: readonly number[] | undefined }
   | { readonly type: 'digest' | 'count' | 'count lost' | 'end' }
 
 /** What the load reports. Times are Unix milliseconds. */
 export type LoadReport =
-  | { readonly type: 'connected'; readonly times: readonly number[]; readonly bytes: number }
+  /** `names`: how many names of endpoints the new sidecars have subscribed to. */
+  | { readonly type: 'connected'; readonly times: readonly number[]; readonly bytes: number; readonly names: number }
   | { readonly type: 'marked'; readonly times: readonly number[]; readonly bytes: number }
   | { readonly type: 'looking' }
   | { readonly type: 'received'; readonly bytes: number }
@@ -109,6 +114,24 @@ function readBody(message: Buffer, delta: boolean, typeUrl: string): Body {
   return { id: nextBody++, resources, removed, endpointNames }
 }
 
+/** The names of endpoints that the clusters of a message ask for. Clusters of one name are taken to ask for the same. */
+function endpointNamesIn(message: Buffer, delta: boolean): string[] {
+  const names: string[] = []
+  for (const { field, bytes } of scanFields(message)) {
+    if (field !== 2 || !bytes) continue
+    const any = delta ? fieldOf(bytes, 2) : bytes
+    const cluster = any && fieldOf(any, 2)
+    if (!cluster) continue
+    const name = fieldOf(cluster, 1)?.toString('latin1') ?? ''
+    let endpoints = endpointsOf.get(name)
+    if (endpoints === undefined) endpointsOf.set(name, (endpoints = readResource(cluster, clusterType, name)[1]))
+    if (endpoints !== '') names.push(endpoints)
+  }
+  return names
+}
+
+const endpointsOf = new Map<string, string>()
+
 /** Names of resources, and of the endpoints they ask for, by digest. */
 const known = new Map<string, readonly [name: string, endpoints: string]>()
 
@@ -155,6 +178,11 @@ class Sidecar {
     this.counts = this.#role === 'ordinary'
     ;[this.#session, this.#stream] = this.#open()
     if (this.#role === 'flapping') setInterval(() => this.#reopen(), flapMs)
+  }
+
+  /** How many names of endpoints it has subscribed to. */
+  get endpointNames(): number {
+    return this.#subscribed[endpointType]?.length ?? 0
   }
 
   /** A digest of everything it holds. */
@@ -258,7 +286,7 @@ class Sidecar {
     if (this.#options.reads === 'all') this.#hold(typeUrl, bodyOf(message, this.#options.delta, head))
     else if (this.#options.reads === 'first' && typeUrl === clusterType) firstBody ??= bodyOf(message, this.#options.delta, head)
     if (this.#role !== 'silent') this.#send(typeUrl, nonce, this.#options.delta ? [] : this.#subscribed[typeUrl])
-    if (typeUrl === clusterType) this.#follow()
+    if (typeUrl === clusterType) this.#follow(message)
     else if (typeUrl === listenerType && !this.#subscribed[routeType]) {
       this.#subscribed[routeType] = ['80', '9090']
       this.#send(routeType, '', this.#subscribed[routeType])
@@ -278,9 +306,13 @@ class Sidecar {
   }
 
   /** Subscribes to the endpoints of the clusters that it holds. */
-  #follow(): void {
-    if (this.#options.reads !== 'all') {
-      if (!this.#subscribed[endpointType]) this.#send(endpointType, '', (this.#subscribed[endpointType] = firstBody?.endpointNames ?? ['any']))
+  #follow(message: Buffer): void {
+    const { reads, asks, delta } = this.#options
+    if (reads !== 'all') {
+      if (this.#subscribed[endpointType]) return
+      const names = reads === 'names' ? endpointNamesIn(message, delta) : (firstBody?.endpointNames ?? fillerNames(asks ?? 1))
+      this.#subscribed[endpointType] = names
+      this.#send(endpointType, '', names)
       return
     }
     const held = this.#held.get(clusterType) as Body[]
@@ -317,6 +349,13 @@ class Sidecar {
       : sotwRequest(typeUrl, nonce, names, node)
     this.#stream.write(messageFrame(message))
   }
+}
+
+const fillers: string[] = []
+/** So many names, as long as real ones. */
+function fillerNames(count: number): readonly string[] {
+  if (fillers.length === 0) fillers.push(...Array.from({ length: count }, (_, index) => `outbound|80||svc-${index}.ns-0.svc.cluster.local`))
+  return fillers
 }
 
 const nameSets = new WeakMap<Body, ReadonlySet<string>>()
@@ -379,28 +418,34 @@ function connectAll(command: ConnectCommand): void {
     if (marker ? !message.includes(marker) : sidecar.got.size < (command.hosts ? 5 : 4)) return
     sidecar.marked = true
     times.push(Date.now())
-    if (times.length === waited) report({ type: marker ? 'marked' : 'connected', times, bytes })
+    if (times.length === waited) report(marker ? { type: 'marked', times, bytes } : { type: 'connected', times, bytes, names: subscriptions() })
   }
+  const subscriptions = () => added.reduce((sum, sidecar) => sum + sidecar.endpointNames, 0)
   const added = Array.from({ length: command.count }, (_, i) => new Sidecar((command.from ?? 0) + command.first + i * command.step, command, seen))
   waited = added.filter((sidecar) => sidecar.counts).length
   for (const sidecar of sidecars) sidecar.marked = true
   sidecars.push(...added)
-  if (waited === 0) report({ type: 'connected', times, bytes })
+  if (waited === 0) report({ type: 'connected', times, bytes, names: 0 })
 }
 
 process.on('message', (command: LoadCommand) => {
   switch (command.type) {
     case 'connect':
       return connectAll(command)
-    case 'mark':
+    case 'mark': {
+      const among = command.among && new Set(command.among)
       marker = Buffer.from(command.marker)
       times = []
       bytes = 0
-      waited = sidecars.filter((sidecar) => sidecar.counts).length
-      for (const sidecar of sidecars) sidecar.marked = false
+      waited = 0
+      for (const sidecar of sidecars) {
+        sidecar.marked = !sidecar.counts || (among !== undefined && !among.has(sidecar.index))
+        if (!sidecar.marked) waited++
+      }
       report({ type: 'looking' })
       if (waited === 0) report({ type: 'marked', times, bytes })
       return
+    }
     case 'digest':
       return report({ type: 'digests', digests: sidecars.filter((one) => one.counts).map((one) => [one.index, one.digest()] as const) })
     case 'count':
@@ -415,3 +460,6 @@ process.on('message', (command: LoadCommand) => {
       process.exit(0)
   }
 })
+
+// Whoever drives it has ended.
+process.on('disconnect', () => process.exit(0))

@@ -24,6 +24,10 @@ export interface LimitOptions {
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   /** Bytes a second that each proxy reads; as fast as it can by default. */
   readonly bytesPerSecond: number | undefined
+  /** The proxies ask as over delta; as over the state of the world by default. */
+  readonly delta?: boolean
+  /** Names of endpoints that all of them together subscribe to; one each by default. */
+  readonly names?: number
 }
 
 /** A bare server with its own load. */
@@ -38,7 +42,15 @@ export class BareServer {
   }
 
   /** Starts one and connects the proxies; `connect` is what that took. */
-  static async start({ threads, proxies, bytes, tls, bytesPerSecond }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {
+  static async start({
+    threads,
+    proxies,
+    bytes,
+    tls,
+    bytesPerSecond,
+    delta = false,
+    names = proxies,
+  }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {
     const child = fork(fileURLToPath(new URL('./bare.ts', import.meta.url)))
     const port = await freePort()
     const each = bytes / proxies
@@ -51,10 +63,11 @@ export class BareServer {
     const options: LoadOptions = {
       port,
       tls: tls !== undefined,
-      delta: false,
+      delta,
       hosts: false,
       namespaces: 1,
       reads: 'nothing',
+      asks: Math.round(names / proxies),
       own: false,
       misbehaving: 0,
       bytesPerSecond,

@@ -12,6 +12,11 @@ export interface Arrivals {
   readonly bytes: number
 }
 
+/** What came to proxies that connected, and how many names of endpoints they have subscribed to in all. */
+export interface Connected extends Arrivals {
+  readonly names: number
+}
+
 const processes = 2
 
 /** Simulated proxies, spread over two processes. */
@@ -23,25 +28,26 @@ export class Load {
   }
 
   /** Connects proxies, and resolves when each has its first configuration. */
-  async connect(count: number, options: LoadOptions): Promise<Arrivals> {
+  async connect(count: number, options: LoadOptions): Promise<Connected> {
     // Processes that are still starting would count as the server's delay.
     await this.received()
     const started = Date.now()
-    const reports = this.#all('connected', (index) => ({
+    const reports = await this.#all('connected', (index) => ({
       ...options,
       type: 'connect',
       first: index,
       step: processes,
       count: Math.ceil((count - index) / processes),
     }))
-    return arrivalsOf((await reports).map((report) => ({ ...report, times: report.times.map((time) => time - started) })))
+    const arrivals = arrivalsOf(reports.map((report) => ({ ...report, times: report.times.map((time) => time - started) })))
+    return { ...arrivals, names: reports.reduce((sum, report) => sum + report.names, 0) }
   }
 
-  /** Makes a change, and resolves when its marker has reached every proxy that counts. */
-  async mark(marker: string, change: () => void): Promise<Arrivals> {
+  /** Makes a change, and resolves when its marker has reached every proxy that counts, or those of the numbers given. */
+  async mark(marker: string, change: () => void, among?: readonly number[]): Promise<Arrivals> {
     const marked = Promise.all(this.#children.map((child) => once<Extract<LoadReport, { type: 'marked' }>>(child, 'marked')))
     // All of them must be looking out for it before it can come.
-    await this.#all('looking', () => ({ type: 'mark', marker }))
+    await this.#all('looking', () => ({ type: 'mark', marker, among }))
     const at = Date.now()
     change()
     return arrivalsOf((await marked).map((report) => ({ ...report, times: report.times.map((time) => time - at) })))

@@ -72,6 +72,8 @@ export interface MeshChange {
   readonly file: string
   readonly text: string | undefined
   readonly marker: string | undefined
+  /** The number of the service that changes, if it is one of those that are there from the start. */
+  readonly service?: number
 }
 
 /** The change of a round. */
@@ -81,11 +83,11 @@ export function change(kind: ChangeKind, round: number, services: number, namesp
     case 'endpoint change': {
       const marker = `10.2${String(round % 50).padStart(2, '0')}.${1 + (Math.floor(round / 50) % 250)}.${100 + (round % 100)}`
       const text = entry(index + 1, namespaces, { endpoints: `  - {address: ${marker}, labels: {app: svc-${index + 1}, version: v1}}\n` })
-      return { file: `se-${index + 1}.yaml`, text, marker }
+      return { file: `se-${index + 1}.yaml`, text, marker, service: index + 1 }
     }
     case 'route change': {
       const marker = `mark-${round}-${Date.now()}`
-      return { file: `vs-${index}.yaml`, text: virtualService(index, namespaces, marker), marker }
+      return { file: `vs-${index}.yaml`, text: virtualService(index, namespaces, marker), marker, service: index }
     }
     case 'service added': {
       const marker = `new-${round}-${Date.now()}`

@@ -1,6 +1,7 @@
 /** What the bench prints and keeps. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { type Goal, isMet } from './goals.ts'
 import type { Limit } from './limit.ts'
 
 /** One measured scenario. Times in milliseconds, CPU in seconds a round, sizes in MiB. */
@@ -17,6 +18,8 @@ export interface Measure {
   readonly threads: Readonly<Record<string, number>>
   /** What else was seen. */
   readonly notes?: string
+  /** What it is held to. */
+  readonly goals?: readonly Goal[]
 }
 
 /** Says on standard error what is going on. */
@@ -28,10 +31,10 @@ export const progress = (text: string): void => {
 export const ratioOf = (measure: Measure): number | undefined =>
   measure.limit && measure.limit.cpu > 0 ? measure.cpu / measure.limit.cpu : undefined
 
-const number = (value: number | undefined, digits = 0): string => (value === undefined ? '-' : value.toFixed(digits))
+const number = (value: number | undefined, digits = 0): string => (value === undefined || !Number.isFinite(value) ? '-' : value.toFixed(digits))
 
 /** Measures as a Markdown table. */
-export function table(measures: readonly Measure[]): string {
+function table(measures: readonly Measure[]): string {
   const head = [
     'scenario',
     'variant',
@@ -66,10 +69,24 @@ export function table(measures: readonly Measure[]): string {
 }
 
 /** CPU seconds of each thread and scenario as a Markdown table. */
-export function threadTable(measures: readonly Measure[]): string {
+function threadTable(measures: readonly Measure[]): string {
   const threads = [...new Set(measures.flatMap((measure) => Object.keys(measure.threads)))].sort()
   const head = ['scenario', 'variant', ...threads, 'all of the process']
   const rows = measures.map((m) => [m.scenario, m.variant, ...threads.map((thread) => number(m.threads[thread], 3)), number(m.cpu, 3)])
+  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
+}
+
+/** The goals of measures and whether they are met, as a Markdown table; empty when there are none. */
+function goalTable(measures: readonly Measure[]): string {
+  const rows = measures.flatMap(({ scenario, variant, goals = [] }) =>
+    goals.map((goal) => {
+      const digits = goal.unit === 'CPU s' ? 3 : 1
+      const figure = (value: number) => (Number.isFinite(value) ? `${value.toFixed(digits)} ${goal.unit}` : '-')
+      return [variant, scenario, goal.what, figure(goal.seen), figure(goal.most), isMet(goal) ? 'met' : '**missed**']
+    }),
+  )
+  if (rows.length === 0) return ''
+  const head = ['variant', 'scenario', 'figure', 'seen', 'at most', 'goal']
   return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 }
 
@@ -78,5 +95,11 @@ export function keep(parameters: object, measures: readonly Measure[]): void {
   const out = fileURLToPath(new URL('./out/', import.meta.url))
   mkdirSync(out, { recursive: true })
   writeFileSync(`${out}bench.json`, JSON.stringify({ ...parameters, measures }, null, 2))
-  writeFileSync(`${out}bench.md`, `${table(measures)}\n\nCPU seconds a round:\n\n${threadTable(measures)}\n`)
+  writeFileSync(`${out}bench.md`, `${whole(measures)}\n`)
+}
+
+/** All tables of measures. */
+export function whole(measures: readonly Measure[]): string {
+  const goals = goalTable(measures)
+  return `${table(measures)}\n\nCPU seconds a round:\n\n${threadTable(measures)}${goals && `\n\nGoals:\n\n${goals}`}`
 }

@@ -3,22 +3,25 @@
  * measures how long each change takes to every proxy and what the server spends. Beside it, in the same run, stands the limit:
  * a bare `node:http2` server that writes as many bytes to as many proxies.
  *
- * `soak` takes more than an hour and is not in `all`.
+ * `soak` and `views` take more than an hour and are not in `all`.
  *
- * npm run bench -- [--set convergence,tls,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,start,soak | all | quick] [--proxies 400]
+ * npm run bench -- [--set convergence,tls,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,start,soak,views | all | quick] [--proxies 400]
  *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
+ * npm run bench -- --set views [--shape private,sidecars | all] [--namespaces 10,100,1000] [--mode delta,sotw,older] [--rounds 5]
+ *                  [--limit 120] [--memory 4096]
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { keep, type Measure, progress, ratioOf, table, threadTable } from './report.ts'
+import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { soak } from './scenarios/soak.ts'
 import { start } from './scenarios/start.ts'
+import { type Mode, modes, shapeNames, views } from './scenarios/views.ts'
 
 const { values: given } = parseArgs({
   options: {
@@ -30,6 +33,11 @@ const { values: given } = parseArgs({
     seconds: { type: 'string', default: '60' },
     changes: { type: 'string', default: '360000' },
     connects: { type: 'string', default: '100000' },
+    shape: { type: 'string', default: 'all' },
+    namespaces: { type: 'string', default: '10,100,1000' },
+    mode: { type: 'string', default: modes.join() },
+    limit: { type: 'string', default: '120' },
+    memory: { type: 'string', default: '4096' },
   },
 })
 const [proxies, services, rounds, writers, seconds] = [given.proxies, given.services, given.rounds, given.writers, given.seconds].map(Number) as [
@@ -68,6 +76,27 @@ async function withCertificate<T>(use: (files: { cert: string; key: string }) =>
   }
 }
 
+/** What an option chooses from a list; ends the process when something else is chosen. */
+function chosen<Name extends string>(option: string, text: string, known: readonly Name[]): Name[] {
+  const names = text === 'all' ? [...known] : text.split(',')
+  const unknown = names.find((name) => !known.includes(name as Name))
+  if (unknown !== undefined) {
+    progress(`--${option}: ${JSON.stringify(unknown)} is not known; choose from ${known.join(', ')}, all`)
+    process.exit(1)
+  }
+  return names as Name[]
+}
+
+/** Numbers above zero of an option; ends the process when something else is given. */
+function numbers(option: string, text: string): number[] {
+  const values = text.split(',').map(Number)
+  if (values.some((value) => !(value > 0))) {
+    progress(`--${option}: ${JSON.stringify(text)}: numbers above 0 are wanted, separated by commas`)
+    process.exit(1)
+  }
+  return values
+}
+
 const core = ['endpoint change', 'route change'] as const
 const sets: Record<string, () => Promise<Measure[]>> = {
   async convergence() {
@@ -103,7 +132,18 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   churn: () => churn(writers, 5000, 100, seconds),
   start: () => start(rounds),
   soak: () => soak(writers, Number(given.changes), Number(given.connects)),
+  views: () =>
+    views({
+      writers,
+      rounds,
+      shapes: chosen('shape', given.shape, shapeNames),
+      namespaces: numbers('namespaces', given.namespaces).sort((one, other) => one - other),
+      modes: chosen<Mode>('mode', given.mode, modes),
+      limits: { seconds: numbers('limit', given.limit)[0] as number, mib: numbers('memory', given.memory)[0] as number },
+    }),
 }
+/** What takes more than an hour. */
+const long = ['soak', 'views']
 
 /**
  * The quick set for continuous integration: how many times the limit's CPU each scenario may take at most. Wide enough for a
@@ -127,8 +167,11 @@ function regressions(measures: readonly Measure[]): string[] {
   })
 }
 
+// Servers and loads end with this process, however it ends.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
+
 const quick = given.set === 'quick'
-const names = given.set === 'all' ? Object.keys(sets).filter((name) => name !== 'soak') : given.set.split(',')
+const names = given.set === 'all' ? Object.keys(sets).filter((name) => !long.includes(name)) : given.set.split(',')
 const unknown = quick ? undefined : names.find((name) => !sets[name])
 if (unknown !== undefined) {
   progress(`--set: ${JSON.stringify(unknown)} is not a set; choose from ${Object.keys(sets).join(', ')}, all, quick`)
@@ -138,7 +181,7 @@ const measures: Measure[] = []
 if (quick) measures.push(...(await both({ variant: '', proxies: 100, services: 300, rounds: 3, changes: core })))
 else for (const name of names) measures.push(...((await sets[name]?.()) ?? []))
 keep({ proxies, services, rounds, writers, set: given.set }, measures)
-console.log(`${table(measures)}\n\nCPU seconds a round:\n\n${threadTable(measures)}`)
+console.log(whole(measures))
 const bad = quick ? regressions(measures) : []
 for (const line of bad) console.error(`regression: ${line}`)
 process.exit(bad.length > 0 ? 1 : 0)

@@ -40,7 +40,17 @@ export interface ServerOptions {
   readonly logLevel?: string
   /** Certificate and key files for the secured port. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** Text of the mesh configuration; there is none by default. */
+  readonly mesh?: string | undefined
+  /** Seconds after which it must be ready; no limit by default. */
+  readonly readyWithin?: number
 }
+
+/** Servers that end with this process, however it ends. */
+const running = new Set<DiscoveryServer>()
+process.on('exit', () => {
+  for (const server of running) server.stop()
+})
 
 /** A running `pilot-discovery discovery`. */
 export class DiscoveryServer {
@@ -55,12 +65,21 @@ export class DiscoveryServer {
   static async start(options: ServerOptions): Promise<DiscoveryServer> {
     const server = new DiscoveryServer()
     for (const [name, text] of options.files) writeFileSync(join(server.dir, name), text)
-    await server.#start(options)
+    try {
+      await server.#start(options)
+    } catch (error) {
+      await server.kill()
+      throw error
+    }
     return server
   }
 
   get pid(): number {
     return this.#child?.pid ?? 0
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
   /** Writes a configuration file in one step. */
@@ -90,8 +109,19 @@ export class DiscoveryServer {
   }
 
   stop(): void {
+    running.delete(this)
     this.#child?.kill()
     rmSync(this.dir, { recursive: true, force: true })
+  }
+
+  /** Ends it at once, and resolves when its memory is free again. */
+  async kill(): Promise<void> {
+    if (this.isRunning) {
+      const ended = new Promise((resolve) => this.#child?.once('exit', resolve))
+      this.#child?.kill('SIGKILL')
+      await ended
+    }
+    this.stop()
   }
 
   async #start(options: ServerOptions): Promise<void> {
@@ -105,7 +135,10 @@ export class DiscoveryServer {
       writers: String(options.writers),
       log_output_level: options.logLevel ?? 'all:warn',
       ...(options.tls ? { secureGRPCAddr: `127.0.0.1:${secure}`, tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
+      ...(options.mesh === undefined ? {} : { meshConfig: join(this.dir, '.mesh') }),
     }
+    // The name keeps it from being read as an object of the configuration.
+    if (options.mesh !== undefined) writeFileSync(join(this.dir, '.mesh'), options.mesh)
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
     const started = performance.now()
@@ -113,11 +146,14 @@ export class DiscoveryServer {
       env: { ...process.env, PILOT_MOCK_SERVICES: '0', ...options.env },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
+    running.add(this)
     this.port = options.tls ? secure : grpc
     this.#monitoring = monitoring
     for (;;) {
       const ready = await fetch(`http://127.0.0.1:${http}/ready`).catch(() => undefined)
       if (ready?.ok) break
+      const seconds = (performance.now() - started) / 1000
+      if (seconds > (options.readyWithin ?? Number.POSITIVE_INFINITY)) throw new Error(`the server was not ready within ${options.readyWithin} s`)
       if (this.#child.exitCode !== null) throw new Error('the server ended before it was ready')
       await pause(20)
     }

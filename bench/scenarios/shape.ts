@@ -1,0 +1,143 @@
+/** One shape of a mesh in one size: all proxies connect, then endpoints and routes change; and the bare limit for the same bytes. */
+import { atRest, type Bounds, OverBounds, within } from '../bounds.ts'
+import { BareServer } from '../limit.ts'
+import { type Arrivals, type Connected, Load, type LoadOptions, median, percentile } from '../load.ts'
+import * as mesh from '../mesh.ts'
+import { type Measure, progress } from '../report.ts'
+import { DiscoveryServer, spent } from '../server.ts'
+import { type Shape, type Size, shapeFiles, viewersOf } from '../shapes.ts'
+
+/** What to run. */
+export interface ShapeOptions {
+  readonly variant: string
+  readonly shape: Shape
+  readonly size: Size
+  readonly delta: boolean
+  /** Proxies take virtual hosts by themselves. */
+  readonly hosts: boolean
+  readonly writers: number
+  readonly rounds: number
+  readonly limits: Bounds
+}
+
+/** What was seen: figures of a change are those of one round. */
+export interface ShapeMeasures {
+  readonly connect: Measure
+  readonly endpoint: Measure
+  readonly route: Measure
+}
+
+/** What was seen of a change, and how many proxies it touched in each round. */
+interface Change {
+  readonly measure: Measure
+  readonly touched: number
+}
+
+const mib = (bytes: number) => bytes / 1_048_576
+
+/** Runs it. Throws `OverBounds` when it takes too long or too much memory; nothing that it started is left. */
+export async function measureShape(options: ShapeOptions): Promise<ShapeMeasures> {
+  const { variant, shape, size, limits, writers } = options
+  progress(`${variant}: starting`)
+  const files = [...mesh.files(size.services, size.namespaces), ...shapeFiles(shape, size)]
+  const server = await DiscoveryServer.start({ writers, files, mesh: shape.mesh, readyWithin: limits.seconds }).catch((error: Error) => {
+    throw new OverBounds(error.message)
+  })
+  const load = new Load()
+  let connected: Connected
+  let connect: Measure
+  let endpoint: Change
+  let route: Change
+  try {
+    await within(limits, server, 'the start', atRest(server))
+    ;({ connected, connect } = await connectAll(options, server, load))
+    endpoint = await measureChange('endpoint change', options, server, load)
+    route = await measureChange('route change', options, server, load)
+  } finally {
+    load.end()
+    await server.kill()
+  }
+  return beside(options, connected, connect, endpoint, route)
+}
+
+async function connectAll(options: ShapeOptions, server: DiscoveryServer, load: Load): Promise<{ connected: Connected; connect: Measure }> {
+  const { variant, size, delta, hosts, limits } = options
+  const client: LoadOptions = {
+    port: server.port,
+    tls: false,
+    delta,
+    hosts,
+    namespaces: size.namespaces,
+    reads: 'names',
+    own: false,
+    misbehaving: 0,
+  }
+  const before = await server.usage()
+  const connected = await within(limits, server, 'connecting', load.connect(size.namespaces, client))
+  await within(limits, server, 'what follows connecting', atRest(server))
+  const after = await server.usage()
+  const connect = { scenario: 'connect', variant, ...timesOf([connected]), ...spent(after, before), mib: mib(connected.bytes), rss: after.rss }
+  return { connected, connect }
+}
+
+async function measureChange(kind: 'endpoint change' | 'route change', options: ShapeOptions, server: DiscoveryServer, load: Load): Promise<Change> {
+  const { variant, shape, size, rounds, limits } = options
+  let touched = 0
+  const make = async (round: number): Promise<Arrivals> => {
+    const { file, text = '', marker = '', service = 0 } = mesh.change(kind, round, size.services, size.namespaces)
+    const viewers = viewersOf(shape, service, size)
+    touched += viewers.length
+    const arrivals = await within(
+      limits,
+      server,
+      kind,
+      load.mark(marker, () => server.put(file, text), viewers),
+    )
+    await within(limits, server, `what follows the ${kind}`, atRest(server))
+    return arrivals
+  }
+  // The first change of a kind finds code that was never run; it does not count.
+  await make(rounds)
+  await load.received()
+  touched = 0
+  const before = await server.usage()
+  const arrivals: Arrivals[] = []
+  for (let round = 0; round < rounds; round++) arrivals.push(await make(round))
+  const after = await server.usage()
+  const { cpu, threads } = spent(after, before)
+  const share = Object.fromEntries(Object.entries(threads).map(([name, seconds]) => [name, seconds / rounds]))
+  const sent = mib(await load.received()) / rounds
+  const measure = { scenario: kind, variant, ...timesOf(arrivals), cpu: cpu / rounds, threads: share, mib: sent, rss: after.rss }
+  return { measure, touched: touched / rounds }
+}
+
+function timesOf(arrivals: readonly Arrivals[]): Pick<Measure, 'p50' | 'p99' | 'last'> {
+  const all = arrivals.flatMap(({ times }) => [...times]).sort((one, other) => one - other)
+  if (all.length === 0) return {}
+  return { p50: percentile(all, 0.5), p99: percentile(all, 0.99), last: median(arrivals.map(({ times }) => percentile(times, 1))) }
+}
+
+/** The measures beside the limit: as many requests and bytes when all connect, as many bytes for changes that touch every proxy. */
+async function beside(options: ShapeOptions, connected: Connected, connect: Measure, endpoint: Change, route: Change): Promise<ShapeMeasures> {
+  const { writers, size, delta, rounds } = options
+  const proxies = size.namespaces
+  const { names, bytes } = connected
+  const { bare, connect: limit } = await BareServer.start({
+    threads: writers,
+    proxies,
+    bytes,
+    names,
+    delta,
+    tls: undefined,
+    bytesPerSecond: undefined,
+  })
+  try {
+    const changed = async ({ measure, touched }: Change): Promise<Measure> => {
+      if (touched < proxies) return { ...measure, notes: `touches ${touched}` }
+      return { ...measure, limit: await bare.push(measure.mib * 1_048_576, rounds) }
+    }
+    return { connect: { ...connect, limit }, endpoint: await changed(endpoint), route: await changed(route) }
+  } finally {
+    bare.stop()
+  }
+}

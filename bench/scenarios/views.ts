@@ -1,0 +1,127 @@
+/**
+ * What views cost: meshes in which proxies see different things, each beside a plain one of the same size, with one proxy a namespace
+ * and ten services each. All connect, then endpoints and routes change; only proxies that see a service are waited for.
+ */
+import { type Bounds, OverBounds } from '../bounds.ts'
+import { bareGoal, buildGoal, comparable, type Goal, lastGoal, memoryGoal, memoryPerView, residentGoal } from '../goals.ts'
+import { type Measure, progress, ratioOf } from '../report.ts'
+import { type ShapeName, type Size, shapes } from '../shapes.ts'
+import { quietPolicy } from './quiet-policy.ts'
+import { measureShape, type ShapeMeasures } from './shape.ts'
+
+/** How proxies ask: delta with virtual hosts by themselves, state of the world, or delta as before Envoy 1.40. */
+export const modes = ['delta', 'sotw', 'older'] as const
+export type Mode = (typeof modes)[number]
+
+/** What can be measured: the shapes, and a policy that concerns no proxy. */
+export const shapeNames: readonly (ShapeName | 'quiet-policy')[] = [...(Object.keys(shapes) as ShapeName[]), 'quiet-policy']
+
+/** What to measure, and how much a run may take. */
+export interface ViewsOptions {
+  readonly writers: number
+  readonly rounds: number
+  readonly shapes: readonly (ShapeName | 'quiet-policy')[]
+  /** Sizes, ascending. */
+  readonly namespaces: readonly number[]
+  readonly modes: readonly Mode[]
+  readonly limits: Bounds
+}
+
+const servicesEach = 10
+/** The size that the goals of the mixed mesh are for. */
+const bigNamespaces = 1000
+
+/** Measures the chosen shapes in the chosen sizes and modes; the plain mesh of each size always. */
+export async function views(options: ViewsOptions): Promise<Measure[]> {
+  const measures: Measure[] = []
+  const chosen = options.shapes.filter((name) => name !== 'quiet-policy' && name !== 'plain') as ShapeName[]
+  const smallest = new Map<string, ShapeMeasures>()
+  const bounded = async <T>(variant: string, work: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof OverBounds)) throw error
+      progress(`${variant}: ended: ${error.message}`)
+      measures.push(ended(variant, error.message))
+      return undefined
+    }
+  }
+  const run = (name: ShapeName, mode: Mode, size: Size): Promise<ShapeMeasures | undefined> => {
+    const variant = `${name}, ${size.namespaces} namespaces, ${mode}`
+    const what = { ...options, variant, shape: shapes[name], size, delta: mode !== 'sotw', hosts: mode === 'delta' }
+    return bounded(variant, () => measureShape(what))
+  }
+  const plainOnly = chosen.length === 0 && options.shapes.includes('plain')
+  for (const namespaces of chosen.length > 0 || plainOnly ? options.namespaces : []) {
+    const size: Size = { namespaces, services: namespaces * servicesEach }
+    for (const mode of options.modes) {
+      const plain = await run('plain', mode, size)
+      if (plain) measures.push(plain.connect, plain.endpoint, plain.route)
+      for (const name of chosen) {
+        const seen = await run(name, mode, size)
+        if (!seen) continue
+        const least = smallest.get(`${name} ${mode}`) ?? seen
+        smallest.set(`${name} ${mode}`, least)
+        measures.push(...judged(seen, { name, size, plain, least, isHeld: mode === 'delta' }))
+      }
+    }
+  }
+  if (options.shapes.includes('quiet-policy')) {
+    const seen = await bounded('quiet-policy', () => quietPolicy(options.writers, options.rounds, options.limits))
+    if (seen) measures.push(seen)
+  }
+  return measures
+}
+
+/** What is said of a run that went over its bounds. */
+function ended(variant: string, reason: string): Measure {
+  const goal: Goal = { what: `ended: ${reason}`, seen: Number.POSITIVE_INFINITY, most: Number.NaN, unit: 'ms' }
+  return { scenario: 'ended', variant, cpu: Number.NaN, mib: 0, rss: Number.NaN, threads: {}, notes: reason, goals: [goal] }
+}
+
+interface Beside {
+  readonly name: ShapeName
+  readonly size: Size
+  /** The plain mesh of the size; absent when it went over its bounds. */
+  readonly plain: ShapeMeasures | undefined
+  /** The smallest size of the shape. */
+  readonly least: ShapeMeasures
+  /** The mode is the one that goals are for. */
+  readonly isHeld: boolean
+}
+
+/** The three measures with their ratios to the plain mesh and, where they are held to any, their goals. */
+function judged(seen: ShapeMeasures, beside: Beside): Measure[] {
+  const { size, plain, isHeld } = beside
+  const goals = isHeld ? goalsOf(seen, beside) : undefined
+  return (['connect', 'endpoint', 'route'] as const).map((step): Measure => {
+    const notes = [seen[step].notes]
+    if (plain) notes.push(`${(seen[step].cpu / plain[step].cpu).toFixed(1)}x plain`)
+    if (plain && step === 'route') notes.push(`${memoryPerView(seen.route.rss, plain.route.rss, size.namespaces).toFixed(0)} KiB a view`)
+    return { ...seen[step], notes: notes.filter(Boolean).join('; '), ...(goals ? { goals: goals[step] } : {}) }
+  })
+}
+
+function goalsOf(seen: ShapeMeasures, { name, size, plain, least }: Beside): Record<keyof ShapeMeasures, Goal[]> {
+  const goals: Record<keyof ShapeMeasures, Goal[]> = { connect: [], endpoint: [], route: [] }
+  const { heldTo } = shapes[name]
+  const queue = (measures: ShapeMeasures) => measures.connect.threads['push-queue'] ?? Number.POSITIVE_INFINITY
+  if (heldTo === 'plain' && plain) {
+    goals.connect.push(...comparable(seen.connect, plain.connect, 'beside plain'))
+    goals.endpoint.push(...comparable(seen.endpoint, plain.endpoint, 'beside plain', 'last'))
+    goals.route.push(...comparable(seen.route, plain.route, 'beside plain', 'p99'), memoryGoal(seen.route.rss, plain.route.rss, size.namespaces))
+  }
+  if (heldTo === 'smallest') {
+    if (plain) goals.connect.push(buildGoal(queue(seen), queue(plain), size.namespaces))
+    if (least !== seen) {
+      goals.endpoint.push(...comparable(seen.endpoint, least.endpoint, 'beside the smallest size'))
+      goals.route.push(...comparable(seen.route, least.route, 'beside the smallest size'))
+    }
+  }
+  if (name === 'mixed' && size.namespaces === bigNamespaces) {
+    goals.connect.push(bareGoal(ratioOf(seen.connect)))
+    goals.endpoint.push(lastGoal(seen.endpoint.last))
+    goals.route.push(residentGoal(seen.route.rss))
+  }
+  return goals
+}

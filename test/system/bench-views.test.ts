@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { files } from '../../bench/mesh.ts'
+import { type ShapeName, shapeFiles, shapes, viewersOf } from '../../bench/shapes.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const size = { namespaces: 5, services: 50 }
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+describe('the shapes of the bench', function () {
+  this.timeout(40_000)
+  for (const name of ['plain', 'sidecars', 'ten-hosts', 'default-export', 'mixed'] as ShapeName[])
+    it(`${name}: proxies see the services that the bench waits for, and no others of the plain mesh`, async () => {
+      const shape = shapes[name]
+      const service = new Service()
+      const clients: XdsClient[] = []
+      try {
+        for (const [file, text] of [...files(size.services, size.namespaces), ...shapeFiles(shape, size)]) service.write(file, text)
+        if (shape.mesh) service.write('mesh-config', shape.mesh)
+        await service.start()
+        for (const viewer of numbers(size.namespaces))
+          clients.push(await new XdsClient(service.grpcPort, sidecarNode(`10.9.0.${viewer}`, 'p', `ns-${viewer}`), true).connect().ready())
+        const seen = clients.map((client) => {
+          const clusters = Object.keys(client.state()[clusterType] ?? {})
+          return numbers(size.services).filter((number) =>
+            clusters.includes(`outbound|80||svc-${number}.ns-${number % size.namespaces}.svc.cluster.local`),
+          )
+        })
+        const wanted = numbers(size.namespaces).map((viewer) =>
+          numbers(size.services).filter((number) => viewersOf(shape, number, size).includes(viewer)),
+        )
+        expect(seen).to.deep.equal(wanted)
+      } finally {
+        for (const client of clients) client.close()
+        await service.dispose()
+      }
+    })
+})
+
+describe('npm run bench -- --set views', function () {
+  this.timeout(120_000)
+  const run = (...args: string[]) => {
+    const script = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
+    return spawnSync(process.execPath, [script, '--set', 'views', '--mode', 'delta', '--namespaces', '3', ...args], { encoding: 'utf8' })
+  }
+
+  it('measures a shape beside the plain mesh, and says which goals are met', () => {
+    const { stdout, stderr, status } = run('--shape', 'private', '--rounds', '1')
+    expect(status, stderr).to.equal(0)
+    for (const step of ['connect', 'endpoint change', 'route change'])
+      expect(stdout).to.match(new RegExp(`^\\| ${step} \\| private, 3 namespaces, delta \\|.* plain`, 'm'))
+    expect(stdout).to.match(/^\| private, 3 namespaces, delta \| route change \| memory a view \|.*\| (met|\*\*missed\*\*) \|$/m)
+  })
+
+  it('ends what goes over its bounds with a sentence, and goes on', () => {
+    const { stdout, status } = run('--shape', 'sidecars', '--memory', '20')
+    expect(status).to.equal(0)
+    for (const name of ['plain', 'sidecars'])
+      expect(stdout).to.match(
+        new RegExp(`^\\| ended \\| ${name}, 3 namespaces, delta \\|.* the server was resident with more than 20 MiB during the start \\|$`, 'm'),
+      )
+  })
+
+  it('refuses shapes, sizes and modes that it does not know', () => {
+    expect(run('--shape', 'round').stderr).to.match(/--shape: "round" is not known; choose from plain, private, /)
+    expect(run('--namespaces', '10,some').stderr).to.contain('--namespaces: "10,some": numbers above 0 are wanted')
+  })
+})

@@ -1,0 +1,35 @@
+import { expect } from 'chai'
+import { bareGoal, buildGoal, comparable, isMet, lastGoal, memoryGoal, quietGoal, residentGoal } from '../../../bench/goals.ts'
+
+const mets = (goals: readonly Parameters<typeof isMet>[0][]) => goals.map(isMet)
+
+describe('goals of the bench', () => {
+  it('hold CPU and times to 1.3 times the plain mesh, or 20 ms more where figures are small', () => {
+    const plain = { cpu: 1, last: 100, p99: 200 }
+    expect(mets(comparable({ cpu: 1.29, last: 130, p99: 0 }, plain, 'plain', 'last'))).to.deep.equal([true, true])
+    expect(mets(comparable({ cpu: 1.31, last: 131, p99: 0 }, plain, 'plain', 'last'))).to.deep.equal([false, false])
+    expect(mets(comparable({ cpu: 1, last: 900, p99: 260 }, plain, 'plain', 'p99'))).to.deep.equal([true, true])
+    expect(mets(comparable({ cpu: 0.029 }, { cpu: 0.01 }, 'plain'))).to.deep.equal([true])
+    expect(mets(comparable({ cpu: 0.031 }, { cpu: 0.01 }, 'plain'))).to.deep.equal([false])
+  })
+
+  it('miss what could not be measured', () => {
+    expect(mets(comparable({ cpu: 0 }, { cpu: 1, last: 5 }, 'plain', 'last'))).to.deep.equal([true, false])
+    expect(mets([bareGoal(undefined), lastGoal(undefined)])).to.deep.equal([false, false])
+  })
+
+  it('allow 30 KiB a view, or 16 MiB in all, which runs of one mesh differ by', () => {
+    expect(mets([memoryGoal(1029, 1000, 1000), memoryGoal(1030, 1000, 1000)])).to.deep.equal([true, false])
+    expect(mets([memoryGoal(266, 250, 10), memoryGoal(267, 250, 10)])).to.deep.equal([true, false])
+  })
+
+  it('allow 1 ms for building a view, or 20 ms for all', () => {
+    expect(mets([buildGoal(1.9, 1, 1000), buildGoal(2.1, 1, 1000)])).to.deep.equal([true, false])
+    expect(mets([buildGoal(0.069, 0.05, 10), buildGoal(0.071, 0.05, 10)])).to.deep.equal([true, false])
+  })
+
+  it('hold the biggest mesh and the policy for nobody to fixed figures', () => {
+    expect(mets([bareGoal(3), lastGoal(200), residentGoal(1430), quietGoal(0.0049)])).to.deep.equal([true, true, true, true])
+    expect(mets([bareGoal(3.1), lastGoal(201), residentGoal(1431), quietGoal(0.0051)])).to.deep.equal([false, false, false, false])
+  })
+})
