@@ -14,7 +14,7 @@ import { Patience } from '../../src/push/pacing/patience.ts'
 import { SharedPermits } from '../../src/push/pacing/permits.ts'
 import { Throttle } from '../../src/push/throttle.ts'
 import { Transports } from '../../src/push/transports.ts'
-import { BudgetExceeded, memoryOfData, UnknownNames } from '../../src/xds/session/budget.ts'
+import { BudgetExceeded, memoryOfData } from '../../src/xds/session/budget.ts'
 import { Catalog } from '../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../src/xds/session/frames.ts'
 import { readNodeBytes } from '../../src/xds/session/node.ts'
@@ -93,7 +93,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
       catalog: this.#catalog,
       plans: this.#plans,
       subscriptions: new Subscriptions(),
-      unknownNames: new UnknownNames(),
       flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),

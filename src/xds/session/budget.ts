@@ -2,8 +2,6 @@
  * What one stream, and all streams of one connection, can make the server keep (docs/xds-protocol.md, "Bounds"). A name that the configuration has costs next to
  * nothing: equal lists are one object. A name that it does not have is the client's own invention, and is counted.
  */
-import type { Subscription } from './subscription.ts'
-import type { TypeState } from './type-state.ts'
 
 /** The stream asks the server to keep more than one client may; the message says what, and how much is allowed. */
 export class BudgetExceeded extends Error {}
@@ -83,30 +81,3 @@ export function bytesOf(names: Iterable<string>): number {
   for (const name of names) bytes += Math.max(leastBytes, Buffer.byteLength(name))
   return bytes
 }
-
-/** Sets of resources for which it is remembered what a subscription misses of them: proxies in so many sorts of classes may share it. */
-const keptStates = 16
-
-/** Finds the names of subscriptions that do not exist; streams that are alike share the answer, whatever their class. */
-export class UnknownNames {
-  /** What each subscription misses, by the key of what there is, the latest last. */
-  readonly #found = new WeakMap<Subscription, Map<string, readonly string[]>>()
-
-  missing(subscription: Subscription, state: TypeState): readonly string[] {
-    if (subscription.names.size === 0) return noNames
-    let found = this.#found.get(subscription)
-    if (!found) this.#found.set(subscription, (found = new Map()))
-    const { key } = state.holding
-    const known = found.get(key)
-    if (known) return known
-    const names = [...subscription.names].filter((name) => !state.find(name))
-    found.set(key, names)
-    for (const [oldest] of found) {
-      if (found.size <= keptStates) break
-      found.delete(oldest)
-    }
-    return names
-  }
-}
-
-const noNames: readonly string[] = []

@@ -72,16 +72,15 @@ export class Contents {
   *differences(after: Contents): Generator<readonly [name: string, before: string | undefined, after: string | undefined]> {
     if (this === after) return
     const paged = this.#pages.length === after.#pages.length
-    for (const [index, page] of this.#pages.entries()) {
-      if (paged && page === after.#pages[index]) continue
-      for (const [name, version] of page) {
-        const now = after.get(name)
-        if (now !== version) yield [name, version, now]
+    const count = Math.max(this.#pages.length, after.#pages.length)
+    for (let index = 0; index < count; index++) {
+      const [old, now] = [this.#pages[index], after.#pages[index]]
+      if (paged && old === now) continue
+      for (const [name, version] of old ?? emptyPage) {
+        const present = paged ? now?.get(name) : after.get(name)
+        if (present !== version) yield [name, version, present]
       }
-    }
-    for (const [index, page] of after.#pages.entries()) {
-      if (paged && page === this.#pages[index]) continue
-      for (const [name, version] of page) if (this.get(name) === undefined) yield [name, undefined, version]
+      for (const [name, version] of now ?? emptyPage) if ((paged ? old?.get(name) : this.get(name)) === undefined) yield [name, undefined, version]
     }
   }
 }

@@ -1,9 +1,106 @@
-/** Parts of responses: the resources of one group that a subscription gets, as few chunks, however many there are. */
+/** Parts of responses: what a subscription gets of one group, as few chunks, however many resources there are. */
 import { deltaResourceHead } from '../slab/wire.ts'
 import type { Entry } from './group.ts'
 
+/** Resources ready to be written. */
+export interface Part {
+  readonly chunks: readonly Buffer[]
+  readonly length: number
+  readonly count: number
+}
+
+/** No resource. */
+export const emptyPart: Part = { chunks: [], length: 0, count: 0 }
+
+/** These resources. */
+export function partOf(entries: readonly Entry[], delta: boolean): Part {
+  const chunks = joinChunks(entries, delta)
+  return { chunks, length: lengthOf(chunks), count: entries.length }
+}
+
+/** Where a resource stands in a part. */
+interface Place {
+  readonly start: number
+  readonly end: number
+}
+
+/** Resources that stand next to each other in what is left of a part, on average at least; with fewer it is joined anew: a write costs as much as copying a few kilobytes. */
+const leastRun = 16
+/** Bytes that a place takes in memory. */
+const placeBytes = 100
+
+/** All resources of a group in one part. What is left without some of them shares its bytes. */
+export class WholePart implements Part {
+  readonly chunks: readonly Buffer[]
+  readonly length: number
+  readonly count: number
+  readonly #entries: readonly Entry[]
+  readonly #delta: boolean
+  /** Made when the first resource is left out. */
+  #places: ReadonlyMap<string, Place> | undefined
+
+  constructor(entries: readonly Entry[], delta: boolean) {
+    const { chunks, length } = partOf(entries, delta)
+    this.chunks = chunks
+    this.length = length
+    this.count = entries.length
+    this.#entries = entries
+    this.#delta = delta
+  }
+
+  /** Bytes that it takes at most beside those of its chunks. */
+  get ownBytes(): number {
+    return this.count * placeBytes
+  }
+
+  /** What is left without resources of these names, all of which are in it; undefined where too little would stand together. */
+  without(names: ReadonlySet<string>): Part | undefined {
+    if (names.size === 0) return this
+    if (names.size * leastRun > this.count) return undefined
+    this.#places ??= placesOf(this.#entries, this.#delta)
+    const places = this.#places
+    const holes = [...names].flatMap((name) => places.get(name) ?? []).sort((one, other) => one.start - other.start)
+    const chunks = cut(this.chunks, holes)
+    return { chunks, length: lengthOf(chunks), count: this.count - holes.length }
+  }
+}
+
+function placesOf(entries: readonly Entry[], delta: boolean): Map<string, Place> {
+  const places = new Map<string, Place>()
+  let end = 0
+  for (const { name, version, length } of entries) {
+    const start = end
+    end += (delta ? deltaResourceHead(name, version, length).length : 0) + length
+    places.set(name, { start, end })
+  }
+  return places
+}
+
+/** Chunks without what stands in the holes, which are in order and do not overlap. */
+function cut(chunks: readonly Buffer[], holes: readonly Place[]): Buffer[] {
+  const left: Buffer[] = []
+  let offset = 0
+  let next = 0
+  for (const chunk of chunks) {
+    let from = 0
+    for (let hole = holes[next]; hole && hole.start < offset + chunk.length; hole = holes[next]) {
+      const to = Math.max(0, hole.start - offset)
+      if (to > from) left.push(chunk.subarray(from, to))
+      from = Math.min(chunk.length, hole.end - offset)
+      // The rest of the hole is in the next chunk.
+      if (hole.end > offset + chunk.length) break
+      next++
+    }
+    if (from < chunk.length) left.push(from === 0 ? chunk : chunk.subarray(from))
+    offset += chunk.length
+  }
+  return left
+}
+
+const lengthOf = (chunks: readonly Buffer[]): number => chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+
 /** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */
-export function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
+function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
   const joined: Buffer[] = []
   let small: Buffer[] = []
   const flush = () => {

@@ -3,12 +3,14 @@
  * A plan depends on the class and the subscription, not on the proxy; proxies that are alike share it.
  */
 import { LRUCache } from 'lru-cache'
+import { hostOf } from '../names.ts'
 import { elementHead, textField } from '../slab/wire.ts'
 import { endpointType, routeType, virtualHostType } from '../type-urls.ts'
 import type { Catalog } from './catalog.ts'
+import { Coverages } from './coverage.ts'
 import type { Entry, Group, VisibleGroup } from './group.ts'
-import { joinChunks } from './parts.ts'
-import { isResourceName, type Subscription, takes } from './subscription.ts'
+import { emptyPart, type Part, partOf, WholePart } from './parts.ts'
+import { everything, isResourceName, type Subscription, takes } from './subscription.ts'
 import type { Holding, TypeState } from './type-state.ts'
 
 /** The body of a response: everything but version, nonce and type. */
@@ -25,19 +27,14 @@ export interface Plan {
   readonly changed: ReadonlySet<string> | undefined
 }
 
-/** What one group has of a subscription, ready to be written. */
-interface Part {
-  readonly chunks: readonly Buffer[]
-  readonly length: number
-  readonly count: number
-}
-
 /** Bytes that chunks hold outside shared memory. */
 const heldBytes = ({ chunks }: { chunks: readonly Buffer[] }): number =>
-  planBytes + chunks.reduce((sum, chunk) => sum + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
+  planBytes + chunks.reduce((sum, chunk) => sum + chunkBytes + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
 /** Bytes that a plan takes by itself, and those that a name in one of its lists takes. */
 const planBytes = 256
 const nameBytes = 64
+/** Bytes that a chunk takes beside its content. */
+const chunkBytes = 100
 const differenceBytes = (plan: Plan): number =>
   heldBytes(plan) + nameBytes * (plan.removed.length + (plan.added?.size ?? 0) + (plan.changed?.size ?? 0))
 
@@ -71,6 +68,9 @@ export class Plans {
   readonly #keys = new Map<Group | number, Set<string>>()
   readonly #subscriptions = new FinalizationRegistry<number>((id) => this.#forget(id))
   readonly #watched = new WeakSet<Subscription>()
+  readonly #coverages = new Coverages()
+  /** What each subscription misses, by the key of what there is, the latest last. */
+  readonly #missing = new WeakMap<Subscription, Map<string, readonly string[]>>()
 
   constructor(catalog: Catalog, options: PlanCacheOptions) {
     this.#options = options
@@ -133,11 +133,11 @@ export class Plans {
   /** Everything the subscription gets. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
     const key = `full|${delta}|${typeUrl}|${state.holding.key}|${subscription.id}`
-    // Its chunks are those of its parts; the names that do not exist are its own.
-    const size = (plan: Plan) => planBytes + nameBytes * plan.removed.length
+    // Its bytes are those of its parts; the names that do not exist are its own.
+    const size = (plan: Plan) => planBytes + chunkBytes * plan.chunks.length + nameBytes * plan.removed.length
     return this.#cached(key, groupsOf(state), subscription, size, () => {
       const parts = state.groups.map((group) => this.#part(group, subscription, delta))
-      const missing = [...subscription.names].filter((name) => isResourceName(typeUrl, name) && !state.find(name))
+      const missing = this.missing(subscription, state).filter((name) => isResourceName(typeUrl, name))
       if (!delta)
         parts.push(
           partOf(
@@ -158,13 +158,49 @@ export class Plans {
     })
   }
 
+  /** Names that are subscribed to and of which the class has no resource; streams that are alike share the answer, whatever their class. */
+  missing(subscription: Subscription, state: TypeState): readonly string[] {
+    if (subscription.names.size === 0) return noNames
+    let found = this.#missing.get(subscription)
+    if (!found) this.#missing.set(subscription, (found = new Map()))
+    const { key } = state.holding
+    const known = found.get(key)
+    if (known) return known
+    const names = this.#coverages.missing(subscription, state)
+    found.set(key, names)
+    for (const [oldest] of found) {
+      if (found.size <= keptStates) break
+      found.delete(oldest)
+    }
+    return names
+  }
+
+  /** What of a group is visible and subscribed to. Whoever takes all of it, or all but a little, shares what was joined once. */
   #part(visible: VisibleGroup, subscription: Subscription, delta: boolean): Part {
+    const { left, taken } = this.#coverages.of(subscription, visible)
+    if (!left && taken.length === 0) return emptyPart
+    if (left) {
+      const part = this.#whole(visible.group, delta).without(new Set([...left, ...visible.hiddenNames()]))
+      if (part) return part
+    }
     return this.#cached(`part|${delta}|${visible.seen.serial}|${subscription.id}`, [visible.group], subscription, heldBytes, () => {
+      if (left) {
+        const others = new Set(left)
+        return partOf(
+          [...visible.entries()].filter(({ name }) => !others.has(name)),
+          delta,
+        )
+      }
       return partOf(
-        [...visible.entries()].filter((entry) => takes(subscription, visible.typeUrl, entry.name)),
+        taken.flatMap((name) => visible.find(name, hostOf(visible.typeUrl, name)) ?? []),
         delta,
       )
     })
+  }
+
+  #whole(group: Group, delta: boolean): WholePart {
+    const size = (part: WholePart) => heldBytes(part) + part.ownBytes
+    return this.#cached(`whole|${delta}|${group.id}`, [group], everything, size, () => new WholePart([...group.entries.values()], delta))
   }
 
   /** These names only, as far as they are subscribed to. */
@@ -223,12 +259,11 @@ export class Plans {
   }
 }
 
-const groupsOf = (state: TypeState): Group[] => state.groups.map(({ group }) => group)
+const noNames: readonly string[] = []
+/** Sets of resources for which it is remembered what a subscription misses of them: proxies in so many sorts of classes may share it. */
+const keptStates = 16
 
-function partOf(entries: readonly Entry[], delta: boolean): Part {
-  const chunks = joinChunks(entries, delta)
-  return { chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0), count: entries.length }
-}
+const groupsOf = (state: TypeState): Group[] => state.groups.map(({ group }) => group)
 
 function planOf(entries: readonly Entry[], delta: boolean, removed: readonly string[]): Plan {
   return { ...partOf(entries, delta), removed, added: undefined, changed: undefined }

@@ -4,8 +4,9 @@
  */
 import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
-import { BudgetExceeded, bytesOf, type ConnectionBudget, earlyNameBytes, memoryOf, type UnknownNames, unknownNameBytes } from './budget.ts'
+import { BudgetExceeded, bytesOf, type ConnectionBudget, earlyNameBytes, memoryOf, unknownNameBytes } from './budget.ts'
 import type { Catalog } from './catalog.ts'
+import { onlyIn } from './name-set.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
 import { everything, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
@@ -16,7 +17,6 @@ export interface SessionParts {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly subscriptions: Subscriptions
-  readonly unknownNames: UnknownNames
   /** Milliseconds of flow control's patience; undefined = pushes do not wait for the last answer. */
   readonly flowControl: number | undefined
   /** A nonce that was never used before. */
@@ -146,7 +146,7 @@ export class XdsSession {
       watch.dueInFull = false
       watch.dueNames.clear()
     } else if (isWholeType(typeUrl) || (subscription.wildcard && !before.wildcard)) watch.dueInFull = true
-    else for (const name of subscription.names) if (!before.names.has(name)) watch.dueNames.add(name)
+    else for (const name of onlyIn(subscription.names, before.names)) watch.dueNames.add(name)
   }
 
   /** Takes a delta request (rules D1 to D9 of docs/xds-protocol.md). */
@@ -204,8 +204,8 @@ export class XdsSession {
       if (early > earlyNameBytes) throw new BudgetExceeded(`resource names: more than ${earlyNameBytes} bytes at once`)
       return
     }
-    const { subscriptions, unknownNames } = this.#parts
-    const missing = unknownNames.missing(watch.subscription, this.#state(watch))
+    const { subscriptions, plans } = this.#parts
+    const missing = plans.missing(watch.subscription, this.#state(watch))
     const charged = new Set(missing.filter((name) => !before.names.has(name) || watch.unknown.has(name)))
     let bytes = bytesOf(charged)
     const others = [...this.watches.values()].reduce((sum, other) => sum + (other === watch ? 0 : other.unknownBytes), 0)

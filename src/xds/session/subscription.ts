@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { virtualHostType } from '../type-urls.ts'
+import { type NameSet, NameSets, sameSet } from './name-set.ts'
 import { namesIn } from './request.ts'
 
 /** A set of resource names, or everything. */
@@ -13,7 +14,7 @@ export interface Subscription {
   readonly id: number
   readonly wildcard: boolean
   /** Names that were given, beside the wildcard or alone. */
-  readonly names: ReadonlySet<string>
+  readonly names: NameSet
 }
 
 /** Everything, as an empty first list means. */
@@ -49,6 +50,7 @@ export class Subscriptions {
   readonly #bySize = new LRUCache<number, WeakRef<Subscription>[]>({ max: 1024 })
   /** What became of subscriptions by the last changes: proxies that are alike change alike. */
   readonly #derived = new LRUCache<string, WeakRef<Subscription>>({ max: 64 })
+  readonly #sets = new NameSets()
   #nextId = 2
 
   /** The last long list that was read: the next request is likely to repeat it. */
@@ -71,31 +73,28 @@ export class Subscriptions {
   #read(raw: Buffer): Asked {
     const names = new Set(namesIn(raw))
     const wildcard = names.delete('*')
-    return { raw, isEmpty: false, subscription: this.#shared(names, wildcard) }
+    return { raw, isEmpty: false, subscription: this.#shared(this.#sets.kept(names), wildcard) }
   }
 
   /** A subscription with names added and removed. Names that are both are added. */
-  derive(from: Subscription, add: ReadonlySet<string>, remove: readonly string[], wildcard: boolean): Subscription {
+  derive(from: Subscription, add: NameSet, remove: readonly string[], wildcard: boolean): Subscription {
     const key = add.size + remove.length > 64 ? '' : JSON.stringify([from.id, wildcard, [...add], remove])
     const known = key === '' ? undefined : this.#derived.get(key)?.deref()
     if (known) return known
-    const names = new Set(from.names)
-    for (const name of remove) names.delete(name)
-    for (const name of add) names.add(name)
-    const derived = this.#shared(names, wildcard)
+    const derived = this.#shared(this.#sets.changed(from.names, add, remove), wildcard)
     if (key !== '') this.#derived.set(key, new WeakRef(derived))
     return derived
   }
 
   /** A subscription without some of its names. */
   without(from: Subscription, names: ReadonlySet<string>): Subscription {
-    return this.#shared(new Set([...from.names].filter((name) => !names.has(name))), from.wildcard)
+    return this.#shared(this.#sets.changed(from.names, [], names), from.wildcard)
   }
 
-  #shared(names: ReadonlySet<string>, wildcard: boolean): Subscription {
+  #shared(names: NameSet, wildcard: boolean): Subscription {
     if (names.size === 0) return wildcard ? everything : nothing
     const alive = (this.#bySize.get(names.size) ?? []).flatMap((reference) => reference.deref() ?? [])
-    const equal = alive.find((one) => one.wildcard === wildcard && includesAll(one.names, names))
+    const equal = alive.find((one) => one.wildcard === wildcard && sameSet(one.names, names))
     if (equal) return equal
     const made: Subscription = { id: this.#nextId++, wildcard, names }
     this.#bySize.set(
@@ -106,15 +105,9 @@ export class Subscriptions {
   }
 }
 
-function includesAll(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  for (const name of other) if (!one.has(name)) return false
-  return true
-}
-
 /** Whether two subscriptions take the same. */
 export function sameNames(one: Subscription, other: Subscription): boolean {
-  if (one === other) return true
-  return one.wildcard === other.wildcard && one.names.size === other.names.size && includesAll(one.names, other.names)
+  return one === other || (one.wildcard === other.wildcard && sameSet(one.names, other.names))
 }
 
 /** Whether a subscription takes a resource. A virtual host, `80/a.example:80`, also comes with its route, `80`: that is what proxies ask for (VHDS). */

@@ -14,7 +14,7 @@ import {
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { Planner } from '../../../src/push/planner.ts'
-import { ConnectionBudget, UnknownNames } from '../../../src/xds/session/budget.ts'
+import { ConnectionBudget } from '../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../src/xds/session/frames.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
@@ -221,7 +221,6 @@ class SimulatedProxy {
       catalog,
       plans,
       subscriptions: new Subscriptions(),
-      unknownNames: new UnknownNames(),
       flowControl: undefined,
       nonce,
       held: () => undefined,

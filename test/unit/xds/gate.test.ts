@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import { ConnectionBudget, UnknownNames } from '../../../src/xds/session/budget.ts'
+import { ConnectionBudget } from '../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { Plans } from '../../../src/xds/session/plans.ts'
 import { readSotwRequest } from '../../../src/xds/session/request.ts'
@@ -37,7 +37,6 @@ describe('the gate for new clusters', () => {
         catalog,
         plans: new Plans(catalog, { enabled: true, size: 0 }),
         subscriptions: new Subscriptions(),
-        unknownNames: new UnknownNames(),
         flowControl: undefined,
         nonce: () => `${++nonces}`,
         held: () => undefined,

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { NodeSchema } from '../../../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { BudgetExceeded, ConnectionBudget, memoryOf, memoryOfData, UnknownNames } from '../../../../src/xds/session/budget.ts'
+import { BudgetExceeded, ConnectionBudget, memoryOf, memoryOfData } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { readNodeBytes } from '../../../../src/xds/session/node.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
@@ -31,7 +31,6 @@ class World {
     catalog: this.catalog,
     plans: new Plans(this.catalog, { enabled: true, size: 0 }),
     subscriptions: new Subscriptions(),
-    unknownNames: new UnknownNames(),
     flowControl: undefined,
     nonce: () => 'n',
     held: () => undefined,
@@ -81,7 +80,7 @@ describe('names that do not exist', () => {
     const manifests = [{ classId: 'other', groups: { [endpointType]: wholeGroups('g') } }]
     world.catalog.apply({ slabs: [], retiredSlabs: [], groups: [], retiredGroups: [], manifests, retiredClasses: [], whole: false })
     const subscription = { id: 7, wildcard: false, names: new Set([...known, 'new']) }
-    const missing = (classId: string) => world.parts.unknownNames.missing(subscription, world.catalog.typeState(classId, endpointType))
+    const missing = (classId: string) => world.parts.plans.missing(subscription, world.catalog.typeState(classId, endpointType))
     const first = missing('class')
     expect(first).to.deep.equal(['new'])
     expect(missing('other')).to.equal(first)

@@ -11,7 +11,7 @@ import {
   DiscoveryResponseSchema,
 } from '../../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import type { Manifest } from '../../../../protocols/messages/push.ts'
-import { ConnectionBudget, UnknownNames } from '../../../../src/xds/session/budget.ts'
+import { ConnectionBudget } from '../../../../src/xds/session/budget.ts'
 import { Catalog } from '../../../../src/xds/session/catalog.ts'
 import { responseFrame } from '../../../../src/xds/session/frames.ts'
 import { Plans } from '../../../../src/xds/session/plans.ts'
@@ -62,7 +62,6 @@ class Stream {
       catalog: this.#catalog,
       plans: new Plans(this.#catalog, { enabled: true, size: 0 }),
       subscriptions: new Subscriptions(),
-      unknownNames: new UnknownNames(),
       flowControl: undefined,
       nonce: () => `n${++this.#count}`,
       held: () => undefined,
