@@ -6,6 +6,7 @@ import { type Bounds, OverBounds } from '../bounds.ts'
 import { bareGoal, buildGoal, comparable, type Goal, lastGoal, memoryGoal, memoryPerView, residentGoal } from '../goals.ts'
 import { type Measure, progress, ratioOf } from '../report.ts'
 import { type ShapeName, type Size, shapes } from '../shapes.ts'
+import { viewHead, viewRow } from '../view-rows.ts'
 import { quietPolicy } from './quiet-policy.ts'
 import { measureShape, type ShapeMeasures } from './shape.ts'
 
@@ -31,7 +32,7 @@ const servicesEach = 10
 /** The size that the goals of the mixed mesh are for. */
 const bigNamespaces = 1000
 
-/** Measures the chosen shapes in the chosen sizes and modes; the plain mesh of each size always. */
+/** Measures the chosen shapes in the chosen sizes and modes; the plain mesh of each size always. Says of each mesh in one line what was seen. */
 export async function views(options: ViewsOptions): Promise<Measure[]> {
   const measures: Measure[] = []
   const chosen = options.shapes.filter((name) => name !== 'quiet-policy' && name !== 'plain') as ShapeName[]
@@ -51,15 +52,20 @@ export async function views(options: ViewsOptions): Promise<Measure[]> {
     const what = { ...options, variant, shape: shapes[name], size, delta: mode !== 'sotw', hosts: mode === 'delta' }
     return bounded(variant, () => measureShape(what))
   }
+  progress(viewHead)
   const plainOnly = chosen.length === 0 && options.shapes.includes('plain')
   for (const namespaces of chosen.length > 0 || plainOnly ? options.namespaces : []) {
     const size: Size = { namespaces, services: namespaces * servicesEach }
     for (const mode of options.modes) {
       const plain = await run('plain', mode, size)
-      if (plain) measures.push(plain.connect, plain.endpoint, plain.route)
+      if (plain) {
+        measures.push(plain.connect, plain.endpoint, plain.route)
+        progress(viewRow(plain, plain, size.namespaces))
+      }
       for (const name of chosen) {
         const seen = await run(name, mode, size)
         if (!seen) continue
+        progress(viewRow(seen, plain, size.namespaces))
         const least = smallest.get(`${name} ${mode}`) ?? seen
         smallest.set(`${name} ${mode}`, least)
         measures.push(...judged(seen, { name, size, plain, least, isHeld: mode === 'delta' }))

@@ -1,0 +1,44 @@
+/** One line of a Markdown table for each mesh of the set `views`: the figures that goals are for, with their ratios to the plain mesh. */
+import { memoryPerView } from './goals.ts'
+import { type Measure, ratioOf } from './report.ts'
+import type { ShapeMeasures } from './scenarios/shape.ts'
+
+const titles = [
+  'mesh',
+  'connect, CPU s',
+  'beside bare',
+  'endpoint, CPU s',
+  'last ms',
+  'route, CPU s',
+  'p99 ms',
+  'resident MiB',
+  'KiB a view',
+  'push queue: ms a view at connect',
+]
+
+/** The head of the table. */
+export const viewHead: string = [titles, titles.map(() => '---')].map((row) => `| ${row.join(' | ')} |`).join('\n')
+
+/** The line of a mesh beside the plain mesh of its size, which may be missing. */
+export function viewRow(seen: ShapeMeasures, plain: ShapeMeasures | undefined, namespaces: number): string {
+  const isPlain = seen === plain
+  const cpu = (step: keyof ShapeMeasures, digits: number): string => {
+    const figure = seen[step].cpu.toFixed(digits)
+    return plain && !isPlain ? `${figure} (${(seen[step].cpu / plain[step].cpu).toFixed(1)}x)` : figure
+  }
+  const queue = ({ connect }: { connect: Measure }): number => connect.threads['push-queue'] ?? Number.NaN
+  const bare = ratioOf(seen.connect)
+  const cells = [
+    seen.connect.variant,
+    cpu('connect', 2),
+    bare === undefined ? '-' : `${bare.toFixed(1)}x`,
+    cpu('endpoint', 3),
+    seen.endpoint.last?.toFixed(0) ?? '-',
+    cpu('route', 3),
+    seen.route.p99?.toFixed(0) ?? '-',
+    seen.route.rss.toFixed(0),
+    plain && !isPlain ? memoryPerView(seen.route.rss, plain.route.rss, namespaces).toFixed(0) : '-',
+    plain && !isPlain ? (((queue(seen) - queue(plain)) * 1000) / namespaces).toFixed(1) : '-',
+  ]
+  return `| ${cells.join(' | ')} |`
+}
