@@ -40,6 +40,9 @@ export interface GroupParts {
   serial(): number
 }
 
+/** Of a change that touched more names than this it is not remembered which. */
+const mostTouched = 1024
+
 /** So many names that come and go at once are sorted in one by one; for more all are sorted anew when they are asked for. */
 const fewNames = 64
 
@@ -51,6 +54,8 @@ export class Group {
   #sum = zeroSum
   readonly #entries = new Map<string, Entry>()
   #contents = Contents.empty
+  /** The content before the last change, and what that change touched: most classes and streams were there. */
+  #last: { readonly contents: Contents; readonly names: readonly string[] } = { contents: Contents.empty, names: [] }
   #names: object = {}
   /** Names by host; made when the first class hides anything of the group. */
   #hosts: HostIndex | undefined
@@ -96,7 +101,20 @@ export class Group {
       for (const name of removed) yield [name, undefined]
     }
     this.#contents = before.with(changes())
-    return this.#contents !== before
+    if (this.#contents === before) return false
+    const touched = patch.changed.length + removed.length
+    this.#last =
+      touched > mostTouched
+        ? { contents: this.#contents, names: [] }
+        : { contents: before, names: [...patch.changed.map(({ name }) => name), ...removed] }
+    return true
+  }
+
+  /** Names that may be others now than they were in an earlier content: no fewer than differ. */
+  *touchedSince(contents: Contents): Generator<string> {
+    if (contents === this.#contents) return
+    if (contents === this.#last.contents) return yield* this.#last.names
+    for (const [name] of contents.differences(this.#contents)) yield name
   }
 
   #renamed(added: readonly string[], removed: readonly string[]): void {
@@ -136,9 +154,9 @@ export class Group {
   #unseenSince({ contents, hidden, unseen }: Seen, typeUrl: string): Sum {
     if (hidden.size === 0) return zeroSum
     let sum = unseen
-    for (const [name, before, after] of contents.differences(this.#contents)) {
+    for (const name of this.touchedSince(contents)) {
       if (!hidden.has(hostOf(typeUrl, name))) continue
-      sum = addSums(subtractSums(sum, this.#numberOf(name, before)), this.#numberOf(name, after))
+      sum = addSums(subtractSums(sum, this.#numberOf(name, contents.get(name))), this.#numberOf(name, this.#contents.get(name)))
     }
     return sum
   }

@@ -70,7 +70,7 @@ export class TypeState {
       const then = before.get(now.group)
       before.delete(now.group)
       if (now === then) continue
-      for (const [name] of (then?.contents ?? Contents.empty).differences(now.contents)) names.add(name)
+      for (const name of group.touchedSince(then?.contents ?? Contents.empty)) names.add(name)
       if (!then || then.hidden === now.hidden) continue
       for (const host of [...onlyIn(then.hidden, now.hidden), ...onlyIn(now.hidden, then.hidden)])
         for (const name of group.namesOf(this.typeUrl, host)) names.add(name)
