@@ -38,8 +38,6 @@ export interface Connection {
   /** First change of the push under way. */
   pushedSince: number
   heldTimer: Timer | undefined
-  /** The last long list of names, as long as anything else keeps it; the next request is likely to repeat it. */
-  lastList?: WeakRef<Buffer>
   /** The last refused responses, newest last. */
   readonly rejections: Rejection[]
 }

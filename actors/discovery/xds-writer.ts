@@ -21,7 +21,7 @@ import { readNodeBytes } from '../../src/xds/session/node.ts'
 import { Plans } from '../../src/xds/session/plans.ts'
 import { readDeltaRequest, readSotwRequest } from '../../src/xds/session/request.ts'
 import { type Outcome, type Response, type SessionParts, XdsSession } from '../../src/xds/session/session.ts'
-import { longList, Subscriptions } from '../../src/xds/session/subscription.ts'
+import { Subscriptions } from '../../src/xds/session/subscription.ts'
 import { KeyedSums } from '../../src/xds/slab/sums.ts'
 import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
@@ -263,15 +263,13 @@ class XdsWriter implements Behaviour<WriterCommand> {
     try {
       const { session } = connection
       if (session.delta) {
-        const request = readDeltaRequest(message, this.#parts.subscriptions.lastList)
+        const request = readDeltaRequest(message)
         if (!this.#identify(connection, request.node)) return
         this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, monotonicMs()))
       } else {
-        const request = readSotwRequest(message, connection.lastList?.deref() ?? this.#parts.subscriptions.lastList)
+        const request = readSotwRequest(message)
         if (!this.#identify(connection, request.node)) return
-        const outcome = session.takeSotw(request, monotonicMs())
-        if (request.rawNames.length > longList) connection.lastList = new WeakRef(this.#parts.subscriptions.lastList)
-        this.#outcome(connection, request.typeUrl, request.error, outcome)
+        this.#outcome(connection, request.typeUrl, request.error, session.takeSotw(request, monotonicMs()))
       }
     } catch (error) {
       this.#refuse(connection, error)

@@ -31,17 +31,19 @@ export interface DeltaRequest {
 const limits = { name: 4096, typeUrl: 512, refusal: 4096, nonce: 256, names: 500_000 }
 
 const namesField = 3
+/** The byte before each name: its field, and that a length follows. */
+const nameTag = (namesField << 3) | 2
 
-/** Reads a request. `known` are name fields of an earlier request: where they stand again, they are skipped. Throws {@link WireError}. */
-export function readSotwRequest(message: Buffer, known: Buffer): SotwRequest {
+/** Reads a request. Throws {@link WireError}. */
+export function readSotwRequest(message: Buffer): SotwRequest {
   const request: SotwHead = { node: undefined, hasVersion: false, typeUrl: '', nonce: '', error: undefined }
   const names = new Runs(message)
-  for (const field of fieldsBesideNames(message, known, names)) takeField(request, field)
+  for (const field of fieldsBesideNames(message, names)) takeField(request, field)
   return { ...request, rawNames: names.bytes() }
 }
 
 /** The fields of a request that are not names; the names go to `names`. Both kinds of requests have them in the same field. */
-function* fieldsBesideNames(message: Buffer, known: Buffer, names: Runs): Generator<WireField> {
+function* fieldsBesideNames(message: Buffer, names: Runs): Generator<WireField> {
   let from: number | undefined = 0
   while (from !== undefined) {
     const start: number = from
@@ -51,15 +53,28 @@ function* fieldsBesideNames(message: Buffer, known: Buffer, names: Runs): Genera
         yield field
         continue
       }
-      const end: number = field.start + known.length
-      if (names.length === 0 && known.length > 0 && message.subarray(field.start, end).equals(known)) {
-        names.add(field.start, end)
-        from = end
-        break
-      }
-      names.add(field.start, field.end)
+      from = Math.max(field.end, endOfNames(message, field.start))
+      names.add(field.start, from)
+      break
     }
   }
+}
+
+/** Where the names end that stand one after the other: every ACK of the state of the world repeats thousands. What is no plain name is left to the scan. */
+function endOfNames(message: Buffer, from: number): number {
+  let at = from
+  while (message[at] === nameTag) {
+    let length = message[at + 1] ?? message.length
+    let content = at + 2
+    if (length > 127) {
+      const high = message[content++] ?? message.length
+      if (high > 127) return at
+      length = (length & 127) + high * 128
+    }
+    if (content + length > message.length) return at
+    at = content + length
+  }
+  return at
 }
 
 type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
@@ -82,10 +97,6 @@ class Runs {
     this.#message = message
   }
 
-  get length(): number {
-    return this.#runs.length
-  }
-
   add(start: number, end: number): void {
     const last = this.#runs.at(-1)
     if (last?.end === start) last.end = end
@@ -99,8 +110,8 @@ class Runs {
   }
 }
 
-/** Reads a delta request; `known` as for {@link readSotwRequest}. Throws {@link WireError}. */
-export function readDeltaRequest(message: Buffer, known: Buffer): DeltaRequest {
+/** Reads a delta request. Throws {@link WireError}. */
+export function readDeltaRequest(message: Buffer): DeltaRequest {
   let node: Buffer | undefined
   let typeUrl = ''
   let nonce = ''
@@ -108,7 +119,7 @@ export function readDeltaRequest(message: Buffer, known: Buffer): DeltaRequest {
   const unsubscribe: string[] = []
   const subscribe = new Runs(message)
   const initialVersions = new Map<string, string>()
-  for (const { field, bytes } of fieldsBesideNames(message, known, subscribe)) {
+  for (const { field, bytes } of fieldsBesideNames(message, subscribe)) {
     if (!bytes) continue
     if (field === 1) node = bytes
     else if (field === 2) typeUrl = typeUrlOf(bytes)

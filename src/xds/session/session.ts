@@ -9,7 +9,7 @@ import type { Catalog } from './catalog.ts'
 import { onlyIn } from './name-set.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
-import { everything, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
+import { everything, keptList, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
 import type { Holding, TypeState } from './type-state.ts'
 
 /** What a session needs besides its own state; shared by all sessions of a writer. */
@@ -40,6 +40,8 @@ export interface Rejection {
 export interface Watch {
   readonly typeUrl: string
   subscription: Subscription
+  /** The list that it comes from in the state of the world, as long as it is remembered. */
+  asked: ReturnType<typeof keptList> | undefined
   /** No name was ever given, which means everything. */
   legacy: boolean
   /** Names that did not exist when they were asked for, and the bytes they count for. */
@@ -121,18 +123,21 @@ export class XdsSession {
       return refused ?? 'unsubscribed'
     }
     if (watch && nonce !== '' && nonce !== watch.nonce) return refused ?? 'stale'
-    const asked = this.#parts.subscriptions.asked(request.rawNames)
+    const asked = this.#parts.subscriptions.asked(request.rawNames, watch?.asked?.deref())
     // Whoever never gave a name and gives none now wants everything; whoever gave some and gives none now wants nothing.
     const legacy = asked.isEmpty && (watch?.legacy ?? true)
     const subscription = asked.isEmpty ? (legacy ? everything : nothing) : asked.subscription
     if (!watch || (nonce === '' && !error)) {
-      this.#open(typeUrl, subscription, legacy, request.hasVersion).dueInFull = subscription !== nothing
+      const opened = this.#open(typeUrl, subscription, legacy, request.hasVersion)
+      opened.dueInFull = subscription !== nothing
+      opened.asked = keptList(asked)
       return refused ?? 'subscribed'
     }
     if (!error) this.#acknowledge(watch)
     const before = watch.subscription
     watch.legacy = legacy
     watch.subscription = subscription
+    if (watch.asked?.deref() !== asked) watch.asked = keptList(asked)
     if (sameNames(subscription, before)) return refused ?? 'ack'
     this.#count(watch, before)
     this.#widen(watch, before)
@@ -359,6 +364,7 @@ export class XdsSession {
     const watch: Watch = {
       typeUrl,
       subscription,
+      asked: undefined,
       legacy,
       unknown: before?.unknown ?? new Set(),
       unknownBytes: before?.unknownBytes ?? 0,

@@ -31,8 +31,8 @@ export interface Asked {
   readonly subscription: Subscription
 }
 
-/** Lists above this many bytes are worth remembering. */
-export const longList = 256
+/** Lists above this many bytes are long. */
+const longList = 256
 /** Bytes of long lists that are remembered, and how many bytes one costs at most beyond its own: its names. */
 const listBytes = 16 * 1024 * 1024
 const nameFactor = 3
@@ -40,6 +40,11 @@ const nameFactor = 3
 const candidates = 16
 
 const nothingAsked: Asked = { raw: Buffer.alloc(0), isEmpty: true, subscription: nothing }
+
+/** Keeps a list that was asked for: a long one only as long as it is remembered anyway, since a client can make it long at will. */
+export function keptList(asked: Asked): { deref(): Asked | undefined } {
+  return asked.raw.length > longList ? new WeakRef(asked) : { deref: () => asked }
+}
 
 /** Makes subscriptions, equal ones only once. */
 export class Subscriptions {
@@ -53,15 +58,14 @@ export class Subscriptions {
   readonly #sets = new NameSets()
   #nextId = 2
 
-  /** The last long list that was read: the next request is likely to repeat it. */
-  get lastList(): Buffer {
-    return this.#last.raw
-  }
-
-  /** What a list of names in a request means; `raw` are the name fields as they came. A long list that is remembered is not read again. Throws WireError. */
-  asked(raw: Buffer): Asked {
+  /**
+   * What a list of names in a request means; `raw` are the name fields as they came, `before` is what was asked for last in this place:
+   * each ACK of the state of the world repeats it. A list that is remembered is not read again. Throws WireError.
+   */
+  asked(raw: Buffer, before?: Asked): Asked {
     if (raw.length === 0) return nothingAsked
-    if (raw.length <= longList) return this.#read(raw)
+    if (before?.raw.equals(raw)) return before
+    if (raw.length <= longList) return this.#read(Buffer.from(raw))
     if (this.#last.raw.equals(raw)) return this.#last
     const key = hash('sha1', raw, 'base64')
     let asked = this.#lists.get(key)

@@ -45,7 +45,7 @@ describe('the gate for new clusters', () => {
     )
     session.classId = 'class'
     publish(['a'], ['l'])
-    for (const type of [clusterType, listenerType]) session.takeSotw(readSotwRequest(textField(4, type), Buffer.alloc(0)), 0)
+    for (const type of [clusterType, listenerType]) session.takeSotw(readSotwRequest(textField(4, type)), 0)
     const sent = (now: number) => {
       const types: string[] = []
       for (let next = session.next(now); next; next = session.next(now)) types.push(next.typeUrl)

@@ -17,7 +17,6 @@ import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { endpointType, secretType } from '../../../../src/xds/type-urls.ts'
 import { wholeGroups } from '../../../harness/uses.ts'
 
-const none = Buffer.alloc(0)
 const list = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, index) => `${prefix}|${index}|a.name.of.about.sixty.bytes.svc.cluster.local`)
 const known = list(2200, 'outbound')
@@ -67,10 +66,10 @@ function ask(session: XdsSession, names: readonly string[], { typeUrl = endpoint
   if (session.delta) {
     const initialResourceVersions: Record<string, string> = version === '' ? {} : { x: version }
     const message = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: [...names], initialResourceVersions })
-    session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message)), none), 0)
+    session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message))), 0)
   } else {
     const message = create(DiscoveryRequestSchema, { typeUrl, resourceNames: [...names], versionInfo: version, responseNonce: nonce })
-    session.takeSotw(readSotwRequest(Buffer.from(toBinary(DiscoveryRequestSchema, message)), none), 0)
+    session.takeSotw(readSotwRequest(Buffer.from(toBinary(DiscoveryRequestSchema, message))), 0)
   }
 }
 
@@ -134,6 +133,20 @@ describe('budgets of a stream', () => {
     expect(session.watches.get(endpointType)?.subscription.names.size).to.equal(2201)
   })
 
+  it('a list that an ACK repeats is compared with what was asked for in its place before, and read once, however many lists alternate', () => {
+    const { subscriptions } = new World().parts
+    const raw = (prefix: string, count: number) =>
+      readSotwRequest(Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: list(count, prefix) })))).rawNames
+    const first = subscriptions.asked(raw('one', 2200))
+    for (let index = 0; index < 60; index++) subscriptions.asked(raw(`other-${index}`, 2200))
+    // Nothing else remembers it any more.
+    expect(subscriptions.asked(raw('one', 2200))).not.to.equal(first)
+    expect(subscriptions.asked(raw('one', 2200), first)).to.equal(first)
+    expect(subscriptions.asked(raw('two', 2200), first).subscription.names.has(list(1, 'two')[0] as string)).to.equal(true)
+    const short = subscriptions.asked(raw('one', 2))
+    expect(subscriptions.asked(raw('one', 2), short)).to.equal(short)
+  })
+
   it('streams that ask for the same share one subscription, whatever the order and the way to it', () => {
     const world = new World()
     const [one, other] = [world.stream(), world.stream(true)]
@@ -146,7 +159,7 @@ describe('budgets of a stream', () => {
   describe('versions that a client says it has', () => {
     const open = (session: XdsSession, typeUrl: string, names: string[], initialResourceVersions: Record<string, string>) => {
       const message = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: names, initialResourceVersions })
-      session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message)), none), 0)
+      session.takeDelta(readDeltaRequest(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, message))), 0)
     }
     const versions = (names: readonly string[], version = 'v') => Object.fromEntries(names.map((name) => [name, version]))
     const short = (count: number, prefix: string) => versions(Array.from({ length: count }, (_, index) => prefix + index.toString(36)))
@@ -220,7 +233,7 @@ describe('budgets of a stream', () => {
     const extensions = Array.from({ length: 2000 }, (_, index) => ({ name: `envoy.extensions.with.a.name.of.their.own.${index}` }))
     expect(readNodeBytes(node({ extensions })).id).to.equal('a')
     const request = (fields: object) => Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, fields)))
-    expect(() => readSotwRequest(request({ typeUrl: 't'.repeat(513) }), none)).to.throw('type_url is longer than 512 bytes')
-    expect(readSotwRequest(request({ errorDetail: { message: 'x'.repeat(10_000) } }), none).error?.message).to.have.length(4096)
+    expect(() => readSotwRequest(request({ typeUrl: 't'.repeat(513) }))).to.throw('type_url is longer than 512 bytes')
+    expect(readSotwRequest(request({ errorDetail: { message: 'x'.repeat(10_000) } })).error?.message).to.have.length(4096)
   })
 })

@@ -95,14 +95,13 @@ class Stream {
       responseNonce: nonce === 'last' ? (this.#nonces.get(typeUrl) ?? '') : nonce,
       ...(refused ? { errorDetail: { code: 13, message: 'no' } } : {}),
     }
-    const none = Buffer.alloc(0)
     if (!this.session.delta) {
       const message = toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...common, resourceNames: [...names] }))
-      return this.session.takeSotw(readSotwRequest(Buffer.from(message), none), 0)
+      return this.session.takeSotw(readSotwRequest(Buffer.from(message)), 0)
     }
     const lists = { resourceNamesSubscribe: [...names], resourceNamesUnsubscribe: [...remove], initialResourceVersions: versions }
     const message = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { ...common, ...lists }))
-    return this.session.takeDelta(readDeltaRequest(Buffer.from(message), none), 0)
+    return this.session.takeDelta(readDeltaRequest(Buffer.from(message)), 0)
   }
 
   /** The version of a resource now, as delta has it. */
