@@ -82,6 +82,8 @@ export class SessionFlow {
   #inFlight = 0
   /** Where the connection stood at the last tick, if that was looked at. */
   #seen: { readonly written: number; readonly window: number } | undefined
+  /** The largest window that was seen: what the peer may be sent over all streams without granting anything. */
+  #largestWindow = 0
   /** `bytesRead` when the peer was asked for a sign of life; undefined while nothing stands still. */
   #probedAt: number | undefined
 
@@ -113,6 +115,7 @@ export class SessionFlow {
       },
     })
     this.#streams.add(stream)
+    this.#largestWindow = Math.max(this.#largestWindow, this.#wire.window)
     return stream
   }
 
@@ -125,8 +128,7 @@ export class SessionFlow {
 
   /**
    * Charges the streams that stand still with some milliseconds, and ends those that did so for too long. While the window of the
-   * connection is used up, those are charged that hold it: that were sent something and have not said anything since. Returns
-   * whether any stream has bytes outstanding.
+   * connection is used up, those are charged that hold it. Returns whether any stream has bytes outstanding.
    */
   charge(ms: number): boolean {
     const busy = [...this.#streams].filter((stream) => stream.isBusy)
@@ -150,8 +152,19 @@ export class SessionFlow {
     const moved = bytesWritten - written >= smallestProgress || window !== before
     this.#seen = { written: moved ? bytesWritten : written, window }
     if (moved && busy.length === 1) busy[0]?.progressed()
-    const holders = window <= 0 && !moved ? [...this.#streams].filter((stream) => stream.unread > 0) : []
+    this.#largestWindow = Math.max(this.#largestWindow, window)
+    const holders = window <= 0 && !moved ? this.#holders() : []
     return new Set(holders.length > 0 ? holders : busy)
+  }
+
+  /**
+   * Who holds a window that is used up: streams that were sent something and have not said anything since. One that was sent more
+   * since than the window ever held has granted some of it, and counts only where all have.
+   */
+  #holders(): readonly StreamFlow[] {
+    const unread = [...this.#streams].filter((stream) => stream.unread > 0)
+    const mute = unread.filter((stream) => stream.unread <= this.#largestWindow)
+    return mute.length > 0 ? mute : unread
   }
 
   #judge(charged: ReadonlySet<StreamFlow>, longest: number): void {

@@ -1,0 +1,18 @@
+// Preloaded into a process: a thread of the name in BLOCK_THREAD stands still when the file in BLOCK_FILE appears, for as many milliseconds as it says.
+const { readFileSync, rmSync } = require('node:fs')
+const { workerData } = require('node:worker_threads')
+
+const { BLOCK_THREAD: name, BLOCK_FILE: file } = process.env
+if (name && file && workerData?.name === name) {
+  const look = () => {
+    let ms = 0
+    try {
+      ms = Number(readFileSync(file, 'utf8'))
+      rmSync(file)
+    } catch {
+      // Not yet.
+    }
+    if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+  }
+  setInterval(look, 50).unref()
+}

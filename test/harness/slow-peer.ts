@@ -1,0 +1,117 @@
+/** A client of the discovery service that says itself how fast it reads its socket, how large its windows are and when it grants more. */
+import { connect, type Socket } from 'node:net'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { messageFrame } from '../../src/xds/session/frames.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { endHeaders, frame, frameType, requestHeaders } from './http2-frames.ts'
+import { sidecarNode } from './xds-client.ts'
+
+const magic = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+const acknowledged = 1
+const initialWindowSize = 4
+const frameHead = 9
+const windowUpdate = 8
+/** What a connection may be sent before its first window update. */
+const firstWindow = 65_535
+const readEveryMs = 50
+
+const number = (value: number) => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
+/** How a peer behaves. */
+export interface SlowPeerOptions {
+  readonly port: number
+  /** Bytes that each stream, and the connection over all of them, may be sent before they are granted more. */
+  readonly window: number
+  /** Bytes a second that it reads from its socket; it grants what it has read. */
+  readonly bytesPerSecond: number
+  /** Names of its proxies: each has a stream of its own. */
+  readonly names: readonly string[]
+  /** Those among them that never grant anything to their streams, and hold what they were sent. */
+  readonly silent?: readonly string[]
+}
+
+/** A connection of proxies that ask for all clusters. */
+export class SlowPeer {
+  /** Bytes of messages that were read, by name. */
+  readonly read = new Map<string, number>()
+  /** Codes of the resets that came, by name. */
+  readonly resets = new Map<string, number>()
+  /** Pings that came from the server. */
+  pings = 0
+  /** Whether the server ended the connection. */
+  closed = false
+  bytesPerSecond: number
+  readonly #options: SlowPeerOptions
+  readonly #socket: Socket
+  readonly #timer: NodeJS.Timeout
+  #rest: Buffer = Buffer.alloc(0)
+
+  constructor(options: SlowPeerOptions) {
+    this.#options = options
+    this.bytesPerSecond = options.bytesPerSecond
+    this.#socket = connect(options.port, '127.0.0.1')
+    this.#socket.on('error', () => undefined)
+    this.#socket.on('close', () => (this.closed = true))
+    const setting = Buffer.alloc(6)
+    setting.writeUInt16BE(initialWindowSize, 0)
+    setting.writeUInt32BE(options.window, 2)
+    this.#socket.write(Buffer.concat([magic, frame(frameType.settings, 0, 0, setting)]))
+    this.#grant(0, options.window - firstWindow)
+    for (const [index, name] of options.names.entries()) this.#subscribe(index * 2 + 1, name)
+    // Read by hand: what is not read stays in the socket.
+    this.#socket.on('readable', () => undefined)
+    this.#timer = setInterval(() => this.#readSome(), readEveryMs)
+  }
+
+  end(): void {
+    clearInterval(this.#timer)
+    this.#socket.destroy()
+  }
+
+  #subscribe(stream: number, name: string): void {
+    const { id, metadata } = sidecarNode('10.3.0.1', name, 'ns')
+    const request = create(DiscoveryRequestSchema, { typeUrl: clusterType, node: { id, metadata: metadata as never } })
+    this.#socket.write(frame(frameType.headers, endHeaders, stream, requestHeaders))
+    this.#socket.write(frame(frameType.data, 0, stream, messageFrame(toBinary(DiscoveryRequestSchema, request))))
+  }
+
+  #grant(stream: number, bytes: number): void {
+    if (bytes > 0) this.#socket.write(frame(windowUpdate, 0, stream, number(bytes)))
+  }
+
+  #readSome(): void {
+    const most = Math.min(this.#socket.readableLength, Math.ceil((this.bytesPerSecond * readEveryMs) / 1000))
+    const bytes = most > 0 ? (this.#socket.read(most) as Buffer | null) : null
+    if (!bytes) return
+    this.#rest = Buffer.concat([this.#rest, bytes])
+    while (this.#rest.length >= frameHead) {
+      const length = this.#rest.readUIntBE(0, 3)
+      if (this.#rest.length < frameHead + length) return
+      this.#take(this.#rest[3] as number, this.#rest[4] as number, this.#rest.readUInt32BE(5), this.#rest.subarray(frameHead, frameHead + length))
+      this.#rest = this.#rest.subarray(frameHead + length)
+    }
+  }
+
+  #take(kind: number, flags: number, stream: number, payload: Buffer): void {
+    const name = this.#options.names[(stream - 1) / 2] ?? ''
+    if (kind === frameType.settings && flags !== acknowledged) this.#socket.write(frame(frameType.settings, acknowledged, 0))
+    else if (kind === frameType.ping && flags !== acknowledged) {
+      this.pings++
+      this.#socket.write(frame(frameType.ping, acknowledged, 0, payload))
+    } else if (kind === frameType.reset) {
+      this.resets.set(name, payload.readUInt32BE(0))
+      // What it held of that stream counts for the connection no more.
+      if (this.#options.silent?.includes(name)) this.#grant(0, this.read.get(name) ?? 0)
+    } else if (kind === frameType.data) {
+      this.read.set(name, (this.read.get(name) ?? 0) + payload.length)
+      if (this.#options.silent?.includes(name)) return
+      this.#grant(stream, payload.length)
+      this.#grant(0, payload.length)
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { endpointType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { SlowPeer, type SlowPeerOptions } from '../harness/slow-peer.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const kib = 1024
+const mib = 1024 * kib
+
+/** A rule that gives a service so many more clusters, about half a kilobyte each. */
+const subsets = (name: string, count: number) =>
+  `apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: ${name}, namespace: ns}\nspec:\n  host: ${name}.ns.svc.cluster.local\n  trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}, outlierDetection: {consecutive5xxErrors: 5, interval: 10s}}\n  subsets:\n${Array.from({ length: count }, (_, index) => `  - {name: v${index}, labels: {version: v${index}}}`).join('\n')}\n`
+const entry = (name: string, address = '10.0.0.9') =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+
+interface Slow {
+  readonly connectionId: string
+  readonly stillMs: number
+  readonly releasedEarly: boolean
+  readonly outstanding: number
+}
+
+/** A discovery service whose clusters are `services` times 240 KB, and peers of it. */
+function slowPeers(services: number, env: Record<string, string>, flags: readonly string[] = []) {
+  const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '20ms', ...env }, flags })
+  const peers: SlowPeer[] = []
+  const clients: XdsClient[] = []
+  before(async () => {
+    for (let index = 0; index < services; index++) {
+      service.write(`big-${index}.yaml`, entry(`big-${index}`))
+      service.write(`rule-${index}.yaml`, subsets(`big-${index}`, 500))
+    }
+    service.write('small.yaml', entry('small'))
+    await service.start()
+  })
+  afterEach(() => {
+    for (const peer of peers.splice(0)) peer.end()
+    for (const client of clients.splice(0)) client.close()
+  })
+  after(() => service.dispose())
+  let change = 0
+  return {
+    service,
+    peer(options: Omit<SlowPeerOptions, 'port'>): SlowPeer {
+      const peer = new SlowPeer({ port: service.grpcPort, ...options })
+      peers.push(peer)
+      return peer
+    },
+    async client(name: string): Promise<XdsClient> {
+      const client = new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', name, 'ns'), true).connect()
+      clients.push(client)
+      return client.ready()
+    },
+    /** Changes an endpoint, and returns after how many milliseconds all of the clients have it. */
+    async changed(): Promise<number> {
+      const address = `10.7.0.${++change}`
+      const started = performance.now()
+      service.write('small.yaml', entry('small', address))
+      const name = 'outbound|80||small.ns.svc.cluster.local'
+      await until('the change at all', () => clients.every((client) => client.resources.get(endpointType)?.get(name)?.includes(address) === true))
+      return performance.now() - started
+    },
+    slow: async (name: string) => (await service.debug<Slow[]>('slowz')).find(({ connectionId }) => connectionId.includes(`~${name}.ns`)),
+    metric: async (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await service.metrics())?.[1]),
+  }
+}
+
+describe('readers at any pace, with the send timeout of five seconds', function () {
+  this.timeout(60_000)
+  const { peer, service, metric } = slowPeers(20, {})
+
+  it('are kept as long as what they grant is less than the buffers of the kernel, or they read 300 KB a second', async () => {
+    const paces: [name: string, bytesPerSecond: number, window: number][] = [
+      ['10k-64k', 10_000, 64 * kib],
+      ['100k-64k', 100_000, 64 * kib],
+      ['1m-64k', 1_000_000, 64 * kib],
+      ['10k-1m', 10_000, mib],
+      ['100k-1m', 100_000, mib],
+      ['1m-1m', 1_000_000, mib],
+      ['1m-256m', 1_000_000, 256 * mib],
+    ]
+    const started = performance.now()
+    const readers = paces.map(([name, bytesPerSecond, window]) => ({ name, bytesPerSecond, peer: peer({ window, bytesPerSecond, names: [name] }) }))
+    // Twice the timeout of the slowest: 120 KB at 10 KB a second.
+    await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 120_000), 40_000)
+    expect(performance.now() - started).to.be.above(10_000)
+    for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
+    expect(await metric('pilot_xds_write_timeout')).to.equal(0)
+    expect(service.output).to.not.include('DeadlineExceeded')
+  })
+})
+
+describe('proxies that are slow on the wire', function () {
+  this.timeout(60_000)
+  const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, [
+    '--keepaliveInterval',
+    '1s',
+    '--keepaliveTimeout',
+    '1s',
+    '--writers',
+    '2',
+  ])
+
+  it('are not cut by the keepalive while its ping waits behind megabytes that they read', async () => {
+    const reader = peer({ window: 256 * mib, bytesPerSecond: 1_200_000, names: ['behind'] })
+    await until('eight megabytes', () => (reader.read.get('behind') ?? 0) > 8_000_000, 30_000)
+    expect(reader.pings).to.be.above(0)
+    expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
+  })
+
+  it('are ended when their socket stands still: in the log, in the metric, and on the page until then', async () => {
+    const before = await metric('pilot_xds_write_timeout')
+    const reader = peer({ window: 256 * mib, bytesPerSecond: 10_000_000, names: ['stopped'] })
+    await until('something', () => (reader.read.get('stopped') ?? 0) > 0)
+    reader.bytesPerSecond = 0
+    await until('it on the page', async () => {
+      const seen = await slow('stopped')
+      return seen !== undefined && seen.stillMs >= 500 && seen.releasedEarly && seen.outstanding > mib
+    })
+    expect(await metric('pilot_xds_standing_still')).to.equal(1)
+    expect(await metric('pilot_xds_permits_released_early')).to.equal(1)
+    await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
+    expect(service.output).to.match(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    expect(await slow('stopped')).to.equal(undefined)
+    reader.bytesPerSecond = 100_000_000
+    await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
+  })
+
+  it('are ended alone where another stream of the connection reads', async () => {
+    const reader = peer({ window: 256 * kib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
+    await until('the silent one to be reset', () => reader.resets.has('mute'))
+    const then = reader.read.get('live') ?? 0
+    await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
+    expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
+  })
+})
+
+describe('a proxy that reads 10 KB a second where one response may be half sent', function () {
+  this.timeout(60_000)
+  const { peer, client, changed, slow } = slowPeers(1, { PILOT_PUSH_THROTTLE: '1' }, ['--writers', '2'])
+
+  it('keeps nobody else waiting', async () => {
+    peer({ window: 64 * kib, bytesPerSecond: 10_000, names: ['creeping'] })
+    await until('its permit to be released', async () => (await slow('creeping'))?.releasedEarly === true)
+    await Promise.all(Array.from({ length: 12 }, (_, index) => client(`fast-${index}`)))
+    const times: number[] = []
+    for (let round = 0; round < 12; round++) times.push(await changed())
+    expect((await slow('creeping'))?.releasedEarly).to.equal(true)
+    // Permits that nobody was told of came half a second late.
+    expect(times.filter((ms) => ms > 450).length, times.map(Math.round).join()).to.be.below(4)
+  })
+})
+
+describe('a writer thread that is blocked for longer than the send timeout', function () {
+  this.timeout(60_000)
+  const hook = fileURLToPath(new URL('../harness/block-thread.cjs', import.meta.url))
+  const block = join(process.env.TMPDIR ?? '/tmp', `mesh-block-${process.pid}`)
+  const { peer, client, changed, metric } = slowPeers(
+    20,
+    {
+      PILOT_XDS_SEND_TIMEOUT: '5s',
+      NODE_OPTIONS: `--require ${hook}`,
+      BLOCK_THREAD: 'xds-writer/0',
+      BLOCK_FILE: block,
+    },
+    ['--keepaliveInterval', '3s', '--keepaliveTimeout', '3s', '--writers', '1'],
+  )
+
+  it('cuts none of its peers', async () => {
+    const readers = [10_000, 1_000_000].map((bytesPerSecond) => peer({ window: mib, bytesPerSecond, names: ['waits'] }))
+    await client('idle')
+    await until('something to be under way', () => readers.every(({ read }) => (read.get('waits') ?? 0) > 10_000))
+    writeFileSync(`${block}.tmp`, '6000')
+    renameSync(`${block}.tmp`, block)
+    await until('the thread to be blocked', () => !existsSync(block))
+    expect(await changed()).to.be.above(4000)
+    for (const reader of readers) {
+      const then = reader.read.get('waits') ?? 0
+      await until('it to read on', () => (reader.read.get('waits') ?? 0) > then + 10_000)
+      expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
+    }
+    expect(await metric('pilot_xds_write_timeout')).to.equal(0)
+  })
+})
