@@ -49,11 +49,9 @@ export function cacheMetrics(registry: Registry, size: () => number): { read(hit
   return { read: (hit) => reads.inc({ type: hit ? 'hit' : 'miss' }), evicted: () => evictions.inc() }
 }
 
-/** Makes the metrics of a writer. */
-export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
+/** Gauges of what holds for the connections of a writer at present. */
+function connectionGauges(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]): void {
   const registers = [registry]
-  const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })
-  const histogram = (name: string, help: string, labelNames: string[] = []) => new Histogram({ name, help, labelNames, buckets: fine, registers })
   for (const type of [clusterType, endpointType, listenerType, routeType])
     new Gauge({
       name: `pilot_xds_${shortType(type)}_reject`,
@@ -95,6 +93,14 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
     'responses that are sent without a permit of PILOT_PUSH_THROTTLE, because their proxy is slow',
     ({ releasedEarly }) => releasedEarly,
   )
+}
+
+/** Makes the metrics of a writer. */
+export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
+  const registers = [registry]
+  connectionGauges(registry, connections, slow)
+  const counter = (name: string, help: string, labelNames: string[] = []) => new Counter({ name, help, labelNames, registers })
+  const histogram = (name: string, help: string, labelNames: string[] = []) => new Histogram({ name, help, labelNames, buckets: fine, registers })
   const totalRejects = counter('pilot_total_xds_rejects', 'XDS responses rejected by the proxy', ['type'])
   const expiredNonce = counter('pilot_xds_expired_nonce', 'XDS requests with an expired nonce', ['type'])
   const pushes = counter('pilot_xds_pushes', 'builds and send errors for lds, rds, cds and eds', ['type'])

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
+import { every } from '../../actors/runtime/timers.ts'
 import { watchPolicy } from '../../actors/runtime/watchdog.ts'
 import { until } from '../harness/until.ts'
 import { seen } from './parts/troubled.ts'
@@ -111,7 +112,10 @@ for (const mode of ['threads', 'in-thread'] as const) {
       expect(state('troubled/0')?.lastError?.message).to.equal('no start')
       await supervisor.drain([], 100)
       const ticks = seen.length
-      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setTimeout(resolve, 10))
+      let own = 0
+      const ticking = every(5, () => own++)
+      await until('a timer of the same period to tick', () => own >= 5)
+      ticking.cancel()
       expect(seen.length).to.equal(ticks)
     })
   })
@@ -150,11 +154,12 @@ describe('actors that hang', () => {
   })
 
   it('are not those that were held up by the supervisor itself', async () => {
-    supervisor.start({ name: 'troubled/0', module, config: {} })
+    for (const name of ['troubled/0', 'troubled/1']) supervisor.start({ name, module, config: {} })
     await supervisor.started()
-    const until = performance.now() + 3 * deadline
-    while (performance.now() < until);
-    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setTimeout(resolve, deadline / 8))
+    const end = performance.now() + 3 * deadline
+    while (performance.now() < end);
+    await supervisor.ask('troubled/1', 'later', 'hang')
+    await until('one that hangs to be ended', () => state('troubled/1')?.restarts === 1)
     expect(state('troubled/0')?.restarts).to.equal(0)
   })
 })
