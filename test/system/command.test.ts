@@ -243,4 +243,18 @@ describe('pilot-discovery on the command line', function () {
       rmSync(logs, { recursive: true, force: true })
     }
   })
+
+  it('bounds how far the heaps of its threads grow beyond what is in use', async () => {
+    // Tells every flag that is given to V8 while the process runs.
+    const tell = `import v8 from 'node:v8'; import { syncBuiltinESMExports } from 'node:module';
+      const set = v8.setFlagsFromString; v8.setFlagsFromString = (flag) => { console.log('V8', flag); set(flag) }; syncBuiltinESMExports()`
+    const service = new Service({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tell)}` } })
+    try {
+      await service.start()
+      expect(service.output.match(/^V8 .*$/gm)).to.deep.equal(['V8 --heap-growing-percent=100'])
+      expect(service.output).not.to.contain('illegal value').and.not.to.contain('unrecognized flag')
+    } finally {
+      await service.dispose()
+    }
+  })
 })
