@@ -5,7 +5,7 @@ import type { Features } from '../../src/config/features.ts'
 import { Page, PageServer } from '../http/page-server.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { Gauge, type Registry } from '../runtime/metrics.ts'
+import { Counter, Gauge, type Registry } from '../runtime/metrics.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import { pause } from '../runtime/timers.ts'
 import { listenError, splitAddress } from './address.ts'
@@ -36,6 +36,8 @@ export interface Admin {
 
 /** How long nothing happens before readiness is judged anew, in milliseconds. */
 const quietMs = 1000
+/** After how long without one a refused connection is logged again, in milliseconds. */
+const quietRefusalsMs = 60_000
 
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
@@ -67,12 +69,13 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   })()
   const scraper = new Scraper(supervisor, metrics)
   const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 1 : 2)
-  const http = new PageServer(most)
+  const refused = refusals(parts, most)
+  const http = new PageServer(most, refused)
   http.add('/ready', () => {
     const { ready, text } = judge()
     return new Page(text, undefined, ready ? 200 : 503)
   })
-  const monitoring = options.monitoringAddr === '' ? http : new PageServer(most)
+  const monitoring = options.monitoringAddr === '' ? http : new PageServer(most, refused)
   monitoring.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
   monitoring.add('/version', () => {
     const { version, revision, status } = buildInfo()
@@ -90,6 +93,23 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
       closed = true
       await Promise.all([...new Set([http, monitoring])].map((instance) => instance.close()))
     },
+  }
+}
+
+/** Counts connections that a server of pages closes because there are too many; the first after a quiet minute is logged. */
+function refusals({ metrics, log }: AdminParts, most: number): () => void {
+  const counter = new Counter({
+    name: 'pilot_http_refused_connections_total',
+    help: 'connections to the HTTP and monitoring addresses that were closed at once because there were too many',
+    registers: [metrics],
+  })
+  let lastMs = Number.NEGATIVE_INFINITY
+  return () => {
+    counter.inc()
+    const now = monotonicMs()
+    if (now - lastMs > quietRefusalsMs)
+      log('default').warn(`HTTP connections are closed at once: there are ${most}, as many as the limit of file descriptors leaves to one address`)
+    lastMs = now
   }
 }
 

@@ -25,8 +25,15 @@ export interface ConnectionStatus {
   readonly classId: string
   /** Ledger of the last push that its writer has taken. */
   readonly ledger: string
-  readonly watches: Readonly<Record<string, readonly string[]>>
   readonly types: readonly TypeStatus[]
+}
+
+/** What a connection has subscribed to and refused, as `adsz` tells it; names that nobody knows are among them. */
+export interface ConnectionWatches {
+  readonly connectionId: string
+  readonly connectedAt: string
+  readonly address: string
+  readonly watches: Readonly<Record<string, readonly string[]>>
   readonly rejections: readonly { typeUrl: string; message: string; at: string }[]
 }
 
@@ -34,6 +41,7 @@ export interface ConnectionStatus {
 export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts, ledger: () => string) {
   return {
     connections: (): ConnectionStatus[] => [...connections.values()].map((connection) => statusOf(connection, parts, ledger())),
+    watches: (): ConnectionWatches[] => [...connections.values()].map(watchesOf),
     /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
     resources: (
       connectionId: string,
@@ -75,10 +83,19 @@ function statusOf(connection: Connection, { catalog }: SessionParts, ledger: str
     address: connection.stream.peer,
     delta: connection.session.delta,
     classId: connection.session.classId,
-    watches: Object.fromEntries(watches.map((watch) => [watch.typeUrl, watch.subscription.wildcard ? [] : [...watch.subscription.names]])),
     ledger,
     types: watches.map((watch) => typeStatus(watch, catalog.typeState(connection.session.classId, watch.typeUrl).version)),
-    rejections: connection.rejections.map(({ typeUrl, message, at }) => ({ typeUrl, message, at: new Date(at).toISOString() })),
+  }
+}
+
+function watchesOf({ id, connectedAt, stream, session, rejections }: Connection): ConnectionWatches {
+  const watches = [...session.watches.values()].map(({ typeUrl, subscription }) => [typeUrl, subscription.wildcard ? [] : [...subscription.names]])
+  return {
+    connectionId: id,
+    connectedAt: new Date(connectedAt).toISOString(),
+    address: stream.peer,
+    watches: Object.fromEntries(watches),
+    rejections: rejections.map(({ typeUrl, message, at }) => ({ typeUrl, message, at: new Date(at).toISOString() })),
   }
 }
 

@@ -5,7 +5,7 @@ import { Page, type PageServer } from '../http/page-server.ts'
 import type { Supervisor } from '../runtime/supervisor.ts'
 import type { Exceeded } from './budgets.ts'
 import type { ProxyResources } from './config-dump.ts'
-import type { ConnectionStatus } from './connection-debug.ts'
+import type { ConnectionStatus, ConnectionWatches } from './connection-debug.ts'
 import { readDescribedRequest, requestParameters } from './described-request.ts'
 import type { SlowConnection } from './slow-connections.ts'
 
@@ -118,13 +118,7 @@ function addIndex(server: PageServer): void {
 function addConnectionPages(pages: DebugPages): void {
   pages.add('adsz', async (query) => {
     if (query.push === 'true') return `Pushed to ${await pages.queue<number>('pushAgain')} servers`
-    const clients = (await pages.connections()).map(({ connectionId, connectedAt, address, watches, rejections }) => ({
-      connectionId,
-      connectedAt,
-      address,
-      watches,
-      rejections,
-    }))
+    const clients = (await pages.writers<ConnectionWatches[]>('watches')).flat()
     return { totalClients: clients.length, clients }
   })
   pages.add('syncz', async () => (await pages.connections()).map(syncStatus))

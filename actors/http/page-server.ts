@@ -32,14 +32,15 @@ export class PageServer {
   readonly #pages = new Map<string, Entry>()
   readonly #server: Server
 
-  /** `most` connections are taken at a time; one more is closed at once. */
-  constructor(most = Number.POSITIVE_INFINITY) {
+  /** `most` connections are taken at a time; one more is closed at once, of which `refused` is told. */
+  constructor(most = Number.POSITIVE_INFINITY, refused = () => {}) {
     this.#server = createServer({ requestTimeout: requestMs, headersTimeout: requestMs }, (request, response) => {
       this.#serve(request)
         .catch((error: unknown) => new Page(error instanceof Error ? error.message : String(error), undefined, 500))
         .then((page) => send(request, response, page))
     })
     if (Number.isFinite(most)) this.#server.maxConnections = most
+    this.#server.on('drop', refused)
     // What is not HTTP is answered with 400 by Node and closed; a client that is gone meanwhile is no error of this process.
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()

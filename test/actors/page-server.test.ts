@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Page, PageServer } from '../../actors/http/page-server.ts'
 import { freePort } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
 
 describe('the server of pages', () => {
   const server = new PageServer()
@@ -51,5 +52,18 @@ describe('the server of pages', () => {
     const other = new PageServer()
     const refused = await other.listen('127.0.0.1', port).catch((error: NodeJS.ErrnoException) => error.code)
     expect(refused).to.equal('EADDRINUSE')
+  })
+
+  it('closes connections beyond its bound, and tells of each', async () => {
+    let refused = 0
+    const small = new PageServer(1, () => refused++)
+    const at = await freePort()
+    await small.listen('127.0.0.1', at)
+    const sockets = Array.from({ length: 3 }, () => connect(at, '127.0.0.1'))
+    let closed = 0
+    for (const socket of sockets) socket.on('error', () => {}).on('close', () => closed++)
+    await until('two of them to be closed', () => refused === 2 && closed === 2)
+    for (const socket of sockets) socket.destroy()
+    await small.close()
   })
 })
