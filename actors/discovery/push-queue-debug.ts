@@ -102,7 +102,7 @@ function proxyAnswers(planner: Planner) {
           port: egress.port,
           bind: egress.bind,
           services: egress.services.map(({ service }) => `${service.namespace}/${service.hostname}`),
-          virtualServices: egress.virtualServices.map((service) => `${service.namespace}/${service.name}`),
+          virtualServices: egress.virtualServices.all.map((service) => `${service.namespace}/${service.name}`),
         })),
       }
     },

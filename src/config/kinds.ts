@@ -12,7 +12,14 @@ export interface Kind {
   readonly group: 'networking' | 'security'
   readonly versions: readonly string[]
   readonly spec: Shape<unknown>
+  readonly selects: Selection
 }
+
+/**
+ * The proxies whose class an object decides: those of its namespace, or all where that is the root namespace; all routers; or none, where what
+ * changes for a proxy follows from what its namespace sees.
+ */
+export type Selection = 'namespace' | 'routers' | 'none'
 
 const networking = ['v1alpha3', 'v1beta1', 'v1']
 const security = ['v1beta1', 'v1']
@@ -21,17 +28,38 @@ const security = ['v1beta1', 'v1']
 export const kinds: ReadonlyMap<string, Kind> = new Map(
   (
     [
-      { name: 'VirtualService', plural: 'virtualservices', group: 'networking', versions: networking, spec: virtualServiceSpec },
-      { name: 'DestinationRule', plural: 'destinationrules', group: 'networking', versions: networking, spec: destinationRuleSpec },
-      { name: 'Gateway', plural: 'gateways', group: 'networking', versions: networking, spec: gatewaySpec },
-      { name: 'ServiceEntry', plural: 'serviceentries', group: 'networking', versions: networking, spec: serviceEntrySpec },
-      { name: 'WorkloadEntry', plural: 'workloadentries', group: 'networking', versions: networking, spec: workloadEntrySpec },
-      { name: 'WorkloadGroup', plural: 'workloadgroups', group: 'networking', versions: networking, spec: workloadGroupSpec },
-      { name: 'Sidecar', plural: 'sidecars', group: 'networking', versions: networking, spec: sidecarSpec },
-      { name: 'EnvoyFilter', plural: 'envoyfilters', group: 'networking', versions: networking, spec: envoyFilterSpec },
-      { name: 'AuthorizationPolicy', plural: 'authorizationpolicies', group: 'security', versions: security, spec: authorizationPolicySpec },
-      { name: 'RequestAuthentication', plural: 'requestauthentications', group: 'security', versions: security, spec: requestAuthenticationSpec },
-      { name: 'PeerAuthentication', plural: 'peerauthentications', group: 'security', versions: security, spec: peerAuthenticationSpec },
+      { name: 'VirtualService', plural: 'virtualservices', group: 'networking', versions: networking, spec: virtualServiceSpec, selects: 'none' },
+      { name: 'DestinationRule', plural: 'destinationrules', group: 'networking', versions: networking, spec: destinationRuleSpec, selects: 'none' },
+      { name: 'Gateway', plural: 'gateways', group: 'networking', versions: networking, spec: gatewaySpec, selects: 'routers' },
+      { name: 'ServiceEntry', plural: 'serviceentries', group: 'networking', versions: networking, spec: serviceEntrySpec, selects: 'none' },
+      { name: 'WorkloadEntry', plural: 'workloadentries', group: 'networking', versions: networking, spec: workloadEntrySpec, selects: 'none' },
+      { name: 'WorkloadGroup', plural: 'workloadgroups', group: 'networking', versions: networking, spec: workloadGroupSpec, selects: 'none' },
+      { name: 'Sidecar', plural: 'sidecars', group: 'networking', versions: networking, spec: sidecarSpec, selects: 'namespace' },
+      { name: 'EnvoyFilter', plural: 'envoyfilters', group: 'networking', versions: networking, spec: envoyFilterSpec, selects: 'namespace' },
+      {
+        name: 'AuthorizationPolicy',
+        plural: 'authorizationpolicies',
+        group: 'security',
+        versions: security,
+        spec: authorizationPolicySpec,
+        selects: 'namespace',
+      },
+      {
+        name: 'RequestAuthentication',
+        plural: 'requestauthentications',
+        group: 'security',
+        versions: security,
+        spec: requestAuthenticationSpec,
+        selects: 'namespace',
+      },
+      {
+        name: 'PeerAuthentication',
+        plural: 'peerauthentications',
+        group: 'security',
+        versions: security,
+        spec: peerAuthenticationSpec,
+        selects: 'namespace',
+      },
     ] satisfies Kind[]
   ).map((kind) => [kind.name, kind]),
 )

@@ -10,21 +10,12 @@ import { readNode } from '../model/proxy.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
-import { specialNamespaces } from '../snapshot/view.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
 import { Generation } from './generation.ts'
-import { type ClassRules, classOf, type ProxyClass, sameClass, sourceLabelKeys } from './proxy-class.ts'
-
-interface Connected {
-  readonly node: ProxyNode
-  classId: string
-}
-
-const policyKinds = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
-/** Kinds that decide which class a proxy belongs to. */
-const classKinds = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', 'Service', 'VirtualService', 'DestinationRule', ...policyKinds]
+import { classOf, type ProxyClass, sameClass } from './proxy-class.ts'
+import { ProxyIndex } from './proxy-index.ts'
 
 /** How long a class without proxies stays, in milliseconds. */
 const graceMs = 4000
@@ -36,16 +27,15 @@ export class Planner {
   readonly slabs: SlabStore
   readonly groups: GroupStore
   readonly generation: Generation
-  readonly #proxies = new Map<string, Connected>()
-  readonly #proxiesByAddress = new Map<string, Set<string>>()
+  readonly #proxies = new ProxyIndex()
   readonly #classes = new Map<string, ProxyClass>()
   readonly #members = new Map<string, number>()
   /** Classes without proxies, and since when. */
   readonly #empty = new Map<string, number>()
   readonly #manifests = new Map<string, Manifest>()
   readonly #instances = new InstanceIndex()
-  #rules: ClassRules
-  #rulesKey = ''
+  /** What the proxies were classified by. */
+  #classified: MeshSnapshot
   #assignments: ClassAssignment[] = []
   #changedManifests = new Set<string>()
   #retiredClasses: string[] = []
@@ -64,7 +54,7 @@ export class Planner {
     const sums = new KeyedSums(settings.versionKey)
     this.groups = new GroupStore(this.slabs, sums, first)
     this.generation = new Generation(this.state.current, this.groups, this.faults, sums)
-    this.#rules = this.#makeRules(this.state.current)
+    this.#classified = this.state.current
   }
 
   get snapshot(): MeshSnapshot {
@@ -73,7 +63,7 @@ export class Planner {
 
   /** Connections with their nodes and classes. */
   proxies(): { connection: string; node: ProxyNode; proxyClass: ProxyClass | undefined }[] {
-    return [...this.#proxies].map(([connection, { node, classId }]) => ({ connection, node, proxyClass: this.#classes.get(classId) }))
+    return [...this.#proxies.entries()].map(([connection, { node, classId }]) => ({ connection, node, proxyClass: this.#classes.get(classId) }))
   }
 
   /** Number of classes in use. */
@@ -83,12 +73,7 @@ export class Planner {
 
   /** A proxy connected: finds its class and makes what the class needs. Its part of the push is taken with {@link takePush}. */
   connect(connection: string, node: ProxyNode): void {
-    this.#proxies.set(connection, { node, classId: '' })
-    for (const address of node.addresses) {
-      const there = this.#proxiesByAddress.get(address)
-      if (there) there.add(connection)
-      else this.#proxiesByAddress.set(address, new Set([connection]))
-    }
+    this.#proxies.add(connection, node)
     this.#classify(connection)
   }
 
@@ -99,7 +84,7 @@ export class Planner {
       this.snapshot.settings.names,
       false,
     )
-    const steps = this.generation.prepare(classOf(node, [], this.#rules))
+    const steps = this.generation.prepare(classOf(node, [], this.snapshot))
     const step = (): IteratorResult<number> =>
       contain<IteratorResult<number>>(
         () => steps.next(),
@@ -110,15 +95,9 @@ export class Planner {
 
   /** A proxy disconnected. Classes without proxies go with {@link collect}, or when configuration changes. */
   disconnect(connection: string): void {
-    const proxy = this.#proxies.get(connection)
+    const proxy = this.#proxies.delete(connection)
     if (!proxy) return
-    this.#proxies.delete(connection)
     this.faults.clear(`proxy|${connection}`)
-    for (const address of proxy.node.addresses) {
-      const there = this.#proxiesByAddress.get(address)
-      there?.delete(connection)
-      if (there?.size === 0) this.#proxiesByAddress.delete(address)
-    }
     this.#leave(proxy.classId)
   }
 
@@ -178,7 +157,7 @@ export class Planner {
       manifests: [...this.#manifests.values()],
       retiredClasses: [],
       // A proxy whose class could not be made has none to be served with.
-      assignments: [...this.#proxies].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }])),
+      assignments: [...this.#proxies.entries()].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }])),
     }
   }
 
@@ -187,40 +166,21 @@ export class Planner {
     return this.#ledger
   }
 
-  #makeRules(snapshot: MeshSnapshot): ClassRules {
-    return { snapshot, specialNamespaces: specialNamespaces(snapshot), sourceLabelKeys: sourceLabelKeys(snapshot) }
-  }
-
   #updateInstances(snapshot: MeshSnapshot, changes: Changes): Set<string> {
     const hosts = new Set(changes.endpointHosts)
     for (const key of changes.keys) if (key.startsWith('ServiceEntry/')) hosts.add(key.slice(key.lastIndexOf('/') + 1))
     const addresses = new Set<string>()
     for (const host of hosts) for (const address of this.#instances.update(host, snapshot.services.get(host))) addresses.add(address)
     const connections = new Set<string>()
-    for (const address of addresses) for (const connection of this.#proxiesByAddress.get(address) ?? []) connections.add(connection)
+    for (const address of addresses) for (const connection of this.#proxies.at(address)) connections.add(connection)
     return connections
   }
 
-  /** Classifies proxies again: all of them when a selecting object or the rules for classes changed, otherwise only `moved`, the connections whose own services changed. */
+  /** Classifies proxies again: those whose own services changed (`moved`), and those that changed objects may select. */
   #refreshClasses(snapshot: MeshSnapshot, changes: Changes, moved: ReadonlySet<string>): void {
-    if (!classKinds.some((kind) => changes.kinds.has(kind))) {
-      this.#rules = { ...this.#rules, snapshot }
-      for (const connection of moved) this.#classify(connection)
-      return
-    }
-    this.#rules = this.faults.attempt(
-      'rules',
-      { type: 'index', resource: 'what tells classes apart' },
-      () => this.#makeRules(snapshot),
-      { ...this.#rules, snapshot },
-      true,
-    )
-    const { specialNamespaces: special, sourceLabelKeys: keys } = this.#rules
-    const selectors = ['Sidecar', 'EnvoyFilter', 'Gateway', 'Mesh', ...policyKinds].some((kind) => changes.kinds.has(kind))
-    const rulesKey = JSON.stringify([[...special].sort(), [...keys].sort()])
-    const all = selectors || rulesKey !== this.#rulesKey
-    this.#rulesKey = rulesKey
-    for (const connection of all ? this.#proxies.keys() : moved) this.#classify(connection)
+    const connections = new Set([...moved, ...this.#proxies.reclassified(this.#classified, snapshot, changes)])
+    for (const connection of connections) this.#classify(connection)
+    this.#classified = snapshot
   }
 
   /** Finds a proxy its class. One for which that fails keeps the class that it has. */
@@ -228,7 +188,7 @@ export class Planner {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
     const subject = { type: 'class', resource: proxy.node.id }
-    const find = () => classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.#rules)
+    const find = () => classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.snapshot)
     const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
     if (!proxyClass) return
     const known = this.#classes.get(proxyClass.id)
@@ -252,7 +212,7 @@ export class Planner {
     const before = this.#manifests.get(proxyClass.id)
     const { sidecar } = proxyClass.viewKey
     const subject = { type: 'class', resource: proxyClass.id, objects: sidecar ? [configKey(sidecar)] : [] }
-    const make = () => usesOf(this.generation.groupsFor(proxyClass))
+    const make = () => this.generation.groupsFor(proxyClass)
     const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${proxyClass.id}`, subject, make, undefined, before !== undefined)
     if (!groups) return
     if (before && JSON.stringify(before.groups) === JSON.stringify(groups)) return
@@ -293,12 +253,6 @@ export class Planner {
     for (const manifest of this.#manifests.values()) for (const uses of Object.values(manifest.groups)) for (const { group } of uses) used.add(group)
     this.generation.retain(used)
   }
-}
-
-/** Groups that are used whole. */
-function usesOf(groups: Readonly<Record<string, readonly string[]>>): Manifest['groups'] {
-  const whole = (group: string) => ({ group, hide: [] })
-  return Object.fromEntries(Object.entries(groups).map(([typeUrl, ids]) => [typeUrl, ids.map(whole)]))
 }
 
 function joined(one: Changes, other: Changes): Changes {

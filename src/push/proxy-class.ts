@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
 import { labelsMatch } from '../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
-import { compare, type EnvoyFilter } from '../snapshot/objects.ts'
+import type { EnvoyFilter } from '../snapshot/objects.ts'
 import { policiesFor } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type ViewKey, viewKeyOf } from '../snapshot/view.ts'
@@ -26,42 +26,20 @@ export interface ProxyClass {
   readonly gateways: readonly string[]
 }
 
-/** What classes are told apart by, apart from the proxies themselves; made once a snapshot. */
-export interface ClassRules {
-  readonly snapshot: MeshSnapshot
-  readonly specialNamespaces: ReadonlySet<string>
-  /** Label keys that `sourceLabels` of some VirtualService mention. */
-  readonly sourceLabelKeys: ReadonlySet<string>
-}
-
-/** The label keys that matches on the caller look at. */
-export function sourceLabelKeys(snapshot: MeshSnapshot): Set<string> {
-  const keys = new Set<string>()
-  for (const service of snapshot.virtualServices.all) {
-    const matches = [
-      ...service.http.flatMap((route) => route.match ?? []),
-      ...(service.source.spec.tls ?? []).flatMap((route) => route.match),
-      ...(service.source.spec.tcp ?? []).flatMap((route) => route.match ?? []),
-    ]
-    for (const match of matches) for (const key of Object.keys(match.sourceLabels ?? {})) keys.add(key)
-  }
-  return keys
-}
-
 /** Finds the class of a proxy. */
-export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], rules: ClassRules): ProxyClass {
+export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], snapshot: MeshSnapshot): ProxyClass {
   const labels = proxyLabels(node, instances)
-  const filters: readonly EnvoyFilter[] = filtersFor(rules.snapshot, node, labels)
+  const filters: readonly EnvoyFilter[] = filtersFor(snapshot, node, labels)
   const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters)
-  const viewKey = viewKeyOf(rules.snapshot, rules.specialNamespaces, { namespace: node.namespace, labels, type: node.type })
+  const viewKey = viewKeyOf(snapshot, { namespace: node.namespace, labels, type: node.type })
   const sourceLabels = Object.fromEntries(
-    [...rules.sourceLabelKeys].sort(compare).flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
+    [...snapshot.virtualServices.byCallerLabel.keys()].sort().flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
   )
   const own = node.type === 'sidecar' ? instances : []
   const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
   const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
-  const gateways = node.type === 'router' ? selectedGateways(rules.snapshot, node.namespace, labels) : []
-  const { policies: index, mesh } = rules.snapshot
+  const gateways = node.type === 'router' ? selectedGateways(snapshot, node.namespace, labels) : []
+  const { policies: index, mesh } = snapshot
   const policies = policiesFor(index, mesh.rootNamespace, { namespace: node.namespace, labels })
   const policyNames = [policies.authorization, policies.requests, policies.peers].map((list) =>
     list.map(({ namespace, name }) => `${namespace}/${name}`),

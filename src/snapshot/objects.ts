@@ -1,5 +1,6 @@
 /** Configuration objects with their specs typed, as the snapshot keeps them. */
-import type { ConfigObject } from '../../protocols/data.ts'
+import type { ConfigObject, Service } from '../../protocols/data.ts'
+import { configKey } from '../config/kinds.ts'
 import type { EnvoyFilterSpec, ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
 import type { DestinationRuleSpec, GatewaySpec, SidecarSpec, VirtualServiceSpec } from '../config/traffic-specs.ts'
 
@@ -20,3 +21,6 @@ export function byAge(one: ConfigObject, other: ConfigObject): number {
 export function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
+
+/** The object that a service comes from. */
+export const serviceKey = ({ registry, namespace, name }: Service): string => configKey({ kind: registry, namespace, name })

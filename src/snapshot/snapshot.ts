@@ -11,6 +11,7 @@ import type { DestinationRuleIndex } from './destination-rules.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
 import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
+import type { Visibility } from './visibility.ts'
 
 /** What stays the same as long as the process runs. */
 export interface Settings {
@@ -49,8 +50,9 @@ export interface MeshSnapshot {
   readonly services: ReadonlyMap<string, readonly ServiceState[]>
   readonly destinationRules: DestinationRuleIndex
   readonly virtualServices: VirtualServiceIndex
-  /** Oldest first. */
-  readonly sidecars: readonly Sidecar[]
+  readonly visibility: Visibility
+  /** By namespace, oldest first. */
+  readonly sidecars: ReadonlyMap<string, readonly Sidecar[]>
   readonly gateways: readonly Gateway[]
   readonly envoyFilters: readonly EnvoyFilter[]
   readonly policies: PolicyIndex

@@ -24,6 +24,7 @@ import {
 import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type RequestAuthentication } from './policies.ts'
 import type { Changes, MeshSnapshot, ServiceState, Settings } from './snapshot.ts'
 import { indexVirtualServices, type VirtualServiceIndex } from './virtual-services.ts'
+import { type Visibility, type VisibilityInputs, visibilityOf } from './visibility.ts'
 
 /** What one source says of one service; several sources may speak of the same host and namespace. */
 interface Contribution {
@@ -366,6 +367,24 @@ export class MeshState {
     return index
   }
 
+  /** Who sees what; only services, rules and VirtualServices, and what the mesh says of them, can change it. */
+  #findVisibility(inputs: VisibilityInputs, last: { before: MeshSnapshot; kinds: ReadonlySet<string> } | undefined): Visibility {
+    const before = last?.before.visibility
+    if (before && !['Service', 'DestinationRule', 'VirtualService', 'Mesh'].some((kind) => last?.kinds.has(kind))) return before
+    if (!before) return visibilityOf(inputs, undefined).visibility
+    return this.#faults.attempt(
+      'visibility',
+      { type: 'index', resource: 'who sees what' },
+      () => {
+        const { visibility, faults } = visibilityOf(inputs, before)
+        this.#faults.replace('visible objects', faults)
+        return visibility
+      },
+      before,
+      true,
+    )
+  }
+
   #build(last: { before: MeshSnapshot; kinds: ReadonlySet<string> } | undefined): MeshSnapshot {
     const keep = <T>(kind: string, before: T | undefined, make: () => T): T =>
       last && before !== undefined && !last.kinds.has(kind) && !last.kinds.has('Mesh') ? before : make()
@@ -373,6 +392,17 @@ export class MeshState {
     const domain = this.#settings.domain
     const list = <T extends ConfigObject>(kind: string, known: readonly T[] | undefined) =>
       keep(kind, known, () => this.#indexed<T, readonly T[]>(kind, known, (objects) => objects))
+    const services = this.#services
+    const destinationRules = keep('DestinationRule', before?.destinationRules, () =>
+      this.#indexed<DestinationRule, DestinationRuleIndex>('DestinationRule', before?.destinationRules, (rules) =>
+        indexDestinationRules(rules, domain, before?.destinationRules),
+      ),
+    )
+    const virtualServices = keep('VirtualService', before?.virtualServices, () =>
+      this.#indexed<VirtualService, VirtualServiceIndex>('VirtualService', before?.virtualServices, (objects) =>
+        indexVirtualServices(objects, domain, this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE, before?.virtualServices),
+      ),
+    )
     const grouped = <T extends ConfigObject>(kind: string, known: ReadonlyMap<string, readonly T[]> | undefined) =>
       keep(kind, known, () => this.#indexed<T, ReadonlyMap<string, readonly T[]>>(kind, known, byNamespace))
     return {
@@ -380,18 +410,11 @@ export class MeshState {
       mesh: this.#mesh,
       networks: this.#networks,
       networkGateways: this.#gateways,
-      services: this.#services,
-      destinationRules: keep('DestinationRule', before?.destinationRules, () =>
-        this.#indexed<DestinationRule, DestinationRuleIndex>('DestinationRule', before?.destinationRules, (rules) =>
-          indexDestinationRules(rules, domain, before?.destinationRules),
-        ),
-      ),
-      virtualServices: keep('VirtualService', before?.virtualServices, () =>
-        this.#indexed<VirtualService, VirtualServiceIndex>('VirtualService', before?.virtualServices, (services) =>
-          indexVirtualServices(services, domain, this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE, before?.virtualServices),
-        ),
-      ),
-      sidecars: list<Sidecar>('Sidecar', before?.sidecars),
+      services,
+      destinationRules,
+      virtualServices,
+      visibility: this.#findVisibility({ mesh: this.#mesh, services, destinationRules, virtualServices }, last),
+      sidecars: grouped<Sidecar>('Sidecar', before?.sidecars),
       gateways: list<Gateway>('Gateway', before?.gateways),
       envoyFilters: list<EnvoyFilter>('EnvoyFilter', before?.envoyFilters),
       policies: {

@@ -1,15 +1,16 @@
 /**
  * A view is what a group of proxies may see: services, VirtualServices, rules, and on which listeners (discovery behaviour
- * 2.13). All namespaces for which nothing special is said share one view; a Sidecar object or something visible to one
- * namespace only makes a view of its own.
+ * 2.13). All namespaces of which nothing special is said share one view. Any other view is that one but for what differs
+ * ({@link Difference}), or what a Sidecar chooses; neither costs more than what differs or is chosen.
  */
 import type { Service } from '../../protocols/data.ts'
 import type { SidecarSpec } from '../config/traffic-specs.ts'
-import { completeHost, hostCovers, hostsOverlap, isExported, isPublic, labelsMatch } from '../model/match.ts'
-import { type MergedRule, ruleFor } from './destination-rules.ts'
-import { compare, type Sidecar } from './objects.ts'
+import { completeHost, hostCovers, hostsOverlap, isExported, labelsMatch } from '../model/match.ts'
+import type { MergedRule } from './destination-rules.ts'
+import { byAge, compare, type Sidecar } from './objects.ts'
 import type { MeshSnapshot, ServiceState } from './snapshot.ts'
-import type { ResolvedVirtualService } from './virtual-services.ts'
+import { type HostLookup, hostLookup, type ResolvedVirtualService } from './virtual-services.ts'
+import { choose, type Difference, visibleRule } from './visibility.ts'
 
 /** One outbound listener of a view: the catch-all, or one that a Sidecar names. */
 export interface EgressListener {
@@ -20,7 +21,7 @@ export interface EgressListener {
   readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE'
   /** Sorted by namespace, then host name. */
   readonly services: readonly ServiceState[]
-  readonly virtualServices: readonly ResolvedVirtualService[]
+  readonly virtualServices: HostLookup
 }
 
 /** What a group of proxies may see. */
@@ -28,15 +29,16 @@ export interface View {
   readonly id: string
   /** Namespace whose private objects are visible; undefined for the view that all share. */
   readonly namespace: string | undefined
-  /** All visible services, one a host name, sorted by namespace, then host name. */
+  /** In what it differs from the view that all share; undefined when it is a choice of a Sidecar. */
+  readonly difference: Difference | undefined
+  /** All visible services, one a host name, sorted by namespace, then host name. Listed when asked for. */
   readonly services: readonly ServiceState[]
-  /** Whether clusters of some service carry its endpoints. */
-  readonly carriesEndpoints: boolean
-  readonly byHost: ReadonlyMap<string, ServiceState>
   readonly egress: readonly EgressListener[]
   readonly sidecar: Sidecar | undefined
   readonly allowAny: boolean
   readonly egressProxy: NonNullable<SidecarSpec['outboundTrafficPolicy']>['egressProxy'] | undefined
+  /** The visible service of a host. */
+  service(host: string): ServiceState | undefined
   ruleFor(service: Service): MergedRule | undefined
 }
 
@@ -45,163 +47,170 @@ export interface ViewKey {
   readonly id: string
   readonly namespace: string | undefined
   readonly sidecar: Sidecar | undefined
+  /** What is done with hosts that nobody knows, if that is not what the mesh says. */
+  readonly policy?: SidecarSpec['outboundTrafficPolicy']
+}
+
+/** The view that all share. */
+export const publicView: ViewKey = { id: 'public', namespace: undefined, sidecar: undefined }
+
+/** The view that all share, with what a Sidecar says of hosts that nobody knows. */
+export function publicViewLike({ sidecar }: ViewKey): ViewKey {
+  const policy = sidecar?.spec.outboundTrafficPolicy
+  return policy ? { ...publicView, id: `public|${JSON.stringify(policy)}`, policy } : publicView
+}
+
+/** What a namespace sees without a Sidecar. */
+export function viewOfNamespace(namespace: string): ViewKey {
+  return { id: `namespace:${namespace}`, namespace, sidecar: undefined }
 }
 
 /** Finds the view of a proxy by its namespace and labels; routers have no Sidecar. */
-export function viewKeyOf(
-  snapshot: MeshSnapshot,
-  special: ReadonlySet<string>,
-  proxy: { namespace: string; labels: Readonly<Record<string, string>>; type: string },
-): ViewKey {
+export function viewKeyOf(snapshot: MeshSnapshot, proxy: { namespace: string; labels: Readonly<Record<string, string>>; type: string }): ViewKey {
   const sidecar = proxy.type === 'sidecar' ? selectSidecar(snapshot, proxy.namespace, proxy.labels) : undefined
   if (sidecar) return { id: `sidecar:${sidecar.namespace}/${sidecar.name}@${proxy.namespace}`, namespace: proxy.namespace, sidecar }
-  if (special.has(proxy.namespace)) return { id: `namespace:${proxy.namespace}`, namespace: proxy.namespace, sidecar: undefined }
-  return { id: 'public', namespace: undefined, sidecar: undefined }
+  if (!snapshot.visibility.differences.has(proxy.namespace)) return publicView
+  return viewOfNamespace(proxy.namespace)
 }
 
 function selectSidecar(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): Sidecar | undefined {
   const selectorOf = (sidecar: Sidecar) => sidecar.spec.workloadSelector?.labels ?? sidecar.spec.workloadSelector?.matchLabels
-  const own = snapshot.sidecars.filter((sidecar) => sidecar.namespace === namespace)
+  const own = snapshot.sidecars.get(namespace) ?? []
   return (
     own.find((sidecar) => selectorOf(sidecar) && labelsMatch(selectorOf(sidecar), labels)) ??
     own.find((sidecar) => !selectorOf(sidecar)) ??
-    snapshot.sidecars.find((sidecar) => sidecar.namespace === snapshot.mesh.rootNamespace && !selectorOf(sidecar))
+    snapshot.sidecars.get(snapshot.mesh.rootNamespace)?.find((sidecar) => !selectorOf(sidecar))
   )
 }
 
-/** Namespaces that see something the others do not. */
-export function specialNamespaces(snapshot: MeshSnapshot): Set<string> {
-  const { mesh } = snapshot
-  const special = new Set<string>()
-  const addTargets = (targets: readonly string[], owner: string) => {
-    for (const target of targets) if (target === '.') special.add(owner)
-    for (const target of targets) if (target !== '.' && target !== '*' && target !== '~') special.add(target)
-  }
-  for (const states of snapshot.services.values()) {
-    for (const { service } of states) {
-      if (!isPublic(service.exportTo, mesh.defaultServiceExportTo))
-        addTargets(service.exportTo.length ? service.exportTo : mesh.defaultServiceExportTo, service.namespace)
-      if (states.length > 1) special.add(service.namespace)
-    }
-  }
-  for (const service of snapshot.virtualServices.all) {
-    const targets = service.exportTo.length ? service.exportTo : mesh.defaultVirtualServiceExportTo
-    if (!targets.includes('*')) addTargets(targets, service.namespace)
-  }
-  for (const [namespace, rules] of snapshot.destinationRules.byNamespace) {
-    if (namespace === mesh.rootNamespace) continue
-    for (const rule of [...rules.exact.values(), ...rules.wildcards]) {
-      const targets = rule.exportTo.length ? rule.exportTo : mesh.defaultDestinationRuleExportTo
-      if (!targets.includes('*')) addTargets([...targets, '.'], namespace)
-      else if (rule.host.startsWith('*') || snapshot.services.get(rule.host)?.some(({ service }) => service.namespace !== namespace))
-        special.add(namespace)
-    }
-  }
-  return special
-}
+const nothingDiffers: Difference = { services: [], hosts: [], routed: [], virtualServices: [] }
 
 /** Builds a view. */
 export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
-  const { mesh } = snapshot
-  const visible = visibleServices(snapshot, key.namespace)
-  const virtualServices = snapshot.virtualServices.all.filter((service) => {
-    if (!service.gateways.includes('mesh')) return false
-    return key.namespace === undefined
-      ? isPublic(service.exportTo, mesh.defaultVirtualServiceExportTo)
-      : isExported(service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, key.namespace)
-  })
-  const spec = key.sidecar?.spec
-  const egress = spec?.egress?.length
-    ? spec.egress.map((entry) => sidecarEgress(snapshot, key, entry, visible, virtualServices))
-    : [catchAll(visible, virtualServices)]
-  const services = egress.length === 1 ? (egress[0] as EgressListener).services : union(egress)
-  const policy = spec?.outboundTrafficPolicy
+  const { mesh, visibility } = snapshot
+  const { namespace, sidecar } = key
+  const policy = key.policy ?? sidecar?.spec.outboundTrafficPolicy
   const rules = new Map<Service, MergedRule | undefined>()
+  const visible = (host: string): ServiceState | undefined => choose(snapshot.services.get(host), namespace, mesh)
+  const difference = takesAll(sidecar) ? (namespace !== undefined && visibility.differences.get(namespace)) || nothingDiffers : undefined
+  const scope = difference ? wholeScope(snapshot, difference, visible) : sidecarScope(snapshot, key, visible)
   return {
     id: key.id,
-    namespace: key.namespace,
-    services,
-    carriesEndpoints: services.some((state) => state.service.resolution === 'dns'),
-    byHost: new Map(services.map((state) => [state.service.hostname, state])),
-    egress,
-    sidecar: key.sidecar,
+    namespace,
+    sidecar,
+    egress: scope.egress,
+    service: scope.service,
+    difference,
     allowAny: (policy?.mode ?? mesh.outboundTrafficPolicy.mode) === 'ALLOW_ANY',
     egressProxy: policy?.egressProxy,
+    get services() {
+      return scope.services
+    },
     ruleFor(service) {
-      if (!rules.has(service))
-        rules.set(service, ruleFor(snapshot.destinationRules, service, key.namespace, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo))
+      if (!rules.has(service)) rules.set(service, visibleRule(snapshot, service, namespace))
       return rules.get(service)
     },
   }
 }
 
-const catchAll = (services: readonly ServiceState[], virtualServices: readonly ResolvedVirtualService[]): EgressListener => ({
-  port: undefined,
-  bind: '',
-  captureMode: 'DEFAULT',
-  services,
-  virtualServices,
-})
+type Scope = Pick<View, 'egress' | 'services' | 'service'>
+type Visible = (host: string) => ServiceState | undefined
 
-/** One service a host name: the viewer's own namespace wins, else the first that is visible. */
-function visibleServices(snapshot: MeshSnapshot, viewer: string | undefined): ServiceState[] {
-  const result: ServiceState[] = []
-  const fallback = snapshot.mesh.defaultServiceExportTo
-  for (const states of snapshot.services.values()) {
-    const seen = states.filter(({ service }) =>
-      viewer === undefined ? isPublic(service.exportTo, fallback) : isExported(service.exportTo, fallback, service.namespace, viewer),
-    )
-    const chosen = seen.find(({ service }) => service.namespace === viewer) ?? seen[0]
-    if (chosen) result.push(chosen)
-  }
-  return result.sort(byNamespaceThenHost)
+/** Whether a Sidecar leaves what its namespace sees as it is. */
+function takesAll(sidecar: Sidecar | undefined): boolean {
+  const egress = sidecar?.spec.egress
+  if (!egress?.length) return true
+  const [entry] = egress
+  return egress.length === 1 && !!entry && !entry.port?.number && !entry.bind && entry.captureMode !== 'NONE' && entry.hosts.includes('*/*')
 }
 
-const byNamespaceThenHost = (one: ServiceState, other: ServiceState) =>
-  compare(one.service.namespace, other.service.namespace) || compare(one.service.hostname, other.service.hostname)
+/** Everything that is visible. */
+function wholeScope({ visibility }: MeshSnapshot, difference: Difference, service: Visible): Scope {
+  let services: readonly ServiceState[] | undefined
+  const listed = () => {
+    const differing = new Set(difference.hosts)
+    const shared = visibility.hosts.flatMap((host) => (differing.has(host) ? [] : (service(host) ?? [])))
+    if (differing.size === 0) return shared
+    return [...shared, ...difference.hosts.flatMap((host) => service(host) ?? [])].sort(byNamespaceThenHost)
+  }
+  const own = difference.virtualServices
+  const egress: EgressListener = {
+    port: undefined,
+    bind: '',
+    captureMode: 'DEFAULT',
+    get services() {
+      return (services ??= listed())
+    },
+    virtualServices: own.length > 0 ? hostLookup(own, visibility.virtualServices) : visibility.virtualServices,
+  }
+  return {
+    egress: [egress],
+    get services() {
+      return egress.services
+    },
+    service,
+  }
+}
+
+/** The order in which services claim what two of them want. */
+export function byNamespaceThenHost({ service: one }: ServiceState, { service: other }: ServiceState): number {
+  return compare(one.namespace, other.namespace) || compare(one.hostname, other.hostname)
+}
+
+/** What the egress listeners of a Sidecar choose. */
+function sidecarScope(snapshot: MeshSnapshot, key: ViewKey, visible: Visible): Scope {
+  const egress = (key.sidecar?.spec.egress ?? []).map((entry) => sidecarEgress(snapshot, key.namespace ?? '', entry, visible))
+  const byHost = new Map(egress.flatMap(({ services }) => services.map((state) => [state.service.hostname, state])))
+  const services = egress.length === 1 && egress[0] ? egress[0].services : [...byHost.values()].sort(byNamespaceThenHost)
+  return { egress, services, service: (host) => byHost.get(host) }
+}
 
 type Egress = NonNullable<SidecarSpec['egress']>[number]
 
-function sidecarEgress(
-  snapshot: MeshSnapshot,
-  key: ViewKey,
-  entry: Egress,
-  visible: readonly ServiceState[],
-  virtualServices: readonly ResolvedVirtualService[],
-): EgressListener {
-  const own = key.namespace ?? ''
-  const patterns = entry.hosts.map((text) => {
+/** `<namespace>/<host>` of a Sidecar, either of which may be a wildcard. */
+interface HostPattern {
+  readonly namespace: string
+  readonly host: string
+}
+
+function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, visible: Visible): EgressListener {
+  const patterns = entry.hosts.map((text): HostPattern => {
     const slash = text.indexOf('/')
     const namespace = text.slice(0, slash)
-    return { namespace: namespace === '.' ? own : namespace, host: completeHost(text.slice(slash + 1), own, snapshot.settings.domain).toLowerCase() }
+    const host = completeHost(text.slice(slash + 1), viewer, snapshot.settings.domain).toLowerCase()
+    return { namespace: namespace === '.' ? viewer : namespace, host }
   })
-  const allowed = (namespace: string, overlaps: (host: string) => boolean) =>
-    patterns.some((pattern) => (pattern.namespace === '*' || pattern.namespace === namespace) && overlaps(pattern.host))
-  const seen = virtualServices.filter((service) => allowed(service.namespace, (host) => service.hosts.some((own) => hostsOverlap(host, own))))
-  const destinations = new Set(seen.flatMap((service) => destinationHosts(service)))
-  const services = visible.filter(({ service }) => {
-    if (entry.port?.number && !service.ports.some((port) => port.number === entry.port?.number)) return false
-    return destinations.has(service.hostname) || allowed(service.namespace, (host) => hostCovers(host, service.hostname))
-  })
-  const port = entry.port?.number ? { number: entry.port.number, protocol: entry.port.protocol ?? '', name: entry.port.name ?? '' } : undefined
-  return { port, bind: entry.bind ?? '', captureMode: entry.captureMode ?? 'DEFAULT', services, virtualServices: seen }
-}
-
-/** Every host that a VirtualService sends traffic to. */
-export function destinationHosts(service: ResolvedVirtualService): string[] {
-  const l4 = [...(service.source.spec.tls ?? []), ...(service.source.spec.tcp ?? [])].flatMap((route) =>
-    route.route.map((entry) => entry.destination.host),
+  const seen = [...new Set(patterns.flatMap((pattern) => virtualServicesOf(snapshot, viewer, pattern)))].sort((one, other) =>
+    byAge(one.source, other.source),
   )
-  const http = service.http.flatMap((route) => [
-    ...(route.route ?? []).map((entry) => entry.destination.host),
-    ...(route.mirror ? [route.mirror.host] : []),
-    ...(route.mirrors ?? []).map((entry) => entry.destination.host),
-  ])
-  return [...http, ...l4]
+  const chosen = new Map<string, ServiceState>()
+  const choosing = (host: string, namespace: string) => {
+    const state = visible(host)
+    if (!state || (namespace !== '*' && state.service.namespace !== namespace)) return
+    if (entry.port?.number && !state.service.ports.some((port) => port.number === entry.port?.number)) return
+    chosen.set(host, state)
+  }
+  for (const pattern of patterns) for (const host of hostsOf(snapshot, pattern)) choosing(host, pattern.namespace)
+  for (const { destinations } of seen) for (const host of destinations) choosing(host, '*')
+  const port = entry.port?.number ? { number: entry.port.number, protocol: entry.port.protocol ?? '', name: entry.port.name ?? '' } : undefined
+  const services = [...chosen.values()].sort(byNamespaceThenHost)
+  return { port, bind: entry.bind ?? '', captureMode: entry.captureMode ?? 'DEFAULT', services, virtualServices: hostLookup(seen) }
 }
 
-function union(egress: readonly EgressListener[]): ServiceState[] {
-  const all = new Map<string, ServiceState>()
-  for (const listener of egress) for (const state of listener.services) all.set(state.service.hostname, state)
-  return [...all.values()].sort(byNamespaceThenHost)
+/** The hosts that a pattern may mean, whether visible or not. */
+function hostsOf({ visibility, services }: MeshSnapshot, { namespace, host }: HostPattern): readonly string[] {
+  if (!host.startsWith('*')) return services.has(host) ? [host] : []
+  if (namespace === '*') return visibility.names.covered(host)
+  return (visibility.hostsOf.get(namespace) ?? []).filter((own) => hostCovers(host, own))
+}
+
+/** The visible VirtualServices that a pattern means. */
+function virtualServicesOf({ visibility, mesh }: MeshSnapshot, viewer: string, { namespace, host }: HostPattern): ResolvedVirtualService[] {
+  const own = visibility.differences.get(viewer)?.virtualServices ?? []
+  const among = namespace === '*' ? [...visibility.virtualServices.all, ...own] : (visibility.virtualServicesOf.get(namespace) ?? [])
+  return among.filter(
+    (service) =>
+      service.hosts.some((pattern) => hostsOverlap(host, pattern)) &&
+      isExported(service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, viewer),
+  )
 }

@@ -1,5 +1,5 @@
 /** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (discovery behaviour 2.7). */
-import type { HttpMatch, HttpRoute, StringMatch } from '../config/traffic-specs.ts'
+import type { HttpMatch, HttpRoute, StringMatch, VirtualServiceSpec } from '../config/traffic-specs.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
 import { sameItems } from './destination-rules.ts'
 import { byAge, type VirtualService } from './objects.ts'
@@ -17,8 +17,12 @@ export interface ResolvedVirtualService {
   readonly source: VirtualService
   /** The object and the delegates it was expanded from: when all are the same, so is this. */
   readonly sources: readonly VirtualService[]
-  /** Whether any of its matches looks at the namespace of the caller. */
-  readonly matchesCallers: boolean
+  /** Every host that it sends traffic to, in full. */
+  readonly destinations: readonly string[]
+  /** Namespaces that its matches compare the caller's with. */
+  readonly callerNamespaces: readonly string[]
+  /** Labels of the caller that its matches look at. */
+  readonly callerLabels: readonly string[]
 }
 
 /** All VirtualServices, oldest first. */
@@ -26,8 +30,8 @@ export interface VirtualServiceIndex {
   readonly all: readonly ResolvedVirtualService[]
   /** Names of delegates that a root names but that do not exist, for reporting. */
   readonly missingDelegates: readonly string[]
-  /** Whether any match looks at the namespace of the caller. */
-  readonly matchesCallers: boolean
+  /** Those whose matches look at a label of the caller, by label. */
+  readonly byCallerLabel: ReadonlyMap<string, readonly ResolvedVirtualService[]>
 }
 
 /** Resolves all objects. Those whose sources are unchanged since `previous` keep their identity. */
@@ -62,10 +66,12 @@ export function indexVirtualServices(
       all.push(old)
       continue
     }
+    const spec = { ...object.spec, http }
+    const complete = (host: string) => completeHost(host, object.namespace, domain).toLowerCase()
     all.push({
       namespace: object.namespace,
       name: object.name,
-      hosts: object.spec.hosts.map((host) => completeHost(host, object.namespace, domain).toLowerCase()),
+      hosts: object.spec.hosts.map(complete),
       gateways: (object.spec.gateways?.length ? object.spec.gateways : ['mesh']).map((gateway) =>
         gateway === 'mesh' ? gateway : qualify(gateway, object.namespace),
       ),
@@ -73,10 +79,36 @@ export function indexVirtualServices(
       http: http.map((route) => completeRoute(route, object.namespace, domain)),
       source: object,
       sources,
-      matchesCallers: sources.some((from) => JSON.stringify(from.spec).includes('"sourceNamespace"')),
+      destinations: [...new Set(destinationsOf(spec).map(complete))],
+      callerNamespaces: [...new Set(callers(spec).flatMap(({ sourceNamespace }) => sourceNamespace || []))],
+      callerLabels: [...new Set(callers(spec).flatMap(({ sourceLabels }) => Object.keys(sourceLabels ?? {})))],
     })
   }
-  return { all, missingDelegates, matchesCallers: all.some((resolved) => resolved.matchesCallers) }
+  const byCallerLabel = new Map<string, ResolvedVirtualService[]>()
+  for (const service of all)
+    for (const label of service.callerLabels) {
+      const there = byCallerLabel.get(label)
+      if (there) there.push(service)
+      else byCallerLabel.set(label, [service])
+    }
+  return { all, missingDelegates, byCallerLabel }
+}
+
+function destinationsOf({ http, tls, tcp }: VirtualServiceSpec): string[] {
+  const l4 = [...(tls ?? []), ...(tcp ?? [])].flatMap((route) => route.route.map((entry) => entry.destination.host))
+  const l7 = (http ?? []).flatMap((route) => [
+    ...(route.route ?? []).map((entry) => entry.destination.host),
+    ...(route.mirror ? [route.mirror.host] : []),
+    ...(route.mirrors ?? []).map((entry) => entry.destination.host),
+  ])
+  return [...l7, ...l4]
+}
+
+/** What the matches of a VirtualService say of the caller. */
+function callers({ http, tls, tcp }: VirtualServiceSpec): readonly Pick<HttpMatch, 'sourceNamespace' | 'sourceLabels'>[] {
+  return [...(http ?? []), ...(tls ?? []), ...(tcp ?? [])].flatMap(
+    (route): readonly Pick<HttpMatch, 'sourceNamespace' | 'sourceLabels'>[] => route.match ?? [],
+  )
 }
 
 /** A gateway name as `<namespace>/<name>`; names without a namespace are in the namespace of the object that says them. */
@@ -85,30 +117,95 @@ export function qualify(gateway: string, namespace: string): string {
   return gateway.startsWith('./') ? `${namespace}/${gateway.slice(2)}` : gateway
 }
 
-/** Finds the VirtualService of a host among those given: an exact host first, then the most specific wildcard; the oldest wins. */
-export function hostLookup(candidates: readonly ResolvedVirtualService[]): {
+/** Finds VirtualServices by host. */
+export interface HostLookup {
+  /** All that it finds, oldest first. */
+  readonly all: readonly ResolvedVirtualService[]
+  /** The VirtualService of a host: of an exact host first, then of the most specific wildcard; the oldest wins. */
   find(host: string): ResolvedVirtualService | undefined
+  /** Every VirtualService that has the host or a wildcard that covers it, oldest first. */
+  covering(host: string): readonly ResolvedVirtualService[]
+  /** Their hosts and wildcards, each once, exact hosts first. */
   hosts(): Iterable<string>
-} {
-  const exact = new Map<string, ResolvedVirtualService>()
-  const wild = new Map<string, ResolvedVirtualService>()
-  for (const candidate of candidates) {
-    for (const host of candidate.hosts) {
-      const hosts = host.startsWith('*') ? wild : exact
-      if (!hosts.has(host)) hosts.set(host, candidate)
-    }
+}
+
+/** Finds VirtualServices among those given, oldest first, and those of another lookup. Its cost is that of those given. */
+export function hostLookup(candidates: readonly ResolvedVirtualService[], others?: HostLookup): HostLookup {
+  const own = new OwnLookup(candidates)
+  return others ? new JointLookup(own, others) : own
+}
+
+/** Those of one list, by exact host and by wildcard. */
+class OwnLookup implements HostLookup {
+  readonly all: readonly ResolvedVirtualService[]
+  readonly #exact = new Map<string, ResolvedVirtualService[]>()
+  readonly #wild = new Map<string, ResolvedVirtualService[]>()
+  /** Most specific first. */
+  readonly #wildcards: readonly string[]
+
+  constructor(candidates: readonly ResolvedVirtualService[]) {
+    this.all = candidates
+    for (const candidate of candidates)
+      for (const host of new Set(candidate.hosts)) {
+        const hosts = host.startsWith('*') ? this.#wild : this.#exact
+        const there = hosts.get(host)
+        if (there) there.push(candidate)
+        else hosts.set(host, [candidate])
+      }
+    this.#wildcards = [...this.#wild.keys()].sort(bySpecificity)
   }
-  const wildcards = [...wild.keys()].sort(bySpecificity)
-  return {
-    find(host) {
-      const found = exact.get(host)
-      if (found) return found
-      const pattern = wildcards.find((wildcard) => hostCovers(wildcard, host))
-      return pattern === undefined ? undefined : wild.get(pattern)
-    },
-    hosts: () => [...exact.keys(), ...wildcards],
+
+  find(host: string): ResolvedVirtualService | undefined {
+    const exact = this.#exact.get(host)
+    if (exact) return exact[0]
+    const pattern = this.#wildcards.find((wildcard) => hostCovers(wildcard, host))
+    return pattern === undefined ? undefined : this.#wild.get(pattern)?.[0]
+  }
+
+  covering(host: string): readonly ResolvedVirtualService[] {
+    const exact = this.#exact.get(host) ?? []
+    const wild = this.#wildcards.flatMap((wildcard) => (hostCovers(wildcard, host) ? (this.#wild.get(wildcard) ?? []) : []))
+    return wild.length === 0 ? exact : oldestFirst([...exact, ...wild])
+  }
+
+  hosts(): Iterable<string> {
+    return [...this.#exact.keys(), ...this.#wildcards]
   }
 }
+
+/** Those of two lookups. */
+class JointLookup implements HostLookup {
+  readonly #own: HostLookup
+  readonly #others: HostLookup
+  #all: readonly ResolvedVirtualService[] | undefined
+
+  constructor(own: HostLookup, others: HostLookup) {
+    this.#own = own
+    this.#others = others
+  }
+
+  get all(): readonly ResolvedVirtualService[] {
+    return (this.#all ??= oldestFirst([...this.#own.all, ...this.#others.all]))
+  }
+
+  find(host: string): ResolvedVirtualService | undefined {
+    const [one, other] = [this.#own.find(host), this.#others.find(host)]
+    return one && other ? hostLookup(oldestFirst([one, other])).find(host) : (one ?? other)
+  }
+
+  covering(host: string): readonly ResolvedVirtualService[] {
+    return oldestFirst([...this.#own.covering(host), ...this.#others.covering(host)])
+  }
+
+  hosts(): Iterable<string> {
+    return [...new Set([...this.#own.hosts(), ...this.#others.hosts()])].sort(
+      (one, other) => Number(one.startsWith('*')) - Number(other.startsWith('*')),
+    )
+  }
+}
+
+const oldestFirst = (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
+  [...new Set(services)].sort((one, other) => byAge(one.source, other.source))
 
 function completeRoute(route: HttpRoute, namespace: string, domain: string): HttpRoute {
   const complete = <D extends { host: string }>(destination: D): D => ({

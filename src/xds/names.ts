@@ -1,7 +1,7 @@
 /** Names of generated resources (discovery behaviour 2.1, 2.7). */
 import type { Destination } from '../config/traffic-specs.ts'
 import type { ServiceState } from '../snapshot/snapshot.ts'
-import { clusterType, endpointType, virtualHostType } from './type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from './type-urls.ts'
 
 export const blackHole = 'BlackHoleCluster'
 export const passthrough = 'PassthroughCluster'
@@ -24,8 +24,9 @@ export function sniCluster(port: number, subset: string, host: string): string {
 }
 
 /**
- * The host that a resource belongs to, by its name: of `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments) and of
- * `80/a.com:80` (virtual hosts on their own) it is `a.com`. Every other resource belongs to no host: ''.
+ * What a resource belongs to, by which classes hide it: of `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments) and of
+ * `80/a.com:80` (virtual hosts on their own) it is the host, `a.com`. A listener or a route configuration belongs to itself. Every other resource
+ * belongs to nothing: ''.
  */
 export function hostOf(typeUrl: string, name: string): string {
   if (typeUrl === clusterType || typeUrl === endpointType) {
@@ -35,9 +36,11 @@ export function hostOf(typeUrl: string, name: string): string {
     const host = subset < 0 ? -1 : name.indexOf('_.', subset + 2)
     return host < 0 ? '' : name.slice(host + 2)
   }
+  if (typeUrl === listenerType || typeUrl === routeType) return name
   if (typeUrl !== virtualHostType) return ''
-  const from = name.lastIndexOf('/') + 1
-  return name.slice(from, Math.max(from, name.lastIndexOf(':')))
+  const host = name.slice(name.lastIndexOf('/') + 1)
+  const port = host.lastIndexOf(':')
+  return port < 0 ? host : host.slice(0, port)
 }
 
 /** The port of a destination: the one it names, else the service's only one, else the one the request came to. */

@@ -10,6 +10,7 @@ import { BadNode, readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
 import { clusterType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import { anyDocuments, documentsOf, type MadeDocument, mended, textOf, valuesOf } from '../harness/documents.ts'
+import { resourcesOf } from '../harness/held.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
 const proxies: Record<string, { id: string; metadata: Record<string, unknown>; delta?: boolean }> = {
@@ -52,11 +53,7 @@ class Mesh {
   }
 
   held(connection: string, type: string): Map<string, string> {
-    const proxy = this.planner.proxies().find((known) => known.connection === connection)?.proxyClass
-    const groups = proxy ? this.planner.generation.groupsFor(proxy)[type] : []
-    return new Map(
-      (groups ?? []).flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, version }) => [name, version] as const)),
-    )
+    return new Map((resourcesOf(this.planner, connection).get(type) ?? []).map(({ name, version }) => [name, version] as const))
   }
 
   /** Everything that all proxies hold, as text. */

@@ -13,6 +13,7 @@ import { readMeshConfig } from '../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
+import { hostOf } from '../../src/xds/names.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
@@ -48,8 +49,8 @@ function generate(content: string): unknown {
   const resources = Object.fromEntries(
     Object.entries(groups).map(([typeUrl, uses]) => [
       typeUrl,
-      uses.flatMap(({ group }) =>
-        (push.groups.find((patch) => patch.group === group)?.changed ?? []).map((data) => {
+      uses.flatMap(({ group, hide }) =>
+        (push.groups.find((patch) => patch.group === group)?.changed ?? []).filter(({ name }) => !hide.includes(hostOf(typeUrl, name))).map((data) => {
           const chunks: Buffer[] = []
           for (let at = 0; at < data.slices.length; at += 3) chunks.push(slabs.get(data.slices[at] as number)?.subarray(data.slices[at + 1], (data.slices[at + 1] as number) + (data.slices[at + 2] as number)) as Buffer)
           return { name: data.name, version: '', element: Buffer.concat(chunks).toString('base64') }

@@ -16,6 +16,7 @@ import { isHttp, isHttp2 } from '../../model/protocol.ts'
 import { portOf } from '../../model/workload.ts'
 import { type OutboundTls, outboundSocket } from '../../security/authentication/mutual-tls.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
+import { serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { Draft } from '../draft.ts'
 import { loadAssignment, takesMutualTls } from '../endpoints/load-assignment.ts'
@@ -60,9 +61,6 @@ function clustersNamed(
 export function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {
   return [serviceKey(state.service), ...(rule?.sources ?? []).map(configKey)].sort()
 }
-
-/** The object that a service comes from. */
-export const serviceKey = ({ registry, namespace, name }: Service): string => configKey({ kind: registry, namespace, name })
 
 function outboundClusterOf(
   state: ServiceState,

@@ -36,7 +36,8 @@ export interface HttpOptions {
   readonly statPrefix: string
   /** Name of a route configuration to fetch, or the configuration itself. */
   readonly routes: string | RouteConfiguration
-  readonly protocol: Protocol | undefined
+  /** Protocols of the services behind it: some have filters of their own. */
+  readonly protocols: ReadonlySet<Protocol>
   /** Filters that come before all others: those of the policies. */
   readonly first?: readonly NamedFilter[]
 }
@@ -64,7 +65,7 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
             },
           }
         : { case: 'routeConfig', value: options.routes },
-    httpFilters: [...(options.first ?? []), ...httpFilters(options.protocol)],
+    httpFilters: [...(options.first ?? []), ...httpFilters(options.protocols)],
     accessLog: accessLogs(mesh),
     streamIdleTimeout: durationOf(0),
     ...(traits.idleTimeout !== undefined ? { commonHttpProtocolOptions: { idleTimeout: durationOf(traits.idleTimeout) } } : {}),
@@ -107,10 +108,10 @@ function tracingOf(snapshot: MeshSnapshot, traits: Traits) {
   }
 }
 
-function httpFilters(protocol: Protocol | undefined): HttpFilter[] {
+function httpFilters(protocols: ReadonlySet<Protocol>): HttpFilter[] {
   return [
-    ...(protocol === 'grpc-web' ? [httpFilter('envoy.filters.http.grpc_web', pack(GrpcWebSchema, {}))] : []),
-    ...(protocol === 'grpc' || protocol === 'grpc-web'
+    ...(protocols.has('grpc-web') ? [httpFilter('envoy.filters.http.grpc_web', pack(GrpcWebSchema, {}))] : []),
+    ...(protocols.has('grpc') || protocols.has('grpc-web')
       ? [
           httpFilter(
             'envoy.filters.http.grpc_stats',

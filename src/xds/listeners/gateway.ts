@@ -160,7 +160,7 @@ function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: P
 
 function httpFilter(routes: string, port: PortPlan, guard: readonly NamedFilter[], proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
   return httpConnectionManager(
-    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocol: undefined, first: guard },
+    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocols: new Set(), first: guard },
     snapshot,
     proxy.traits,
   )
@@ -260,7 +260,7 @@ function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapsh
 
 function destinationOf(destination: Destination, namespace: string, view: View, snapshot: MeshSnapshot, port: number): string {
   const host = completeHost(destination.host, namespace, snapshot.settings.domain).toLowerCase()
-  return destinationCluster({ ...destination, host }, port, (name) => view.byHost.get(name))
+  return destinationCluster({ ...destination, host }, port, (name) => view.service(name))
 }
 
 const targetsOf = (

@@ -87,7 +87,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   const cluster = inboundCluster(port.port)
   const http = () => [
     httpConnectionManager(
-      { side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocol: port.protocol, first: guard.http },
+      { side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocols: new Set([port.protocol]), first: guard.http },
       snapshot,
       traits,
     ),

@@ -5,12 +5,11 @@ import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/conf
 import { configKey } from '../../config/kinds.ts'
 import type { Destination } from '../../config/traffic-specs.ts'
 import { consequences, contain } from '../../model/faults.ts'
-import { completeHost, hostCovers, labelsMatch } from '../../model/match.ts'
+import { completeHost, labelsMatch } from '../../model/match.ts'
 import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
-import { compare } from '../../snapshot/objects.ts'
+import { compare, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
-import type { EgressListener, View } from '../../snapshot/view.ts'
-import { serviceKey } from '../clusters/outbound.ts'
+import { byNamespaceThenHost, type EgressListener, type View } from '../../snapshot/view.ts'
 import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
@@ -50,7 +49,7 @@ interface Plan {
   readonly egress: EgressListener
   /** Route configuration of the HTTP chain, when there is one. */
   routes: string | undefined
-  httpProtocol: Protocol | undefined
+  readonly httpProtocols: Set<Protocol>
   sniffs: boolean
   readonly tcp: Chain[]
   readonly tcpKeys: Set<string>
@@ -60,17 +59,27 @@ interface Plan {
   lacking: Draft<Listener>['lacking']
 }
 
-/** All outbound listeners, TCP before HTTP, each sorted by name; the catch-all of redirected traffic comes last. */
-export function outboundListeners(inputs: OutboundInputs): { listeners: Draft<Listener>[]; conflicts: ListenerConflict[]; problems: Problem[] } {
+/** Listeners by name, of services and by themselves. */
+export interface ListenerChoice {
+  readonly names: ReadonlySet<string>
+  /** All services that have a share in one of them, in the order of their claims. */
+  readonly services: readonly ServiceState[]
+}
+
+/** All outbound listeners of a view, or those that are chosen: TCP before HTTP, each sorted by name; the catch-all of redirected traffic comes last. */
+export function outboundListeners(
+  inputs: OutboundInputs,
+  chosen?: ListenerChoice,
+): { listeners: Draft<Listener>[]; conflicts: ListenerConflict[]; problems: Problem[] } {
   const conflicts: ListenerConflict[] = []
   const problems: Problem[] = []
   const plans = new Map<string, Plan>()
   for (const egress of inputs.view.egress)
-    for (const state of egress.services)
+    for (const state of chosen ? chosen.services : egress.services)
       contain(
         () => {
-          if (egress.port) addToSidecarListener(plans, egress, state, inputs, conflicts)
-          else for (const port of state.service.ports) addServicePort(plans, egress, state, port, inputs, conflicts)
+          for (const share of sharesOf(state, egress, inputs))
+            if (!chosen || chosen.names.has(nameOf(share))) addShare(plans, share, egress, state, inputs, conflicts)
         },
         (reason) => {
           const { hostname } = state.service
@@ -89,14 +98,125 @@ export function outboundListeners(inputs: OutboundInputs): { listeners: Draft<Li
       make: () => listenerOf(name, plan, inputs),
     }),
   )
-  const { mesh } = inputs.snapshot
-  if (inputs.traits.interception !== 'NONE' && mesh.proxyListenPort !== 0) {
-    const objects = () => sidecar
-    if (mesh.proxyHttpPort !== 0) listeners.push({ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) })
-    listeners.push({ name: 'virtualOutbound', objects, make: () => virtualOutbound(inputs) })
-  }
-  return { listeners, conflicts, problems }
+  return { listeners: chosen ? listeners : [...listeners, ...listenersOfNoService(inputs, () => sidecar)], conflicts, problems }
 }
+
+function listenersOfNoService(inputs: OutboundInputs, objects: () => string[]): Draft<Listener>[] {
+  const { mesh } = inputs.snapshot
+  if (inputs.traits.interception === 'NONE' || mesh.proxyListenPort === 0) return []
+  const last: Draft<Listener> = { name: 'virtualOutbound', objects, make: () => virtualOutbound(inputs) }
+  if (mesh.proxyHttpPort === 0) return [last]
+  return [{ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) }, last]
+}
+
+/** What a service port brings to a listener. */
+interface Share {
+  readonly bind: string
+  readonly port: ServicePort
+  /** `sniffed`: HTTP if it looks like it, bytes otherwise. */
+  readonly kind: 'http' | 'tcp' | 'sniffed'
+  /** Whether the listener's address is not the service's own. */
+  readonly shared: boolean
+}
+
+const nameOf = ({ bind, port }: Share): string => `${bind}_${port.number}`
+
+/** The listeners that a service has a share in when it is called through an egress listener. */
+function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundInputs): Share[] {
+  const { service } = state
+  if (egress.port) return sharesInSidecarListener(state, egress, inputs)
+  const wildcard = wildcardOf(inputs.traits)
+  const { features } = inputs.snapshot.settings
+  return service.ports.flatMap((port): Share[] => {
+    if (port.protocol === 'udp') return []
+    if (inputs.view.egress.some((entry) => entry.port?.number === port.number && entry.bind === '' && entry !== egress)) return []
+    if (isHttp(port.protocol)) return [{ bind: wildcard, port, kind: 'http', shared: true }]
+    const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
+    const headless =
+      addresses.length === 0 &&
+      service.resolution === 'passthrough' &&
+      service.registry === 'Orchestrator' &&
+      features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
+    const binds = addresses.length > 0 ? addresses : headless ? [...new Set(state.endpoints.map((endpoint) => endpoint.address))] : [wildcard]
+    const kind = port.protocol === 'unknown' && features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND ? 'sniffed' : 'tcp'
+    return binds.map((bind) => ({ bind, port, kind, shared: bind === wildcard }))
+  })
+}
+
+function sharesInSidecarListener({ service }: ServiceState, egress: EgressListener, { traits }: OutboundInputs): Share[] {
+  const bind = egress.bind || (traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcardOf(traits))
+  const declared = (egress.port?.protocol ?? '').toLowerCase()
+  const port = service.ports.find((entry) => entry.number === egress.port?.number)
+  if (!port || port.protocol === 'udp') return []
+  const http = isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))
+  return [{ bind, port, kind: http ? 'http' : 'tcp', shared: egress.bind === '' }]
+}
+
+/** What services of a view bring to its listeners, kept to tell in which of them another view differs. */
+export class ListenerShares {
+  /** Hosts with a share in a listener, in the order of their claims. */
+  readonly #hosts = new Map<string, string[]>()
+  /** Shares of a host. */
+  readonly #shares = new Map<string, readonly Share[]>()
+  /** Shares in a listener by what they bring: protocols of HTTP, or bytes. */
+  readonly #brought = new Map<string, Map<string, number>>()
+  readonly #view: View
+
+  constructor(inputs: OutboundInputs) {
+    this.#view = inputs.view
+    for (const egress of inputs.view.egress)
+      for (const state of egress.services) {
+        const { hostname } = state.service
+        const shares = sharesOf(state, egress, inputs)
+        this.#shares.set(hostname, shares)
+        for (const share of shares) {
+          const name = nameOf(share)
+          const there = this.#hosts.get(name)
+          if (there) there.push(hostname)
+          else this.#hosts.set(name, [hostname])
+          const brought = this.#brought.get(name) ?? new Map<string, number>()
+          brought.set(broughtBy(share), (brought.get(broughtBy(share)) ?? 0) + 1)
+          this.#brought.set(name, brought)
+        }
+      }
+  }
+
+  /** The listeners in which a view that takes all but `hosts` from this one differs, and those that it does not have. */
+  differing(hosts: readonly string[], inputs: OutboundInputs): { chosen: ListenerChoice; hide: readonly string[] } {
+    const [egress] = inputs.view.egress
+    const before = new Map<string, string[]>()
+    const after = new Map<string, string[]>()
+    const note = (shares: readonly Share[], notes: Map<string, string[]>) => {
+      for (const share of shares) notes.set(nameOf(share), [...(notes.get(nameOf(share)) ?? []), broughtBy(share)])
+    }
+    for (const host of hosts) {
+      note(this.#shares.get(host) ?? [], before)
+      const state = inputs.view.service(host)
+      if (state && egress) note(sharesOf(state, egress, inputs), after)
+    }
+    const names = new Set([...before.keys(), ...after.keys()].filter((name) => !this.#isSame(name, before.get(name) ?? [], after.get(name) ?? [])))
+    const own = new Set(hosts)
+    const services = new Map<string, ServiceState>()
+    const take = (state: ServiceState | undefined) => state && services.set(state.service.hostname, state)
+    for (const name of names) for (const host of this.#hosts.get(name) ?? []) if (!own.has(host)) take(this.#view.service(host))
+    for (const host of hosts) take(inputs.view.service(host))
+    const sorted = [...services.values()].sort(byNamespaceThenHost)
+    return { chosen: { names, services: sorted }, hide: [...names].filter((name) => this.#hosts.has(name)).sort() }
+  }
+
+  /** Whether a listener is the same without some shares and with others: HTTP of the same protocols is, whoever brings it. */
+  #isSame(name: string, without: readonly string[], others: readonly string[]): boolean {
+    const brought = this.#brought.get(name)
+    if (!brought || brought.has(bytes) || others.includes(bytes)) return false
+    const left = new Map(brought)
+    for (const what of without) left.set(what, (left.get(what) ?? 0) - 1)
+    for (const what of others) left.set(what, (left.get(what) ?? 0) + 1)
+    return [...left].every(([what, count]) => count > 0 && brought.has(what))
+  }
+}
+
+const bytes = 'bytes'
+const broughtBy = ({ kind, port }: Share): string => (kind === 'http' ? port.protocol : bytes)
 
 function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, port: number, inputs: OutboundInputs): Plan {
   const name = `${bind}_${port}`
@@ -109,7 +229,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
     bindToPort,
     egress,
     routes: undefined,
-    httpProtocol: undefined,
+    httpProtocols: new Set(),
     sniffs: false,
     tcp: [],
     tcpKeys: new Set(),
@@ -125,68 +245,35 @@ export function wildcardOf(traits: Traits): string {
   return traits.ipv6 ? '::' : '0.0.0.0'
 }
 
-function addToSidecarListener(
+/** Adds what a service port brings to its listener. */
+function addShare(
   plans: Map<string, Plan>,
+  { bind, port, kind, shared }: Share,
   egress: EgressListener,
   state: ServiceState,
   inputs: OutboundInputs,
   conflicts: ListenerConflict[],
 ): void {
-  const { number } = egress.port as { number: number }
-  const bind = egress.bind || (inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcardOf(inputs.traits))
-  const declared = (egress.port?.protocol ?? '').toLowerCase()
-  const port = state.service.ports.find((entry) => entry.number === number)
-  if (!port || port.protocol === 'udp') return
-  const plan = planAt(plans, egress, bind, number, inputs)
-  if (isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))) {
-    plan.routes ??= String(number)
-    plan.httpProtocol ??= port.protocol
-  } else addTcp(plan, state, port, inputs, egress.bind === '', conflicts)
-}
-
-function addServicePort(
-  plans: Map<string, Plan>,
-  egress: EgressListener,
-  state: ServiceState,
-  port: ServicePort,
-  inputs: OutboundInputs,
-  conflicts: ListenerConflict[],
-): void {
-  if (port.protocol === 'udp') return
-  const { service } = state
-  const wildcard = wildcardOf(inputs.traits)
-  const { features } = inputs.snapshot.settings
-  const sniffed = port.protocol === 'unknown' && features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
-  if (inputs.view.egress.some((entry) => entry.port?.number === port.number && entry.bind === '' && entry !== egress)) return
-  if (isHttp(port.protocol)) {
-    const plan = planAt(plans, egress, wildcard, port.number, inputs)
-    if (plan.tcp.length > 0 && !features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND) {
-      conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key: `${wildcard}_${port.number}` })
+  const sniffing = inputs.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
+  const plan = planAt(plans, egress, bind, port.number, inputs)
+  const key = `${bind}_${port.number}`
+  if (kind === 'http') {
+    if (!egress.port && plan.tcp.length > 0 && !sniffing) {
+      conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key })
       return
     }
     plan.routes ??= String(port.number)
-    plan.httpProtocol ??= port.protocol
+    plan.httpProtocols.add(port.protocol)
     return
   }
-  const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
-  const headless =
-    addresses.length === 0 &&
-    service.resolution === 'passthrough' &&
-    service.registry === 'Orchestrator' &&
-    features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
-  const binds = addresses.length > 0 ? addresses : headless ? [...new Set(state.endpoints.map((endpoint) => endpoint.address))] : [wildcard]
-  for (const bind of binds) {
-    const plan = planAt(plans, egress, bind, port.number, inputs)
-    if (plan.routes !== undefined && (!features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND || isServerFirst(port.protocol))) {
-      conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key: `${bind}_${port.number}` })
-      continue
-    }
-    addTcp(plan, state, port, inputs, bind === wildcard, conflicts)
-    if (sniffed) {
-      plan.sniffs = true
-      plan.routes ??= bind === wildcard ? String(port.number) : `${service.hostname}:${port.number}`
-    }
+  if (!egress.port && plan.routes !== undefined && (!sniffing || isServerFirst(port.protocol))) {
+    conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key })
+    return
   }
+  addTcp(plan, state, port, inputs, shared, conflicts)
+  if (kind !== 'sniffed') return
+  plan.sniffs = true
+  plan.routes ??= shared ? String(port.number) : `${state.service.hostname}:${port.number}`
 }
 
 /** Adds the chains of one service port: those its VirtualService asks for, else one to the service itself. */
@@ -197,7 +284,7 @@ function addTcp(plan: Plan, state: ServiceState, port: ServicePort, inputs: Outb
   const chains = contain(
     () => tcpChains(plan.egress, state, port, inputs),
     (reason) => {
-      const virtualServices = plan.egress.virtualServices.filter(({ hosts }) => hosts.some((host) => hostCovers(host, service.hostname)))
+      const virtualServices = plan.egress.virtualServices.covering(service.hostname)
       plan.lacking = { objects: [key, ...virtualServices.map(({ source }) => configKey(source))], reason }
       return []
     },
@@ -235,8 +322,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
     labelsMatch(match.sourceLabels, inputs.sourceLabels) &&
     (!match.sourceNamespace || match.sourceNamespace === inputs.namespace)
   let caught = false
-  for (const virtualService of egress.virtualServices) {
-    if (!virtualService.hosts.some((host) => hostCovers(host, service.hostname))) continue
+  for (const virtualService of egress.virtualServices.covering(service.hostname)) {
     const targets = (route: {
       route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[]
     }): TcpTarget[] =>
@@ -280,7 +366,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
 
 function clusterOf(destination: Destination, namespace: string, port: number, inputs: OutboundInputs): string {
   const host = completeHost(destination.host, namespace, inputs.snapshot.settings.domain).toLowerCase()
-  return destinationCluster({ ...destination, host }, port, (name) => inputs.view.byHost.get(name))
+  return destinationCluster({ ...destination, host }, port, (name) => inputs.view.service(name))
 }
 
 function cidrOf(text: string) {
@@ -295,7 +381,7 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
   const wildcard = plan.bind === wildcardOf(traits)
   if (plan.routes !== undefined) {
     const manager = httpConnectionManager(
-      { side: 'outbound', statPrefix: `outbound_${name}`, routes: plan.routes, protocol: plan.httpProtocol },
+      { side: 'outbound', statPrefix: `outbound_${name}`, routes: plan.routes, protocols: plan.httpProtocols },
       snapshot,
       traits,
     )
@@ -349,7 +435,7 @@ function httpProxyListener(inputs: OutboundInputs): Listener {
   const { mesh } = inputs.snapshot
   const name = httpProxyName(inputs)
   const manager = httpConnectionManager(
-    { side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocol: undefined },
+    { side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocols: new Set() },
     inputs.snapshot,
     inputs.traits,
   )

@@ -1,7 +1,7 @@
 /**
  * Route configurations of sidecars as ropes. All virtual hosts of a route are encoded once, in the form that callers in
  * other namespaces see, and stand in one block sorted by namespace. The configuration for a namespace is that block without
- * the namespace's own stretch, and in its place the same hosts with short names: four slices, however many services there are.
+ * the hosts that it sees otherwise, and these as it sees them: its own with short names, and whatever else differs for it.
  */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ApiVersion, ConfigSourceSchema } from '../../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
@@ -33,65 +33,59 @@ export function encodeHost(host: VirtualHost): HostPiece {
   return { name: host.name, domains: host.domains, bytes, version: contentVersion(bytes) }
 }
 
-/** All virtual hosts of a route in one block, and where each namespace's stretch is. */
+/** All virtual hosts of a route in one block, as strangers see them. */
 export interface RouteTable {
   readonly name: string
   readonly block: Block
   readonly sum: Sum
-  readonly pieces: readonly HostPiece[]
-  readonly stretches: ReadonlyMap<string, { readonly start: number; readonly end: number; readonly sum: Sum }>
+  /** Undefined for one that has no domains. */
+  readonly pieces: readonly (HostPiece | undefined)[]
+  /** Where each piece begins; one more than there are pieces. */
+  readonly offsets: Uint32Array
 }
 
-/** Puts pieces, grouped by namespace in order, then those of no namespace, into a table. */
-export function buildTable(name: string, groups: readonly { namespace: string; pieces: readonly HostPiece[] }[], sums: KeyedSums): RouteTable {
-  const pieces = groups.flatMap((group) => group.pieces)
-  const stretches = new Map<string, { start: number; end: number; sum: Sum }>()
-  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + piece.bytes.length, 0))
+/** Puts pieces into a table, in their order. */
+export function buildTable(name: string, pieces: readonly (HostPiece | undefined)[], sums: KeyedSums): RouteTable {
+  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + (piece?.bytes.length ?? 0), 0))
+  const offsets = new Uint32Array(pieces.length + 1)
   let offset = 0
   let sum = zeroSum
-  for (const group of groups) {
-    const start = offset
-    let groupSum = zeroSum
-    for (const piece of group.pieces) {
+  for (const [index, piece] of pieces.entries()) {
+    if (piece) {
       bytes.set(piece.bytes, offset)
       offset += piece.bytes.length
-      groupSum = addSums(groupSum, sums.ofPart(piece))
+      sum = addSums(sum, sums.ofPart(piece))
     }
-    stretches.set(group.namespace, { start, end: offset, sum: groupSum })
-    sum = addSums(sum, groupSum)
+    offsets[index + 1] = offset
   }
-  return { name, block: new Block(bytes), sum, pieces, stretches }
+  return { name, block: new Block(bytes), sum, pieces, offsets }
 }
 
-/** The route configuration for a namespace: the table with the namespace's own pieces instead of their public form; `extra` are more fields of the message. */
-export function routeResource(table: RouteTable, namespace: string, own: readonly HostPiece[], extra: Uint8Array, sums: KeyedSums): Resource {
-  const stretch = table.stretches.get(namespace)
-  const ownLength = own.reduce((sum, piece) => sum + piece.bytes.length, 0)
-  const length = table.block.length + (stretch ? stretch.start - stretch.end + ownLength : 0)
+/** The route configuration of a namespace: a table without the pieces at some places, and with its own; `extra` are more fields of the message. */
+export function routeResource(table: RouteTable, without: Iterable<number>, own: readonly HostPiece[], extra: Uint8Array, sums: KeyedSums): Resource {
+  const cuts = [...without].filter((index) => table.pieces[index]).sort((one, other) => one - other)
+  const stretches: { start: number; end: number }[] = []
+  let from = 0
+  let sum = table.sum
+  for (const index of cuts) {
+    const [start, end] = [table.offsets[index] as number, table.offsets[index + 1] as number]
+    if (start > from) stretches.push({ start: from, end: start })
+    from = end
+    sum = subtractSums(sum, sums.ofPart(table.pieces[index] as HostPiece))
+  }
+  if (table.block.length > from) stretches.push({ start: from, end: table.block.length })
+  for (const piece of own) sum = addSums(sum, sums.ofPart(piece))
+  const length = [...stretches.map(({ start, end }) => end - start), ...own.map(({ bytes }) => bytes.length)].reduce((total, part) => total + part, 0)
   const before = textField(1, table.name)
   const after = Buffer.concat([Uint8Array.of((validateClustersField << 3) | 2, 0), extra])
   const head = new Block(
-    Buffer.concat([
-      elementHead(routeType, before.length + length + after.length),
-      before,
-      after,
-      ...(stretch ? own.map((piece) => piece.bytes) : []),
-    ]),
+    Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...own.map((piece) => piece.bytes)]),
   )
-  const slices: Slice[] = [{ block: head, offset: 0, length: head.length }]
-  let sum = addSums(table.sum, sums.of(`head|${contentVersion(Buffer.concat([before, after]))}`))
-  if (!stretch) {
-    if (table.block.length > 0) slices.push({ block: table.block, offset: 0, length: table.block.length })
-    return { name: table.name, version: versionOfSum(sum), slices }
-  }
-  for (const [start, end] of [
-    [0, stretch.start],
-    [stretch.end, table.block.length],
-  ] as const) {
-    if (end > start) slices.push({ block: table.block, offset: start, length: end - start })
-  }
-  sum = subtractSums(sum, stretch.sum)
-  for (const piece of own) sum = addSums(sum, sums.ofPart(piece))
+  sum = addSums(sum, sums.of(`head|${contentVersion(Buffer.concat([before, after]))}`))
+  const slices: Slice[] = [
+    { block: head, offset: 0, length: head.length },
+    ...stretches.map(({ start, end }) => ({ block: table.block, offset: start, length: end - start })),
+  ]
   return { name: table.name, version: versionOfSum(sum), slices }
 }
 

@@ -19,9 +19,8 @@ export function serviceVirtualHost(
 ): VirtualHost {
   const { service } = state
   const operation = `${service.hostname}:${port.number}/*`
-  const routes = virtualService
-    ? routesOf(virtualService, context)
-    : [defaultRoute(outboundCluster(port.number, '', service.hostname), operation, state, context)]
+  const ruled = virtualService ? routesOf(virtualService, context) : []
+  const routes = ruled.length > 0 ? ruled : [defaultRoute(outboundCluster(port.number, '', service.hostname), operation, state, context)]
   return create(VirtualHostSchema, {
     name: `${service.hostname}:${port.number}`,
     domains: domainsOf(service, port.number, own, context.snapshot.settings.domain),
@@ -30,12 +29,14 @@ export function serviceVirtualHost(
   })
 }
 
-/** The virtual host of a host that only a VirtualService knows. */
-export function virtualServiceHost(host: string, virtualService: ResolvedVirtualService, context: RouteContext): VirtualHost {
+/** The virtual host of a host that only a VirtualService knows, if any of its rules applies. */
+export function virtualServiceHost(host: string, virtualService: ResolvedVirtualService, context: RouteContext): VirtualHost | undefined {
+  const routes = routesOf(virtualService, context)
+  if (routes.length === 0) return undefined
   return create(VirtualHostSchema, {
     name: `${host}:${context.port}`,
     domains: withPort([host], context.port),
-    routes: routesOf(virtualService, context),
+    routes,
     includeRequestAttemptCount: true,
   })
 }

@@ -5,6 +5,7 @@ import { Faults, type ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const sidecar = (namespace: string) =>
@@ -56,10 +57,7 @@ class Mesh {
 
   /** Names and hashes of what a connection would hold of a type. */
   held(connection: string, type: string): Record<string, string> {
-    const proxy = this.planner.proxies().find((known) => known.connection === connection)?.proxyClass
-    if (!proxy) throw new Error(`${connection} has no class`)
-    const groups = this.planner.generation.groupsFor(proxy)[type] ?? []
-    return Object.fromEntries(groups.flatMap((id) => [...this.planner.groups.resources(id).values()].map(({ name, version }) => [name, version])))
+    return Object.fromEntries((resourcesOf(this.planner, connection).get(type) ?? []).map(({ name, version }) => [name, version]))
   }
 
   faults(): string[] {
@@ -238,7 +236,7 @@ describe('what goes wrong while something is made', () => {
 
   it('counts conflicts of listeners in every view, each once', () => {
     const tcp = (name: string) => entry(name, { addresses: ['10.9.0.1'] }, { number: 90, name: 'tcp' })
-    const mesh = new Mesh().set(tcp('a'), tcp('b'), unchecked('Sidecar', 's', { egress: [{ hosts: ['*/*'] }] }))
+    const mesh = new Mesh().set(tcp('a'), tcp('b'), unchecked('Sidecar', 's', { egress: [{ hosts: ['./*'] }] }))
     mesh.planner.connect('p', sidecar('ns'))
     const kinds = () => mesh.planner.generation.conflicts.map(({ kind, view }) => `${kind} ${view}`).sort()
     expect(kinds()).to.deep.equal(['tcp_over_current_tcp sidecar:ns/s@ns'])

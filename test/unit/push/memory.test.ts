@@ -31,7 +31,7 @@ const counts = (made: Planner) => ({
   groups: [...made.groups.ids()].length,
   slabs: made.slabs.usage(),
   spaces: made.generation.memo.spaces,
-  routes: made.generation.routeNamespaces,
+  routes: made.generation.routeSets,
 })
 
 describe('memory of proxies that are gone', () => {
@@ -80,7 +80,7 @@ describe('memory of proxies that are gone', () => {
     expect(retiredClasses).to.have.length(1)
     expect(retiredGroups.every((id) => !id.includes('one'))).to.equal(true)
     expect(made.classCount).to.equal(1)
-    expect(made.generation.routeNamespaces).to.equal(1)
+    expect(made.generation.routeSets).to.equal(2)
   })
 })
 

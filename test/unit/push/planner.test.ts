@@ -5,6 +5,7 @@ import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const planner = () => new Planner(testSettings())
@@ -34,16 +35,10 @@ const entry = (name: string, endpoint: string, port = 80) =>
     `{hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: ${endpoint}}]}`,
   )
 /** What a proxy would hold: resource versions by type and name. */
-const heldBy = (made: Planner, connection: string) => {
-  const proxy = made.proxies().find((known) => known.connection === connection)?.proxyClass
-  if (!proxy) throw new Error(`${connection} has no class`)
-  return Object.fromEntries(
-    Object.entries(made.generation.groupsFor(proxy)).map(([typeUrl, ids]) => [
-      typeUrl,
-      ids.flatMap((id) => [...made.groups.resources(id).values()].map((resource) => `${resource.name}@${resource.version}`)).sort(),
-    ]),
+const heldBy = (made: Planner, connection: string) =>
+  Object.fromEntries(
+    [...resourcesOf(made, connection)].map(([typeUrl, resources]) => [typeUrl, resources.map(({ name, version }) => `${name}@${version}`).sort()]),
   )
-}
 
 describe('the planner', () => {
   it('lets proxies share what their differences do not touch', () => {
@@ -58,7 +53,7 @@ describe('the planner', () => {
     const groups = Object.fromEntries(
       made.proxies().map(({ connection, proxyClass }) => [connection, proxyClass ? made.generation.groupsFor(proxyClass) : {}]),
     )
-    const shares = (one: string, other: string, type: string) => groups[one]?.[type]?.[0] === groups[other]?.[type]?.[0]
+    const shares = (one: string, other: string, type: string) => groups[one]?.[type]?.[0]?.group === groups[other]?.[type]?.[0]?.group
     expect(made.classCount).to.equal(4)
     for (const other of ['zone', 'idle', 'other', 'same']) expect(shares('plain', other, clusterType), `clusters with ${other}`).to.equal(true)
     expect([shares('plain', 'idle', endpointType), shares('plain', 'idle', listenerType), shares('plain', 'idle', routeType)]).to.deep.equal([

@@ -32,7 +32,11 @@ describe('the host of a resource', () => {
       '',
     ])
       expect(hostOf(clusterType, name)).to.equal('')
-    for (const name of ['80/allow_any', '80/block_all', '80', '']) expect(hostOf(virtualHostType, name)).to.equal('')
-    for (const type of [listenerType, routeType]) expect(hostOf(type, 'outbound|80||a.com')).to.equal('')
+    expect(hostOf(virtualHostType, '')).to.equal('')
+  })
+
+  it('is its own name for what no host has to itself', () => {
+    for (const name of ['allow_any', 'block_all']) expect(hostOf(virtualHostType, `80/${name}`)).to.equal(name)
+    for (const type of [listenerType, routeType]) expect(hostOf(type, 'outbound|80||a.com')).to.equal('outbound|80||a.com')
   })
 })

@@ -9,6 +9,7 @@ import type { ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { endpointType } from '../../../src/xds/type-urls.ts'
+import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const entry = (name: string, endpoints: string, ports = '[{number: 80, name: http}]') =>
@@ -60,10 +61,9 @@ class Mesh {
   }
 
   #endpoints(network: string): LbEndpoint[] {
-    const proxy = this.planner.proxies().find(({ connection }) => connection === network)?.proxyClass
-    const groups = proxy ? (this.planner.generation.groupsFor(proxy)[endpointType] ?? []) : []
+    const resources = resourcesOf(this.planner, network).get(endpointType) ?? []
     this.planner.takePush()
-    const resource = groups.map((id) => this.planner.groups.resources(id).get('outbound|80||a.com')).find(Boolean)
+    const resource = resources.find(({ name }) => name === 'outbound|80||a.com')
     const assignment = fromBinary(ClusterLoadAssignmentSchema, resource ? this.planner.groups.valueOf(resource) : new Uint8Array())
     return assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)
   }

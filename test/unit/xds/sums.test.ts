@@ -28,13 +28,12 @@ describe('versions of what has many parts', () => {
   const names = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { maxLength: 4 })
   const table = fc.record({ one: names, two: names, own: names, namespace: fc.constantFrom('one', 'two', 'none') })
   const made = ({ one, two, own, namespace }: { one: string[]; two: string[]; own: string[]; namespace: string }, sums: KeyedSums) => {
-    const groups = [
-      { namespace: 'one', pieces: one.map((name) => piece(`1.${name}`)) },
-      { namespace: 'two', pieces: two.map((name) => piece(`2.${name}`)) },
-    ]
+    const [first, second] = [one.map((name) => piece(`1.${name}`)), two.map((name) => piece(`2.${name}`))]
+    const pieces = [...first, ...second]
+    const hidden = { one: first, two: second, none: [] }[namespace]
     return routeResource(
-      buildTable('80', groups, sums),
-      namespace,
+      buildTable('80', pieces, sums),
+      (hidden ?? []).map((host) => pieces.indexOf(host)),
       own.map((name) => piece(`own.${name}`)),
       new Uint8Array(),
       sums,

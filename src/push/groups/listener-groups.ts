@@ -1,0 +1,95 @@
+/** Groups of outbound listeners of sidecars: those that all share, and those in which a namespace or a caller differs. */
+import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { publicViewLike, type View, type ViewKey } from '../../snapshot/view.ts'
+import { hostsForCaller } from '../../snapshot/visibility.ts'
+import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
+import { ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
+import { addedListeners, listenerPatcher, type PatchContext } from '../../xds/patches/apply.ts'
+import { listenerType } from '../../xds/type-urls.ts'
+import type { ProxyClass } from '../proxy-class.ts'
+import { type GroupSpec, type Making, patched } from './making.ts'
+
+/** Maker of the groups of outbound listeners. */
+export class ListenerGroups {
+  readonly #making: Making
+  /** What services bring to the listeners that all share, by the group with them, in the present snapshot. */
+  readonly #shares = new Map<string, { readonly snapshot: MeshSnapshot; readonly shares: ListenerShares }>()
+
+  constructor(making: Making) {
+    this.#making = making
+  }
+
+  /** The groups of a class. */
+  specs(proxy: ProxyClass): GroupSpec[] {
+    const { traits, viewKey } = proxy
+    const caller = JSON.stringify(proxy.sourceLabels)
+    const spec = { kind: 'listeners-outbound', typeUrl: listenerType } as const
+    const { difference } = this.#making.view(viewKey)
+    if (!difference) {
+      const build = () => ({ outcomes: this.#listeners(this.#inputs(viewKey, proxy), proxy) })
+      return [{ ...spec, id: `listeners-out|${viewKey.id}|${traits.listenerKey}|${caller}`, build }]
+    }
+    const shared = publicViewLike(viewKey)
+    const id = `listeners-out|${shared.id}|${traits.listenerKey}`
+    const strangers: OutboundInputs = { view: this.#making.view(shared), snapshot: this.#making.snapshot, traits, sourceLabels: {}, namespace: '' }
+    const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners({ ...strangers, ...this.#present(shared) }, proxy) }) }
+    if (difference.services.length + difference.routed.length === 0 && caller === '{}') return [all]
+    const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${traits.listenerKey}|${caller}`
+    return [
+      { ...spec, id: own, build: () => this.#differing(id, shared, proxy) },
+      { ...all, hiddenBy: own },
+    ]
+  }
+
+  /** A group is gone. */
+  forget(group: string): void {
+    this.#shares.delete(group)
+  }
+
+  #present(key: ViewKey): { view: View; snapshot: MeshSnapshot } {
+    return { view: this.#making.view(key), snapshot: this.#making.snapshot }
+  }
+
+  #inputs(key: ViewKey, { traits, sourceLabels, namespace }: ProxyClass): OutboundInputs {
+    return { ...this.#present(key), traits, sourceLabels, namespace }
+  }
+
+  /** The listeners in which a namespace or a caller differs from what all share. */
+  #differing(shared: string, sharedKey: ViewKey, proxy: ProxyClass) {
+    const inputs = this.#inputs(proxy.viewKey, proxy)
+    const { snapshot } = inputs
+    const { services = [], routed = [] } = inputs.view.difference ?? {}
+    const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot.visibility, snapshot.virtualServices, proxy.sourceLabels)])]
+    const { chosen, hide } = this.#sharesOf(shared, sharedKey, proxy).differing(hosts, inputs)
+    const outcomes = patched(proxy.traits, 'SIDECAR_OUTBOUND', (context) => {
+      const { listeners, conflicts, problems } = outboundListeners(inputs, chosen)
+      return [...makeListeners(listeners, context, []), ...conflicts.map((conflict) => ({ conflict })), ...problems.map((problem) => ({ problem }))]
+    })
+    return { outcomes, hide }
+  }
+
+  #sharesOf(group: string, key: ViewKey, { traits }: ProxyClass): ListenerShares {
+    const { snapshot } = this.#making
+    const known = this.#shares.get(group)
+    if (known?.snapshot === snapshot) return known.shares
+    const shares = new ListenerShares({ ...this.#present(key), traits, sourceLabels: {}, namespace: '' })
+    this.#shares.set(group, { snapshot, shares })
+    return shares
+  }
+
+  #listeners(inputs: OutboundInputs, { traits }: ProxyClass): Outcome[] {
+    return patched(traits, 'SIDECAR_OUTBOUND', (context) => {
+      const { listeners, conflicts, problems } = outboundListeners(inputs)
+      return [...makeListeners(listeners, context), ...conflicts.map((conflict) => ({ conflict })), ...problems.map((problem) => ({ problem }))]
+    })
+  }
+}
+
+/** Listeners, changed as patches say; then those that patches add, changed by what is said of filters. */
+export function makeListeners(drafts: readonly Draft<Listener>[], context: PatchContext, added = addedListeners(context)): Outcome[] {
+  return [
+    ...makeAll(ListenerSchema, 'lds', drafts, listenerPatcher(context)),
+    ...makeAll(ListenerSchema, 'lds', added, listenerPatcher(context, false)),
+  ]
+}

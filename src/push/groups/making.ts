@@ -1,0 +1,81 @@
+/** What makers of groups share: the snapshot, the views in it, the memory, and how patches are applied. */
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { View, ViewKey } from '../../snapshot/view.ts'
+import type { Outcome, Problem } from '../../xds/draft.ts'
+import type { PatchContext } from '../../xds/patches/apply.ts'
+import { isUsable, type Resource } from '../../xds/slab/resource.ts'
+import type { KeyedSums } from '../../xds/slab/sums.ts'
+import type { Traits } from '../../xds/traits.ts'
+import type { Memo } from '../memo.ts'
+
+/** What came of making a group. */
+export interface Built {
+  readonly outcomes: Iterable<Outcome>
+  /** What of the group that all share is hidden by this one, as `hostOf` names it; sorted. */
+  readonly hide?: readonly string[]
+}
+
+/** A group of resources that a class has, and how it is made. */
+export interface GroupSpec {
+  readonly id: string
+  readonly kind: GroupKind
+  readonly typeUrl: string
+  /** The services in it follow a Sidecar, whose scope takes in what visible VirtualServices send to. */
+  readonly scoped?: boolean
+  /** The group with what the class has of its own of this type: it says what is hidden here. It comes before this one. */
+  readonly hiddenBy?: string
+  build(): Built
+}
+
+/** What groups are made of, as far as it decides what touches them. */
+export type GroupKind =
+  | 'clusters-outbound'
+  | 'clusters-inbound'
+  | 'endpoints'
+  | 'listeners-outbound'
+  | 'listeners-inbound'
+  | 'listeners-gateway'
+  | 'routes-outbound'
+  | 'routes-gateway'
+  | 'extensions'
+
+/** The present state of everything that groups are made from. */
+export interface Making {
+  readonly snapshot: MeshSnapshot
+  readonly memo: Memo
+  readonly sums: KeyedSums
+  /** A view in the present snapshot. */
+  view(key: ViewKey): View
+  /** Resources of the group that is being built, as it was made last. */
+  lastGood(): ReadonlyMap<string, Resource>
+  /** The message of a resource that is in use. Throws when its bytes are gone. */
+  valueOf(resource: Resource): Uint8Array
+}
+
+/** Makes something to which patches are applied; patches that could not be are problems beside what was made. */
+export function patched(traits: Traits, context: PatchContext['context'], make: (context: PatchContext) => readonly Outcome[]): Outcome[] {
+  const problems: Problem[] = []
+  const made = make({
+    context,
+    traits,
+    report(object, reason) {
+      if (problems.some((problem) => problem.resource === object && problem.reason === reason)) return
+      problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence: 'the patch is left out' })
+    },
+  })
+  return [...made, ...problems.map((problem): Outcome => ({ problem }))]
+}
+
+/** Problems as outcomes, each once. */
+export function told(problems: readonly Problem[]): Outcome[] {
+  const unique = new Map(problems.map((problem) => [`${problem.type}|${problem.resource}|${problem.reason}`, problem]))
+  return [...unique.values()].map((problem) => ({ problem }))
+}
+
+/** Whether the bytes of all that was made are still there. */
+export function allUsable(outcomes: readonly Outcome[]): boolean {
+  return outcomes.every((made) => {
+    if ('slices' in made) return isUsable(made)
+    return !('problem' in made) || !made.problem.instead || isUsable(made.problem.instead)
+  })
+}

@@ -1,0 +1,265 @@
+/**
+ * Groups of clusters and load assignments for what proxies call. What all see is made once, whoever sees it; a namespace that sees some
+ * hosts otherwise has these in a group of its own, and they are hidden from it in the shared one. A Sidecar's choice is one group.
+ */
+import type { Endpoint } from '../../../protocols/data.ts'
+import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { isIp } from '../../config/addresses.ts'
+import { configKey } from '../../config/kinds.ts'
+import { consequences, contain } from '../../model/faults.ts'
+import { serviceKey } from '../../snapshot/objects.ts'
+import type { ServiceState } from '../../snapshot/snapshot.ts'
+import { publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
+import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
+import { policyFor } from '../../xds/clusters/traffic-policy.ts'
+import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
+import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
+import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
+import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
+import { addedClusters, clusterPatcher, type PatchContext } from '../../xds/patches/apply.ts'
+import type { Traits } from '../../xds/traits.ts'
+import { clusterType, endpointType } from '../../xds/type-urls.ts'
+import type { ProxyClass } from '../proxy-class.ts'
+import { allUsable, type GroupSpec, type Making, patched } from './making.ts'
+
+/** Services of a view that one group is made of. */
+interface Extent {
+  /** Equal for equal extents; part of the ids of their groups. */
+  readonly id: string
+  readonly viewKey: ViewKey
+  /** The hosts, or all that the view has. */
+  readonly hosts: readonly string[] | undefined
+  readonly scoped: boolean
+}
+
+/** A group of load assignments, to be refreshed host by host. */
+interface EndpointGroup {
+  readonly extent: Extent
+  readonly traits: Traits
+}
+
+/** Maker of the groups of clusters and load assignments. */
+export class OutboundGroups {
+  readonly #making: Making
+  readonly #endpointGroups = new Map<string, EndpointGroup>()
+
+  constructor(making: Making) {
+    this.#making = making
+  }
+
+  /** The groups of a class. */
+  specs(proxy: ProxyClass): GroupSpec[] {
+    const { traits } = proxy
+    const specs: GroupSpec[] = []
+    const extents = this.#extents(proxy.viewKey)
+    for (const { extent, hides } of extents) {
+      const { id, scoped } = extent
+      const endpoints = `endpoints|${id}|${traits.type}|${traits.sniDnat}|${traits.placeKey}`
+      const clusters = `clusters-out|${id}|${traits.clusterKey}`
+      const dns = `clusters-dns|${id}|${traits.clusterKey}|${traits.placeKey}`
+      this.#endpointGroups.set(endpoints, { extent, traits })
+      const hide = hides ? { hide: hides } : {}
+      const hiddenBy = (name: string) => (extent.hosts === undefined && extents.length > 1 ? { hiddenBy: name } : {})
+      const of = (kind: string, rest: string) => `${kind}|${extents[0]?.extent.id}|${rest}`
+      const build = (make: () => Outcome[]) => () => ({ outcomes: make(), ...hide })
+      specs.push(
+        {
+          id: clusters,
+          kind: 'clusters-outbound',
+          scoped,
+          typeUrl: clusterType,
+          ...hiddenBy(of('clusters-out', traits.clusterKey)),
+          build: build(() => this.#clusters(extent, traits, false)),
+        },
+        {
+          id: dns,
+          kind: 'clusters-outbound',
+          scoped,
+          typeUrl: clusterType,
+          ...hiddenBy(of('clusters-dns', `${traits.clusterKey}|${traits.placeKey}`)),
+          build: build(() => this.#clusters(extent, traits, true)),
+        },
+        {
+          id: endpoints,
+          kind: 'endpoints',
+          scoped,
+          typeUrl: endpointType,
+          ...hiddenBy(of('endpoints', `${traits.type}|${traits.sniDnat}|${traits.placeKey}`)),
+          build: build(() => this.#endpoints(extent, traits)),
+        },
+      )
+    }
+    return [...specs, this.#commonClusters(traits)]
+  }
+
+  /** What the groups of a view are made of: first what its namespace sees otherwise, which hides that from the shared. */
+  #extents(viewKey: ViewKey): { extent: Extent; hides?: readonly string[] }[] {
+    const { difference } = this.#making.view(viewKey)
+    if (!difference) return [{ extent: { id: viewKey.id, viewKey, hosts: undefined, scoped: true } }]
+    const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined, scoped: false }
+    const { hosts } = difference
+    if (hosts.length === 0 || viewKey.namespace === undefined) return [{ extent: shared }]
+    const own: Extent = { id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts, scoped: false }
+    return [{ extent: own, hides: hosts }, { extent: shared }]
+  }
+
+  /** Clusters that belong to no service: they are hidden from nobody. */
+  #commonClusters(traits: Traits): GroupSpec {
+    const build = () => ({
+      outcomes: patched(traits, contextOf(traits), (context) =>
+        makeClusters(commonClusters(this.#making.snapshot, traits), context, addedClusters(context)),
+      ),
+    })
+    return { id: `clusters-common|${traits.clusterKey}`, kind: 'clusters-outbound', typeUrl: clusterType, build }
+  }
+
+  /** Whether a group has load assignments of a host that are to be made anew when its endpoints change; all groups for which that holds. */
+  *endpointGroups(host: string): Generator<string> {
+    for (const [id, { extent }] of this.#endpointGroups) {
+      if (extent.hosts ? extent.hosts.includes(host) : this.#making.view(extent.viewKey).service(host)) yield id
+    }
+  }
+
+  /** The load assignments of one host in a group. */
+  endpointsOf(host: string, group: string): readonly Outcome[] {
+    const known = this.#endpointGroups.get(group)
+    if (!known) return []
+    const view = this.#making.view(known.extent.viewKey)
+    const state = view.service(host)
+    return state ? this.#serviceEndpoints(state, view, known.traits) : []
+  }
+
+  /** A group is gone. */
+  forget(group: string): void {
+    this.#endpointGroups.delete(group)
+  }
+
+  /** Makes, ahead of need, what the services of a view turn into. Yields the bytes made for each. */
+  *prepare(proxy: ProxyClass): Generator<number> {
+    const view = this.#making.view(proxy.viewKey)
+    const bytes = (outcomes: readonly Outcome[]) =>
+      outcomes.reduce((sum, made) => ('slices' in made ? made.slices.reduce((part, { length }) => part + length, sum) : sum), 0)
+    for (const state of view.services)
+      yield bytes(this.#serviceClusters(state, view, proxy.traits, 'clusters', outboundClusters)) +
+        bytes(this.#serviceEndpoints(state, view, proxy.traits))
+  }
+
+  #states({ viewKey, hosts }: Extent): { view: View; states: readonly ServiceState[] } {
+    const view = this.#making.view(viewKey)
+    return { view, states: hosts ? hosts.flatMap((host) => view.service(host) ?? []) : view.services }
+  }
+
+  /** Clusters of services that are found by DNS carry endpoints, and differ by the place of the proxy; the others do not. */
+  #clusters(extent: Extent, traits: Traits, dns: boolean): Outcome[] {
+    const { view, states } = this.#states(extent)
+    const services = states.filter(({ service }) => (service.resolution === 'dns') === dns)
+    const made = this.#ofEach(services, 'cds', (state) => this.#serviceClusters(state, view, traits, 'clusters', outboundClusters))
+    if (!traits.sniDnat) return made
+    return [...made, ...this.#ofEach(services, 'cds', (state) => this.#serviceClusters(state, view, traits, 'sni-clusters', sniDnatClusters))]
+  }
+
+  #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Outcome[] {
+    const { snapshot, memo } = this.#making
+    const rule = view.ruleFor(state.service)
+    return memo.get(
+      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}`,
+      [dependsOnEndpoints(state) ? state : state.service, rule],
+      '',
+      [
+        rule,
+        accountsOf(state, snapshot).join(),
+        snapshot.mesh,
+        snapshot.networks,
+        snapshot.networkGateways,
+        snapshot.policies.peers,
+        ...traits.filters,
+      ],
+      () => patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
+      allUsable,
+    )
+  }
+
+  /** What is made of each service. One that fails as a whole, before there are drafts, keeps what the group has of it. */
+  #ofEach(services: readonly ServiceState[], type: string, make: (state: ServiceState) => readonly Outcome[]): Outcome[] {
+    const there = this.#making.lastGood()
+    return services.flatMap((state) =>
+      contain(
+        () => [...make(state)],
+        (reason) => {
+          const { hostname } = state.service
+          const kept = [...there.values()].filter(({ name }) => hostOf(clusterType, name) === hostname)
+          const consequence = kept.length > 0 ? consequences.kept : consequences.leftOut
+          return [...kept, { problem: { type, resource: hostname, objects: [serviceKey(state.service)], reason, consequence } }]
+        },
+      ),
+    )
+  }
+
+  #endpoints(extent: Extent, traits: Traits): Outcome[] {
+    const { view, states } = this.#states(extent)
+    return this.#ofEach(states, 'eds', (state) => this.#serviceEndpoints(state, view, traits))
+  }
+
+  #serviceEndpoints(state: ServiceState, view: View, traits: Traits): readonly Outcome[] {
+    const { snapshot, memo } = this.#making
+    const { service } = state
+    if (
+      service.resolution === 'dns' ||
+      (service.resolution === 'passthrough' && traits.type === 'sidecar' && !snapshot.settings.features.PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES)
+    )
+      return []
+    const rule = view.ruleFor(service)
+    const subsets = [undefined, ...(rule?.subsets ?? [])]
+    const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
+    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}`
+    return memo.get(
+      `endpoints|${place}`,
+      [state, rule],
+      '',
+      [rule, snapshot.mesh, snapshot.networks, snapshot.networkGateways, snapshot.policies.peers],
+      () => {
+        const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
+        const { addressed, problems } = withAddresses(state)
+        const drafts = service.ports
+          .filter((port) => port.protocol !== 'udp')
+          .flatMap((port) =>
+            subsets.flatMap((subset) => names.map((nameOf) => ({ port, subset, name: nameOf(port.number, subset?.name ?? '', service.hostname) }))),
+          )
+          .map(({ port, subset, name }) => ({
+            name,
+            objects: () => objectsOf(state, rule),
+            make: () => loadAssignment(name, addressed, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
+          }))
+        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...problems]
+      },
+      allUsable,
+    )
+  }
+}
+
+/** A service with those of its endpoints that EDS can tell of: Envoy refuses an assignment with a host name in it. The others are told. */
+function withAddresses(state: ServiceState): { addressed: ServiceState; problems: Outcome[] } {
+  const usable = ({ address }: Endpoint) => isIp(address) || address.startsWith('unix://')
+  const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
+  if (odd.length === 0) return { addressed: state, problems: [] }
+  const { service } = state
+  const problems = odd.map(({ address, namespace, workload }): Outcome => {
+    const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
+    const reason = `endpoint ${address} is not an IP address`
+    return { problem: { type: 'eds', resource: service.hostname, objects, reason, consequence: consequences.leftOut } }
+  })
+  return { addressed: { service, endpoints: state.endpoints.filter(usable) }, problems }
+}
+
+const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
+
+/** Clusters, merged and removed as patches say; then those that patches add. */
+function makeClusters(drafts: readonly Draft<Cluster>[], context: PatchContext, added: readonly Draft<Cluster>[] = []): Outcome[] {
+  return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', added)]
+}
+
+/** Whether clusters of a service carry its endpoints, or names taken from them. */
+function dependsOnEndpoints(state: ServiceState): boolean {
+  return state.service.resolution === 'dns' || state.service.resolution === 'passthrough'
+}

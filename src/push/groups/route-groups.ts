@@ -1,0 +1,160 @@
+/** Groups of route configurations of sidecars and of their virtual hosts: those that all share, and what a namespace sees otherwise. */
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { publicView, publicViewLike, type ViewKey } from '../../snapshot/view.ts'
+import { hostsForCaller } from '../../snapshot/visibility.ts'
+import type { Outcome } from '../../xds/draft.ts'
+import { hostlessRoute, hostResource, routeResource } from '../../xds/routes/route-table.ts'
+import { isUsable, type Resource } from '../../xds/slab/resource.ts'
+import { routeType, virtualHostType } from '../../xds/type-urls.ts'
+import type { ProxyClass } from '../proxy-class.ts'
+import { type Caller, HostMaker, stranger } from '../routes/host-pieces.ts'
+import { OwnRoutes } from '../routes/own-routes.ts'
+import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
+import { type Built, type GroupSpec, type Making, told } from './making.ts'
+
+/** Routes that are brought up to date once a snapshot. They go with the group of route configurations that is made from them. */
+interface Kept<T> {
+  readonly routes: T
+  snapshot: MeshSnapshot | undefined
+}
+
+const spec = { kind: 'routes-outbound', typeUrl: routeType } as const
+const hostSpec = { kind: 'routes-outbound', typeUrl: virtualHostType } as const
+
+/** Maker of the groups of routes. */
+export class RouteGroups {
+  readonly #making: Making
+  readonly #shared = new Map<string, Kept<SharedRoutes>>()
+  readonly #own = new Map<string, Kept<OwnRoutes>>()
+  /** The last route configurations that all share, by their table. */
+  readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
+
+  constructor(making: Making) {
+    this.#making = making
+  }
+
+  /** The groups of a class. */
+  specs(proxy: ProxyClass): GroupSpec[] {
+    const { traits, viewKey } = proxy
+    const caller = JSON.stringify(proxy.sourceLabels)
+    if (!this.#making.view(viewKey).difference) {
+      const tables = `${viewKey.id}|${traits.routeKey}|${caller}`
+      const self: Caller = { namespace: proxy.namespace, labels: proxy.sourceLabels }
+      return this.#sharedSpecs(tables, viewKey, self, proxy)
+    }
+    const shared = publicViewLike(viewKey)
+    const tables = `${shared.id}|${traits.routeKey}`
+    const own = `${proxy.namespace}|${viewKey.id}|${traits.routeKey}|${caller}`
+    const [routes, hosts] = this.#sharedSpecs(tables, shared, stranger, proxy) as [GroupSpec, GroupSpec?]
+    const build = (make: (overlay: OwnRoutes) => Built) => () => make(this.#ownRoutes(own, tables, shared, proxy))
+    const ownRoutes: GroupSpec = {
+      ...spec,
+      id: `routes-out|of ${own}`,
+      build: build((overlay) => {
+        const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
+        return { outcomes: [...resources, ...told(overlay.problems)], hide }
+      }),
+    }
+    const ownHosts: GroupSpec = {
+      ...hostSpec,
+      id: `vhosts|of ${own}`,
+      build: build((overlay) => {
+        const { resources, hide } = overlay.hosts()
+        return { outcomes: resources, hide }
+      }),
+    }
+    return [ownRoutes, { ...routes, hiddenBy: ownRoutes.id }, ...(hosts ? [ownHosts, { ...hosts, hiddenBy: ownHosts.id }] : [])]
+  }
+
+  /** The routes of a view as one caller sees them, or strangers. */
+  #sharedSpecs(tables: string, key: ViewKey, caller: Caller, proxy: ProxyClass): GroupSpec[] {
+    const { traits } = proxy
+    const routes: GroupSpec = {
+      ...spec,
+      id: `routes-out|${tables}`,
+      build: () => {
+        const shared = this.#sharedRoutes(tables, key, caller, proxy)
+        const made = [...shared.routes.values()].map((route) =>
+          traits.takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(route),
+        )
+        return { outcomes: [...made, ...told(shared.problems)] }
+      },
+    }
+    if (!traits.takesVirtualHosts) return [routes]
+    const hosts: GroupSpec = {
+      ...hostSpec,
+      id: `vhosts|${tables}`,
+      build: () => {
+        const shared = this.#sharedRoutes(tables, key, caller, proxy)
+        const outcomes: Outcome[] = []
+        for (const { route, hosts: all } of shared.routes.values())
+          if (route.catchAll) for (const { piece } of all) if (piece) outcomes.push(hostResource(route.name, piece))
+        return { outcomes }
+      },
+    }
+    return [routes, hosts]
+  }
+
+  #resource({ table, extra }: SharedRoute): Resource {
+    const known = this.#whole.get(table)
+    if (known && isUsable(known.resource) && Buffer.compare(known.extra, extra) === 0) return known.resource
+    const resource = routeResource(table, [], [], extra, this.#making.sums)
+    this.#whole.set(table, { extra, resource })
+    return resource
+  }
+
+  /** The routes that groups share, brought up to date. */
+  #sharedRoutes(tables: string, key: ViewKey, caller: Caller, { traits }: ProxyClass): SharedRoutes {
+    const { snapshot, memo, sums } = this.#making
+    let kept = this.#shared.get(tables)
+    if (!kept) this.#shared.set(tables, (kept = { routes: new SharedRoutes(sums), snapshot: undefined }))
+    if (kept.snapshot === snapshot) return kept.routes
+    const { owner } = memo
+    memo.owner = `routes-out|${tables}`
+    kept.routes.refresh(new HostMaker(this.#making.view(key), snapshot, traits, caller, memo))
+    memo.owner = owner
+    kept.snapshot = snapshot
+    return kept.routes
+  }
+
+  /** What a namespace has of its own, brought up to date. */
+  #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
+    const { snapshot, memo, sums } = this.#making
+    const { viewKey, namespace, sourceLabels, traits } = proxy
+    let kept = this.#own.get(own)
+    if (!kept) this.#own.set(own, (kept = { routes: new OwnRoutes(sums), snapshot: undefined }))
+    if (kept.snapshot === snapshot) return kept.routes
+    const shared = this.#sharedRoutes(tables, sharedKey, stranger, proxy)
+    const view = this.#making.view(viewKey)
+    const { hosts = [], routed = [] } = view.difference ?? {}
+    const { visibility, virtualServices } = snapshot
+    const differing = [
+      ...(visibility.hostsOf.get(namespace) ?? []),
+      ...hosts,
+      ...routed,
+      ...hostsForCaller(visibility, virtualServices, sourceLabels),
+    ]
+    kept.routes.refresh(shared, new HostMaker(view, snapshot, traits, { namespace, labels: sourceLabels }, memo), differing)
+    kept.snapshot = snapshot
+    return kept.routes
+  }
+
+  /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */
+  *prepare({ traits }: ProxyClass): Generator<number> {
+    const { snapshot, memo } = this.#making
+    const maker = new HostMaker(this.#making.view(publicView), snapshot, traits, stranger, memo)
+    for (const egress of maker.view.egress)
+      for (const state of egress.services) for (const candidate of maker.ofService(state, egress)) yield candidate.make().piece?.bytes.length ?? 0
+  }
+
+  /** Sets of routes that are kept: for views, and for namespaces of their own. */
+  get kept(): number {
+    return this.#shared.size + this.#own.size
+  }
+
+  /** A group is gone. */
+  forget(group: string): void {
+    this.#own.delete(group.replace('routes-out|of ', ''))
+    this.#shared.delete(group.replace('routes-out|', ''))
+  }
+}

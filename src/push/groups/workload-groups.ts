@@ -1,0 +1,146 @@
+/** Groups that one class has for itself: what its workload serves, and what the gateways that select it open. */
+import { fromBinary } from '@bufbuild/protobuf'
+import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { configKey } from '../../config/kinds.ts'
+import { consequences } from '../../model/faults.ts'
+import { jwtRules, keySource } from '../../security/authentication/jwt-filter.ts'
+import { authorizerFacts, filtersOf, type PolicyFilters } from '../../security/authorization/filters.ts'
+import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
+import type { View } from '../../snapshot/view.ts'
+import { makeAll, type Outcome } from '../../xds/draft.ts'
+import { gatewayListeners, gatewayRoutes } from '../../xds/listeners/gateway.ts'
+import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
+import { addedClusters, clusterPatcher, routePatcher } from '../../xds/patches/apply.ts'
+import type { Resource } from '../../xds/slab/resource.ts'
+import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
+import type { ProxyClass } from '../proxy-class.ts'
+import { makeListeners } from './listener-groups.ts'
+import { allUsable, type GroupSpec, type Making, patched } from './making.ts'
+
+/** Maker of the groups that belong to one class each. */
+export class WorkloadGroups {
+  readonly #making: Making
+
+  constructor(making: Making) {
+    this.#making = making
+  }
+
+  /** What a sidecar's workload serves. */
+  inbound(proxy: ProxyClass): GroupSpec[] {
+    return [
+      {
+        id: `clusters-in|${proxy.id}`,
+        kind: 'clusters-inbound',
+        typeUrl: clusterType,
+        build: () => ({ outcomes: this.#inboundClusters(proxy) }),
+      },
+      {
+        id: `listeners-in|${proxy.id}`,
+        kind: 'listeners-inbound',
+        typeUrl: listenerType,
+        build: () => ({ outcomes: this.#inboundListeners(proxy) }),
+      },
+    ]
+  }
+
+  /** What the gateways that select a router open. */
+  gateway(proxy: ProxyClass): GroupSpec[] {
+    return [
+      {
+        id: `listeners-gw|${proxy.id}`,
+        kind: 'listeners-gateway',
+        typeUrl: listenerType,
+        build: () => ({ outcomes: this.#gatewayListeners(proxy) }),
+      },
+      { id: `routes-gw|${proxy.id}`, kind: 'routes-gateway', typeUrl: routeType, build: () => ({ outcomes: this.#gatewayRoutes(proxy) }) },
+    ]
+  }
+
+  #inboundClusters(proxy: ProxyClass): Outcome[] {
+    return this.#inbound('clusters-in', proxy, [], (view) =>
+      patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
+        const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+        const drafts = inboundClusters(ports, view, this.#making.snapshot, proxy.traits)
+        return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', addedClusters(context))]
+      }),
+    )
+  }
+
+  /**
+   * What a workload has of its own depends on its own services, the rules for them and its Sidecar, and on what else is `used`;
+   * the class is another object when the services are.
+   */
+  #inbound(variant: string, proxy: ProxyClass, used: readonly unknown[], make: (view: View) => readonly Outcome[]): Outcome[] {
+    const { snapshot, memo } = this.#making
+    const view = this.#making.view(proxy.viewKey)
+    const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
+    const inputs = [snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters, ...used]
+    return [...memo.get('inbound', [proxy], variant, inputs, () => make(view), allUsable)]
+  }
+
+  #policies(proxy: ProxyClass): WorkloadPolicies {
+    const { policies, mesh } = this.#making.snapshot
+    return policiesFor(policies, mesh.rootNamespace, proxy)
+  }
+
+  /** What enforces policies; what cannot be expressed is a problem of the policies it came from. */
+  #policyFilters(policies: WorkloadPolicies): { filters: PolicyFilters; problems: Outcome[] } {
+    const objects = [...policies.requests, ...policies.authorization].map(configKey)
+    const reasons = new Set<string>()
+    const filters = filtersOf(policies, this.#making.snapshot, (found) => reasons.add(found))
+    const problem = (reason: string): Outcome => ({
+      problem: { type: 'policy', resource: objects.join(), objects, reason, consequence: 'the workloads that they select let nothing through' },
+    })
+    return { filters, problems: [...reasons].map(problem) }
+  }
+
+  #keySets({ requests }: WorkloadPolicies): unknown[] {
+    return jwtRules(requests).map((rule) => this.#making.snapshot.keySets.get(keySource(rule) ?? ''))
+  }
+
+  #inboundListeners(proxy: ProxyClass): Outcome[] {
+    const { snapshot } = this.#making
+    const policies = this.#policies(proxy)
+    const used = [...Object.values(policies).flat(), ...this.#keySets(policies), authorizerFacts(policies, snapshot)]
+    return this.#inbound('listeners-in', proxy, used, (view) =>
+      patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
+        const { ports, conflicts } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+        const { filters, problems } = this.#policyFilters(policies)
+        const drafts = inboundListeners(ports, policies, filters, view, snapshot, proxy.traits)
+        const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
+        return [...makeListeners(drafts, context), ...problems, ...told]
+      }),
+    )
+  }
+
+  #gatewayListeners(proxy: ProxyClass): Outcome[] {
+    return patched(proxy.traits, 'GATEWAY', (context) => {
+      const { filters, problems } = this.#policyFilters(this.#policies(proxy))
+      const { listeners, rejected } = gatewayListeners(proxy, this.#making.view(proxy.viewKey), filters, this.#making.snapshot)
+      const refused = rejected.map(({ gateway, reason }): Outcome => {
+        return { problem: { type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason, consequence: 'the server is left out' } }
+      })
+      return [...makeListeners(listeners, context), ...problems, ...refused]
+    })
+  }
+
+  #gatewayRoutes(proxy: ProxyClass): Outcome[] {
+    const lastGood = this.#making.lastGood()
+    return patched(proxy.traits, 'GATEWAY', (context) => {
+      const problems: Outcome[] = []
+      const drafts = gatewayRoutes(proxy, this.#making.view(proxy.viewKey), this.#making.snapshot, ({ route, host, objects, reason }) => {
+        const before = lastGood.get(route)
+        const kept = before && this.#decodeRoute(before).virtualHosts.find(({ name }) => name === host)
+        const consequence = kept ? consequences.kept : consequences.leftOut
+        problems.push({ problem: { type: 'rds', resource: `${route}/${host}`, objects, reason, consequence } })
+        return kept
+      })
+      return [...makeAll(RouteConfigurationSchema, 'rds', drafts, routePatcher(context)), ...problems]
+    })
+  }
+
+  #decodeRoute(resource: Resource): RouteConfiguration {
+    return fromBinary(RouteConfigurationSchema, this.#making.valueOf(resource))
+  }
+}

@@ -1,0 +1,189 @@
+/** Makes the virtual hosts of sidecars' routes, each by itself, and remembers them. */
+import { clone } from '@bufbuild/protobuf'
+import type { ServicePort } from '../../../protocols/data.ts'
+import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { configKey } from '../../config/kinds.ts'
+import { consequences, contain } from '../../model/faults.ts'
+import { serviceKey } from '../../snapshot/objects.ts'
+import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { EgressListener, View } from '../../snapshot/view.ts'
+import type { Problem } from '../../xds/draft.ts'
+import { addedVirtualHosts, type PatchContext, patchVirtualHosts } from '../../xds/patches/apply.ts'
+import { encodeHost, type HostPiece } from '../../xds/routes/route-table.ts'
+import { hostWithoutService, type RouteName, routeContext, routedPorts } from '../../xds/routes/sidecar-routes.ts'
+import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../../xds/routes/virtual-hosts.ts'
+import type { Traits } from '../../xds/traits.ts'
+import type { Memo } from '../memo.ts'
+
+/** What came of making a virtual host; without a piece there is no such host, unless a problem says that it failed. */
+export interface MadeHost {
+  readonly name: string
+  readonly piece: HostPiece | undefined
+  /** Why it could not be made. */
+  readonly failed: Pick<Problem, 'objects' | 'reason'> | undefined
+  /** Patches that could not be applied. */
+  readonly problems: readonly Problem[]
+}
+
+/** A virtual host that is wanted in a route. Domains that another claimed before it are taken from it. */
+export interface Candidate {
+  readonly route: RouteName
+  /** What it is found by when views are compared: a host, `*` for the catch-all, `+` and its name when an EnvoyFilter adds it. */
+  readonly host: string
+  /** Namespace of the service; empty for hosts without one, which come last. */
+  readonly namespace: string
+  make(without?: ReadonlySet<string>): MadeHost
+}
+
+/** For whom virtual hosts are made. */
+export interface Caller {
+  /** Namespace whose short names count, and that matches are compared with; undefined for strangers. */
+  readonly namespace: string | undefined
+  /** The labels that some match looks at. */
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** Nobody in particular. */
+export const stranger: Caller = { namespace: undefined, labels: {} }
+
+/** What the virtual hosts of a view are made from. */
+export class HostMaker {
+  readonly view: View
+  readonly #snapshot: MeshSnapshot
+  readonly #traits: Traits
+  readonly #caller: Caller
+  readonly #memo: Memo
+
+  constructor(view: View, snapshot: MeshSnapshot, traits: Traits, caller: Caller, memo: Memo) {
+    this.view = view
+    this.#snapshot = snapshot
+    this.#traits = traits
+    this.#caller = caller
+    this.#memo = memo
+  }
+
+  /** The virtual hosts of a service that is called through an egress listener. */
+  ofService(state: ServiceState, egress: EgressListener): Candidate[] {
+    const { namespace, hostname } = state.service
+    const own = namespace === this.#caller.namespace
+    return routedPorts(state, egress, this.#snapshot, this.#traits).map(({ route, port }) => ({
+      route,
+      host: hostname,
+      namespace,
+      make: (without) => this.#ofPort(route, port, state, egress, own, without),
+    }))
+  }
+
+  /** The virtual host of a host that no visible service has, if a VirtualService has it. */
+  ofHost(host: string, egress: EgressListener): Candidate[] {
+    const virtualService = hostWithoutService(host, egress, this.view)
+    if (!virtualService) return []
+    const route: RouteName = { name: '80', port: 80, catchAll: true }
+    const objects = virtualService.sources.map(configKey)
+    const make = () => virtualServiceHost(host, virtualService, this.#context(80))
+    return [{ route, host, namespace: '', make: (without) => this.#encode(route, `${host}:80`, () => withoutDomains(make(), without), objects) }]
+  }
+
+  /** The virtual hosts that EnvoyFilters add to a route, and the one for all other hosts. */
+  ofRoute(route: RouteName): Candidate[] {
+    const problems: Problem[] = []
+    const added = this.patched(problems, (patches) => addedVirtualHosts(route.name, patches)).map((host): Candidate => {
+      const objects = this.#traits.filters.map(configKey)
+      const make = (without: ReadonlySet<string> | undefined) => this.#encode(route, host.name, () => withoutDomains(host, without), objects)
+      return { route, host: `+${host.name}`, namespace: '', make: (without) => withProblems(make(without), problems) }
+    })
+    if (!route.catchAll) return added
+    const rest = (without: ReadonlySet<string> | undefined) => withoutDomains(catchAllHost(this.view, this.#context(route.port)), without)
+    return [...added, { route, host: '*', namespace: '', make: (without) => this.#encode(route, '*', () => rest(without), []) }]
+  }
+
+  /** Applies patches; those that cannot be applied are problems. */
+  patched<T>(problems: Problem[], apply: (patches: PatchContext) => T): T {
+    return apply({
+      context: 'SIDECAR_OUTBOUND',
+      traits: this.#traits,
+      report: (object, reason) => problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence: 'the patch is left out' }),
+    })
+  }
+
+  #context(port: number) {
+    return routeContext(this.view, this.#snapshot, port, this.#caller.labels, this.#caller.namespace ?? '')
+  }
+
+  #ofPort(
+    route: RouteName,
+    port: ServicePort,
+    state: ServiceState,
+    egress: EgressListener,
+    own: boolean,
+    without: ReadonlySet<string> | undefined,
+  ): MadeHost {
+    const { view } = this
+    const traits = this.#traits
+    const snapshot = this.#snapshot
+    const virtualService = egress.virtualServices.find(state.service.hostname)
+    const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
+    const caller = virtualService ? `${view.id}|${JSON.stringify(this.#caller)}` : ''
+    return this.#memo.get(
+      `host|${caller}|${traits.filterKey}`,
+      [state.service, virtualService ?? view.ruleFor(state.service)],
+      `${route.name}|${own}|${without ? [...without].join() : ''}`,
+      [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters],
+      () => {
+        const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
+        const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, this.#context(port.number)), without)
+        return this.#encode(route, `${state.service.hostname}:${port.number}`, route.catchAll ? make : () => anyDomain(make()), objects)
+      },
+    )
+  }
+
+  /** Encodes a virtual host, patched. One that Envoy would refuse only as patched is made as it was. */
+  #encode(route: RouteName, name: string, make: () => VirtualHost | undefined, objects: readonly string[]): MadeHost {
+    const problems: Problem[] = []
+    const filters = this.#traits.filters.map(configKey)
+    const pieceOf = (of: VirtualHost | undefined) => (of && of.domains.length > 0 ? encodeHost(of) : undefined)
+    return contain(
+      () => {
+        const host = make()
+        if (!host) return { name, piece: undefined, failed: undefined, problems }
+        const piece = this.patched(problems, (patches) =>
+          contain(
+            () => pieceOf(patchVirtualHosts([host], route.name, patches)[0]),
+            (reason) => {
+              if (filters.length === 0) throw new Error(reason)
+              problems.push({ type: 'rds', resource: `${route.name}/${name}`, objects: filters, reason, consequence: consequences.without })
+              return pieceOf(host)
+            },
+          ),
+        )
+        return { name: host.name, piece, failed: undefined, problems }
+      },
+      (reason): MadeHost => ({ name, piece: undefined, failed: { objects, reason }, problems }),
+    )
+  }
+}
+
+const withProblems = (made: MadeHost, problems: readonly Problem[]): MadeHost =>
+  problems.length === 0 ? made : { ...made, problems: [...made.problems, ...problems] }
+
+/** A virtual host without domains that others have. */
+function withoutDomains(host: VirtualHost | undefined, without: ReadonlySet<string> | undefined): VirtualHost | undefined {
+  if (!host || !without || without.size === 0) return host
+  const narrowed = clone(VirtualHostSchema, host)
+  narrowed.domains = host.domains.filter((domain) => !without.has(domain))
+  return narrowed
+}
+
+/** The only virtual host of a sniffed port answers to every name: the address has already decided. */
+function anyDomain(host: VirtualHost | undefined): VirtualHost | undefined {
+  if (host) host.domains = ['*']
+  return host
+}
+
+/** All services that a VirtualService sends to and their rules: ports and hash policies come from them. */
+function destinationInputs(view: View, hosts: readonly string[]): unknown[] {
+  return hosts.flatMap((host) => {
+    const state = view.service(host)
+    return [state?.service, state && view.ruleFor(state.service)]
+  })
+}

@@ -1,0 +1,218 @@
+/**
+ * The routes of a namespace: those that all share, but for the hosts that it sees otherwise. These are its own, which it may call by
+ * short names, and those in which its view differs; and since a domain has one owner in a route, all that claim a domain with one of these.
+ */
+import { contain } from '../../model/faults.ts'
+import type { Problem } from '../../xds/draft.ts'
+import { hostOf } from '../../xds/names.ts'
+import { buildTable, type HostPiece, hostlessRoute, hostResource, routeResource } from '../../xds/routes/route-table.ts'
+import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
+import { isUsable, type Resource } from '../../xds/slab/resource.ts'
+import type { KeyedSums } from '../../xds/slab/sums.ts'
+import { virtualHostType } from '../../xds/type-urls.ts'
+import type { Candidate, HostMaker } from './host-pieces.ts'
+import { claimDomains, inOrder } from './route-hosts.ts'
+import type { SharedRoute, SharedRoutes } from './shared-routes.ts'
+
+/** A route as a namespace sees it. */
+interface OwnRoute {
+  readonly route: RouteName
+  readonly shared: SharedRoute | undefined
+  /** Places of hosts of the shared route that are hidden. */
+  readonly without: readonly number[]
+  /** What it has instead of them, and beside them. */
+  readonly pieces: readonly HostPiece[]
+  /** Whether any virtual host of a service is left in it. */
+  readonly exists: boolean
+  /** Whether it has just what is shared. */
+  readonly alike: boolean
+}
+
+/** What a namespace has of its own of a type, and what of the shared is hidden from it. */
+export interface Overlay {
+  readonly resources: readonly Resource[]
+  /** Names of routes, or hosts, of which it has nothing of what is shared; sorted. */
+  readonly hide: readonly string[]
+}
+
+/** The routes of one namespace in one view. */
+export class OwnRoutes {
+  readonly #sums: KeyedSums
+  #routes: readonly OwnRoute[] = []
+  #problems: readonly Problem[] = []
+  /** The last resources, kept while what they are made of is the same. */
+  readonly #made = new Map<string, { readonly of: OwnRoute; readonly resource: Resource }>()
+
+  constructor(sums: KeyedSums) {
+    this.#sums = sums
+  }
+
+  /** What went wrong with it. */
+  get problems(): readonly Problem[] {
+    return this.#problems
+  }
+
+  /** Turns to what the maker's view is now; `hosts` are those that may be seen otherwise than in the shared routes. */
+  refresh(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>): void {
+    const problems: Problem[] = []
+    const before = new Map(this.#routes.map((own) => [own.route.name, own]))
+    const differing = new Differing(shared, maker, hosts)
+    const names = new Set([...differing.candidates.keys(), ...[...differing.hosts].flatMap((host) => shared.routesOf(host))])
+    this.#routes = [...names].sort().flatMap((name) =>
+      contain<readonly OwnRoute[]>(
+        () => [this.#settle(name, differing, shared, maker, before.get(name), problems)],
+        (reason) => {
+          problems.push({ type: 'rds', resource: name, objects: [], reason })
+          const kept = before.get(name)
+          return kept ? [kept] : []
+        },
+      ),
+    )
+    this.#problems = problems
+    for (const name of this.#made.keys()) if (!names.has(name)) this.#made.delete(name)
+  }
+
+  #settle(
+    name: string,
+    differing: Differing,
+    { routes }: SharedRoutes,
+    maker: HostMaker,
+    before: OwnRoute | undefined,
+    problems: Problem[],
+  ): OwnRoute {
+    const shared = routes.get(name)
+    const own = differing.candidates.get(name) ?? []
+    const route = shared?.route ?? (own[0] as Candidate).route
+    const without = shared ? [...differing.hosts].flatMap((host) => shared.places.get(host) ?? []) : []
+    const exists = differing.exists(name)
+    const candidates = shared ? own : [...own, ...maker.ofRoute(route)]
+    const lastGood = (host: string) =>
+      before?.pieces.find((piece) => piece.name === host) ?? without.map((place) => shared?.hosts[place]?.piece).find((piece) => piece?.name === host)
+    const settled = claimDomains(route, exists ? [...candidates].sort(inOrder) : [], lastGood)
+    problems.push(...settled.problems)
+    const pieces = settled.hosts.flatMap(({ piece }) => piece ?? [])
+    const replaced = without.flatMap((place) => shared?.hosts[place]?.piece ?? [])
+    const alike =
+      exists &&
+      shared !== undefined &&
+      replaced.length === pieces.length &&
+      replaced.every((piece) => pieces.some(({ version }) => version === piece.version))
+    return { route, shared, without, pieces, exists, alike }
+  }
+
+  /** Route configurations; those with hosts that are resources of their own are hostless. */
+  configurations(takesVirtualHosts: boolean): Overlay {
+    const hostless = ({ route }: OwnRoute) => takesVirtualHosts && route.catchAll
+    const touched = this.#routes.filter((own) => !own.alike && (!hostless(own) || !own.shared || !own.exists))
+    return {
+      resources: touched.flatMap((own) => (own.exists ? [hostless(own) ? hostlessRoute(own.route.name, extraOf(own)) : this.#resource(own)] : [])),
+      hide: touched.flatMap(({ shared, route }) => (shared ? [route.name] : [])).sort(),
+    }
+  }
+
+  /** Virtual hosts as resources of their own. A host is hidden from all routes or from none. */
+  hosts(): Overlay {
+    const routes = this.#routes.filter(({ route }) => route.catchAll)
+    if (routes.every(({ alike }) => alike)) return { resources: [], hide: [] }
+    const hidden = routes.flatMap(({ shared, without, route }) =>
+      without.flatMap((place) => {
+        const piece = shared?.hosts[place]?.piece
+        return piece ? [hostOf(virtualHostType, `${route.name}/${piece.name}`)] : []
+      }),
+    )
+    return {
+      resources: routes.flatMap(({ route, pieces }) => pieces.map((piece) => hostResource(route.name, piece))),
+      hide: [...new Set(hidden)].sort(),
+    }
+  }
+
+  #resource(own: OwnRoute): Resource {
+    const { route, shared, without, pieces } = own
+    const known = this.#made.get(route.name)
+    if (known && isUsable(known.resource) && sameParts(known.of, own)) return known.resource
+    const table = shared?.table ?? buildTable(route.name, [], this.#sums)
+    const resource = routeResource(table, without, pieces, extraOf(own), this.#sums)
+    this.#made.set(route.name, { of: own, resource })
+    return resource
+  }
+}
+
+const nothing = new Uint8Array()
+const extraOf = ({ shared }: OwnRoute): Uint8Array => shared?.extra ?? nothing
+
+function sameParts(one: OwnRoute, other: OwnRoute): boolean {
+  return (
+    one.shared?.table === other.shared?.table &&
+    Buffer.compare(extraOf(one), extraOf(other)) === 0 &&
+    sameList(one.without, other.without) &&
+    sameList(one.pieces, other.pieces)
+  )
+}
+
+const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  one.length === other.length && one.every((item, index) => item === other[index])
+
+/**
+ * Finds the hosts that a namespace sees otherwise, with all that a domain may pass to or from because of them, and what it wants in their place.
+ */
+class Differing {
+  readonly #shared: SharedRoutes
+  readonly #maker: HostMaker
+  readonly hosts = new Set<string>()
+  readonly candidates = new Map<string, Candidate[]>()
+  #queue: string[] = []
+
+  constructor(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>) {
+    this.#shared = shared
+    this.#maker = maker
+    this.#queue = [...hosts]
+    const [egress] = maker.view.egress
+    // Where strangers have no such route, every host without a service comes with the first service in it.
+    if (egress && !shared.routes.has('80')) this.#queue.push(...egress.virtualServices.hosts())
+    do {
+      for (let host = this.#queue.pop(); host !== undefined; host = this.#queue.pop()) if (!this.hosts.has(host)) this.#add(host)
+      this.#addVanished()
+    } while (this.#queue.length > 0)
+  }
+
+  /** Whether a route has a virtual host of a service. */
+  exists(name: string): boolean {
+    const shared = this.#shared.routes.get(name)
+    const hidden = shared
+      ? [...this.hosts].reduce((sum, host) => sum + (shared.places.get(host) ?? []).filter((place) => isService(shared, place)).length, 0)
+      : 0
+    const own = (this.candidates.get(name) ?? []).filter(({ namespace }) => namespace !== '').length
+    return (shared?.services ?? 0) - hidden + own > 0
+  }
+
+  /** What stands in a route that the namespace does not have is hidden from it too. */
+  #addVanished(): void {
+    for (const name of new Set([...this.hosts].flatMap((host) => this.#shared.routesOf(host))))
+      if (!this.exists(name)) for (const host of this.#shared.routes.get(name)?.places.keys() ?? []) if (!this.hosts.has(host)) this.#queue.push(host)
+  }
+
+  #add(host: string): void {
+    const shared = this.#shared
+    const maker = this.#maker
+    this.hosts.add(host)
+    const before = shared.routesOf(host).flatMap((name) => {
+      const route = shared.routes.get(name) as SharedRoute
+      return (route.places.get(host) ?? []).map((place) => route.hosts[place] as SharedRoute['hosts'][number])
+    })
+    for (const { candidate, claims } of before) for (const domain of claims) this.#queue.push(...shared.rivals(candidate.route.name, domain, host))
+    const [egress] = maker.view.egress
+    const state = maker.view.service(host)
+    const own = !egress ? [] : state ? maker.ofService(state, egress) : maker.ofHost(host, egress)
+    // What belongs to no service and no VirtualService is the same for all.
+    const common = before.map(({ candidate }) => candidate).filter((candidate) => candidate.host === '*' || candidate.host.startsWith('+'))
+    for (const candidate of [...own, ...common]) {
+      const { name } = candidate.route
+      const there = this.candidates.get(name)
+      if (there) there.push(candidate)
+      else this.candidates.set(name, [candidate])
+      for (const domain of candidate.make().piece?.domains ?? []) this.#queue.push(...shared.rivals(name, domain, host))
+    }
+  }
+}
+
+const isService = (route: SharedRoute, place: number): boolean => route.hosts[place]?.candidate.namespace !== ''

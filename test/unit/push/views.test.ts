@@ -1,0 +1,197 @@
+/**
+ * What a namespace holds as what all share less what it sees otherwise is what it holds when everything that it sees is listed for it alone,
+ * and what it holds after any history is what a planner makes that only ever saw the end.
+ */
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { ConfigObject } from '../../../protocols/data.ts'
+import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { resourcesOf } from '../../harness/held.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const namespaces = ['n1', 'n2', 'n3', 'n4']
+
+/** Objects of a document whose spec is given as JSON. */
+function object(kind: string, namespace: string, name: string, spec: object): ConfigObject {
+  const text = JSON.stringify({ apiVersion: 'networking.mesh.io/v1', kind, metadata: { name, namespace }, spec })
+  const { objects, faults } = parseConfigFile('f.yaml', text, names)
+  if (!objects[0]) throw new Error(JSON.stringify(faults))
+  return objects[0]
+}
+
+const namespace = fc.constantFrom('n1', 'n2', 'n3')
+const exportTo = fc.constantFrom([], ['*'], ['.'], ['n1'], ['.', 'n3'], ['n2', 'n3'], ['~'])
+const host = fc.constantFrom('a.com', 'b.com', 'c.com', '*.w.com', 'x.w.com', 'own.n1.svc.cluster.local', 'own.n2.svc.cluster.local')
+const port = fc.constantFrom(
+  { number: 80, name: 'http', protocol: 'HTTP' },
+  { number: 80, name: 'grpc', protocol: 'GRPC' },
+  { number: 81, name: 'http-more', protocol: 'HTTP2' },
+  { number: 90, name: 'tcp', protocol: 'TCP' },
+  { number: 90, name: 'tls', protocol: 'TLS' },
+  { number: 80, name: 'bytes', protocol: 'TCP' },
+  { number: 82, name: 'any', protocol: '' },
+)
+const service = fc
+  .record({
+    namespace,
+    exportTo,
+    host,
+    ports: fc.uniqueArray(port, { minLength: 1, maxLength: 2, selector: ({ number }) => number }),
+    address: fc.constantFrom([], ['10.9.0.1'], ['10.9.0.2', '10.9.0.1']),
+    resolution: fc.constantFrom('STATIC', 'DNS', 'NONE'),
+    last: fc.integer({ min: 1, max: 3 }),
+  })
+  .map(({ namespace: owner, exportTo: seen, host: name, ports, address, resolution, last }) =>
+    object('ServiceEntry', owner, name.replace('*', 'any'), {
+      hosts: [name],
+      exportTo: seen,
+      addresses: address,
+      location: 'MESH_INTERNAL',
+      resolution: name.startsWith('*') && resolution === 'DNS' ? 'STATIC' : resolution,
+      ports,
+      ...(resolution === 'NONE' ? {} : { endpoints: [{ address: `10.0.0.${last}`, labels: { v: String(last) } }] }),
+    }),
+  )
+const rule = fc
+  .record({
+    namespace: fc.constantFrom('n1', 'n2', 'istio-system'),
+    exportTo,
+    host: fc.oneof(host, fc.constant('*.com')),
+    subset: fc.constantFrom('v1', 'v2'),
+    name: fc.constantFrom('r', 's'),
+  })
+  .map(({ namespace: owner, exportTo: seen, host: name, subset, name: own }) =>
+    object('DestinationRule', owner, own, {
+      host: name,
+      exportTo: seen,
+      subsets: [{ name: subset, labels: { v: subset.slice(1) } }],
+      trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: subset } } },
+    }),
+  )
+const match = fc.constantFrom({}, { sourceNamespace: 'n2' }, { sourceLabels: { app: 'x' } }, { port: 81 }, { uri: { prefix: '/p' } })
+const virtualService = fc
+  .record({
+    namespace,
+    exportTo,
+    hosts: fc.uniqueArray(fc.oneof(host, fc.constantFrom('extra.com', '10.9.0.2', '*.com')), { minLength: 1, maxLength: 2 }),
+    to: fc.constantFrom('a.com', 'b.com', 'nowhere.com'),
+    match,
+    kind: fc.constantFrom('http', 'tcp', 'both'),
+    name: fc.constantFrom('v', 'u'),
+  })
+  .map(({ namespace: owner, exportTo: seen, hosts, to, match: when, kind, name }) => {
+    const route = [{ destination: { host: to } }]
+    const { uri, ...bytes } = when as { uri?: object }
+    const tcp = { tcp: [{ ...(Object.keys(bytes).length > 0 ? { match: [bytes] } : {}), route }] }
+    const http = { http: [{ ...(Object.keys(when).length > 0 ? { match: [when] } : {}), route }] }
+    return object('VirtualService', owner, name, { hosts, exportTo: seen, ...(kind === 'tcp' ? {} : http), ...(kind === 'http' ? {} : tcp) })
+  })
+const step = fc.record({
+  object: fc.oneof({ weight: 4, arbitrary: service }, rule, virtualService),
+  removed: fc.integer({ min: 0, max: 3 }).map((roll) => roll === 0),
+  pushed: fc.boolean(),
+})
+
+/** Proxies of every namespace, with and without a label that matches look at, with and without virtual hosts of their own. */
+const callers = namespaces.flatMap((own, index) =>
+  [{}, { app: 'x' }].flatMap((labels, other) =>
+    [false, true].map((hosts) => ({
+      connection: `${own} ${JSON.stringify(labels)} ${hosts}`,
+      own,
+      labels,
+      hosts,
+      address: `10.1.${index}.${other}`,
+    })),
+  ),
+)
+
+function connect(planner: Planner): void {
+  for (const { connection, own, labels, hosts, address } of callers) {
+    const node = readNode(
+      { id: `sidecar~${address}~p.${own}~${own}.svc.cluster.local`, metadata: { LABELS: labels }, locality: undefined },
+      names,
+      false,
+    )
+    planner.connect(connection, { ...node, takesVirtualHosts: hosts })
+  }
+}
+
+/** What a connection holds, virtual hosts of a route in the order of their names. */
+function held(planner: Planner, connection: string): Record<string, Record<string, string>> {
+  const listed = (value: Uint8Array): string => {
+    const route = fromBinary(RouteConfigurationSchema, value)
+    const domains = route.virtualHosts.flatMap((virtualHost) => virtualHost.domains)
+    expect(domains, `${connection} ${route.name}`).to.have.length(new Set(domains).size)
+    const hosts = route.virtualHosts.map((virtualHost) => Buffer.from(toBinary(VirtualHostSchema, virtualHost)).toString('base64')).sort()
+    return `${route.name} ${route.vhds ? 'by themselves' : ''} ${hosts.join()}`
+  }
+  return Object.fromEntries(
+    [...resourcesOf(planner, connection)].map(([typeUrl, resources]) => {
+      const text = (index: number) => listed(planner.groups.valueOf(resources[index] as (typeof resources)[number]))
+      const content = resources.map(({ name, version }, index) => [name, typeUrl === routeType ? text(index) : version])
+      if (typeUrl === virtualHostType) expectDomainsOnce(planner, resources, connection)
+      return [typeUrl, Object.fromEntries(content.sort())]
+    }),
+  )
+}
+
+/** No domain twice in a route whose virtual hosts come by themselves. */
+function expectDomainsOnce(planner: Planner, resources: NonNullable<ReturnType<ReturnType<typeof resourcesOf>['get']>>, connection: string): void {
+  const routes = new Map<string, string[]>()
+  for (const resource of resources) {
+    const route = resource.name.slice(0, resource.name.indexOf('/'))
+    const { domains } = fromBinary(VirtualHostSchema, planner.groups.valueOf(resource))
+    routes.set(route, [...(routes.get(route) ?? []), ...domains])
+  }
+  for (const [route, domains] of routes) expect(domains, `${connection} ${route}`).to.have.length(new Set(domains).size)
+}
+
+function plannerWith(objects: Iterable<ConfigObject>): Planner {
+  const planner = new Planner(testSettings())
+  for (const each of objects) planner.state.setConfig(configKey(each), each)
+  planner.advance()
+  connect(planner)
+  planner.takePush()
+  return planner
+}
+
+/** Sidecars that name what everybody sees: then everything that a namespace sees is listed for it alone. */
+const listing = namespaces.map((own) => object('Sidecar', own, 'all', { egress: [{ hosts: ['*/*.com', '*/*.local', '*/10.9.0.2'] }] }))
+
+describe('views', () => {
+  it('hold what they would if all that they see were listed for them alone, after any history', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const objects = new Map<string, ConfigObject>()
+        const living = plannerWith([])
+        for (const { object: each, removed, pushed } of steps) {
+          const key = configKey(each)
+          if (removed) objects.delete(key)
+          else objects.set(key, { ...each, createdAt: objects.get(key)?.createdAt ?? objects.size })
+          living.state.setConfig(key, objects.get(key))
+          if (!pushed) continue
+          living.advance()
+          living.takePush()
+        }
+        living.advance()
+        living.sweep()
+        living.takePush()
+        const fresh = plannerWith(objects.values())
+        const listed = plannerWith([...objects.values(), ...listing])
+        for (const { connection } of callers) {
+          const now = held(living, connection)
+          expect(now, `${connection}: history`).to.deep.equal(held(fresh, connection))
+          expect(now, `${connection}: listed`).to.deep.equal(held(listed, connection))
+        }
+      }),
+      { numRuns: Number(process.env.VIEW_RUNS ?? 60) },
+    )
+  })
+})
