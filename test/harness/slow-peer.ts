@@ -25,8 +25,9 @@ const number = (value: number) => {
 /** How a peer behaves. */
 export interface SlowPeerOptions {
   readonly port: number
-  /** Bytes that each stream, and the connection over all of them, may be sent before they are granted more. */
+  /** Bytes that each stream may be sent before it is granted more, and the connection over all of them if that is not the same. */
   readonly window: number
+  readonly connectionWindow?: number
   /** Bytes a second that it reads from its socket; it grants what it has read. */
   readonly bytesPerSecond: number
   /** Names of its proxies: each has a stream of its own. */
@@ -61,7 +62,7 @@ export class SlowPeer {
     setting.writeUInt16BE(initialWindowSize, 0)
     setting.writeUInt32BE(options.window, 2)
     this.#socket.write(Buffer.concat([magic, frame(frameType.settings, 0, 0, setting)]))
-    this.#grant(0, options.window - firstWindow)
+    this.#grant(0, (options.connectionWindow ?? options.window) - firstWindow)
     for (const [index, name] of options.names.entries()) this.#subscribe(index * 2 + 1, name)
     // Read by hand: what is not read stays in the socket.
     this.#socket.on('readable', () => undefined)

@@ -131,7 +131,7 @@ describe('proxies that are slow on the wire', function () {
   })
 
   it('are ended alone where another stream of the connection reads', async () => {
-    const reader = peer({ window: 256 * kib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
+    const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
     await until('the silent one to be reset', () => reader.resets.has('mute'))
     const then = reader.read.get('live') ?? 0
     await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
