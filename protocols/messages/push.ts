@@ -70,7 +70,7 @@ export interface GroupUse {
   readonly hide: readonly string[]
 }
 
-/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. No name is in two of them, unless all but one hide its host. */
+/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. Where two of them show one name, the first counts. */
 export interface Manifest {
   readonly classId: string
   readonly groups: Readonly<Record<string, readonly GroupUse[]>>

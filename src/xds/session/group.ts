@@ -146,7 +146,7 @@ export class Group {
 
   #unseen(hidden: HiddenHosts, typeUrl: string): Sum {
     let sum = zeroSum
-    for (const host of hidden) for (const name of this.namesOf(typeUrl, host)) sum = addSums(sum, this.#numberOf(name, this.#contents.get(name)))
+    for (const host of hidden) for (const name of this.namesOf(typeUrl, host)) sum = addSums(sum, this.numberOf(name))
     return sum
   }
 
@@ -156,9 +156,14 @@ export class Group {
     let sum = unseen
     for (const name of this.touchedSince(contents)) {
       if (!hidden.has(hostOf(typeUrl, name))) continue
-      sum = addSums(subtractSums(sum, this.#numberOf(name, contents.get(name))), this.#numberOf(name, this.#contents.get(name)))
+      sum = addSums(subtractSums(sum, this.#numberOf(name, contents.get(name))), this.numberOf(name))
     }
     return sum
+  }
+
+  /** What a resource counts for in sums. */
+  numberOf(name: string): Sum {
+    return this.#numberOf(name, this.#contents.get(name))
   }
 
   #numberOf(name: string, version: string | undefined): Sum {
@@ -181,11 +186,6 @@ export class VisibleGroup {
   /** The resource of a name that belongs to a host. */
   find(name: string, host: string): Entry | undefined {
     return this.seen.hidden.has(host) ? undefined : this.group.entries.get(name)
-  }
-
-  *entries(): Generator<Entry> {
-    const unseen = new Set(this.hiddenNames())
-    for (const entry of this.group.entries.values()) if (unseen.size === 0 || !unseen.has(entry.name)) yield entry
   }
 
   /** Names in the group that are not seen. */

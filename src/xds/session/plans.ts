@@ -3,7 +3,6 @@
  * A plan depends on the class and the subscription, not on the proxy; proxies that are alike share it.
  */
 import { LRUCache } from 'lru-cache'
-import { hostOf } from '../names.ts'
 import { elementHead, textField } from '../slab/wire.ts'
 import { endpointType, routeType, virtualHostType } from '../type-urls.ts'
 import type { Catalog } from './catalog.ts'
@@ -136,7 +135,7 @@ export class Plans {
     // Its bytes are those of its parts; the names that do not exist are its own.
     const size = (plan: Plan) => planBytes + chunkBytes * plan.chunks.length + nameBytes * plan.removed.length
     return this.#cached(key, groupsOf(state), subscription, size, () => {
-      const parts = state.groups.map((group) => this.#part(group, subscription, delta))
+      const parts = state.groups.map((group) => this.#part(state, group, subscription, delta))
       const missing = this.missing(subscription, state).filter((name) => isResourceName(typeUrl, name))
       if (!delta)
         parts.push(
@@ -175,27 +174,24 @@ export class Plans {
     return names
   }
 
-  /** What of a group is visible and subscribed to. Whoever takes all of it, or all but a little, shares what was joined once. */
-  #part(visible: VisibleGroup, subscription: Subscription, delta: boolean): Part {
+  /** What a class has of a group and a subscription takes. Whoever takes all of it, or all but a little, shares what was joined once. */
+  #part(state: TypeState, visible: VisibleGroup, subscription: Subscription, delta: boolean): Part {
     const { left, taken } = this.#coverages.of(subscription, visible)
     if (!left && taken.length === 0) return emptyPart
+    const unseen = [...state.unseen(visible)]
     if (left) {
-      const part = this.#whole(visible.group, delta).without(new Set([...left, ...visible.hiddenNames()]))
+      const part = this.#whole(visible.group, delta).without(new Set([...left, ...unseen]))
       if (part) return part
     }
-    return this.#cached(`part|${delta}|${visible.seen.serial}|${subscription.id}`, [visible.group], subscription, heldBytes, () => {
-      if (left) {
-        const others = new Set(left)
-        return partOf(
-          [...visible.entries()].filter(({ name }) => !others.has(name)),
-          delta,
-        )
-      }
-      return partOf(
-        taken.flatMap((name) => visible.find(name, hostOf(visible.typeUrl, name)) ?? []),
-        delta,
-      )
-    })
+    const make = () => {
+      const others = new Set(left ? [...left, ...unseen] : unseen)
+      const names = left ? [...visible.group.entries.keys()] : taken
+      const entries = names.flatMap((name) => (others.has(name) ? [] : (visible.group.entries.get(name) ?? [])))
+      return partOf(entries, delta)
+    }
+    // What an earlier group has in place of this one is the business of few classes, and for a moment.
+    if (state.isShadowed(visible)) return make()
+    return this.#cached(`part|${delta}|${visible.seen.serial}|${subscription.id}`, [visible.group], subscription, heldBytes, make)
   }
 
   #whole(group: Group, delta: boolean): WholePart {

@@ -1,6 +1,9 @@
-/** What a class has of one type: groups without what it hides of them. This is the one place that says which resources those are. */
+/**
+ * What a class has of one type: groups without what it hides of them. Of resources of one name in several groups it has that of the first: one that is
+ * to go lingers in its group for a moment, when another shows it already. This is the one place that says which resources those are.
+ */
 import { hostOf } from '../names.ts'
-import { addSums, versionOfSum, zeroSum } from '../slab/sums.ts'
+import { addSums, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { Contents } from './contents.ts'
 import type { Entry, HiddenHosts, Seen, VisibleGroup } from './group.ts'
 
@@ -10,6 +13,8 @@ export interface Holding {
   readonly key: string
   readonly version: string
   readonly groups: readonly Seen[]
+  /** Names that several of the groups show. */
+  readonly shadowed: readonly string[]
 }
 
 /** The state of one type for one class: its groups, and a version made of what it sees of them. */
@@ -17,13 +22,26 @@ export class TypeState {
   readonly typeUrl: string
   readonly groups: readonly VisibleGroup[]
   readonly holding: Holding
+  /** Names that an earlier group has too, by group. */
+  readonly #shadowed = new Map<VisibleGroup, ReadonlySet<string>>()
 
   constructor(typeUrl: string, groups: readonly VisibleGroup[]) {
     this.typeUrl = typeUrl
     this.groups = groups
     const seen = groups.map((group) => group.seen)
-    const version = versionOfSum(seen.reduce((sum, part) => addSums(sum, part.sum), zeroSum))
-    this.holding = { key: seen.map(({ serial }) => serial).join(), version, groups: seen }
+    let sum = seen.reduce((total, part) => addSums(total, part.sum), zeroSum)
+    for (const [index, visible] of groups.entries()) {
+      const shadowed = new Set(groups.slice(0, index).flatMap((earlier) => commonNames(earlier, visible)))
+      if (shadowed.size === 0) continue
+      this.#shadowed.set(visible, shadowed)
+      for (const name of shadowed) sum = subtractSums(sum, visible.group.numberOf(name))
+    }
+    this.holding = {
+      key: seen.map(({ serial }) => serial).join(),
+      version: versionOfSum(sum),
+      groups: seen,
+      shadowed: [...this.#shadowed.values()].flatMap((names) => [...names]),
+    }
   }
 
   get version(): string {
@@ -42,7 +60,24 @@ export class TypeState {
 
   /** All resources that the class has. */
   *entries(): Generator<Entry> {
-    for (const group of this.groups) yield* group.entries()
+    for (const group of this.groups) yield* this.entriesOf(group)
+  }
+
+  /** Those that it has of one of its groups. */
+  *entriesOf(visible: VisibleGroup): Generator<Entry> {
+    const unseen = new Set(this.unseen(visible))
+    for (const entry of visible.group.entries.values()) if (unseen.size === 0 || !unseen.has(entry.name)) yield entry
+  }
+
+  /** Whether an earlier group has a name of this one too. */
+  isShadowed(visible: VisibleGroup): boolean {
+    return this.#shadowed.has(visible)
+  }
+
+  /** Names in one of its groups that the class does not have from it: hidden ones, and those that an earlier group has. */
+  *unseen(visible: VisibleGroup): Generator<string> {
+    yield* visible.hiddenNames()
+    yield* this.#shadowed.get(visible) ?? []
   }
 
   /** Names that changed, went and came since a state was sent. A name that moved from one group to another with the same version did none of these. */
@@ -75,9 +110,36 @@ export class TypeState {
       for (const host of [...onlyIn(then.hidden, now.hidden), ...onlyIn(now.hidden, then.hidden)])
         for (const name of group.namesOf(this.typeUrl, host)) names.add(name)
     }
+    // Which of the groups counts may be another without a change in any.
+    for (const name of [...sent.shadowed, ...this.holding.shadowed]) names.add(name)
     for (const { contents } of before.values()) for (const [name] of contents.entries()) names.add(name)
     return names
   }
+}
+
+/** Groups with more names than this are compared once for the names that both have. */
+const fewNames = 16
+
+/** What groups have in common, by their sets of names. */
+const compared = new WeakMap<object, WeakMap<object, { readonly hidden: readonly [HiddenHosts, HiddenHosts]; readonly names: readonly string[] }>>()
+
+/** Names that are visible in both of two groups. */
+function commonNames(one: VisibleGroup, other: VisibleGroup): readonly string[] {
+  const [small, large] = one.group.entries.size < other.group.entries.size ? [one, other] : [other, one]
+  const names = () =>
+    [...small.group.entries.keys()].filter((name) => {
+      if (!large.group.entries.has(name)) return false
+      const host = hostOf(small.typeUrl, name)
+      return small.find(name, host) !== undefined && large.find(name, host) !== undefined
+    })
+  if (small.group.entries.size <= fewNames) return names()
+  let known = compared.get(small.group.names)
+  if (!known) compared.set(small.group.names, (known = new WeakMap()))
+  const found = known.get(large.group.names)
+  if (found?.hidden[0] === small.seen.hidden && found.hidden[1] === large.seen.hidden) return found.names
+  const made = names()
+  known.set(large.group.names, { hidden: [small.seen.hidden, large.seen.hidden], names: made })
+  return made
 }
 
 const onlyIn = (one: HiddenHosts, other: HiddenHosts): string[] => [...one].filter((host) => !other.has(host))
