@@ -63,19 +63,21 @@ function* fieldsBesideNames(message: Buffer, names: Runs): Generator<WireField> 
 /** Where the names end that stand one after the other: every ACK of the state of the world repeats thousands. What is no plain name is left to the scan. */
 function endOfNames(message: Buffer, from: number): number {
   let at = from
-  while (message[at] === nameTag) {
-    let length = message[at + 1] ?? message.length
-    let content = at + 2
-    if (length > 127) {
-      const high = message[content++] ?? message.length
-      if (high > 127) return at
-      length = (length & 127) + high * 128
-    }
-    if (content + length > message.length) return at
-    at = content + length
-  }
+  for (let end = endOfName(message, at); end !== undefined; end = endOfName(message, at)) at = end
   return at
 }
+
+/** Where a name field of fewer than 16 KiB ends that starts here; undefined where no such field does. */
+function endOfName(message: Buffer, at: number): number | undefined {
+  if (message[at] !== nameTag) return undefined
+  const low = message[at + 1] ?? message.length
+  const high = low > 127 ? (message[at + 2] ?? message.length) : 0
+  if (high > 127) return undefined
+  const end = contentOfName(message, at) + (low & 127) + high * 128
+  return end > message.length ? undefined : end
+}
+
+const contentOfName = (message: Buffer, at: number): number => at + ((message[at + 1] ?? 0) > 127 ? 3 : 2)
 
 type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
 
@@ -138,15 +140,28 @@ export function readDeltaRequest(message: Buffer): DeltaRequest {
   return { node, typeUrl, nonce, rawSubscribe: subscribe.bytes(), unsubscribe, initialVersions, error }
 }
 
-/** The names in `resource_names` fields as they came. */
-export function* namesIn(raw: Buffer): Generator<string> {
+/** The names in `resource_names` fields as they came, each once. Throws {@link WireError}. */
+export function namesIn(raw: Buffer): Set<string> {
+  const names = new Set<string>()
   let count = 0
-  for (const { bytes } of scanFields(raw)) if (bytes) yield nameOf(bytes, count++)
+  let at = 0
+  for (let end = endOfName(raw, at); end !== undefined; end = endOfName(raw, at)) {
+    const start = contentOfName(raw, at)
+    checkName(end - start, count++)
+    names.add(raw.toString('utf8', start, end))
+    at = end
+  }
+  for (const { bytes } of scanFields(raw, at)) if (bytes) names.add(nameOf(bytes, count++))
+  return names
+}
+
+function checkName(length: number, count: number): void {
+  if (length > limits.name) throw new WireError(`resource name is longer than ${limits.name} bytes`)
+  if (count >= limits.names) throw new WireError(`more than ${limits.names} resource names`)
 }
 
 function nameOf(bytes: Buffer, count: number): string {
-  if (bytes.length > limits.name) throw new WireError(`resource name is longer than ${limits.name} bytes`)
-  if (count >= limits.names) throw new WireError(`more than ${limits.names} resource names`)
+  checkName(bytes.length, count)
   return bytes.toString()
 }
 

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { virtualHostType } from '../type-urls.ts'
-import { type NameSet, NameSets, sameSet } from './name-set.ts'
+import { type NameSet, NameSets, SimilarNames, sameSet } from './name-set.ts'
 import { namesIn } from './request.ts'
 
 /** A set of resource names, or everything. */
@@ -36,7 +36,7 @@ const longList = 256
 /** Bytes of long lists that are remembered, and how many bytes one costs at most beyond its own: its names. */
 const listBytes = 16 * 1024 * 1024
 const nameFactor = 3
-/** Subscriptions of one size among which an equal one is looked for. */
+/** Subscriptions with one likeness among which an equal one is looked for. */
 const candidates = 16
 
 const nothingAsked: Asked = { raw: Buffer.alloc(0), isEmpty: true, subscription: nothing }
@@ -51,8 +51,10 @@ export class Subscriptions {
   /** The last long lists by digest: proxies that are alike ask for the same, and repeat it with each answer. */
   readonly #lists = new LRUCache<string, Asked>({ maxSize: listBytes, sizeCalculation: ({ raw }) => raw.length * nameFactor })
   #last = nothingAsked
-  /** Subscriptions in use by their number of names. */
-  readonly #bySize = new LRUCache<number, WeakRef<Subscription>[]>({ max: 1024 })
+  /** What long lists came to by digest, as long as a stream has it: where proxies see different things, more lists are in use than are remembered. */
+  readonly #read = new LRUCache<string, WeakRef<Subscription>>({ max: 16_384 })
+  /** Subscriptions in use by what equal ones have in common ({@link likeness}). */
+  readonly #alike = new LRUCache<string, WeakRef<Subscription>[]>({ max: 4096 })
   /** What became of subscriptions by the last changes: proxies that are alike change alike. */
   readonly #derived = new LRUCache<string, WeakRef<Subscription>>({ max: 64 })
   readonly #sets = new NameSets()
@@ -65,17 +67,21 @@ export class Subscriptions {
   asked(raw: Buffer, before?: Asked): Asked {
     if (raw.length === 0) return nothingAsked
     if (before?.raw.equals(raw)) return before
-    if (raw.length <= longList) return this.#read(Buffer.from(raw))
+    if (raw.length <= longList) return this.#asked(Buffer.from(raw), undefined)
     if (this.#last.raw.equals(raw)) return this.#last
     const key = hash('sha1', raw, 'base64')
     let asked = this.#lists.get(key)
-    if (!asked) this.#lists.set(key, (asked = this.#read(Buffer.from(raw))))
+    if (!asked) {
+      this.#lists.set(key, (asked = this.#asked(Buffer.from(raw), this.#read.get(key)?.deref())))
+      this.#read.set(key, new WeakRef(asked.subscription))
+    }
     this.#last = asked
     return asked
   }
 
-  #read(raw: Buffer): Asked {
-    const names = new Set(namesIn(raw))
+  #asked(raw: Buffer, known: Subscription | undefined): Asked {
+    if (known) return { raw, isEmpty: false, subscription: known }
+    const names = namesIn(raw)
     const wildcard = names.delete('*')
     return { raw, isEmpty: false, subscription: this.#shared(this.#sets.kept(names), wildcard) }
   }
@@ -97,16 +103,25 @@ export class Subscriptions {
 
   #shared(names: NameSet, wildcard: boolean): Subscription {
     if (names.size === 0) return wildcard ? everything : nothing
-    const alive = (this.#bySize.get(names.size) ?? []).flatMap((reference) => reference.deref() ?? [])
+    const key = likeness(names)
+    const alive = (this.#alike.get(key) ?? []).flatMap((reference) => reference.deref() ?? [])
     const equal = alive.find((one) => one.wildcard === wildcard && sameSet(one.names, names))
     if (equal) return equal
     const made: Subscription = { id: this.#nextId++, wildcard, names }
-    this.#bySize.set(
-      names.size,
+    this.#alike.set(
+      key,
       [...alive, made].slice(-candidates).map((one) => new WeakRef(one)),
     )
     return made
   }
+}
+
+/** Equal for equal sets of the same base, and for few others: own names of proxies tell their sets apart where thousands are common. */
+function likeness(names: NameSet): string {
+  if (!(names instanceof SimilarNames)) return String(names.size)
+  let first = ''
+  for (const name of names.plus) if (first === '' || name < first) first = name
+  return `${names.size}|${first}`
 }
 
 /** Whether two subscriptions take the same. */

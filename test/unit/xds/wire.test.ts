@@ -26,6 +26,9 @@ describe('requests off the wire', () => {
         const request = readSotwRequest(Buffer.concat([...parts, encode({ responseNonce: nonce, typeUrl })]))
         const names = [...scanFields(request.rawNames)].map(({ bytes }) => bytes?.toString())
         expect([names, request.nonce, request.typeUrl]).to.deep.equal([lists.flat(), nonce, typeUrl])
+        if (lists.flat().some((one) => Buffer.byteLength(one) > 4096))
+          expect(() => namesIn(request.rawNames)).to.throw(WireError, 'longer than 4096 bytes')
+        else expect([...namesIn(request.rawNames)]).to.deep.equal([...new Set(lists.flat())])
       }),
     )
   })
@@ -55,6 +58,7 @@ describe('requests off the wire', () => {
           () => readSotwRequest(Buffer.from(bytes)),
           () => readDeltaRequest(Buffer.from(bytes)),
           () => [...scanFields(Buffer.from(bytes))],
+          () => [...namesIn(Buffer.from(bytes))],
         ]) {
           try {
             read()

@@ -14,6 +14,7 @@ import { GroupStore } from '../../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
+import { textField } from '../../../../src/xds/slab/wire.ts'
 import { endpointType, secretType } from '../../../../src/xds/type-urls.ts'
 import { wholeGroups } from '../../../harness/uses.ts'
 
@@ -154,6 +155,18 @@ describe('budgets of a stream', () => {
     ask(other, [...known].reverse().slice(100))
     ask(other, [...known].reverse().slice(0, 100))
     expect(one.watches.get(endpointType)?.subscription).to.equal(other.watches.get(endpointType)?.subscription)
+  })
+
+  it('of many kinds share what they ask for with those of their kind, though more lists are in use than are remembered', () => {
+    const { subscriptions } = new World().parts
+    const listOf = (kind: number) => Buffer.concat([...list(6000, 'outbound'), `own-${kind}`].map((name) => textField(3, name)))
+    const kinds = Array.from({ length: 40 }, (_, kind) => subscriptions.asked(listOf(kind)).subscription)
+    expect(new Set(kinds).size).to.equal(40)
+    for (const [kind, subscription] of kinds.entries()) {
+      expect(subscriptions.asked(listOf(kind)).subscription).to.equal(subscription)
+      const reversed = Buffer.concat([`own-${kind}`, ...list(6000, 'outbound').reverse()].map((name) => textField(3, name)))
+      expect(subscriptions.asked(reversed).subscription).to.equal(subscription)
+    }
   })
 
   describe('versions that a client says it has', () => {
