@@ -1,6 +1,6 @@
 /**
- * Makes the groups of resources that classes need, for one snapshot after another. Each group knows which kinds of objects
- * it cannot depend on; everything else makes it look again at its inputs, and what was made from the same inputs is kept.
+ * Makes the groups of resources that classes need, for one snapshot after another. What each group read while it was made is recorded, and it
+ * is made again when some of that is another, or when it is given something else; what was made from the same inputs is kept.
  */
 import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import type { GroupUse } from '../../protocols/messages/push.ts'
@@ -14,68 +14,58 @@ import type { GroupStore } from '../xds/slab/group-store.ts'
 import type { Resource } from '../xds/slab/resource.ts'
 import type { KeyedSums } from '../xds/slab/sums.ts'
 import { clusterType, endpointType, extensionConfigType } from '../xds/type-urls.ts'
+import { Dependencies } from './dependencies/dependencies.ts'
+import { SnapshotReader } from './dependencies/snapshot-reader.ts'
 import { ListenerGroups } from './groups/listener-groups.ts'
-import { type GroupKind, type GroupSpec, type Making, patched } from './groups/making.ts'
+import { type GroupSpec, type Making, patched } from './groups/making.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
 import { RouteGroups } from './groups/route-groups.ts'
 import { WorkloadGroups } from './groups/workload-groups.ts'
 import { Memo } from './memo.ts'
 import type { ProxyClass } from './proxy-class.ts'
 
-const workloads = ['WorkloadEntry', 'WorkloadGroup']
-/** What the requests of a workload must bring: it touches listeners only. */
-const requestPolicies = ['AuthorizationPolicy', 'RequestAuthentication', 'KeySets']
-const policies = [...requestPolicies, 'PeerAuthentication']
-
-/** Kinds that alone never touch a group of the type (discovery behaviour 1.6); an unknown kind touches everything. */
-const untouchedBy: Readonly<Record<GroupKind, ReadonlySet<string>>> = {
-  'clusters-outbound': new Set(['Gateway', 'VirtualService', ...workloads, ...requestPolicies]),
-  'clusters-inbound': new Set(['Gateway', 'VirtualService', ...workloads, ...policies]),
-  endpoints: new Set(['Gateway', 'VirtualService', ...workloads, ...requestPolicies]),
-  'listeners-outbound': new Set(['Gateway', 'DestinationRule', ...workloads, ...policies]),
-  'listeners-inbound': new Set(['Gateway', 'DestinationRule', 'VirtualService', ...workloads]),
-  'listeners-gateway': new Set(['DestinationRule', 'Sidecar', ...workloads, 'PeerAuthentication']),
-  'routes-outbound': new Set(['Gateway', ...workloads, ...policies]),
-  'routes-gateway': new Set(['Sidecar', ...workloads, ...policies]),
-  extensions: new Set(['Service', 'Gateway', 'VirtualService', 'DestinationRule', 'Sidecar', 'Mesh', ...workloads, ...policies]),
-}
-
 /** Types whose resources outlive their reason for a moment: routes that still name them must go first. */
 const lingers = new Set([clusterType, endpointType])
 /** How long they do, in milliseconds. */
 const lingerMs = 2000
-
-/** Kinds that views are made from. */
-const viewKinds = ['Service', 'VirtualService', 'DestinationRule', 'Sidecar', 'Mesh']
 
 /** Owner, in the memory, of what is made before any proxy wants it. */
 const ahead = 'ahead of need'
 
 /** Maker and owner of the groups. */
 export class Generation implements Making {
-  readonly memo = new Memo()
+  readonly memo: Memo
   readonly sums: KeyedSums
+  /** The present snapshot; what is read of it is recorded. */
+  readonly snapshot: MeshSnapshot
+  readonly #record: Dependencies<MeshSnapshot>
   readonly #groups: GroupStore
   readonly #faults: Faults
-  readonly #views = new Map<string, View>()
   readonly #specs = new Map<string, GroupSpec>()
   /** What groups hide of those that all share. */
   readonly #hidden = new Map<string, readonly string[]>()
+  /** Groups by class, and classes by group. */
+  readonly #groupsOf = new Map<string, ReadonlySet<string>>()
+  readonly #users = new Map<string, Set<string>>()
+  /** Groups without classes. */
+  readonly #unused = new Set<string>()
+  /** Classes that use a group of which now other things are hidden. */
+  readonly #rehidden = new Set<string>()
   readonly #outbound: OutboundGroups
   readonly #listeners: ListenerGroups
   readonly #routes: RouteGroups
   readonly #workloads: WorkloadGroups
-  #built = new Set<string>()
   /** The group that is being built. */
   #building = ''
-  #snapshot: MeshSnapshot
   #now = 0
   /** Conflicts between listeners by group. */
   readonly #conflicts = new Map<string, readonly ListenerConflict[]>()
 
   constructor(snapshot: MeshSnapshot, groups: GroupStore, faults: Faults, sums: KeyedSums) {
     this.sums = sums
-    this.#snapshot = snapshot
+    this.#record = new Dependencies(snapshot)
+    this.memo = new Memo(this.#record)
+    this.snapshot = new SnapshotReader(this.#record)
     this.#groups = groups
     this.#faults = faults
     this.#outbound = new OutboundGroups(this)
@@ -84,8 +74,8 @@ export class Generation implements Making {
     this.#workloads = new WorkloadGroups(this)
   }
 
-  get snapshot(): MeshSnapshot {
-    return this.#snapshot
+  derived<Value>(name: string, make: () => Value): Value {
+    return this.#record.derived(name, make)
   }
 
   lastGood(): ReadonlyMap<string, Resource> {
@@ -109,38 +99,78 @@ export class Generation implements Making {
     return [...found.values()]
   }
 
-  /** Turns to a new snapshot at a time (monotonic milliseconds). Groups that the changes may touch are built again when a class asks for them. */
+  /** Questions to snapshots that are remembered. */
+  get questions(): number {
+    return this.#record.questions
+  }
+
+  /** Turns to a new snapshot at a time (monotonic milliseconds). Load assignments are made at once; groups that something else touches are made by {@link remake}. */
   advance(snapshot: MeshSnapshot, changes: Changes, now: number): void {
-    this.#snapshot = snapshot
     this.#now = now
-    if (changes.endpointHosts.size > 0 || viewKinds.some((kind) => changes.kinds.has(kind))) this.#views.clear()
-    for (const id of this.#built) {
-      const spec = this.#specs.get(id)
-      const untouched = spec && untouchedBy[spec.kind]
-      const touched = [...changes.kinds].some((kind) => !untouched?.has(kind) || (spec?.scoped && kind === 'VirtualService'))
-      if (touched) this.#built.delete(id)
-    }
+    if (changes.kinds.size === 0) this.#record.replace(snapshot)
+    else this.#record.advance(snapshot)
     for (const host of changes.endpointHosts) this.#refreshEndpoints(host)
+  }
+
+  /** Classes whose groups may be others than they were. */
+  get outdatedClasses(): string[] {
+    return [...this.#record.outdated].flatMap((name) => (name.startsWith(classPrefix) ? [name.slice(classPrefix.length)] : []))
+  }
+
+  /** Makes again all groups that something touched. Returns the classes from which other things are hidden now. */
+  remake(): string[] {
+    for (const id of [...this.#record.outdated]) {
+      const spec = this.#specs.get(id)
+      if (spec && (this.#users.get(id)?.size ?? 0) > 0) this.#rebuild(spec)
+    }
+    const rehidden = [...this.#rehidden]
+    this.#rehidden.clear()
+    return rehidden
   }
 
   /** The groups of a class by type URL, every one built for the present snapshot. */
   groupsFor(proxy: ProxyClass): Record<string, GroupUse[]> {
+    let specs: readonly GroupSpec[] = []
+    this.#record.produce(`${classPrefix}${proxy.id}`, () => {
+      specs = this.#specsOf(proxy)
+    })
     const groups: Record<string, GroupUse[]> = {}
-    for (const spec of this.#specsOf(proxy)) {
-      const { id, typeUrl, hiddenBy } = spec
+    for (const spec of specs) {
+      const { id, typeUrl, hiddenBy, given } = spec
+      const before = this.#specs.get(id)
       this.#specs.set(id, spec)
-      if (!this.#built.has(id)) {
-        this.#built.add(id)
-        this.#building = id
-        this.memo.owner = id
-        this.#rebuild(spec, proxy)
-      }
+      if (!this.#record.isCurrent(id) || !before || !sameList(before.given, given)) this.#rebuild(spec)
       const use = { group: id, hide: (hiddenBy !== undefined && this.#hidden.get(hiddenBy)) || nothing }
       const uses = groups[typeUrl]
-      if (uses) uses.push(use)
-      else groups[typeUrl] = [use]
+      if (!uses) groups[typeUrl] = [use]
+      // Where a name is still to go from the group of its own, what all share counts.
+      else if (hiddenBy !== undefined) uses.unshift(use)
+      else uses.push(use)
     }
+    this.#use(proxy.id, new Set(specs.map(({ id }) => id)))
     return groups
+  }
+
+  /** A class is gone. */
+  dropClass(classId: string): void {
+    this.#use(classId, new Set())
+    this.#groupsOf.delete(classId)
+    this.#record.forget(`${classPrefix}${classId}`)
+  }
+
+  #use(classId: string, groups: ReadonlySet<string>): void {
+    for (const id of this.#groupsOf.get(classId) ?? []) {
+      if (groups.has(id)) continue
+      const users = this.#users.get(id)
+      users?.delete(classId)
+      if (users?.size === 0) this.#unused.add(id)
+    }
+    for (const id of groups) {
+      const users = this.#users.get(id)
+      if (users) users.add(classId)
+      else this.#users.set(id, new Set([classId]))
+    }
+    this.#groupsOf.set(classId, groups)
   }
 
   #specsOf(proxy: ProxyClass): GroupSpec[] {
@@ -155,48 +185,58 @@ export class Generation implements Making {
    * Makes a group anew. This is the one place where errors end: a resource that fails stays at its last good state, or is left out,
    * and so does the group if it fails as a whole. Its faults are those of this making.
    */
-  #rebuild({ id, typeUrl, build }: GroupSpec, proxy: ProxyClass): void {
+  #rebuild({ id, typeUrl, build, given }: GroupSpec): void {
     const faults: ResourceFault[] = []
+    this.#building = id
+    this.memo.owner = id
     contain(
       () => {
-        const built = build()
-        const settled = settle(built.outcomes, (name) => this.#groups.resources(id).get(name))
-        this.#groups.replace(id, settled.resources, lingers.has(typeUrl) ? this.#now + lingerMs : undefined)
-        this.#conflicts.set(id, settled.conflicts)
-        if (built.hide) this.#hidden.set(id, built.hide)
-        faults.push(...settled.faults)
+        this.#record.produce(id, () => {
+          const built = build()
+          const settled = settle(built.outcomes, (name) => this.#groups.resources(id).get(name))
+          this.#groups.replace(id, settled.resources, lingers.has(typeUrl) ? this.#now + lingerMs : undefined)
+          this.#conflicts.set(id, settled.conflicts)
+          if (built.hide) this.#hide(id, built.hide)
+          faults.push(...settled.faults)
+        })
       },
       (reason) => {
         const kept = this.#groups.has(id)
         if (!kept) this.#groups.replace(id, [])
-        const { sidecar } = proxy.viewKey
-        const objects = [...(sidecar ? [configKey(sidecar)] : []), ...proxy.gateways.map((name) => `Gateway/${name}`)]
+        const objects = given.flatMap(objectsOf)
         faults.push({ type: 'group', resource: id, objects, reason, consequence: kept ? consequences.kept : consequences.leftOut })
       },
     )
     this.#faults.replace(id, faults)
   }
 
+  #hide(id: string, hide: readonly string[]): void {
+    const before = this.#hidden.get(id)
+    if (before && sameList(before, hide)) return
+    this.#hidden.set(id, hide)
+    if (before) for (const classId of this.#users.get(id) ?? []) this.#rehidden.add(classId)
+  }
+
   /** Forgets groups that no class uses. */
-  retain(used: ReadonlySet<string>): void {
-    for (const id of [...this.#groups.ids()]) {
-      if (used.has(id)) continue
+  retain(): void {
+    for (const id of this.#unused) {
+      if ((this.#users.get(id)?.size ?? 0) > 0) continue
+      this.#users.delete(id)
       this.#groups.retire(id)
       this.#specs.delete(id)
       this.#hidden.delete(id)
-      this.#built.delete(id)
+      this.#record.forget(id)
       this.#conflicts.delete(id)
       this.#faults.clear(id)
       this.memo.release(id)
-      for (const maker of [this.#outbound, this.#listeners, this.#routes]) maker.forget(id)
+      for (const maker of [this.#outbound, this.#routes]) maker.forget(id)
     }
+    this.#unused.clear()
   }
 
   /** A view in the present snapshot. */
   view(key: ViewKey): View {
-    let view = this.#views.get(key.id)
-    if (!view) this.#views.set(key.id, (view = buildView(this.#snapshot, key)))
-    return view
+    return this.#record.derived(`view ${key.id}`, () => buildView(this.snapshot, key))
   }
 
   /**
@@ -204,27 +244,34 @@ export class Generation implements Making {
    * bytes made for each service, so that the caller can stop and go on between services.
    */
   *prepare(proxy: ProxyClass): Generator<number> {
-    this.memo.owner = ahead
+    this.#record.forget(ahead)
+    this.#record.produce(ahead, () => undefined)
     for (const steps of [this.#outbound.prepare(proxy), this.#routes.prepare(proxy)])
-      for (const made of steps) {
-        yield made
+      for (let made: number | undefined = 0; made !== undefined; ) {
         this.memo.owner = ahead
+        this.#record.extend(ahead, () => {
+          const { value, done } = steps.next()
+          made = done ? undefined : value
+        })
+        if (made !== undefined) yield made
       }
   }
 
-  /** The short way of an endpoint change: only the load assignments of this host, in every group that has them and is not built anew. */
+  /** The short way of an endpoint change: only the load assignments of this host, in every group that has them and is not to be built anew. */
   #refreshEndpoints(host: string): void {
     for (const id of this.#outbound.endpointGroups(host)) {
-      if (!this.#built.has(id)) continue
+      if (!this.#record.isCurrent(id)) continue
       const remade = new Set<string>([host])
       const faults: ResourceFault[] = []
       contain(
         () => {
           this.memo.owner = id
-          const settled = settle(this.#outbound.endpointsOf(host, id), (name) => this.#groups.resources(id).get(name))
-          this.#groups.update(id, settled.resources)
-          for (const { name } of settled.resources) remade.add(name)
-          faults.push(...settled.faults)
+          this.#record.remake(id, host, () => {
+            const settled = settle(this.#outbound.endpointsOf(host, id), (name) => this.#groups.resources(id).get(name))
+            this.#groups.update(id, settled.resources)
+            for (const { name } of settled.resources) remade.add(name)
+            faults.push(...settled.faults)
+          })
         },
         (reason) => faults.push({ type: 'eds', resource: host, objects: [], reason, consequence: consequences.kept }),
       )
@@ -234,6 +281,17 @@ export class Generation implements Making {
   }
 }
 
+/** Objects among what a group was given. */
+function objectsOf(given: unknown): string[] {
+  const { viewKey, gateways } = given as Partial<ProxyClass>
+  return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => `Gateway/${name}`)]
+}
+
+const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  one.length === other.length && one.every((item, index) => item === other[index])
+
+/** Products of the record that are classes; the others are groups. */
+const classPrefix = 'class '
 const nothing: readonly string[] = []
 
 function extensions({ traits }: ProxyClass): GroupSpec[] {
@@ -241,5 +299,5 @@ function extensions({ traits }: ProxyClass): GroupSpec[] {
   const build = () => ({
     outcomes: patched(traits, 'extensions', (context) => makeAll(TypedExtensionConfigSchema, 'ecds', extensionConfigs(context))),
   })
-  return [{ id: `extensions|${traits.filterKey}`, kind: 'extensions', typeUrl: extensionConfigType, build }]
+  return [{ id: `extensions|${traits.filterKey}`, given: traits.filters, typeUrl: extensionConfigType, build }]
 }

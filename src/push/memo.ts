@@ -1,18 +1,18 @@
 /**
- * Remembers what was made from what. A thing is made again only when one of the objects it was made from is another
- * object; since snapshots keep the identity of what did not change, that is exactly when it could differ. Makers get their
- * inputs through here and nowhere else, so an input cannot be forgotten.
+ * Remembers what was made from what. A thing is made again only when one of the objects that it was given is another object, or when something
+ * that it read is; since snapshots keep the identity of what did not change, that is exactly when it could differ.
  *
  * What is remembered goes with what it was made from, and with those that use it: the traits of proxies that a thing was made
  * for are the name of a space, and a space goes with the last group of resources that used it. Clients choose their traits.
  */
+import type { Cell, Dependencies } from './dependencies/dependencies.ts'
 
-interface Cell {
+interface Kept {
   readonly inputs: readonly unknown[]
-  readonly made: unknown
+  readonly cell: Cell<unknown>
 }
 
-type Cells = WeakMap<object, Map<string, Cell>>
+type Cells = WeakMap<object, Map<string, Kept>>
 
 /** What was made for one set of traits. */
 interface Space {
@@ -25,6 +25,7 @@ interface Space {
 
 /** A memory of made things. */
 export class Memo {
+  readonly #record: Pick<Dependencies<never>, 'cell'>
   readonly #spaces = new Map<string, Space>()
   readonly #owned = new Map<string, Set<Space>>()
   /** Things made, and things found, since the start. */
@@ -33,13 +34,18 @@ export class Memo {
   /** Who uses what is asked for now: the group of resources that is being built. */
   owner = ''
 
+  constructor(record: Pick<Dependencies<never>, 'cell'>) {
+    this.#record = record
+  }
+
   /** Spaces in use. */
   get spaces(): number {
     return this.#spaces.size
   }
 
   /**
-   * The `variant` of `subject` under a rule, made by `make` unless it is there, `usable`, and nothing it was made from has changed.
+   * The `variant` of `subject` under a rule, made by `make` unless it is there, `usable`, and nothing it was made from has changed: neither the
+   * subject, the rule and the inputs that it was given, nor what it read.
    * What clients choose belongs into the name of the space; a variant stays as long as its subject.
    */
   get<T>(
@@ -51,15 +57,18 @@ export class Memo {
     usable: (made: T) => boolean = () => true,
   ): T {
     const variants = variantsOf(this.#space(space), subject, rule)
-    const cell = variants.get(variant)
-    if (cell && sameInputs(cell.inputs, inputs) && usable(cell.made as T)) {
-      this.found++
-      return cell.made as T
+    const kept = variants.get(variant)
+    if (kept?.cell.isCurrent && sameInputs(kept.inputs, inputs)) {
+      const found = kept.cell.read() as T
+      if (usable(found)) {
+        this.found++
+        return found
+      }
     }
-    const made = make()
+    const cell = this.#record.cell(make)
     this.made++
-    variants.set(variant, { inputs, made })
-    return made
+    variants.set(variant, { inputs, cell })
+    return cell.read()
   }
 
   /** An owner is gone, and with it what nobody else uses. */
@@ -83,7 +92,7 @@ export class Memo {
   }
 }
 
-function variantsOf({ cells, under }: Space, subject: object, rule: object | undefined): Map<string, Cell> {
+function variantsOf({ cells, under }: Space, subject: object, rule: object | undefined): Map<string, Kept> {
   let below = cells
   if (rule) {
     below = under.get(rule) ?? new WeakMap()

@@ -116,12 +116,18 @@ export class Planner {
     const moved = this.#updateInstances(snapshot, changes)
     this.generation.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
-    if (changes.kinds.size > 0) {
-      // A class without proxies was not found anew: what it would make is of the past.
-      for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
-      for (const proxyClass of this.#classes.values()) this.#buildClass(proxyClass)
+    // A class without proxies was not found anew: what it would make is of the past.
+    if (changes.kinds.size > 0) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
+    this.#buildClasses(this.generation.outdatedClasses)
+    this.#buildClasses(this.generation.remake())
+    this.generation.retain()
+  }
+
+  #buildClasses(ids: Iterable<string>): void {
+    for (const id of ids) {
+      const proxyClass = this.#classes.get(id)
+      if (proxyClass) this.#buildClass(proxyClass)
     }
-    this.#retainGroups()
   }
 
   /** Removes resources that stayed only until routes to them were gone, and whose time is over: by default all of them. */
@@ -193,8 +199,10 @@ export class Planner {
     if (!proxyClass) return
     const known = this.#classes.get(proxyClass.id)
     // An equal class stays the same object: what was made for it is kept by that.
-    if (!known || !sameClass(known, proxyClass)) this.#classes.set(proxyClass.id, proxyClass)
-    if (!known) this.#buildClass(proxyClass)
+    if (!known || !sameClass(known, proxyClass)) {
+      this.#classes.set(proxyClass.id, proxyClass)
+      this.#buildClass(proxyClass)
+    }
     if (proxy.classId === proxyClass.id) return
     this.#members.set(proxyClass.id, (this.#members.get(proxyClass.id) ?? 0) + 1)
     this.#empty.delete(proxyClass.id)
@@ -233,7 +241,7 @@ export class Planner {
       else if (now - since >= graceMs) this.#drop(id)
     }
     if (this.#classes.size === before) return false
-    this.#retainGroups()
+    this.generation.retain()
     return true
   }
 
@@ -244,14 +252,8 @@ export class Planner {
     this.#manifests.delete(id)
     this.#changedManifests.delete(id)
     this.faults.clear(`class|${id}`)
+    this.generation.dropClass(id)
     this.#retiredClasses.push(id)
-  }
-
-  /** Drops groups without classes. */
-  #retainGroups(): void {
-    const used = new Set<string>()
-    for (const manifest of this.#manifests.values()) for (const uses of Object.values(manifest.groups)) for (const { group } of uses) used.add(group)
-    this.generation.retain(used)
   }
 }
 

@@ -37,7 +37,7 @@ interface NamespaceRules {
   readonly wildcards: readonly MergedRule[]
 }
 
-/** Builds the index. Merged rules whose sources are unchanged since `previous` keep their identity. */
+/** Builds the index. Merged rules whose sources are unchanged since `previous` keep their identity, and so do the rules of a namespace. */
 export function indexDestinationRules(
   rules: Iterable<DestinationRule>,
   domain: string,
@@ -64,7 +64,12 @@ export function indexDestinationRules(
       else exact.set(host, merged)
     }
     wildcards.sort((one, other) => bySpecificity(one.host, other.host))
-    byNamespace.set(namespace, { exact, wildcards })
+    const same =
+      before &&
+      before.exact.size === exact.size &&
+      [...exact].every(([host, rule]) => before.exact.get(host) === rule) &&
+      sameItems(before.wildcards, wildcards)
+    byNamespace.set(namespace, same ? before : { exact, wildcards })
   }
   return { byNamespace }
 }

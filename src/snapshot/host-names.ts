@@ -1,8 +1,16 @@
 /** Host names that are found by wildcards in the time of what they cover. */
 import { compare } from './objects.ts'
 
+/** A set of host names. */
+export interface HostNames {
+  readonly size: number
+  has(name: string): boolean
+  /** The names that a wildcard (`*`, `*.example.com`) covers. */
+  covered(pattern: string): readonly string[]
+}
+
 /** An immutable set of host names. */
-export class HostNames {
+export class HostNameIndex implements HostNames {
   readonly #names: ReadonlySet<string>
   /** Names with their labels from the last to the first, `com.example.a`, sorted; made when a wildcard asks for it. */
   #reversed: readonly (readonly [reversed: string, name: string])[] | undefined
@@ -19,7 +27,6 @@ export class HostNames {
     return this.#names.has(name)
   }
 
-  /** The names that a wildcard (`*`, `*.example.com`) covers. */
   covered(pattern: string): readonly string[] {
     if (pattern === '*') return [...this.#names]
     if (!pattern.startsWith('*.')) return this.#names.has(pattern) ? [pattern] : []

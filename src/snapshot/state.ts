@@ -451,7 +451,7 @@ function mergeContributions(sources: ReadonlyMap<string, Contribution> | undefin
 }
 
 /** Endpoints reach proxies on their own (EDS) unless clusters carry them (DNS), or who they run as, or whether all of them have a proxy. */
-function reachesClusters(now: ServiceState, before: ServiceState): boolean {
+export function reachesClusters(now: ServiceState, before: ServiceState): boolean {
   if (now.service.resolution !== 'static') return true
   const accounts = ({ endpoints }: ServiceState) =>
     [...new Set(endpoints.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`))].sort().join()

@@ -88,12 +88,13 @@ const nothingDiffers: Difference = { services: [], hosts: [], routed: [], virtua
 /** Builds a view. */
 export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   const { mesh, visibility } = snapshot
-  const { namespace, sidecar } = key
+  const { namespace } = key
+  const named = key.sidecar
+  const sidecar = named && snapshot.sidecars.get(named.namespace)?.find(({ name }) => name === named.name)
   const policy = key.policy ?? sidecar?.spec.outboundTrafficPolicy
-  const rules = new Map<Service, MergedRule | undefined>()
   const visible = (host: string): ServiceState | undefined => choose(snapshot.services.get(host), namespace, mesh)
   const difference = takesAll(sidecar) ? (namespace !== undefined && visibility.differences.get(namespace)) || nothingDiffers : undefined
-  const scope = difference ? wholeScope(snapshot, difference, visible) : sidecarScope(snapshot, key, visible)
+  const scope = difference ? wholeScope(snapshot, difference, visible) : sidecarScope(snapshot, namespace ?? '', sidecar?.spec.egress ?? [], visible)
   return {
     id: key.id,
     namespace,
@@ -106,10 +107,7 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
     get services() {
       return scope.services
     },
-    ruleFor(service) {
-      if (!rules.has(service)) rules.set(service, visibleRule(snapshot, service, namespace))
-      return rules.get(service)
-    },
+    ruleFor: (service) => visibleRule(snapshot, service, namespace),
   }
 }
 
@@ -126,7 +124,6 @@ function takesAll(sidecar: Sidecar | undefined): boolean {
 
 /** Everything that is visible. */
 function wholeScope({ visibility }: MeshSnapshot, difference: Difference, service: Visible): Scope {
-  let services: readonly ServiceState[] | undefined
   const listed = () => {
     const differing = new Set(difference.hosts)
     const shared = visibility.hosts.flatMap((host) => (differing.has(host) ? [] : (service(host) ?? [])))
@@ -139,7 +136,7 @@ function wholeScope({ visibility }: MeshSnapshot, difference: Difference, servic
     bind: '',
     captureMode: 'DEFAULT',
     get services() {
-      return (services ??= listed())
+      return listed()
     },
     virtualServices: own.length > 0 ? hostLookup(own, visibility.virtualServices) : visibility.virtualServices,
   }
@@ -158,11 +155,17 @@ export function byNamespaceThenHost({ service: one }: ServiceState, { service: o
 }
 
 /** What the egress listeners of a Sidecar choose. */
-function sidecarScope(snapshot: MeshSnapshot, key: ViewKey, visible: Visible): Scope {
-  const egress = (key.sidecar?.spec.egress ?? []).map((entry) => sidecarEgress(snapshot, key.namespace ?? '', entry, visible))
-  const byHost = new Map(egress.flatMap(({ services }) => services.map((state) => [state.service.hostname, state])))
-  const services = egress.length === 1 && egress[0] ? egress[0].services : [...byHost.values()].sort(byNamespaceThenHost)
-  return { egress, services, service: (host) => byHost.get(host) }
+function sidecarScope(snapshot: MeshSnapshot, viewer: string, entries: readonly Egress[], visible: Visible): Scope {
+  const listeners = entries.map((entry) => sidecarEgress(snapshot, viewer, entry, visible))
+  const hosts = new Set(listeners.flatMap((listener) => listener.hosts))
+  const service: Visible = (host) => (hosts.has(host) ? visible(host) : undefined)
+  return {
+    egress: listeners.map(({ egress }) => egress),
+    get services() {
+      return [...hosts].flatMap((host) => visible(host) ?? []).sort(byNamespaceThenHost)
+    },
+    service,
+  }
 }
 
 type Egress = NonNullable<SidecarSpec['egress']>[number]
@@ -173,7 +176,12 @@ interface HostPattern {
   readonly host: string
 }
 
-function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, visible: Visible): EgressListener {
+function sidecarEgress(
+  snapshot: MeshSnapshot,
+  viewer: string,
+  entry: Egress,
+  visible: Visible,
+): { egress: EgressListener; hosts: readonly string[] } {
   const patterns = entry.hosts.map((text): HostPattern => {
     const slash = text.indexOf('/')
     const namespace = text.slice(0, slash)
@@ -193,8 +201,17 @@ function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, vi
   for (const pattern of patterns) for (const host of hostsOf(snapshot, pattern)) choosing(host, pattern.namespace)
   for (const { destinations } of seen) for (const host of destinations) choosing(host, '*')
   const port = entry.port?.number ? { number: entry.port.number, protocol: entry.port.protocol ?? '', name: entry.port.name ?? '' } : undefined
-  const services = [...chosen.values()].sort(byNamespaceThenHost)
-  return { port, bind: entry.bind ?? '', captureMode: entry.captureMode ?? 'DEFAULT', services, virtualServices: hostLookup(seen) }
+  const hosts = [...chosen.values()].sort(byNamespaceThenHost).map(({ service }) => service.hostname)
+  const egress: EgressListener = {
+    port,
+    bind: entry.bind ?? '',
+    captureMode: entry.captureMode ?? 'DEFAULT',
+    get services() {
+      return hosts.flatMap((host) => visible(host) ?? [])
+    },
+    virtualServices: hostLookup(seen),
+  }
+  return { egress, hosts }
 }
 
 /** The hosts that a pattern may mean, whether visible or not. */

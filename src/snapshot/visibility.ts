@@ -8,7 +8,7 @@ import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { isExported, isPublic } from '../model/match.ts'
 import { type DestinationRuleIndex, type MergedRule, ruleFor } from './destination-rules.ts'
-import { HostNames } from './host-names.ts'
+import { HostNameIndex, type HostNames } from './host-names.ts'
 import { compare, serviceKey } from './objects.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
 
@@ -81,7 +81,7 @@ export function visibilityOf(inputs: VisibilityInputs, previous: Visibility | un
     for (const { service } of states) add(hostsOf, service.namespace, host)
   }
   const hosts = [...owners.keys()].sort((one, other) => compare(owners.get(one) ?? '', owners.get(other) ?? '') || compare(one, other))
-  const names = previous && sameHosts(previous.names, inputs.services) ? previous.names : new HostNames(inputs.services.keys())
+  const names = previous && sameHosts(previous.names, inputs.services) ? previous.names : new HostNameIndex(inputs.services.keys())
   const outbound = inputs.virtualServices.all.filter((service) => service.gateways.includes('mesh'))
   const shared = outbound.filter((service) => isPublic(service.exportTo, inputs.mesh.defaultVirtualServiceExportTo))
   const virtualServicesOf = new Map<string, ResolvedVirtualService[]>()

@@ -13,8 +13,6 @@ import { type GroupSpec, type Making, patched } from './making.ts'
 /** Maker of the groups of outbound listeners. */
 export class ListenerGroups {
   readonly #making: Making
-  /** What services bring to the listeners that all share, by the group with them, in the present snapshot. */
-  readonly #shares = new Map<string, { readonly snapshot: MeshSnapshot; readonly shares: ListenerShares }>()
 
   constructor(making: Making) {
     this.#making = making
@@ -24,7 +22,7 @@ export class ListenerGroups {
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits, viewKey } = proxy
     const caller = JSON.stringify(proxy.sourceLabels)
-    const spec = { kind: 'listeners-outbound', typeUrl: listenerType } as const
+    const spec = { given: traits.filters, typeUrl: listenerType } as const
     const { difference } = this.#making.view(viewKey)
     if (!difference) {
       const build = () => ({ outcomes: this.#listeners(this.#inputs(viewKey, proxy), proxy) })
@@ -42,11 +40,6 @@ export class ListenerGroups {
     ]
   }
 
-  /** A group is gone. */
-  forget(group: string): void {
-    this.#shares.delete(group)
-  }
-
   #present(key: ViewKey): { view: View; snapshot: MeshSnapshot } {
     return { view: this.#making.view(key), snapshot: this.#making.snapshot }
   }
@@ -60,7 +53,9 @@ export class ListenerGroups {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
     const { services = [], routed = [] } = inputs.view.difference ?? {}
-    const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot.visibility, snapshot.virtualServices, proxy.sourceLabels)])]
+    const labels = proxy.sourceLabels
+    const called = Object.keys(labels).length > 0 ? hostsForCaller(snapshot.visibility, snapshot.virtualServices, labels) : []
+    const hosts = [...new Set([...services, ...routed, ...called])]
     const { chosen, hide } = this.#sharesOf(shared, sharedKey, proxy).differing(hosts, inputs)
     const outcomes = patched(proxy.traits, 'SIDECAR_OUTBOUND', (context) => {
       const { listeners, conflicts, problems } = outboundListeners(inputs, chosen)
@@ -69,13 +64,9 @@ export class ListenerGroups {
     return { outcomes, hide }
   }
 
+  /** What services bring to the listeners that all share. */
   #sharesOf(group: string, key: ViewKey, { traits }: ProxyClass): ListenerShares {
-    const { snapshot } = this.#making
-    const known = this.#shares.get(group)
-    if (known?.snapshot === snapshot) return known.shares
-    const shares = new ListenerShares({ ...this.#present(key), traits, sourceLabels: {}, namespace: '' })
-    this.#shares.set(group, { snapshot, shares })
-    return shares
+    return this.#making.derived(`shares of ${group}`, () => new ListenerShares({ ...this.#present(key), traits, sourceLabels: {}, namespace: '' }))
   }
 
   #listeners(inputs: OutboundInputs, { traits }: ProxyClass): Outcome[] {

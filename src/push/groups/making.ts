@@ -18,30 +18,19 @@ export interface Built {
 /** A group of resources that a class has, and how it is made. */
 export interface GroupSpec {
   readonly id: string
-  readonly kind: GroupKind
   readonly typeUrl: string
-  /** The services in it follow a Sidecar, whose scope takes in what visible VirtualServices send to. */
-  readonly scoped?: boolean
+  /** What it is made from beside what it reads: it is made again when one of these is another object. */
+  readonly given: readonly unknown[]
   /** The group with what the class has of its own of this type: it says what is hidden here. It comes before this one. */
   readonly hiddenBy?: string
   build(): Built
 }
 
-/** What groups are made of, as far as it decides what touches them. */
-export type GroupKind =
-  | 'clusters-outbound'
-  | 'clusters-inbound'
-  | 'endpoints'
-  | 'listeners-outbound'
-  | 'listeners-inbound'
-  | 'listeners-gateway'
-  | 'routes-outbound'
-  | 'routes-gateway'
-  | 'extensions'
-
-/** The present state of everything that groups are made from. */
+/** The present state of everything that groups are made from. What is read of it is recorded for the group that is being built. */
 export interface Making {
   readonly snapshot: MeshSnapshot
+  /** A value under a name that all who read it share; who reads it is made again when it is another. */
+  derived<Value>(name: string, make: () => Value): Value
   readonly memo: Memo
   readonly sums: KeyedSums
   /** A view in the present snapshot. */

@@ -30,7 +30,6 @@ interface Extent {
   readonly viewKey: ViewKey
   /** The hosts, or all that the view has. */
   readonly hosts: readonly string[] | undefined
-  readonly scoped: boolean
 }
 
 /** A group of load assignments, to be refreshed host by host. */
@@ -54,7 +53,7 @@ export class OutboundGroups {
     const specs: GroupSpec[] = []
     const extents = this.#extents(proxy.viewKey)
     for (const { extent, hides } of extents) {
-      const { id, scoped } = extent
+      const { id } = extent
       const endpoints = `endpoints|${id}|${traits.type}|${traits.sniDnat}|${traits.placeKey}`
       const clusters = `clusters-out|${id}|${traits.clusterKey}`
       const dns = `clusters-dns|${id}|${traits.clusterKey}|${traits.placeKey}`
@@ -66,24 +65,21 @@ export class OutboundGroups {
       specs.push(
         {
           id: clusters,
-          kind: 'clusters-outbound',
-          scoped,
+          given: traits.filters,
           typeUrl: clusterType,
           ...hiddenBy(of('clusters-out', traits.clusterKey)),
           build: build(() => this.#clusters(extent, traits, false)),
         },
         {
           id: dns,
-          kind: 'clusters-outbound',
-          scoped,
+          given: traits.filters,
           typeUrl: clusterType,
           ...hiddenBy(of('clusters-dns', `${traits.clusterKey}|${traits.placeKey}`)),
           build: build(() => this.#clusters(extent, traits, true)),
         },
         {
           id: endpoints,
-          kind: 'endpoints',
-          scoped,
+          given: traits.filters,
           typeUrl: endpointType,
           ...hiddenBy(of('endpoints', `${traits.type}|${traits.sniDnat}|${traits.placeKey}`)),
           build: build(() => this.#endpoints(extent, traits)),
@@ -96,11 +92,11 @@ export class OutboundGroups {
   /** What the groups of a view are made of: first what its namespace sees otherwise, which hides that from the shared. */
   #extents(viewKey: ViewKey): { extent: Extent; hides?: readonly string[] }[] {
     const { difference } = this.#making.view(viewKey)
-    if (!difference) return [{ extent: { id: viewKey.id, viewKey, hosts: undefined, scoped: true } }]
-    const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined, scoped: false }
+    if (!difference) return [{ extent: { id: viewKey.id, viewKey, hosts: undefined } }]
+    const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined }
     const { hosts } = difference
     if (hosts.length === 0 || viewKey.namespace === undefined) return [{ extent: shared }]
-    const own: Extent = { id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts, scoped: false }
+    const own: Extent = { id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts }
     return [{ extent: own, hides: hosts }, { extent: shared }]
   }
 
@@ -111,7 +107,7 @@ export class OutboundGroups {
         makeClusters(commonClusters(this.#making.snapshot, traits), context, addedClusters(context)),
       ),
     })
-    return { id: `clusters-common|${traits.clusterKey}`, kind: 'clusters-outbound', typeUrl: clusterType, build }
+    return { id: `clusters-common|${traits.clusterKey}`, given: traits.filters, typeUrl: clusterType, build }
   }
 
   /** Whether a group has load assignments of a host that are to be made anew when its endpoints change; all groups for which that holds. */
@@ -166,15 +162,7 @@ export class OutboundGroups {
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
-      [
-        rule,
-        accountsOf(state, snapshot).join(),
-        snapshot.mesh,
-        snapshot.networks,
-        snapshot.networkGateways,
-        snapshot.policies.peers,
-        ...traits.filters,
-      ],
+      [rule, accountsOf(state, snapshot).join(), ...traits.filters],
       () => patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
       allUsable,
     )
@@ -217,7 +205,7 @@ export class OutboundGroups {
       `endpoints|${place}`,
       [state, rule],
       '',
-      [rule, snapshot.mesh, snapshot.networks, snapshot.networkGateways, snapshot.policies.peers],
+      [rule],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
         const { addressed, problems } = withAddresses(state)

@@ -1,10 +1,10 @@
 /** Groups of route configurations of sidecars and of their virtual hosts: those that all share, and what a namespace sees otherwise. */
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { publicView, publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
 import type { Outcome } from '../../xds/draft.ts'
 import { hostlessRoute, hostResource, routeResource } from '../../xds/routes/route-table.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
+import type { Traits } from '../../xds/traits.ts'
 import { routeType, virtualHostType } from '../../xds/type-urls.ts'
 import type { ProxyClass } from '../proxy-class.ts'
 import { type Caller, HostMaker, stranger } from '../routes/host-pieces.ts'
@@ -12,20 +12,15 @@ import { OwnRoutes } from '../routes/own-routes.ts'
 import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
 import { type Built, type GroupSpec, type Making, told } from './making.ts'
 
-/** Routes that are brought up to date once a snapshot. They go with the group of route configurations that is made from them. */
-interface Kept<T> {
-  readonly routes: T
-  snapshot: MeshSnapshot | undefined
-}
-
-const spec = { kind: 'routes-outbound', typeUrl: routeType } as const
-const hostSpec = { kind: 'routes-outbound', typeUrl: virtualHostType } as const
+/** A set of routes, for EnvoyFilters as they are now. */
+const named = (id: string, { filters }: Traits): string =>
+  `${id} ${filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
 
 /** Maker of the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
-  readonly #shared = new Map<string, Kept<SharedRoutes>>()
-  readonly #own = new Map<string, Kept<OwnRoutes>>()
+  readonly #shared = new Map<string, SharedRoutes>()
+  readonly #own = new Map<string, OwnRoutes>()
   /** The last route configurations that all share, by their table. */
   readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -36,6 +31,8 @@ export class RouteGroups {
   /** The groups of a class. */
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits, viewKey } = proxy
+    const spec = { given: traits.filters, typeUrl: routeType }
+    const hostSpec = { given: traits.filters, typeUrl: virtualHostType }
     const caller = JSON.stringify(proxy.sourceLabels)
     if (!this.#making.view(viewKey).difference) {
       const tables = `${viewKey.id}|${traits.routeKey}|${caller}`
@@ -51,6 +48,10 @@ export class RouteGroups {
       ...spec,
       id: `routes-out|of ${own}`,
       build: build((overlay) => {
+        // Its routes are made of the shared tables.
+        if (!traits.takesVirtualHosts)
+          for (const name of overlay.names)
+            this.#part(`table ${name} of ${named(tables, traits)}`, tables, shared, proxy, ({ routes: all }) => all.get(name)?.table)
         const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
         return { outcomes: [...resources, ...told(overlay.problems)], hide }
       }),
@@ -70,7 +71,8 @@ export class RouteGroups {
   #sharedSpecs(tables: string, key: ViewKey, caller: Caller, proxy: ProxyClass): GroupSpec[] {
     const { traits } = proxy
     const routes: GroupSpec = {
-      ...spec,
+      given: traits.filters,
+      typeUrl: routeType,
       id: `routes-out|${tables}`,
       build: () => {
         const shared = this.#sharedRoutes(tables, key, caller, proxy)
@@ -82,7 +84,8 @@ export class RouteGroups {
     }
     if (!traits.takesVirtualHosts) return [routes]
     const hosts: GroupSpec = {
-      ...hostSpec,
+      given: traits.filters,
+      typeUrl: virtualHostType,
       id: `vhosts|${tables}`,
       build: () => {
         const shared = this.#sharedRoutes(tables, key, caller, proxy)
@@ -103,40 +106,51 @@ export class RouteGroups {
     return resource
   }
 
-  /** The routes that groups share, brought up to date. */
+  /** The routes that groups share, as they are now; whoever asks is made again when anything in them is another. */
   #sharedRoutes(tables: string, key: ViewKey, caller: Caller, { traits }: ProxyClass): SharedRoutes {
     const { snapshot, memo, sums } = this.#making
     let kept = this.#shared.get(tables)
-    if (!kept) this.#shared.set(tables, (kept = { routes: new SharedRoutes(sums), snapshot: undefined }))
-    if (kept.snapshot === snapshot) return kept.routes
-    const { owner } = memo
-    memo.owner = `routes-out|${tables}`
-    kept.routes.refresh(new HostMaker(this.#making.view(key), snapshot, traits, caller, memo))
-    memo.owner = owner
-    kept.snapshot = snapshot
-    return kept.routes
+    if (!kept) this.#shared.set(tables, (kept = new SharedRoutes(sums)))
+    const shared = kept
+    this.#making.derived(`routes ${named(tables, traits)}`, () => {
+      const { owner } = memo
+      memo.owner = `routes-out|${tables}`
+      shared.refresh(new HostMaker(this.#making.view(key), snapshot, traits, caller, memo))
+      memo.owner = owner
+      return shared.revision
+    })
+    return shared
   }
 
-  /** What a namespace has of its own, brought up to date. */
+  /** What a namespace has of its own, as it is now. */
   #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
-    const { snapshot, memo, sums } = this.#making
-    const { viewKey, namespace, sourceLabels, traits } = proxy
+    const shared = this.#part(`claims ${named(tables, proxy.traits)}`, tables, sharedKey, proxy, ({ claims }) => claims)
     let kept = this.#own.get(own)
-    if (!kept) this.#own.set(own, (kept = { routes: new OwnRoutes(sums), snapshot: undefined }))
-    if (kept.snapshot === snapshot) return kept.routes
-    const shared = this.#sharedRoutes(tables, sharedKey, stranger, proxy)
+    if (!kept) this.#own.set(own, (kept = new OwnRoutes(shared, this.#making.sums)))
+    const routes = kept
+    this.#making.derived(`own routes ${named(own, proxy.traits)}`, () => {
+      this.#part(`claims ${named(tables, proxy.traits)}`, tables, sharedKey, proxy, ({ claims }) => claims)
+      this.#refreshOwn(routes, proxy)
+      if (routes.isAlike) this.#sharedRoutes(tables, sharedKey, stranger, proxy)
+      return {}
+    })
+    return routes
+  }
+
+  /** The shared routes for whoever looks at a part of them only, and is made again when that is another. */
+  #part(name: string, tables: string, key: ViewKey, proxy: ProxyClass, part: (shared: SharedRoutes) => unknown): SharedRoutes {
+    this.#making.derived(name, () => part(this.#sharedRoutes(tables, key, stranger, proxy)))
+    return this.#shared.get(tables) ?? this.#sharedRoutes(tables, key, stranger, proxy)
+  }
+
+  #refreshOwn(routes: OwnRoutes, { viewKey, namespace, sourceLabels, traits }: ProxyClass): void {
+    const { snapshot, memo } = this.#making
     const view = this.#making.view(viewKey)
     const { hosts = [], routed = [] } = view.difference ?? {}
-    const { visibility, virtualServices } = snapshot
-    const differing = [
-      ...(visibility.hostsOf.get(namespace) ?? []),
-      ...hosts,
-      ...routed,
-      ...hostsForCaller(visibility, virtualServices, sourceLabels),
-    ]
-    kept.routes.refresh(shared, new HostMaker(view, snapshot, traits, { namespace, labels: sourceLabels }, memo), differing)
-    kept.snapshot = snapshot
-    return kept.routes
+    const { visibility } = snapshot
+    const called = Object.keys(sourceLabels).length > 0 ? hostsForCaller(visibility, snapshot.virtualServices, sourceLabels) : []
+    const differing = [...(visibility.hostsOf.get(namespace) ?? []), ...hosts, ...routed, ...called]
+    routes.refresh(new HostMaker(view, snapshot, traits, { namespace, labels: sourceLabels }, memo), differing)
   }
 
   /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */

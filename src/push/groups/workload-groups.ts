@@ -4,10 +4,8 @@ import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cl
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences } from '../../model/faults.ts'
-import { jwtRules, keySource } from '../../security/authentication/jwt-filter.ts'
-import { authorizerFacts, filtersOf, type PolicyFilters } from '../../security/authorization/filters.ts'
+import { filtersOf, type PolicyFilters } from '../../security/authorization/filters.ts'
 import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
-import type { View } from '../../snapshot/view.ts'
 import { makeAll, type Outcome } from '../../xds/draft.ts'
 import { gatewayListeners, gatewayRoutes } from '../../xds/listeners/gateway.ts'
 import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
@@ -16,7 +14,7 @@ import type { Resource } from '../../xds/slab/resource.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
 import type { ProxyClass } from '../proxy-class.ts'
 import { makeListeners } from './listener-groups.ts'
-import { allUsable, type GroupSpec, type Making, patched } from './making.ts'
+import { type GroupSpec, type Making, patched } from './making.ts'
 
 /** Maker of the groups that belong to one class each. */
 export class WorkloadGroups {
@@ -31,13 +29,13 @@ export class WorkloadGroups {
     return [
       {
         id: `clusters-in|${proxy.id}`,
-        kind: 'clusters-inbound',
+        given: [proxy],
         typeUrl: clusterType,
         build: () => ({ outcomes: this.#inboundClusters(proxy) }),
       },
       {
         id: `listeners-in|${proxy.id}`,
-        kind: 'listeners-inbound',
+        given: [proxy],
         typeUrl: listenerType,
         build: () => ({ outcomes: this.#inboundListeners(proxy) }),
       },
@@ -49,34 +47,21 @@ export class WorkloadGroups {
     return [
       {
         id: `listeners-gw|${proxy.id}`,
-        kind: 'listeners-gateway',
+        given: [proxy],
         typeUrl: listenerType,
         build: () => ({ outcomes: this.#gatewayListeners(proxy) }),
       },
-      { id: `routes-gw|${proxy.id}`, kind: 'routes-gateway', typeUrl: routeType, build: () => ({ outcomes: this.#gatewayRoutes(proxy) }) },
+      { id: `routes-gw|${proxy.id}`, given: [proxy], typeUrl: routeType, build: () => ({ outcomes: this.#gatewayRoutes(proxy) }) },
     ]
   }
 
   #inboundClusters(proxy: ProxyClass): Outcome[] {
-    return this.#inbound('clusters-in', proxy, [], (view) =>
-      patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
-        const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-        const drafts = inboundClusters(ports, view, this.#making.snapshot, proxy.traits)
-        return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', addedClusters(context))]
-      }),
-    )
-  }
-
-  /**
-   * What a workload has of its own depends on its own services, the rules for them and its Sidecar, and on what else is `used`;
-   * the class is another object when the services are.
-   */
-  #inbound(variant: string, proxy: ProxyClass, used: readonly unknown[], make: (view: View) => readonly Outcome[]): Outcome[] {
-    const { snapshot, memo } = this.#making
     const view = this.#making.view(proxy.viewKey)
-    const rules = proxy.instances.map(({ service }) => view.ruleFor(service))
-    const inputs = [snapshot.mesh, view.sidecar, ...rules, ...proxy.traits.filters, ...used]
-    return [...memo.get('inbound', [proxy], variant, inputs, () => make(view), allUsable)]
+    return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
+      const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+      const drafts = inboundClusters(ports, view, this.#making.snapshot, proxy.traits)
+      return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', addedClusters(context))]
+    })
   }
 
   #policies(proxy: ProxyClass): WorkloadPolicies {
@@ -95,23 +80,17 @@ export class WorkloadGroups {
     return { filters, problems: [...reasons].map(problem) }
   }
 
-  #keySets({ requests }: WorkloadPolicies): unknown[] {
-    return jwtRules(requests).map((rule) => this.#making.snapshot.keySets.get(keySource(rule) ?? ''))
-  }
-
   #inboundListeners(proxy: ProxyClass): Outcome[] {
     const { snapshot } = this.#making
+    const view = this.#making.view(proxy.viewKey)
     const policies = this.#policies(proxy)
-    const used = [...Object.values(policies).flat(), ...this.#keySets(policies), authorizerFacts(policies, snapshot)]
-    return this.#inbound('listeners-in', proxy, used, (view) =>
-      patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
-        const { ports, conflicts } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-        const { filters, problems } = this.#policyFilters(policies)
-        const drafts = inboundListeners(ports, policies, filters, view, snapshot, proxy.traits)
-        const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
-        return [...makeListeners(drafts, context), ...problems, ...told]
-      }),
-    )
+    return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
+      const { ports, conflicts } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+      const { filters, problems } = this.#policyFilters(policies)
+      const drafts = inboundListeners(ports, policies, filters, view, snapshot, proxy.traits)
+      const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
+      return [...makeListeners(drafts, context), ...problems, ...told]
+    })
   }
 
   #gatewayListeners(proxy: ProxyClass): Outcome[] {

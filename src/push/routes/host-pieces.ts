@@ -120,7 +120,6 @@ export class HostMaker {
   ): MadeHost {
     const { view } = this
     const traits = this.#traits
-    const snapshot = this.#snapshot
     const virtualService = egress.virtualServices.find(state.service.hostname)
     const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
     const caller = virtualService ? `${view.id}|${JSON.stringify(this.#caller)}` : ''
@@ -128,7 +127,7 @@ export class HostMaker {
       `host|${caller}|${traits.filterKey}`,
       [state.service, virtualService ?? view.ruleFor(state.service)],
       `${route.name}|${own}|${without ? [...without].join() : ''}`,
-      [virtualService, snapshot.mesh, port, ...inputs, ...traits.filters],
+      [virtualService, port, ...inputs, view, ...traits.filters],
       () => {
         const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
         const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, this.#context(port.number)), without)

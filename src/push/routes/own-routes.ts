@@ -5,7 +5,7 @@
 import { contain } from '../../model/faults.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { hostOf } from '../../xds/names.ts'
-import { buildTable, type HostPiece, hostlessRoute, hostResource, routeResource } from '../../xds/routes/route-table.ts'
+import { buildTable, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../../xds/routes/route-table.ts'
 import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
@@ -17,7 +17,8 @@ import type { SharedRoute, SharedRoutes } from './shared-routes.ts'
 /** A route as a namespace sees it. */
 interface OwnRoute {
   readonly route: RouteName
-  readonly shared: SharedRoute | undefined
+  /** Whether strangers have the route. */
+  readonly isShared: boolean
   /** Places of hosts of the shared route that are hidden. */
   readonly without: readonly number[]
   /** What it has instead of them, and beside them. */
@@ -37,14 +38,26 @@ export interface Overlay {
 
 /** The routes of one namespace in one view. */
 export class OwnRoutes {
+  readonly #shared: SharedRoutes
   readonly #sums: KeyedSums
   #routes: readonly OwnRoute[] = []
   #problems: readonly Problem[] = []
   /** The last resources, kept while what they are made of is the same. */
-  readonly #made = new Map<string, { readonly of: OwnRoute; readonly resource: Resource }>()
+  readonly #made = new Map<string, { readonly own: OwnRoute; readonly table: RouteTable; readonly extra: Uint8Array; readonly resource: Resource }>()
 
-  constructor(sums: KeyedSums) {
+  constructor(shared: SharedRoutes, sums: KeyedSums) {
+    this.#shared = shared
     this.#sums = sums
+  }
+
+  /** Routes of the namespace that are made of the shared ones. */
+  get names(): readonly string[] {
+    return this.#routes.map(({ route }) => route.name)
+  }
+
+  /** Whether it has hosts in just the form in which all share them: that form is to be compared again when it changes. */
+  get isAlike(): boolean {
+    return this.#routes.some(({ alike, without }) => alike && without.length > 0)
   }
 
   /** What went wrong with it. */
@@ -53,14 +66,15 @@ export class OwnRoutes {
   }
 
   /** Turns to what the maker's view is now; `hosts` are those that may be seen otherwise than in the shared routes. */
-  refresh(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>): void {
+  refresh(maker: HostMaker, hosts: Iterable<string>): void {
+    const shared = this.#shared
     const problems: Problem[] = []
     const before = new Map(this.#routes.map((own) => [own.route.name, own]))
     const differing = new Differing(shared, maker, hosts)
     const names = new Set([...differing.candidates.keys(), ...[...differing.hosts].flatMap((host) => shared.routesOf(host))])
     this.#routes = [...names].sort().flatMap((name) =>
       contain<readonly OwnRoute[]>(
-        () => [this.#settle(name, differing, shared, maker, before.get(name), problems)],
+        () => [this.#settle(name, differing, maker, before.get(name), problems)],
         (reason) => {
           problems.push({ type: 'rds', resource: name, objects: [], reason })
           const kept = before.get(name)
@@ -72,15 +86,8 @@ export class OwnRoutes {
     for (const name of this.#made.keys()) if (!names.has(name)) this.#made.delete(name)
   }
 
-  #settle(
-    name: string,
-    differing: Differing,
-    { routes }: SharedRoutes,
-    maker: HostMaker,
-    before: OwnRoute | undefined,
-    problems: Problem[],
-  ): OwnRoute {
-    const shared = routes.get(name)
+  #settle(name: string, differing: Differing, maker: HostMaker, before: OwnRoute | undefined, problems: Problem[]): OwnRoute {
+    const shared = this.#shared.routes.get(name)
     const own = differing.candidates.get(name) ?? []
     const route = shared?.route ?? (own[0] as Candidate).route
     const without = shared ? [...differing.hosts].flatMap((host) => shared.places.get(host) ?? []) : []
@@ -97,16 +104,18 @@ export class OwnRoutes {
       shared !== undefined &&
       replaced.length === pieces.length &&
       replaced.every((piece) => pieces.some(({ version }) => version === piece.version))
-    return { route, shared, without, pieces, exists, alike }
+    return { route, isShared: shared !== undefined, without, pieces, exists, alike }
   }
 
   /** Route configurations; those with hosts that are resources of their own are hostless. */
   configurations(takesVirtualHosts: boolean): Overlay {
     const hostless = ({ route }: OwnRoute) => takesVirtualHosts && route.catchAll
-    const touched = this.#routes.filter((own) => !own.alike && (!hostless(own) || !own.shared || !own.exists))
+    const touched = this.#routes.filter((own) => !own.alike && (!hostless(own) || !own.isShared || !own.exists))
     return {
-      resources: touched.flatMap((own) => (own.exists ? [hostless(own) ? hostlessRoute(own.route.name, extraOf(own)) : this.#resource(own)] : [])),
-      hide: touched.flatMap(({ shared, route }) => (shared ? [route.name] : [])).sort(),
+      resources: touched.flatMap((own) =>
+        own.exists ? [hostless(own) ? hostlessRoute(own.route.name, this.#extraOf(own)) : this.#resource(own)] : [],
+      ),
+      hide: touched.flatMap(({ isShared, route }) => (isShared ? [route.name] : [])).sort(),
     }
   }
 
@@ -114,9 +123,9 @@ export class OwnRoutes {
   hosts(): Overlay {
     const routes = this.#routes.filter(({ route }) => route.catchAll)
     if (routes.every(({ alike }) => alike)) return { resources: [], hide: [] }
-    const hidden = routes.flatMap(({ shared, without, route }) =>
+    const hidden = routes.flatMap(({ without, route }) =>
       without.flatMap((place) => {
-        const piece = shared?.hosts[place]?.piece
+        const piece = this.#shared.routes.get(route.name)?.hosts[place]?.piece
         return piece ? [hostOf(virtualHostType, `${route.name}/${piece.name}`)] : []
       }),
     )
@@ -126,28 +135,25 @@ export class OwnRoutes {
     }
   }
 
+  #extraOf({ route }: OwnRoute): Uint8Array {
+    return this.#shared.routes.get(route.name)?.extra ?? new Uint8Array()
+  }
+
   #resource(own: OwnRoute): Resource {
-    const { route, shared, without, pieces } = own
+    const { route, without, pieces } = own
+    const extra = this.#extraOf(own)
     const known = this.#made.get(route.name)
-    if (known && isUsable(known.resource) && sameParts(known.of, own)) return known.resource
-    const table = shared?.table ?? buildTable(route.name, [], this.#sums)
-    const resource = routeResource(table, without, pieces, extraOf(own), this.#sums)
-    this.#made.set(route.name, { of: own, resource })
+    const table =
+      this.#shared.routes.get(route.name)?.table ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(route.name, [], this.#sums))
+    if (known && known.table === table && sameParts(known.own, own) && Buffer.compare(known.extra, extra) === 0 && isUsable(known.resource))
+      return known.resource
+    const resource = routeResource(table, without, pieces, extra, this.#sums)
+    this.#made.set(route.name, { own, table, extra, resource })
     return resource
   }
 }
 
-const nothing = new Uint8Array()
-const extraOf = ({ shared }: OwnRoute): Uint8Array => shared?.extra ?? nothing
-
-function sameParts(one: OwnRoute, other: OwnRoute): boolean {
-  return (
-    one.shared?.table === other.shared?.table &&
-    Buffer.compare(extraOf(one), extraOf(other)) === 0 &&
-    sameList(one.without, other.without) &&
-    sameList(one.pieces, other.pieces)
-  )
-}
+const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameList(one.without, other.without) && sameList(one.pieces, other.pieces)
 
 const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   one.length === other.length && one.every((item, index) => item === other[index])

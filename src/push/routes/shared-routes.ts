@@ -28,6 +28,10 @@ export interface SharedRoute extends RouteHosts {
 /** The routes of one view. */
 export class SharedRoutes {
   readonly #sums: KeyedSums
+  /** Another object whenever anything in the routes is another. */
+  #revision: object = {}
+  /** Another object whenever another host claims a domain. */
+  #claims: object = {}
   #routes = new Map<string, SharedRoute>()
   #routesOf = new Map<string, string[]>()
   /** Routes that could not be made. */
@@ -39,6 +43,14 @@ export class SharedRoutes {
 
   get routes(): ReadonlyMap<string, SharedRoute> {
     return this.#routes
+  }
+
+  get revision(): object {
+    return this.#revision
+  }
+
+  get claims(): object {
+    return this.#claims
   }
 
   /** Everything that went wrong. */
@@ -74,10 +86,15 @@ export class SharedRoutes {
       )
       if (made) routes.set(name, made)
     }
+    const changed = (of: (route: SharedRoute) => unknown) =>
+      routes.size !== this.#routes.size || [...routes].some(([name, route]) => of(route) !== of(this.#routes.get(name) ?? ({} as SharedRoute)))
+    if (changed((route) => route) || problems.length + this.#problems.length > 0) this.#revision = {}
+    const reclaimed = changed(({ places }) => places)
     this.#problems = problems
-    const changed = routes.size !== this.#routes.size || [...routes].some(([name, route]) => this.#routes.get(name)?.places !== route.places)
     this.#routes = routes
-    if (changed) this.#routesOf = invert(routes)
+    if (!reclaimed) return
+    this.#claims = {}
+    this.#routesOf = invert(routes)
   }
 
   #build(route: RouteName, services: readonly Candidate[], maker: HostMaker, before: SharedRoute | undefined): SharedRoute {
@@ -87,9 +104,11 @@ export class SharedRoutes {
     const patches: Problem[] = []
     const extra = maker.patched(patches, (context) => routeConfigurationExtra(route.name, context))
     const problems = [...settled.problems, ...patches]
-    const same = before && sameHosts(before, settled)
-    if (same && before.table.block.slab !== lost) return { ...before, hosts: settled.hosts, problems, extra }
-    const index = same ? before : indexOf(settled)
+    const claimed = before && sameClaims(before, settled) ? before : undefined
+    const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece) && claimed.table.block.slab !== lost
+    if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
+    if (claimed && same) return { ...claimed, hosts: settled.hosts, problems, extra }
+    const index = claimed ?? indexOf(settled)
     const pieces = settled.hosts.map(({ piece }) => piece)
     return {
       route,
@@ -129,12 +148,20 @@ export function candidatesOf(maker: HostMaker): Map<string, { route: RouteName; 
   return routes
 }
 
-function sameHosts(one: RouteHosts, other: RouteHosts): boolean {
+/** Whether the same hosts claim the same domains, and have them. */
+function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
   return (
     one.hosts.length === other.hosts.length &&
-    one.hosts.every(({ piece, candidate }, index) => piece === other.hosts[index]?.piece && candidate.host === other.hosts[index]?.candidate.host)
+    one.hosts.every(({ piece, candidate, claims }, index) => {
+      const peer = other.hosts[index] as RouteHosts['hosts'][number]
+      if (candidate.host !== peer.candidate.host || candidate.namespace !== peer.candidate.namespace) return false
+      return piece && piece === peer.piece ? true : sameList(claims, peer.claims) && sameList(piece?.domains ?? [], peer.piece?.domains ?? [])
+    })
   )
 }
+
+const sameList = (one: readonly string[], other: readonly string[]): boolean =>
+  one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
 
 function indexOf({ hosts }: RouteHosts): Pick<SharedRoute, 'places' | 'owners' | 'contested'> {
   const places = new Map<string, number[]>()

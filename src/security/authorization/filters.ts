@@ -121,12 +121,6 @@ function compile(policies: readonly AuthorizationPolicy[], target: RuleTarget, p
 const customPolicies = ({ authorization }: WorkloadPolicies, { settings }: MeshSnapshot): AuthorizationPolicy[] =>
   authorization.filter((policy) => actionOf(policy) === 'CUSTOM' && !isDryRun(policy, settings.names.domain))
 
-/** The authorizer of a workload as text, for whoever must notice that it changed: it depends on services. */
-export function authorizerFacts(policies: WorkloadPolicies, snapshot: MeshSnapshot): string {
-  const custom = customPolicies(policies, snapshot)
-  return custom.length === 0 ? '' : JSON.stringify(authorizerOf(custom, snapshot))
-}
-
 /** Requests that match go to the workload's external authorizer; if that is not to be had, they are denied. */
 function customFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
   const custom = customPolicies(policies, snapshot)

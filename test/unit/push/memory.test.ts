@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
+import { Dependencies } from '../../../src/push/dependencies/dependencies.ts'
 import { Memo } from '../../../src/push/memo.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { names, testSettings } from '../../harness/settings.ts'
@@ -86,7 +87,7 @@ describe('memory of proxies that are gone', () => {
 
 describe('the memory of made things', () => {
   it('keeps a space as long as an owner uses it, and a cell as long as nothing it was made from changes', () => {
-    const memo = new Memo()
+    const memo = new Memo(new Dependencies({}))
     const [subject, rule] = [{}, {}]
     const ask = (space: string, owner: string, under?: object) => {
       memo.owner = owner

@@ -1,0 +1,269 @@
+/**
+ * What was read while something was made decides when it is made again. Whoever makes something reads through here: questions to the present
+ * state are recorded with their answers, misses too. When the state changes, the questions are asked again; what read an answer that is
+ * another now is outdated, and nothing else. No list says what a change cannot touch.
+ */
+import { contain } from '../../model/faults.ts'
+
+/** Something that has readers and may read. */
+class Node {
+  /** The last answer, or what was worked out last. */
+  value: unknown
+  reads = new Set<Node>()
+  readonly readers = new Set<Node>()
+  /** Parts of a product that were made by themselves since it was made. */
+  readonly parts = new Map<string, Node>()
+  /** Something that it read may be another. */
+  outdated = true
+  readonly kind: 'question' | 'derived' | 'cell' | 'product'
+  readonly name: string
+  readonly ask: () => unknown
+  readonly alike: (one: unknown, other: unknown) => boolean
+  /** Called when nobody reads it any more. */
+  readonly dropped: () => void
+
+  constructor(kind: Node['kind'], name: string, ask: () => unknown, alike: (one: unknown, other: unknown) => boolean, dropped: () => void) {
+    this.kind = kind
+    this.name = name
+    this.ask = ask
+    this.alike = alike
+    this.dropped = dropped
+  }
+}
+
+/** Something that could not be worked out; it equals nothing. */
+class Failed {
+  readonly reason: string
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}
+
+const identical = (one: unknown, other: unknown): boolean => one === other
+const nothing = () => undefined
+
+/** A value that belongs to whoever keeps it. */
+export interface Cell<Value> {
+  /** Whether nothing that it was made from is another; else another cell has to take its place. */
+  readonly isCurrent: boolean
+  /** The value, recorded for whoever is being made. Throws what making it threw. */
+  read(): Value
+}
+
+/** Records what is read of a state, and finds what a change of the state outdates. */
+export class Dependencies<State extends object> {
+  #state: State
+  readonly #questions = new Map<keyof State, Map<string, Node>>()
+  readonly #products = new Map<string, Node>()
+  readonly #derived = new Map<string, Node>()
+  /** What is being made. */
+  #making: Node | undefined
+  /** What is to be worked out anew before anybody is told that it is outdated. */
+  readonly #pending = new Set<Node>()
+  readonly #outdated = new Set<string>()
+
+  constructor(state: State) {
+    this.#state = state
+  }
+
+  /** The present state, unrecorded. */
+  get state(): State {
+    return this.#state
+  }
+
+  /** Questions that were asked and are remembered. */
+  get questions(): number {
+    return [...this.#questions.values()].reduce((sum, asked) => sum + asked.size, 0)
+  }
+
+  /** The answer to a question to a field of the state. Equal keys ask the same. `alike` says whether two answers come to the same for whoever asks. Throws what `ask` throws. */
+  read<Field extends keyof State, Answer>(
+    field: Field,
+    key: string,
+    ask: (value: State[Field]) => Answer,
+    alike: (one: Answer, other: Answer) => boolean = identical,
+  ): Answer {
+    const answer = ask(this.#state[field])
+    if (!this.#making) return answer
+    let asked = this.#questions.get(field)
+    if (!asked) this.#questions.set(field, (asked = new Map()))
+    let node = asked.get(key)
+    if (!node) {
+      const there = asked
+      node = new Node(
+        'question',
+        key,
+        () => ask(this.#state[field]),
+        alike as Node['alike'],
+        () => there.delete(key),
+      )
+      node.value = answer
+      node.outdated = false
+      asked.set(key, node)
+    }
+    this.#record(node)
+    return answer
+  }
+
+  /** A value under a name that all who read it share. Who reads it is outdated only when it is another. */
+  derived<Value>(name: string, make: () => Value, alike: (one: Value, other: Value) => boolean = identical): Value {
+    if (!this.#making && !this.#derived.has(name)) return make()
+    let node = this.#derived.get(name)
+    if (!node) {
+      node = new Node('derived', name, make, alike as Node['alike'], () => this.#derived.delete(name))
+      this.#derived.set(name, node)
+    }
+    return this.#valueOf(node) as Value
+  }
+
+  /** Makes a value and records what it reads. Whoever read it is outdated when it is. */
+  cell<Value>(make: () => Value): Cell<Value> {
+    const node = new Node('cell', '', make, identical, nothing)
+    this.#workOut(node)
+    return {
+      get isCurrent() {
+        return !node.outdated
+      },
+      read: () => this.#valueOf(node) as Value,
+    }
+  }
+
+  /** Makes a product and records what it reads; it is current until some of that is another. Throws what `make` throws. */
+  produce(name: string, make: () => void): void {
+    let node = this.#products.get(name)
+    if (!node) this.#products.set(name, (node = new Node('product', name, nothing, identical, nothing)))
+    node.outdated = false
+    this.#outdated.delete(name)
+    this.#during(node, make)
+  }
+
+  /** Makes more of a product; what is read for it is beside what was read before. */
+  extend(name: string, make: () => void): void {
+    const outer = this.#making
+    this.#making = this.#products.get(name)
+    try {
+      make()
+    } finally {
+      this.#making = outer
+    }
+  }
+
+  /** Makes a part of a product anew, by itself; its reads are those of this time, beside those of the product. */
+  remake(name: string, part: string, make: () => void): void {
+    const product = this.#products.get(name)
+    if (!product) return
+    let node = product.parts.get(part)
+    if (!node) product.parts.set(part, (node = new Node('cell', part, nothing, identical, () => product.parts.delete(part))))
+    node.outdated = false
+    node.readers.add(product)
+    product.reads.add(node)
+    this.#during(node, make)
+  }
+
+  /** Products that are not current any more. */
+  get outdated(): ReadonlySet<string> {
+    return this.#outdated
+  }
+
+  /** Whether a product was made, and nothing that it read is another. */
+  isCurrent(name: string): boolean {
+    return this.#products.get(name)?.outdated === false
+  }
+
+  /** Turns to another state: asks again what was asked of the fields that differ, and works out anew what read something that is another. */
+  advance(state: State): void {
+    const before = this.#state
+    this.#state = state
+    for (const [field, asked] of this.#questions) {
+      if (before[field] === state[field]) continue
+      for (const node of [...asked.values()])
+        this.#settle(
+          node,
+          contain<unknown>(node.ask, (reason) => new Failed(reason)),
+        )
+    }
+    for (const node of this.#pending) {
+      this.#pending.delete(node)
+      if (node.outdated && node.readers.size > 0) this.#workOut(node)
+    }
+  }
+
+  /** Turns to a state that differs only in what no question tells apart. */
+  replace(state: State): void {
+    this.#state = state
+  }
+
+  /** A product is gone, and with it all that only it read. */
+  forget(name: string): void {
+    const node = this.#products.get(name)
+    this.#outdated.delete(name)
+    this.#products.delete(name)
+    if (node) this.#unread(node, node.reads)
+  }
+
+  #valueOf(node: Node): unknown {
+    if (node.outdated && node.kind === 'derived') this.#workOut(node)
+    this.#record(node)
+    if (node.value instanceof Failed) throw new Error(node.value.reason)
+    return node.value
+  }
+
+  #record(node: Node): void {
+    if (!this.#making) return
+    this.#making.reads.add(node)
+    node.readers.add(this.#making)
+  }
+
+  #workOut(node: Node): void {
+    this.#pending.delete(node)
+    node.outdated = false
+    const value = this.#during(node, () => contain<unknown>(node.ask, (reason) => new Failed(reason)))
+    this.#settle(node, value)
+  }
+
+  /** Takes an answer over; who read another one is outdated. */
+  #settle(node: Node, value: unknown): void {
+    const isKnown = node.value !== undefined && !(node.value instanceof Failed) && !(value instanceof Failed)
+    const same = node.value === value || (isKnown && value !== undefined && node.alike(node.value, value))
+    // A value that is worked out stays the same object while it is alike, for those who compare it in their turn.
+    if (!same || node.reads.size === 0) node.value = value
+    if (!same) this.#outdate(node.readers)
+  }
+
+  #outdate(readers: ReadonlySet<Node>): void {
+    for (const reader of readers) {
+      if (reader.outdated) continue
+      reader.outdated = true
+      if (reader.kind === 'product') this.#outdated.add(reader.name)
+      else if (reader.kind === 'cell') this.#outdate(reader.readers)
+      else this.#pending.add(reader)
+    }
+  }
+
+  /** Does something on behalf of a node; its reads are those of this time. */
+  #during<T>(node: Node, work: () => T): T {
+    const before = node.reads
+    const outer = this.#making
+    node.reads = new Set()
+    this.#making = node
+    try {
+      return work()
+    } finally {
+      this.#making = outer
+      for (const read of node.reads) before.delete(read)
+      this.#unread(node, before)
+    }
+  }
+
+  #unread(reader: Node, reads: ReadonlySet<Node>): void {
+    for (const node of reads) {
+      node.readers.delete(reader)
+      if (node.readers.size > 0) continue
+      // A cell stays as long as it is kept; it is told of changes only while somebody reads it.
+      node.dropped()
+      node.outdated = true
+      this.#unread(node, node.reads)
+      node.reads = new Set()
+    }
+  }
+}
