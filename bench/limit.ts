@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { clusterType, endpointType, listenerType, routeType } from '../src/xds/type-urls.ts'
 import type { BareCommand } from './bare.ts'
 import { Load, type LoadOptions, median, once, percentile } from './load.ts'
-import { freePort, processUsage } from './server.ts'
+import { freePort } from './ports.ts'
+import { processUsage } from './server.ts'
 
 /** What the bare server took: milliseconds to the last proxy, CPU seconds, MiB resident. */
 export interface Limit {

@@ -1,11 +1,11 @@
 /** The server under test: the real command in a process of its own, and what it spends. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePort } from './ports.ts'
 
 /** CPU seconds and resident memory in MiB of a process, and CPU seconds of its actors. */
 export interface Usage {
@@ -19,16 +19,6 @@ export function processUsage(pid: number): { cpu: number; rss: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   const rss = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss: Number(rss) / 1024 }
-}
-
-/** A free port of the loopback interface. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 }
 
 /** What to start. */
@@ -46,7 +36,18 @@ export interface ServerOptions {
   readonly readyWithin?: number
 }
 
-/** Servers that end with this process, however it ends. */
+/**
+ * Starts a script of the project in a process that ends when this one does, killed or not: it hears of that as it would of the end
+ * of the wrapper in `bin/runtime.js`. `output` is where it writes.
+ */
+export function startCommand(args: readonly string[], output: 'inherit' | 'ignore', env: Readonly<Record<string, string>> = {}): ChildProcess {
+  return spawn(process.execPath, args, {
+    env: { ...process.env, ...env, MESH_WRAPPER: String(process.pid) },
+    stdio: ['ignore', output, output, 'ipc'],
+  })
+}
+
+/** Servers whose directories go with this process, unless it is killed. */
 const running = new Set<DiscoveryServer>()
 process.on('exit', () => {
   for (const server of running) server.stop()
@@ -142,10 +143,7 @@ export class DiscoveryServer {
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
     const started = performance.now()
-    this.#child = spawn(process.execPath, [entry, 'discovery', ...args], {
-      env: { ...process.env, PILOT_MOCK_SERVICES: '0', ...options.env },
-      stdio: ['ignore', 'inherit', 'inherit'],
-    })
+    this.#child = startCommand([entry, 'discovery', ...args], 'inherit', { PILOT_MOCK_SERVICES: '0', ...options.env })
     running.add(this)
     this.port = options.tls ? secure : grpc
     this.#monitoring = monitoring

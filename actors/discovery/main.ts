@@ -2,6 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { collectAtRest } from '../runtime/rest.ts'
 import { listenToSignals } from '../runtime/signals.ts'
 import { type DiscoveryService, startDiscovery } from './supervisor.ts'
 
@@ -15,6 +16,7 @@ const heapGrowth = 100
 export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): Promise<never> {
   // Before threads start: it holds for all of them.
   setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
+  collectAtRest()
   let service: DiscoveryService | undefined
   const stopped = new Promise<string>((resolve) =>
     listenToSignals({

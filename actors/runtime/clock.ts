@@ -19,8 +19,9 @@ let offset = 0
  * (ages of files, lives of tokens), never for durations. It follows when the time of the system is set.
  */
 export function wallClockMs(): number {
-  const monotonic = monotonicMs()
+  // In this order: a thread that is held up between the two takes the time for earlier, and that is noticed at the next reading.
   const whole = Date.now()
+  const monotonic = monotonicMs()
   if (monotonic + offset < whole) offset = whole - monotonic
   else if (monotonic + offset >= whole + 1) offset = whole + 0.999 - monotonic
   return monotonic + offset

@@ -1,12 +1,13 @@
 /** The start: CPU until ready and resident memory at rest with the Mock registry, beside an empty Node process in the same run. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../ports.ts'
 import { type Measure, progress } from '../report.ts'
-import { freePort, processUsage } from '../server.ts'
+import { processUsage, startCommand } from '../server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** How long after ready the memory is looked at, in milliseconds: what is made ahead of the first proxy is made then. */
@@ -74,9 +75,7 @@ async function once(script: string): Promise<Start> {
   const port = await freePort()
   const free = ['--grpcAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
   const began = performance.now()
-  const child = spawn(process.execPath, [script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free], {
-    stdio: 'ignore',
-  })
+  const child = startCommand([script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free], 'ignore')
   const ended = new Promise((resolve) => child.on('exit', resolve))
   const pid = child.pid as number
   const isReady = () =>

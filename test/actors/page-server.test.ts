@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Page, PageServer } from '../../actors/http/page-server.ts'
-import { freePort } from '../harness/service.ts'
+import { freePort } from '../../bench/ports.ts'
 import { until } from '../harness/until.ts'
 
 describe('the server of pages', () => {

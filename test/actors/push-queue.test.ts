@@ -4,6 +4,7 @@ import { actor as pushQueue } from '../../actors/discovery/push-queue.ts'
 import { actor as xdsWriter } from '../../actors/discovery/xds-writer.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
 import { every } from '../../actors/runtime/timers.ts'
+import { freePort } from '../../bench/ports.ts'
 import type { ResolverCommand, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { configKey } from '../../src/config/kinds.ts'
@@ -13,7 +14,7 @@ import { meshNames } from '../../src/names/mesh-names.ts'
 import { permitWords } from '../../src/push/pacing/permits.ts'
 import { mockServices } from '../../src/registry/mock.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
-import { freePort } from '../harness/service.ts'
+import { OwnTime } from '../harness/own-time.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -78,9 +79,9 @@ describe('the push queue', function () {
       await until('proxies to be there', () => pushes(0).some(({ assignments }) => assignments.length > 0))
       const lags: number[] = []
       for (let round = 0; round < 5; round++) {
-        const at = change()
+        const [changed, at] = [new OwnTime(), change()]
         await until('the change to reach the writers', () => [0, 1].every((writer) => pushes(writer).some(({ push }) => push.startedAt === at)))
-        lags.push(monotonicMs() - at)
+        lags.push(changed.ms())
       }
       expect(Math.max(...lags)).to.be.lessThan(features.PILOT_DEBOUNCE_AFTER + 300)
     } finally {
@@ -128,12 +129,13 @@ describe('the push queue', function () {
     hung.onTold = () => {}
     connect(1)
     await until('the proxy to have its class', () => pushes(1).some(({ assignments }) => assignments.length > 0))
-    const lagOf = async (at: number) => {
+    const lag = async () => {
+      const [changed, at] = [new OwnTime(), change()]
       await until('the change', () => pushes(1).some(({ push }) => push.startedAt === at), 5000)
-      return monotonicMs() - at
+      return changed.ms()
     }
-    await lagOf(change())
-    const lags = [await lagOf(change()), await lagOf(change()), await lagOf(change())]
+    await lag()
+    const lags = [await lag(), await lag(), await lag()]
     expect(lags.filter((lag) => lag > features.PILOT_DEBOUNCE_AFTER + 300)).to.have.length.at.most(1)
     await queue.drain?.()
   })

@@ -92,7 +92,7 @@ describe('one good proxy beside others', function () {
     return heard[1] as GoodProxyReport
   }
 
-  /** The good proxy was served within 300 ms: nearly always, the machine of the test being shared, and never after seconds. */
+  /** The good proxy was served within 300 ms of own time: nearly always, and never after seconds. */
   async function isServed({ latencies, closed }: GoodProxyReport): Promise<void> {
     const sorted = [...latencies].sort((one, other) => one - other)
     const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] as number

@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
-import { freePort, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { grpcAuthorizer, type RunningAuthorizer } from '../harness/authorizer.ts'
 import { call, HttpBackend, tcpBackend } from '../harness/backend.ts'
 import { Authority, type Certificate } from '../harness/certificates.ts'
@@ -8,7 +9,7 @@ import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { enforce, policyDocument } from '../harness/policies.ts'
 import { send } from '../harness/raw-http.ts'
 import { secretServer } from '../harness/secret-server.ts'
-import { freePort, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [

@@ -1,10 +1,11 @@
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { grpcAuthorizer, httpAuthorizer, type RunningAuthorizer } from '../harness/authorizer.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { type Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { enforce, policyDocument, workloadEnvoy, workloadSidecar } from '../harness/policies.ts'
-import { freePort, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 for (const { version, path: binary } of envoyBinaries()) {

@@ -1,9 +1,10 @@
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { policyDocument, workloadSidecar } from '../harness/policies.ts'
-import { freePort, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 const allowLoopback = { PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1', PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: '300ms' }

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend, readAll, tcpBackend } from '../harness/backend.ts'
 import { Envoy, envoyBinaries } from '../harness/envoy.ts'
-import { freePort, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
 const host = 'reviews.shop.svc.cluster.local'

@@ -1,7 +1,7 @@
 /** External authorizers: one over HTTP, one over gRPC (`envoy.service.auth.v3.Authorization`). Both let through whoever says the word. */
 import { createServer } from 'node:http'
+import { freePort } from '../../bench/ports.ts'
 import { serveMethod } from './grpc-server.ts'
-import { freePort } from './service.ts'
 
 /** An authorizer that is running. */
 export interface RunningAuthorizer {

@@ -1,7 +1,7 @@
 /** Workloads that traffic is sent to. */
 import { createServer as createHttpServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
-import { freePort } from './service.ts'
+import { freePort } from '../../bench/ports.ts'
 
 /** What an HTTP workload saw. */
 export interface Seen {

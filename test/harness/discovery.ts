@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ActorSettings, type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
 import type { ActorState } from '../../actors/runtime/supervisor.ts'
+import { freePort } from '../../bench/ports.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import { freePort } from './service.ts'
 
 /** A discovery service with a configuration directory of its own, and environment variables that hold while it runs. */
 export class LocalDiscovery {

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from './service.ts'
+import { freePort } from '../../bench/ports.ts'
 import { until } from './until.ts'
 
 const cache = fileURLToPath(new URL('../../.cache/envoy', import.meta.url))

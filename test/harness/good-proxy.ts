@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { endpointType } from '../../src/xds/type-urls.ts'
+import { OwnTime } from './own-time.ts'
 import { until } from './until.ts'
 import { sidecarNode, XdsClient } from './xds-client.ts'
 
@@ -18,7 +19,7 @@ export interface GoodProxyData {
 
 /** What it says when it is stopped. */
 export interface GoodProxyReport {
-  /** Milliseconds from writing a file to the change at the proxy, one for each change. */
+  /** Milliseconds of own time from writing a file to the change at the proxy, one for each change. */
   readonly latencies: readonly number[]
   /** Whether its stream was ever ended. */
   readonly closed: boolean
@@ -39,10 +40,10 @@ await until('the first configuration', () => has('10.200.0.1'))
 parentPort?.postMessage('ready')
 for (let change = 1; !stopped; change++) {
   const address = `10.200.${change >> 8}.${change & 255}`
-  const written = performance.now()
+  const written = new OwnTime()
   writeFileSync(join(dir, 'watched.yaml'), entry(address))
   await until(`change ${change}`, () => has(address), 20_000).catch(() => undefined)
-  latencies.push(performance.now() - written)
+  latencies.push(written.ms())
 }
 parentPort?.postMessage({ latencies, closed: proxy.closed !== undefined } satisfies GoodProxyReport)
 proxy.close()

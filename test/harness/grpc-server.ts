@@ -1,6 +1,6 @@
 /** A gRPC server of one method, whose messages are left encoded. */
 import { Server, ServerCredentials } from '@grpc/grpc-js'
-import { freePort } from './service.ts'
+import { freePort } from '../../bench/ports.ts'
 
 /** Starts it; `streams` says that messages come and go as they please, not one for one. */
 export async function serveMethod(path: string, streams: boolean, answer: (...call: never[]) => void): Promise<{ port: number; stop(): void }> {

@@ -1,7 +1,7 @@
 /** Who signs tokens in tests, and serves the keys to check them with. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import { freePort } from './service.ts'
+import { freePort } from '../../bench/ports.ts'
 
 type Key = {
   readonly kid: string

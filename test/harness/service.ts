@@ -1,30 +1,13 @@
 /** Starts the real command on ports of its own, and stops it again. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../bench/ports.ts'
 import { until } from './until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
-
-/** Ports that were given out: the system may offer one again before it is used. */
-const given = new Set<number>()
-
-/** A free TCP port of the loopback interface, none twice. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.on('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      const isNew = !given.has(port)
-      given.add(port)
-      probe.close(() => resolve(isNew ? port : freePort()))
-    })
-  })
-}
 
 /** The outcome of a command that ended. */
 export interface CommandResult {

@@ -1,7 +1,8 @@
 import { createServer } from 'node:http'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { Issuer } from '../harness/issuer.ts'
-import { freePort, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 

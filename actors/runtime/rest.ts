@@ -1,0 +1,44 @@
+/** Gives the memory of a thread back once the thread is at rest. */
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { every, type Timer } from './timers.ts'
+
+/** Between two looks at a thread, in milliseconds. */
+const lookMs = 4000
+/** Share of the time between two looks that a thread at rest is busy at most: a scrape, and signs of life. */
+const restShare = 0.02
+/** Growth since the last collection, in bytes, below which none is worth its time; of a large heap, a quarter. */
+const worthBytes = 4 * 2 ** 20
+/** A heap with more bytes in use is left to V8: a collection holds its thread up for about a millisecond for each MiB. */
+const defaultMost = 256 * 2 ** 20
+
+/**
+ * From now on, collects the garbage of this thread each time it has been at rest from one look to the next and something is to be had.
+ * V8 collects when memory is allocated, so a thread that falls silent after a storm keeps its garbage, and free pages around it, for good.
+ * `everyMs` is the time between two looks; a heap with more than `mostBytes` in use is left alone.
+ */
+export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer {
+  let since = performance.eventLoopUtilization()
+  let kept = 0
+  return every(everyMs, () => {
+    const { utilization } = performance.eventLoopUtilization(since)
+    since = performance.eventLoopUtilization()
+    const used = getHeapStatistics().used_heap_size
+    if (utilization > restShare || used > mostBytes || used - kept < Math.max(worthBytes, kept / 4)) return
+    collect()
+    kept = getHeapStatistics().used_heap_size
+  }).unref()
+}
+
+let known: ((options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void) | undefined
+
+/** Collects everything and gives free pages back. */
+function collect(): void {
+  if (known === undefined) {
+    // Only contexts that are made from here on have the function.
+    setFlagsFromString('--expose-gc')
+    known = runInNewContext('gc') as NonNullable<typeof known>
+    setFlagsFromString('--no-expose-gc')
+  }
+  known({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}

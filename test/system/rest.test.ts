@@ -1,0 +1,40 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+const entry = (name: string, address: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
+
+describe('a service at rest', function () {
+  this.timeout(60_000)
+  const service = new Service({ flags: ['--writers', '1'] })
+  after(() => service.dispose())
+
+  it('gives garbage back, in each of its threads', async () => {
+    await service.start()
+    const heaps = async () =>
+      new Map(
+        [...(await service.metrics()).matchAll(/^actor_heap_bytes\{actor="([^"]+)"\} (\S+)$/gm)].map(([, actor, bytes]) => [
+          actor as string,
+          Number(bytes),
+        ]),
+      )
+    const most = new Map<string, number>()
+    for (let round = 1; round <= 6; round++) {
+      service.write('many.yaml', Array.from({ length: 1500 }, (_, index) => entry(`many-${index}`, `10.0.0.${round}`)).join('---\n'))
+      await until('the change', async () => JSON.stringify(await service.debug('endpointShardz')).includes(`10.0.0.${round}`))
+      for (const [actor, bytes] of await heaps()) most.set(actor, Math.max(bytes, most.get(actor) ?? 0))
+    }
+    service.remove('many.yaml')
+    // Seldom: to be asked is work.
+    await until(
+      'garbage to be collected',
+      async () => {
+        await pause(6000)
+        const left = await heaps()
+        return ['registry-watcher/files', 'push-queue', 'jwks-resolver'].every((actor) => (left.get(actor) ?? 0) < 0.75 * (most.get(actor) ?? 0))
+      },
+      25_000,
+    )
+  })
+})

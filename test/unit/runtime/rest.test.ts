@@ -1,0 +1,68 @@
+import { Worker } from 'node:worker_threads'
+import { expect } from 'chai'
+import { until } from '../../harness/until.ts'
+
+/** A thread that holds 20 MB and drops them when told to, works or rests, and says what its heap has in use. */
+const script = `
+const { parentPort, workerData } = require('node:worker_threads')
+const { getHeapStatistics } = require('node:v8')
+let busy, rounds = 0, kept
+const say = () => parentPort.postMessage({ used: getHeapStatistics().used_heap_size, rounds })
+const work = () => {
+  const end = performance.now() + 10
+  while (performance.now() < end);
+  rounds++
+}
+parentPort.on('message', (command) => {
+  if (command === 'fill') kept = Array.from({ length: 300_000 }, (_, index) => ({ index, next: [index] }))
+  if (command === 'drop') kept = undefined
+  if (command === 'work') busy = setInterval(work, 20)
+  if (command === 'rest') clearInterval(busy)
+  say()
+})
+import(workerData.module).then(({ collectAtRest }) => {
+  collectAtRest(100, workerData.most)
+  say()
+})`
+
+describe('a thread at rest', () => {
+  const workers: Worker[] = []
+  after(() => Promise.all(workers.map((worker) => worker.terminate())))
+  async function thread(most?: number) {
+    const module = new URL('../../../actors/runtime/rest.ts', import.meta.url).href
+    const worker = new Worker(script, { eval: true, workerData: { module, most } })
+    workers.push(worker)
+    let last: { used: number; rounds: number } | undefined
+    worker.on('message', (message) => (last = message))
+    await until('the thread', () => last !== undefined)
+    return async (command: string) => {
+      last = undefined
+      worker.postMessage(command)
+      await until('the answer', () => last !== undefined)
+      return last as unknown as { used: number; rounds: number }
+    }
+  }
+  const mib = 2 ** 20
+
+  it('gives its garbage back, each time it comes to rest, and not while it works', async () => {
+    const ask = await thread()
+    for (let round = 0; round < 2; round++) {
+      const { rounds } = await ask('work')
+      await ask('fill')
+      expect((await ask('drop')).used).to.be.above(15 * mib)
+      await until('some looks at it', async () => (await ask('used')).rounds > rounds + 50)
+      expect((await ask('used')).used).to.be.above(15 * mib)
+      await ask('rest')
+      await until('the garbage to be collected', async () => (await ask('used')).used < 10 * mib)
+    }
+  })
+
+  it('keeps it where the heap is so large that a collection would hold it up', async () => {
+    const ask = await thread(12 * mib)
+    const idle = await thread()
+    for (const one of [ask, idle]) await one('fill')
+    const [{ used }] = [await ask('drop'), await idle('drop')]
+    await until('another to be collected', async () => (await idle('used')).used < 10 * mib)
+    expect((await ask('used')).used).to.be.at.least(used)
+  })
+})
