@@ -1,15 +1,16 @@
 /**
- * Golden files: `<behaviour>/in.yaml` holds a first document that says who asks (`proxy:`, `show:` which resources) and then the
- * configuration; `out.json` holds what that proxy gets. UPDATE_GOLDEN=1 writes the files anew and removes those without input.
+ * Golden files. `<stage>/<behaviour>/in.yaml` holds a first document that says who asks and what is shown, and then the configuration;
+ * `out.yaml` holds what those proxies get. UPDATE_GOLDEN=1 writes the outputs anew and removes folders that have no input.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { parse } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { configDump, loadAssignments } from '../../actors/discovery/config-dump.ts'
+import type { Endpoint, Service } from '../../protocols/data.ts'
 import { configKey } from '../../src/config/kinds.ts'
-import { readMeshConfig } from '../../src/config/mesh-config.ts'
+import { readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
@@ -18,70 +19,166 @@ import { names, testSettings } from '../harness/settings.ts'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
-interface Head {
-  readonly proxy: { readonly id: string; readonly metadata?: Record<string, unknown> }
-  /** Resource names by section, for instance `clusters: [a, b]`; without a list all of them. */
-  readonly show: Readonly<Record<'clusters' | 'endpoints' | 'listeners' | 'routes', readonly string[] | true | undefined>>
-  readonly env?: Record<string, string>
-  readonly mesh?: object
+interface Asking {
+  readonly id: string
+  readonly metadata?: Record<string, unknown>
+  /** Takes virtual hosts as resources of their own, as Envoy does since 1.40. */
+  readonly virtualHosts?: boolean
 }
 
-type Named = { name?: string; cluster_name?: string }
+/** What of a section is shown: everything, the names, or resources by name with some of their fields (`a.b.c`, through lists as well). */
+type Shown = true | 'names' | readonly string[] | { readonly names?: readonly string[]; readonly fields: readonly string[] }
+type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes'
 
-function generate(content: string): unknown {
+interface Head {
+  /** One proxy, or several by the names under which the output has them. */
+  readonly proxy?: Asking
+  readonly proxies?: Readonly<Record<string, Asking>>
+  readonly show: Readonly<Partial<Record<Section, Shown>>>
+  readonly env?: Record<string, string>
+  readonly mesh?: object
+  readonly networks?: object
+  /** Services of a registry other than ServiceEntries, with their endpoints. */
+  readonly services?: readonly { readonly service: Service; readonly endpoints: readonly Endpoint[] }[]
+}
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+type Resource = { [key: string]: Json }
+
+const nameOf = (resource: Resource): string => String(resource.name ?? resource.cluster_name)
+
+function generate(content: string): Json {
   const cut = content.indexOf('\n---\n')
   const head = parse(content.slice(0, cut)) as Head
   const { objects, faults } = parseConfigFile('in.yaml', content.slice(cut + 5), names)
-  expect(faults).to.deep.equal([])
+  expect(faults, 'faults of the input').to.deep.equal([])
   const planner = new Planner(testSettings(head.env ?? {}))
-  if (head.mesh) {
-    const mesh = readMeshConfig(JSON.stringify(head.mesh))
-    if ('error' in mesh) throw new Error(mesh.error)
-    planner.state.setMesh(mesh.value)
-  }
+  if (head.mesh) planner.state.setMesh(valid(readMeshConfig(JSON.stringify(head.mesh))))
+  if (head.networks) planner.state.setNetworks(valid(readMeshNetworks(JSON.stringify(head.networks))))
+  for (const { service, endpoints } of head.services ?? [])
+    planner.state.setService('registry', service, endpoints, `${service.namespace}/${service.hostname}`)
   for (const object of objects) planner.state.setConfig(configKey(object), object)
   planner.advance()
-  planner.connect('proxy', readNode({ id: head.proxy.id, metadata: head.proxy.metadata ?? {}, locality: undefined }, names, false))
-  const push = planner.takePush()
-  expect(planner.faults.all()).to.deep.equal([])
-  const groups = push.manifests[0]?.groups ?? {}
-  const slabs = new Map(push.slabs.map((slab) => [slab.id, Buffer.from(slab.bytes)]))
-  const resources = Object.fromEntries(
-    Object.entries(groups).map(([typeUrl, uses]) => [
-      typeUrl,
-      uses.flatMap(({ group, hide }) =>
-        (push.groups.find((patch) => patch.group === group)?.changed ?? []).filter(({ name }) => !hide.includes(hostOf(typeUrl, name))).map((data) => {
-          const chunks: Buffer[] = []
-          for (let at = 0; at < data.slices.length; at += 3) chunks.push(slabs.get(data.slices[at] as number)?.subarray(data.slices[at + 1], (data.slices[at + 1] as number) + (data.slices[at + 2] as number)) as Buffer)
-          return { name: data.name, version: '', element: Buffer.concat(chunks).toString('base64') }
-        }),
-      ),
-    ]),
-  )
-  const [clusters, listeners, routes] = (configDump(resources) as { configs: Record<string, { cluster?: Named; active_state?: { listener: Named }; route_config?: Named }[]>[] }).configs
-  const sections: Record<string, Named[]> = {
-    clusters: (clusters?.dynamic_active_clusters ?? []).map((entry) => entry.cluster as Named),
-    endpoints: loadAssignments(resources) as Named[],
-    listeners: (listeners?.dynamic_listeners ?? []).map((entry) => entry.active_state?.listener as Named),
-    routes: (routes?.dynamic_route_configs ?? []).map((entry) => entry.route_config as Named),
+  const asking = head.proxies ?? { proxy: head.proxy as Asking }
+  const agent = (virtualHosts: boolean | undefined) => ({ name: 'envoy', version: [1, virtualHosts ? 40 : 36] as const })
+  for (const [connection, { id, metadata = {}, virtualHosts }] of Object.entries(asking))
+    planner.connect(connection, readNode({ id, metadata, locality: undefined, agent: agent(virtualHosts) }, names, true))
+  const received = resourcesByProxy(planner)
+  expect(planner.faults.all(), 'faults of what was made').to.deep.equal([])
+  const shown = Object.entries(asking).map(([name]) => [name, show(head, received.get(name) ?? {})] as const)
+  return head.proxies ? Object.fromEntries(shown) : (shown[0]?.[1] ?? null)
+}
+
+function valid<T>(read: { value: T } | { error: string }): T {
+  if ('error' in read) throw new Error(read.error)
+  return read.value
+}
+
+/** Every proxy's resources as a writer has them: those of the groups of its class, without what the class hides, and no name twice. */
+function resourcesByProxy(planner: Planner): Map<string, Parameters<typeof configDump>[0]> {
+  const { groups: patches, manifests, slabs: pieces } = planner.takePush()
+  const slabs = new Map(pieces.map((slab) => [slab.id, Buffer.from(slab.bytes)]))
+  const bytesOf = (slices: readonly number[]): string => {
+    const chunks: Buffer[] = []
+    for (let at = 0; at < slices.length; at += 3) {
+      const [slab, from, length] = slices.slice(at, at + 3) as [number, number, number]
+      chunks.push((slabs.get(slab) as Buffer).subarray(from, from + length))
+    }
+    return Buffer.concat(chunks).toString('base64')
   }
-  return Object.fromEntries(
-    Object.entries(head.show).map(([section, wanted]) => [section, (sections[section] ?? []).filter((resource) => wanted === true || wanted?.includes(resource.name ?? resource.cluster_name ?? ''))]),
+  return new Map(
+    planner.proxies().map(({ connection, proxyClass }) => {
+      const uses = manifests.find(({ classId }) => classId === proxyClass?.id)?.groups ?? {}
+      const resources = Object.entries(uses).map(([typeUrl, list]) => {
+        const found = new Map<string, { name: string; version: string; element: string }>()
+        for (const { group, hide } of list)
+          for (const { name, slices } of patches.find((patch) => patch.group === group)?.changed ?? [])
+            if (!hide.includes(hostOf(typeUrl, name)) && !found.has(name)) found.set(name, { name, version: '', element: bytesOf(slices) })
+        return [typeUrl, [...found.values()]] as const
+      })
+      return [connection, Object.fromEntries(resources)]
+    }),
   )
 }
 
+function show(head: Head, resources: Parameters<typeof configDump>[0]): Json {
+  const [clusters, listeners, routes] = (configDump(resources) as { configs: Record<string, Record<string, Json>[]>[] }).configs
+  const sections: Record<Section, Resource[]> = {
+    clusters: (clusters?.dynamic_active_clusters ?? []).map((entry) => entry.cluster as Resource),
+    endpoints: loadAssignments(resources) as Resource[],
+    listeners: (listeners?.dynamic_listeners ?? []).map((entry) => (entry.active_state as { listener: Resource }).listener),
+    routes: (routes?.dynamic_route_configs ?? []).map((entry) => entry.route_config as Resource),
+  }
+  return Object.fromEntries(
+    Object.entries(head.show).map(([section, shown]) => {
+      const all = sections[section as Section].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))
+      if (shown === 'names') return [section, all.map(nameOf)]
+      const wanted = shown === true ? undefined : 'fields' in shown ? shown.names : shown
+      const fields = typeof shown === 'object' && 'fields' in shown ? shown.fields.map((path) => path.split('.')) : undefined
+      const chosen = wanted ? wanted.map((name) => found(all, name, section)) : all
+      return [section, chosen.map((resource) => (fields ? { ...nameField(resource), ...(only(resource, fields) as Resource) } : typeFirst(resource)))]
+    }),
+  )
+}
+
+function found(all: readonly Resource[], name: string, section: string): Resource {
+  const resource = all.find((candidate) => nameOf(candidate) === name)
+  if (!resource) throw new Error(`the proxy has no ${name} among its ${section}: ${all.map(nameOf).join(', ')}`)
+  return resource
+}
+
+const nameField = (resource: Resource): Resource =>
+  'name' in resource ? { name: resource.name as Json } : { cluster_name: resource.cluster_name as Json }
+
+/** The fields at these paths, in the order of the message. */
+function only(value: Json, paths: readonly (readonly string[])[]): Json {
+  if (paths.some((path) => path.length === 0)) return typeFirst(value)
+  if (Array.isArray(value)) return value.map((item) => only(item, paths))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, field]) => {
+      const inner = paths.filter(([first]) => first === key).map((path) => path.slice(1))
+      return inner.length > 0 ? [[key, only(field, inner)]] : []
+    }),
+  )
+}
+
+/** What a message is stands before what is in it. */
+function typeFirst(value: Json): Json {
+  if (Array.isArray(value)) return value.map(typeFirst)
+  if (typeof value !== 'object' || value === null) return value
+  const { '@type': type, ...rest } = value
+  const fields = Object.fromEntries(Object.entries(rest).map(([key, field]) => [key, typeFirst(field)]))
+  return type === undefined ? fields : { '@type': type, ...fields }
+}
+
+const written = (made: Json): string => stringify(made, { aliasDuplicateObjects: false, lineWidth: 140, indentSeq: false })
+
+const folders = (path: string): string[] =>
+  readdirSync(path, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+
+/** Removes what has no input: behaviours, and a stage that has none left. */
+function prune(stage: string): void {
+  for (const behaviour of folders(stage)) if (!existsSync(join(stage, behaviour, 'in.yaml'))) rmSync(join(stage, behaviour), { recursive: true })
+  if (folders(stage).length === 0) rmSync(stage, { recursive: true })
+}
+
 describe('golden files', () => {
-  for (const folder of readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => entry.name)) {
-    const input = join(root, folder, 'in.yaml')
-    const output = join(root, folder, 'out.json')
-    if (!existsSync(input)) {
-      if (process.env.UPDATE_GOLDEN) rmSync(join(root, folder), { recursive: true })
-      continue
-    }
-    it(folder, () => {
-      const made = `${JSON.stringify(generate(readFileSync(input, 'utf8')), null, 2)}\n`
-      if (process.env.UPDATE_GOLDEN) writeFileSync(output, made)
-      expect(JSON.parse(made)).to.deep.equal(JSON.parse(readFileSync(output, 'utf8')))
+  if (process.env.UPDATE_GOLDEN) for (const stage of folders(root)) prune(join(root, stage))
+  for (const stage of folders(root)) {
+    describe(stage, () => {
+      for (const behaviour of folders(join(root, stage))) {
+        const input = join(root, stage, behaviour, 'in.yaml')
+        const output = join(root, stage, behaviour, 'out.yaml')
+        it(behaviour, () => {
+          const made = written(generate(readFileSync(input, 'utf8')))
+          if (process.env.UPDATE_GOLDEN) writeFileSync(output, made)
+          expect(made).to.equal(readFileSync(output, 'utf8'))
+        })
+      }
     })
   }
 })
