@@ -147,7 +147,8 @@ export class Http2GrpcStream implements GrpcStream {
 
   /** Reads messages for a while; what is left of the bytes then is read after others had as long. */
   #read(bytes: Buffer, listen: (message: Buffer) => void): void {
-    if (this.#ended) return
+    // What a client left behind that is gone would be read by nobody, and be waited for for good.
+    if (this.#ended || this.#stream.destroyed) return
     const started = monotonicMs()
     try {
       if (this.#reader.expected === undefined) this.#arrival.begin()
