@@ -4,7 +4,7 @@ import { Arrival, type ArrivalLimits } from '../../src/push/pacing/arrival.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/session/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { after, type Timer } from '../runtime/timers.ts'
+import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
 /** A stream as the services see it. */
 export interface GrpcStream {
@@ -241,7 +241,7 @@ export class Http2GrpcStream implements GrpcStream {
 
   #unlessClosed(ms: number, then: () => void): void {
     this.#deadline?.cancel()
-    this.#deadline = this.#stream.destroyed ? undefined : after(ms, then).unref()
+    this.#deadline = this.#stream.destroyed ? undefined : deadlineAfter(ms, then).unref()
   }
 
   /** Reads nothing until what is returned is called. */

@@ -5,7 +5,7 @@ import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/session/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
-import { after, every, type Timer } from '../runtime/timers.ts'
+import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
 /** How long connections live. Times in milliseconds. */
 export interface ConnectionLimits {
@@ -69,7 +69,7 @@ export class Http2Connection {
     const interval = Math.max(shortestIntervalMs, limits.keepaliveInterval)
     this.#keepalive = new Keepalive(interval, limits.keepaliveTimeout)
     const period = Math.min(interval, limits.keepaliveTimeout, graceMs) / looks
-    this.#timers = [every(period, () => this.#look(period)).unref(), after(limits.maxConnectionAge, () => this.#retire()).unref()]
+    this.#timers = [checkEvery(period, () => this.#look(period)).unref(), after(limits.maxConnectionAge, () => this.#retire()).unref()]
     socket.once('close', () => {
       for (const timer of this.#timers) timer.cancel()
     })
@@ -109,6 +109,6 @@ export class Http2Connection {
   #retire(): void {
     if (this.#session.destroyed) return
     this.#session.goaway()
-    this.#timers.push(after(graceMs, () => this.cut()).unref())
+    this.#timers.push(deadlineAfter(graceMs, () => this.cut()).unref())
   }
 }

@@ -1,6 +1,6 @@
 /** The timer of all time limits that measure standstill. */
 import { monotonicMs } from '../runtime/clock.ts'
-import { after } from '../runtime/timers.ts'
+import { deadlineAfter } from '../runtime/timers.ts'
 
 /** Milliseconds between two ticks, and how many of them one tick charges at most: a thread that was blocked does not charge its peers. */
 const tickMs = 250
@@ -26,7 +26,7 @@ export class PaceWheel {
   }
 
   #arm(): void {
-    after(tickMs, () => this.#tick()).unref()
+    deadlineAfter(tickMs, () => this.#tick()).unref()
   }
 
   #tick(): void {

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIp } from '../../src/config/addresses.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'
-import { after } from '../runtime/timers.ts'
+import { deadlineAfter } from '../runtime/timers.ts'
 
 /** How long a name may take, in milliseconds. */
 const lookupMs = 5000
@@ -46,7 +46,7 @@ export function gatewayResolver(find: (host: string) => Promise<string[]> = find
 /** Rejects when the name is not known, or its servers do not answer in time. */
 function findAddresses(host: string): Promise<string[]> {
   return new Promise((resolve, reject) => {
-    const timer = after(lookupMs, () => reject(new Error(`no answer within ${lookupMs} ms`)))
+    const timer = deadlineAfter(lookupMs, () => reject(new Error(`no answer within ${lookupMs} ms`)))
     lookup(host, { all: true })
       .then((found) => resolve(found.map(({ address }) => address)), reject)
       .finally(() => timer.cancel())

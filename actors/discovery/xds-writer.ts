@@ -27,7 +27,7 @@ import { WireError } from '../../src/xds/slab/wire.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
-import { after } from '../runtime/timers.ts'
+import { deadlineAfter } from '../runtime/timers.ts'
 import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
@@ -388,7 +388,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     connection.heldTimer = undefined
     if (!connection.session.isDue()) return false
     const until = connection.session.heldUntil(now) ?? (this.#parts.flowControl !== undefined ? now + this.#parts.flowControl : undefined)
-    if (until !== undefined) connection.heldTimer = after(until - now, () => this.#wake(connection))
+    if (until !== undefined) connection.heldTimer = deadlineAfter(until - now, () => this.#wake(connection))
     return true
   }
 

@@ -2,7 +2,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import * as comlink from 'comlink'
 import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs'
-import { after } from './timers.ts'
+import { deadlineAfter } from './timers.ts'
 
 /** The questions the other side answers. */
 export type Asks = comlink.Remote<Record<string, (...details: unknown[]) => unknown>>
@@ -62,7 +62,7 @@ export async function askWithin<Answer>(
   const answer = asks?.[question]
   if (!answer) throw new Error(`nobody to ask ${question}`)
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const timer = after(deadlineMs, () => reject(new Error(`no answer to ${question} within ${deadlineMs} ms`)))
+  const timer = deadlineAfter(deadlineMs, () => reject(new Error(`no answer to ${question} within ${deadlineMs} ms`)))
   open.add(reject)
   try {
     answer(...details).then(resolve as (value: unknown) => void, reject)

@@ -7,7 +7,7 @@ import { monotonicMs, wallClockMs } from './clock.ts'
 import type { Logger } from './logger.ts'
 import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
 import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from './spawn.ts'
-import { after, every, type Timer } from './timers.ts'
+import { after, checkEvery, type Timer } from './timers.ts'
 import { beatOf, Pulse, type WatchPolicy, watchPolicy } from './watchdog.ts'
 
 /** What a supervisor knows of one of its actors. */
@@ -78,7 +78,7 @@ export class Supervisor {
     this.#answers = options.answers
     this.#policy = options.policy ?? restartPolicy
     this.#watch = options.watch ?? watchPolicy(0)
-    this.#watchTimer = every(beatOf(this.#watch), () => this.#beat()).unref()
+    this.#watchTimer = checkEvery(beatOf(this.#watch), () => this.#beat()).unref()
   }
 
   /** Starts an actor and keeps it running. */

@@ -12,7 +12,8 @@ if (name && file && workerData?.name === name) {
     } catch {
       // Not yet.
     }
-    if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+    // As work on what came does: after it the loop runs its timers first, before it reads again.
+    if (ms > 0) setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms))
   }
   setInterval(look, 50).unref()
 }

@@ -32,6 +32,8 @@ export interface SlowPeerOptions {
   readonly bytesPerSecond: number
   /** Names of its proxies: each has a stream of its own. */
   readonly names: readonly string[]
+  /** Whether pings are answered only when the test says so. */
+  readonly holdsPings?: boolean
   /** Those among them that never grant anything to their streams, and hold what they were sent. */
   readonly silent?: readonly string[]
 }
@@ -44,6 +46,8 @@ export class SlowPeer {
   readonly resets = new Map<string, number>()
   /** Pings that came from the server. */
   pings = 0
+  /** Answers to pings that are held until {@link answerPings}; undefined = each is answered at once. */
+  readonly #pongs: Buffer[] | undefined
   /** Whether the server ended the connection. */
   closed = false
   bytesPerSecond: number
@@ -51,10 +55,12 @@ export class SlowPeer {
   readonly #socket: Socket
   readonly #timer: NodeJS.Timeout
   #rest: Buffer = Buffer.alloc(0)
+  #readAt = performance.now()
 
   constructor(options: SlowPeerOptions) {
     this.#options = options
     this.bytesPerSecond = options.bytesPerSecond
+    this.#pongs = options.holdsPings ? [] : undefined
     this.#socket = connect(options.port, '127.0.0.1')
     this.#socket.on('error', () => undefined)
     this.#socket.on('close', () => (this.closed = true))
@@ -67,6 +73,11 @@ export class SlowPeer {
     // Read by hand: what is not read stays in the socket.
     this.#socket.on('readable', () => undefined)
     this.#timer = setInterval(() => this.#readSome(), readEveryMs)
+  }
+
+  /** Answers the pings that were held. */
+  answerPings(): void {
+    this.#socket.write(Buffer.concat(this.#pongs?.splice(0) ?? []))
   }
 
   end(): void {
@@ -86,7 +97,11 @@ export class SlowPeer {
   }
 
   #readSome(): void {
-    const most = Math.min(this.#socket.readableLength, Math.ceil((this.bytesPerSecond * readEveryMs) / 1000))
+    // By the time that passed: on a busy machine the timer comes late, and the peer must not be slower than it says.
+    const now = performance.now()
+    const ms = now - this.#readAt
+    this.#readAt = now
+    const most = Math.min(this.#socket.readableLength, Math.ceil((this.bytesPerSecond * ms) / 1000))
     const bytes = most > 0 ? (this.#socket.read(most) as Buffer | null) : null
     if (!bytes) return
     this.#rest = Buffer.concat([this.#rest, bytes])
@@ -103,7 +118,9 @@ export class SlowPeer {
     if (kind === frameType.settings && flags !== acknowledged) this.#socket.write(frame(frameType.settings, acknowledged, 0))
     else if (kind === frameType.ping && flags !== acknowledged) {
       this.pings++
-      this.#socket.write(frame(frameType.ping, acknowledged, 0, payload))
+      const pong = frame(frameType.ping, acknowledged, 0, payload)
+      if (this.#pongs) this.#pongs.push(pong)
+      else this.#socket.write(pong)
     } else if (kind === frameType.reset) {
       this.resets.set(name, payload.readUInt32BE(0))
       // What it held of that stream counts for the connection no more.

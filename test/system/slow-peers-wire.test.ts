@@ -159,7 +159,11 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
   this.timeout(60_000)
   const hook = fileURLToPath(new URL('../harness/block-thread.cjs', import.meta.url))
   const block = join(process.env.TMPDIR ?? '/tmp', `mesh-block-${process.pid}`)
-  const { peer, client, changed, metric } = slowPeers(
+  const blockFor = (ms: number) => {
+    writeFileSync(`${block}.tmp`, String(ms))
+    renameSync(`${block}.tmp`, block)
+  }
+  const { service, peer, client, changed, metric } = slowPeers(
     20,
     {
       PILOT_XDS_SEND_TIMEOUT: '5s',
@@ -174,8 +178,7 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
     const readers = [10_000, 1_000_000].map((bytesPerSecond) => peer({ window: mib, bytesPerSecond, names: ['waits'] }))
     await client('idle')
     await until('something to be under way', () => readers.every(({ read }) => (read.get('waits') ?? 0) > 10_000))
-    writeFileSync(`${block}.tmp`, '6000')
-    renameSync(`${block}.tmp`, block)
+    blockFor(6000)
     await until('the thread to be blocked', () => !existsSync(block))
     expect(await changed()).to.be.above(4000)
     for (const reader of readers) {
@@ -184,5 +187,19 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
       expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
     }
     expect(await metric('pilot_xds_write_timeout')).to.equal(0)
+  })
+
+  it('does not cut a peer whose answer to a ping came meanwhile', async () => {
+    const reader = peer({ window: mib, bytesPerSecond: 100_000_000, names: ['quiet'], holdsPings: true })
+    await until('a ping', () => reader.pings > 0, 20_000)
+    // So far into the three seconds for an answer that the time charged for the block is too much.
+    const late = performance.now() + 2000
+    await until('the answer to be late', () => performance.now() > late)
+    blockFor(3000)
+    await until('the thread to be blocked', () => !existsSync(block))
+    const { pings } = reader
+    reader.answerPings()
+    await until('the next ping, or the end', () => reader.pings > pings || reader.closed, 20_000)
+    expect([reader.closed, /did not answer a keepalive ping/.test(service.output)], service.output).to.deep.equal([false, false])
   })
 })

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { mock } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Http2Connection } from '../../../actors/discovery/http2-connection.ts'
 
@@ -7,7 +8,7 @@ describe('a connection whose session is over', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
 
-  it('is looked at, measured and retired without an error, and its socket goes after a while', () => {
+  it('is looked at, measured and retired without an error, and its socket goes after a while', async () => {
     let destroyed = 0
     const socket = Object.assign(new EventEmitter(), { bytesRead: 1, bytesWritten: 2, remoteAddress: '', destroy: () => destroyed++ })
     const session = Object.assign(new EventEmitter(), {
@@ -33,16 +34,20 @@ describe('a connection whose session is over', () => {
     const events = { busy: () => {}, dead: (_: string, reason: string) => dead.push(reason) }
     let now = 0
     const clock = mock.method(process as { hrtime: () => [number, number] }, 'hrtime', () => [0, now * 1e6])
-    const pass = (ms: number) => {
-      for (const end = now + ms; now < end; now += 500) mock.timers.tick(500)
+    const pass = async (ms: number) => {
+      for (const end = now + ms; now < end; now += 500) {
+        mock.timers.tick(500)
+        // What looks at the peer runs after the loop has read.
+        await turn()
+      }
     }
     const connection = new Http2Connection(session as never, socket as never, limits, { standstillMs: 5000 } as never, events)
-    pass(5000)
+    await pass(5000)
     session.destroyed = true
-    pass(5000)
+    await pass(5000)
     expect(destroyed).to.equal(0)
     expect(connection.flow.charge(250)).to.equal(false)
-    pass(120_000)
+    await pass(120_000)
     clock.mock.restore()
     expect(dead).to.deep.equal([])
     expect(destroyed).to.be.above(0)

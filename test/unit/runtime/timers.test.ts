@@ -1,6 +1,8 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { mock } from 'node:test'
 import { expect } from 'chai'
-import { every, after as runAfter } from '../../../actors/runtime/timers.ts'
+import { checkEvery, deadlineAfter, every, after as runAfter } from '../../../actors/runtime/timers.ts'
 
 describe('timers', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
@@ -39,5 +41,36 @@ describe('timers', () => {
 
   it('refuse a delay that is not a number', () => {
     expect(() => runAfter(Number.NaN, () => {})).to.throw(RangeError)
+  })
+})
+
+describe('a limit on what another side does', () => {
+  it('is looked at after what came while the thread was blocked, and can be cancelled until then', async () => {
+    const server = createServer((socket) => socket.on('data', () => (heard = true)).on('error', () => undefined)).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    let heard = false
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    await once(client, 'connect')
+    const seen: string[] = []
+    await new Promise<void>((resolve) => {
+      const checks = checkEvery(1, () => {
+        seen.push(`check ${heard}`)
+        checks.cancel()
+      })
+      const cancelled = deadlineAfter(1, () => seen.push('cancelled'))
+      runAfter(1, () => {
+        seen.push(`timer ${heard}`)
+        cancelled.cancel()
+      })
+      deadlineAfter(1, () => {
+        seen.push(`deadline ${heard}`)
+        resolve()
+      })
+      client.write('a sign of life')
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+    })
+    client.destroy()
+    server.close()
+    expect(seen).to.deep.equal(['timer false', 'check true', 'deadline true'])
   })
 })
