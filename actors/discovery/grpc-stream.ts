@@ -93,7 +93,7 @@ export class Http2GrpcStream implements GrpcStream {
     this.#arrival = new Arrival(parts.arrival)
     this.#flow = parts.flow.open({
       send: (piece, left) => this.#send(piece, left),
-      stoodStill: (atBoundary) => this.#giveUp('nothing was taken within the send timeout', atBoundary),
+      stoodStill: (reason, atBoundary) => this.#giveUp(reason, atBoundary),
     })
     stream.on('wantTrailers', () => this.#sendTrailers())
     stream.on('close', () => {

@@ -92,7 +92,11 @@ export class Http2Connection {
     if (this.#session.destroyed) return
     const next = this.#keepalive.look(ms, this.#socket.bytesRead + this.flow.left)
     if (next === 'ping') this.#ping()
-    else if (next === 'give up') this.#giveUp('its peer did not answer a keepalive ping')
+    else if (next === 'give up') {
+      // Where bytes are outstanding that is a standstill, whichever limit is reached first.
+      this.flow.giveUp('nothing was taken, nor was a keepalive ping answered')
+      this.#giveUp('its peer did not answer a keepalive ping')
+    }
   }
 
   #ping(): void {

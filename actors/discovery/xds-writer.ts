@@ -106,7 +106,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
       slow: () => this.#slow(),
     }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
-    this.#wheel.add((ms) => this.#charge(ms))
     this.#server = new GrpcServer(
       context.config,
       this.#features,
@@ -122,6 +121,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
       ),
       () => this.#budgets.refused(),
     )
+    // After the server, which knows only then who made progress since the last tick.
+    this.#wheel.add((ms) => this.#charge(ms))
   }
 
   linked(peer: Peer): void {

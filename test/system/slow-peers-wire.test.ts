@@ -94,13 +94,29 @@ describe('readers at any pace, with the send timeout of five seconds', function 
   })
 })
 
+/** Settings with which a thread of that name stands still for so many milliseconds when it is told to, or dies. */
+function disturbed(thread: string) {
+  const file = join(process.env.TMPDIR ?? '/tmp', `mesh-block-${process.pid}`)
+  const hook = fileURLToPath(new URL('../harness/block-thread.cjs', import.meta.url))
+  const tell = (ms: number) => {
+    writeFileSync(`${file}.tmp`, String(ms))
+    renameSync(`${file}.tmp`, file)
+    return until('the thread to have heard', () => !existsSync(file))
+  }
+  return {
+    env: { NODE_OPTIONS: `--require ${hook}`, BLOCK_THREAD: thread, BLOCK_FILE: file },
+    block: tell,
+    kill: () => tell(0),
+  }
+}
+
 describe('proxies that are slow on the wire', function () {
   this.timeout(60_000)
   const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, [
     '--keepaliveInterval',
     '1s',
     '--keepaliveTimeout',
-    '1s',
+    '2s',
     '--writers',
     '2',
   ])
@@ -130,6 +146,15 @@ describe('proxies that are slow on the wire', function () {
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
   })
 
+  it('are ended where they read 10 or 100 KB a second of a window of 256 MiB: what the kernel takes at once lasts longer than the timeout', async () => {
+    const before = await metric('pilot_xds_write_timeout')
+    const readers = [10_000, 100_000].map((bytesPerSecond) => peer({ window: 256 * mib, bytesPerSecond, names: [`step-${bytesPerSecond}`] }))
+    await until('both to read', () => readers.every(({ read }) => [...read.values()].some((bytes) => bytes > 0)))
+    await until('both to be ended', async () => (await metric('pilot_xds_write_timeout')) === before + 2)
+    for (const name of ['step-10000', 'step-100000'])
+      expect(service.output).to.match(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: nothing was taken within the send timeout`))
+  })
+
   it('are ended alone where another stream of the connection reads', async () => {
     const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
     await until('the silent one to be reset', () => reader.resets.has('mute'))
@@ -157,29 +182,21 @@ describe('a proxy that reads 10 KB a second where one response may be half sent'
 
 describe('a writer thread that is blocked for longer than the send timeout', function () {
   this.timeout(60_000)
-  const hook = fileURLToPath(new URL('../harness/block-thread.cjs', import.meta.url))
-  const block = join(process.env.TMPDIR ?? '/tmp', `mesh-block-${process.pid}`)
-  const blockFor = (ms: number) => {
-    writeFileSync(`${block}.tmp`, String(ms))
-    renameSync(`${block}.tmp`, block)
-  }
-  const { service, peer, client, changed, metric } = slowPeers(
-    20,
-    {
-      PILOT_XDS_SEND_TIMEOUT: '5s',
-      NODE_OPTIONS: `--require ${hook}`,
-      BLOCK_THREAD: 'xds-writer/0',
-      BLOCK_FILE: block,
-    },
-    ['--keepaliveInterval', '3s', '--keepaliveTimeout', '3s', '--writers', '1'],
-  )
+  const { env, block } = disturbed('xds-writer/0')
+  const { service, peer, client, changed, metric } = slowPeers(20, { ...env, PILOT_XDS_SEND_TIMEOUT: '5s' }, [
+    '--keepaliveInterval',
+    '3s',
+    '--keepaliveTimeout',
+    '3s',
+    '--writers',
+    '1',
+  ])
 
   it('cuts none of its peers', async () => {
     const readers = [10_000, 1_000_000].map((bytesPerSecond) => peer({ window: mib, bytesPerSecond, names: ['waits'] }))
     await client('idle')
     await until('something to be under way', () => readers.every(({ read }) => (read.get('waits') ?? 0) > 10_000))
-    blockFor(6000)
-    await until('the thread to be blocked', () => !existsSync(block))
+    await block(6000)
     expect(await changed()).to.be.above(4000)
     for (const reader of readers) {
       const then = reader.read.get('waits') ?? 0
@@ -195,11 +212,50 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
     // So far into the three seconds for an answer that the time charged for the block is too much.
     const late = performance.now() + 2000
     await until('the answer to be late', () => performance.now() > late)
-    blockFor(3000)
-    await until('the thread to be blocked', () => !existsSync(block))
+    await block(3000)
     const { pings } = reader
     reader.answerPings()
     await until('the next ping, or the end', () => reader.pings > pings || reader.closed, 20_000)
     expect([reader.closed, /did not answer a keepalive ping/.test(service.output)], service.output).to.deep.equal([false, false])
+  })
+})
+
+describe('a writer that dies while one of its responses has the only permit', function () {
+  this.timeout(60_000)
+  const { env, kill } = disturbed('xds-writer/0')
+  const { service, peer, client, changed, slow } = slowPeers(4, { ...env, PILOT_PUSH_THROTTLE: '1' }, ['--writers', '2'])
+
+  it('gives the permit back: everyone else goes on', async () => {
+    let holders = 0
+    /** Whether a proxy is at the writer that dies; undefined while it is not connected. Connections are numbered in steps of the number of writers. */
+    const isThere = (name: string) => {
+      const id = new RegExp(`new connection (\\S*~${name}\\.ns\\S*)`).exec(service.output)?.[1]
+      return id === undefined ? undefined : Number(id.split('-').at(-1)) % 2 === 0
+    }
+    /** A reader of that writer. It takes nine seconds for its response, and may have the permit for two. */
+    const holder = async () => {
+      for (;;) {
+        const name = `holder-${holders++}`
+        const reader = peer({ window: 64 * kib, bytesPerSecond: 100_000, names: [name] })
+        await until('its connection', () => isThere(name) !== undefined)
+        if (isThere(name)) return reader
+        reader.end()
+      }
+    }
+    let reader: SlowPeer
+    do {
+      reader = await holder()
+      await until('its response to be under way', () => [...reader.read.values()].some((bytes) => bytes > 100_000))
+      // On a busy machine it may have paused for half a second.
+    } while ((await slow([...reader.read.keys()].join()))?.releasedEarly)
+    await kill()
+    await until('its connection to be over', () => reader.closed)
+    await until('the writer to be back', async () => {
+      const actors = await service.debug<{ name: string; state: string; restarts: number }[]>('actorsz')
+      return actors.some(({ name, state, restarts }) => name === 'xds-writer/0' && state === 'running' && restarts === 1)
+    })
+    // Until one is at that writer again, which would wait for its own permit.
+    for (let index = 0; index === 0 || !isThere(`after-${index - 1}`); index++) await client(`after-${index}`)
+    for (let round = 0; round < 3; round++) await changed()
   })
 })

@@ -44,7 +44,7 @@ export interface StreamPort {
   /** Hands buffers over. `left` hears when the kernel has accepted all of them, or that it will not. */
   send(piece: readonly Buffer[], left: (failed: boolean) => void): void
   /** The stream stood still for too long. At a message boundary it can end with a status, elsewhere it can only be reset. */
-  stoodStill(atBoundary: boolean): void
+  stoodStill(reason: string, atBoundary: boolean): void
 }
 
 interface Job {
@@ -80,8 +80,8 @@ export class SessionFlow {
   /** Bytes that have left, over all streams. */
   left = 0
   #inFlight = 0
-  /** Where the connection stood at the last tick, if that was looked at. */
-  #seen: { readonly written: number; readonly window: number } | undefined
+  /** Where the connection stood at the last tick with progress; the window only if it was asked for. */
+  #seen: { readonly written: number; readonly window?: number } | undefined
   /** The largest window that was seen: what the peer may be sent over all streams without granting anything. */
   #largestWindow = 0
   /** `bytesRead` when the peer was asked for a sign of life; undefined while nothing stands still. */
@@ -133,23 +133,34 @@ export class SessionFlow {
   charge(ms: number): boolean {
     const busy = [...this.#streams].filter((stream) => stream.isBusy)
     if (busy.length === 0) return false
-    // Asking a connection where it stands is dear, and needless while pieces leave each of its streams.
-    const still = busy.some((stream) => stream.stillMs > 0)
-    const charged = still ? this.#charged(busy) : new Set(busy)
-    if (!still) this.#seen = undefined
-    for (const stream of this.#streams) if (!stream.isBusy && !charged.has(stream)) stream.progressed()
-    for (const stream of busy) stream.waited(ms)
+    const charged = this.#charged(busy)
     let longest = 0
-    for (const stream of charged) longest = Math.max(longest, (stream.chargedMs += ms))
+    for (const stream of this.#streams) {
+      if (stream.isBusy || charged.has(stream)) longest = Math.max(longest, stream.waited(ms, charged.has(stream)))
+      else stream.progressed()
+    }
     this.#judge(charged, longest)
     return true
   }
 
+  /** Ends the streams that have bytes outstanding, since the connection is given up. */
+  giveUp(reason: string): void {
+    for (const stream of [...this.#streams]) if (stream.isBusy) stream.giveUp(reason)
+  }
+
   /** Those that are to be charged, after looking where the connection stands: what it did since the last look is progress of the only stream there is. */
   #charged(busy: readonly StreamFlow[]): ReadonlySet<StreamFlow> {
-    const { bytesWritten, window } = this.#wire
-    const { written, window: before } = this.#seen ?? { written: bytesWritten, window }
-    const moved = bytesWritten - written >= smallestProgress || window !== before
+    const { bytesWritten } = this.#wire
+    const { written, window: before } = this.#seen ?? { written: bytesWritten }
+    const sent = bytesWritten - written >= smallestProgress
+    if (sent && busy.length === 1) busy[0]?.progressed()
+    // Asking a connection for its window is dear, and needless while all of its streams make progress.
+    if (busy.every(({ stillMs }) => stillMs === 0)) {
+      this.#seen = { written: bytesWritten }
+      return new Set(busy)
+    }
+    const { window } = this.#wire
+    const moved = sent || (before !== undefined && window !== before)
     this.#seen = { written: moved ? bytesWritten : written, window }
     if (moved && busy.length === 1) busy[0]?.progressed()
     this.#largestWindow = Math.max(this.#largestWindow, window)
@@ -181,7 +192,7 @@ export class SessionFlow {
     }
     if (longest < standstillMs) return
     const dead = this.#probedAt === bytesRead
-    for (const stream of charged) if (stream.chargedMs >= standstillMs) stream.giveUp()
+    for (const stream of charged) if (stream.chargedMs >= standstillMs) stream.giveUp('nothing was taken within the send timeout')
     if (dead) this.#events.dead()
   }
 }
@@ -207,8 +218,8 @@ export class StreamFlow {
   /** Bytes of the next piece, as far as the pieces before tell. */
   #piece = 0
   #over = false
-  /** Whether the pause before the progress since the last tick was noted. */
-  #noted = false
+  /** Whether there was progress since the last tick, or the first bytes came to be outstanding. */
+  #moved = false
   #finished: (() => void) | undefined
   /** Milliseconds without progress while bytes were outstanding. */
   stillMs = 0
@@ -239,6 +250,7 @@ export class StreamFlow {
     const cursor = new SliceCursor(parts)
     if (cursor.left === 0) return done(false)
     this.#shared.began()
+    if (this.#jobs.length === 0) this.#moved = true
     this.#jobs.push({ cursor, length: cursor.left, inFlight: 0, done })
     this.pump()
   }
@@ -258,17 +270,21 @@ export class StreamFlow {
     this.unread = 0
   }
 
-  /** Time passed. */
-  waited(ms: number): void {
-    this.stillMs += ms
-    this.#noted = false
+  /** Time passed since the last tick; it counts where there was no progress in it. Returns the milliseconds with which the stream is charged so far. */
+  waited(ms: number, charged: boolean): number {
+    if (!this.#moved || !this.isBusy) {
+      if (this.isBusy) this.stillMs += ms
+      if (charged) this.chargedMs += ms
+    }
+    this.#moved = false
+    return charged ? this.chargedMs : 0
   }
 
   /** Something has left. */
   progressed(): void {
     // Once a tick: what leaves in quick succession is one step.
-    if (this.isBusy && !this.#noted) this.#limits.pace.paused(this, this.stillMs, this.#limits.now())
-    this.#noted = true
+    if (this.isBusy && !this.#moved) this.#limits.pace.paused(this, this.stillMs, this.#limits.now())
+    this.#moved = true
     this.stillMs = 0
     this.chargedMs = 0
   }
@@ -290,12 +306,12 @@ export class StreamFlow {
   }
 
   /** Ends a stream that stands still. */
-  giveUp(): void {
+  giveUp(reason: string): void {
     if (this.#over) return
     const [first] = this.#jobs
     const atBoundary = !first || (first.inFlight === 0 && first.cursor.left === first.length)
     this.close()
-    this.#port.stoodStill(atBoundary)
+    this.#port.stoodStill(reason, atBoundary)
   }
 
   /** Nothing leaves any more. */

@@ -6,10 +6,12 @@ const stillMs = 500
 const slower = { times: 4, ms: 500 }
 /** Responses that the median is made of, and the bytes that one must have to say something about pace. */
 const samples = { count: 64, bytes: 16_384 }
+/** The pace, in milliseconds a byte, until a response was taken: 2 MB a second. Without one, the first readers could keep all permits as slowly as they like. */
+const assumedPace = 1 / 2000
 
 /** The pace at which the streams of a writer take responses. */
 export class Patience {
-  readonly #msPerByte: number[] = []
+  readonly #msPerByte: number[] = [assumedPace]
   #next = 0
   #median: number | undefined
 
@@ -23,7 +25,7 @@ export class Patience {
 
   /** Whether a response of so many bytes that is under way for `elapsed` milliseconds, the last `still` of them without progress, keeps its permit no longer. */
   isOver({ elapsed, still, bytes }: { elapsed: number; still: number; bytes: number }): boolean {
-    return still >= stillMs || (this.#msPerByte.length > 0 && elapsed > slower.times * this.#pace() * bytes + slower.ms)
+    return still >= stillMs || elapsed > slower.times * this.#pace() * bytes + slower.ms
   }
 
   #pace(): number {

@@ -34,7 +34,7 @@ function connection(options: { pieces?: number; standstillMs?: number; pace?: Fl
     const ends: string[] = []
     const flow: StreamFlow = session.open({
       send: (piece, left) => handed.push({ bytes: piece.reduce((sum, part) => sum + part.length, 0), left }),
-      stoodStill: (atBoundary) => ends.push(atBoundary ? 'status' : 'reset'),
+      stoodStill: (_, atBoundary) => ends.push(atBoundary ? 'status' : 'reset'),
     })
     const stream = {
       flow,
@@ -104,8 +104,10 @@ describe('pieces of responses', () => {
       pass(250)
       stream.accept()
     }
-    expect(looked()).to.equal(before)
+    // The tick in which something left counts as progress; the next one passes without any, and after it the window is asked for.
     pass(500)
+    expect(looked()).to.equal(before)
+    pass(250)
     expect(looked()).to.equal(before + 1)
   })
 
@@ -217,6 +219,28 @@ describe('a stream that stands still', () => {
       wire.granted += 1000
     }
     expect([stream.ends, stream.done]).to.deep.equal([[], []])
+  })
+
+  it('is not one of which some bytes of a piece leave in each tick, from the first, however late the ticks come', () => {
+    const { open, pass, wire } = connection()
+    const stream = open()
+    stream.write(10_000_000)
+    for (let round = 0; round < 10; round++) {
+      wire.bytesWritten += 1100
+      pass(500, 500)
+      // Half a second is what releases a permit. The first tick has nothing to compare with.
+      expect(stream.flow.stillMs).to.equal(0)
+    }
+    pass(500, 500)
+    expect(stream.flow.stillMs).to.equal(500)
+  })
+
+  it('ends with its connection that is given up, where bytes are outstanding', () => {
+    const { open, session } = connection()
+    const [busy, idle] = [open(), open()]
+    busy.write(50_000)
+    session.giveUp('no sign of life')
+    expect([busy.ends, idle.ends]).to.deep.equal([['reset'], []])
   })
 
   it('is not charged while nothing is outstanding, nor for the time of a thread that was blocked', () => {

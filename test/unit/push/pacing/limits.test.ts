@@ -41,7 +41,7 @@ describe('the patience with a response', () => {
 
   it('ends when nothing was taken for half a second', () => {
     const patience = new Patience()
-    expect(patience.isOver({ elapsed: 100_000, still: 499, bytes: 10 })).to.equal(false)
+    expect(patience.isOver({ elapsed: 499, still: 499, bytes: 10 })).to.equal(false)
     expect(patience.isOver({ elapsed: 500, still: 500, bytes: 10 })).to.equal(true)
   })
 
@@ -56,10 +56,18 @@ describe('the patience with a response', () => {
     expect(pace(10_000, 1_000_000).isOver({ elapsed: 30_000, still: 0, bytes: 1_000_000 })).to.equal(false)
   })
 
+  it('takes 2 MB a second for the median until a response was taken', () => {
+    const patience = new Patience()
+    const isOver = (elapsed: number) => patience.isOver({ elapsed, still: 0, bytes: 1_000_000 })
+    expect([isOver(2490), isOver(2510)]).to.deep.equal([false, true])
+    patience.record(10_000, 1_000_000)
+    expect(isOver(2510)).to.equal(false)
+  })
+
   it('learns nothing from small responses, whose time is not their length', () => {
     const patience = new Patience()
     for (let round = 0; round < 100; round++) patience.record(0.01, 100)
-    expect(patience.isOver({ elapsed: 10_000, still: 0, bytes: 1_000_000 })).to.equal(false)
+    expect(patience.isOver({ elapsed: 2490, still: 0, bytes: 1_000_000 })).to.equal(false)
   })
 })
 
