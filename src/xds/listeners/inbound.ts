@@ -24,6 +24,10 @@ import { wildcardOf } from './outbound.ts'
 
 const virtualInboundPort = 15_006
 
+/** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
+const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
+const loopbacks = new Set(['127.0.0.1', '::1'])
+
 /**
  * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. Services that
  * want one port for different protocols are in conflict.
@@ -89,7 +93,7 @@ export function inboundClusters(ports: readonly InboundPort[], view: View, snaps
   }))
   if (traits.interception === 'NONE') return clusters
   const passthrough = (name: string, source: string) => ({ name, objects: () => [], make: () => inboundPassthrough(name, source, snapshot) })
-  return [...clusters, passthrough(inboundPassthrough4, '127.0.0.6'), passthrough(inboundPassthrough6, '::6')]
+  return [...clusters, passthrough(inboundPassthrough4, pastRedirection.ipv4), passthrough(inboundPassthrough6, pastRedirection.ipv6)]
 }
 
 /** Objects that a port of the workload comes from. */
@@ -108,6 +112,8 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address: endpointAddress(port.endpoint, port.endpointPort) } } }] }],
     },
   }
+  if (!loopbacks.has(port.endpoint) && !port.endpoint.startsWith('unix://'))
+    cluster.upstreamBindConfig = bindTo(port.endpoint.includes(':') ? pastRedirection.ipv6 : pastRedirection.ipv4)
   const { connectionPool } = port.instance ? policyFor(view.ruleFor(port.instance.service), undefined, port.servicePort) : {}
   applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
   cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
@@ -128,6 +134,10 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
   return create(ClusterSchema, cluster)
 }
 
+const bindTo = (address: string): ClusterInit['upstreamBindConfig'] => ({
+  sourceAddress: { address, portSpecifier: { case: 'portValue', value: 0 } },
+})
+
 const httpOptions = (value: NonNullable<Parameters<typeof pack<typeof HttpProtocolOptionsSchema>>[1]>['upstreamProtocolOptions']) => ({
   'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': pack(HttpProtocolOptionsSchema, { upstreamProtocolOptions: value }),
 })
@@ -138,7 +148,7 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST },
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
     connectTimeout: durationOf(snapshot.mesh.connectTimeout),
-    upstreamBindConfig: { sourceAddress: { address: source, portSpecifier: { case: 'portValue', value: 0 } } },
+    upstreamBindConfig: bindTo(source),
     typedExtensionProtocolOptions: httpOptions({ case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions: {} } }),
   })
 }
