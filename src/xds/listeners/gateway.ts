@@ -13,7 +13,7 @@ import type { Destination, GatewayServer } from '../../config/traffic-specs.ts'
 import { contain } from '../../model/faults.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import type { ProxyClass } from '../../push/proxy-class.ts'
-import { certificateContext } from '../../security/authentication/mutual-tls.ts'
+import { certificateContext, meshProtocols } from '../../security/authentication/mutual-tls.ts'
 import type { NamedFilter, PolicyFilters } from '../../security/authorization/filters.ts'
 import { compare, type Gateway } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -168,7 +168,7 @@ function httpFilter(routes: string, port: PortPlan, guard: readonly NamedFilter[
 
 interface ChainInit {
   readonly name?: string
-  readonly filterChainMatch?: { serverNames: string[]; transportProtocol?: string }
+  readonly filterChainMatch?: { serverNames: string[]; transportProtocol?: string; applicationProtocols?: string[] }
   readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: ReturnType<typeof pack> } }
   readonly filters: Filter[]
   /** Whether requests are seen in it, so that policies judge those, and not the connection. */
@@ -307,7 +307,7 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
   return chains
 }
 
-/** One chain a service port: SNI decides, and the connection is passed on as it is. */
+/** One chain a service port: SNI decides, and the connection is passed on as it is; only mutual TLS of the mesh, which says so in its ALPN. */
 function autoPassthroughChains(view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
   return view.services.flatMap((state) =>
     state.service.ports
@@ -316,7 +316,7 @@ function autoPassthroughChains(view: View, proxy: ProxyClass, snapshot: MeshSnap
         [undefined, ...(view.ruleFor(state.service)?.subsets ?? [])].map((subset): ChainInit => {
           const cluster = sniCluster(port.number, subset?.name ?? '', state.service.hostname)
           return {
-            filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls' },
+            filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls', applicationProtocols: [...meshProtocols.http] },
             filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, proxy.traits),
           }
         }),
