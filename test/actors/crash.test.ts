@@ -2,11 +2,9 @@ import { expect } from 'chai'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
 import { Issuer } from '../harness/issuer.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
-
-const entry = (name: string, address: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 
 for (const mode of ['threads', 'in-thread'] as const) {
   describe(`actors that die under load (${mode})`, function () {
@@ -20,7 +18,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     }
 
     before(async () => {
-      discovery.write('a.yaml', entry('a', '10.0.0.1'))
+      discovery.write('a.yaml', serviceEntry('a', '10.0.0.1'))
       await issuer.start()
       const rule = `{issuer: '${issuer.name}', jwksUri: '${issuer.jwksUri}'}`
       discovery.write(
@@ -52,7 +50,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
     /** Makes a change and waits until every proxy has it; those that lose their connection meanwhile have it when they are back. */
     const converges = async () => {
       const address = `10.77.0.${++change}`
-      discovery.write('a.yaml', entry('a', address))
+      discovery.write('a.yaml', serviceEntry('a', address))
       const has = (client: XdsClient) => client.resources.get(endpointType)?.get('outbound|80||a.ns.svc.cluster.local')?.includes(address) ?? false
       for (const client of clients) await until(`${client.node.id} to get ${address}`, () => has(client) || client.closed !== undefined)
       await reconnect()

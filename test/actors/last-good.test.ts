@@ -3,11 +3,10 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-const entry = (name: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n`
 const policy = (spec: string) => `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`
 const watcher = 'registry-watcher/files'
 
@@ -26,9 +25,9 @@ describe('last good states over a restart of the file watcher', function () {
   const policyInForce = async () => (await (await fetch(`http://127.0.0.1:${control.httpPort}/debug/configz`)).text()).includes('"DENY"')
 
   before(async () => {
-    write('faulty.yaml', entry('faulty'))
-    write('unclear.yaml', entry('unclear'))
-    write('gone.yaml', entry('gone'))
+    write('faulty.yaml', serviceEntry('faulty'))
+    write('unclear.yaml', serviceEntry('unclear'))
+    write('gone.yaml', serviceEntry('gone'))
     write('policy.yaml', policy('{action: DENY, rules: [{to: [{operation: {paths: [/x]}}]}]}'))
     await (await control.start()).ready()
     proxy = await new XdsClient(control.grpcPort, sidecarNode('10.4.0.1', 'one', 'ns'), true).connect().ready()
@@ -41,7 +40,7 @@ describe('last good states over a restart of the file watcher', function () {
   it('stay: of objects that are faulty, of policies, and of files of which nothing can be told', async () => {
     expect(['faulty', 'unclear', 'gone'].map(has)).to.deep.equal([true, true, true])
     expect(await policyInForce()).to.equal(true)
-    write('faulty.yaml', entry('faulty').replace('80', '99999'))
+    write('faulty.yaml', serviceEntry('faulty').replace('80', '99999'))
     write('unclear.yaml', 'a: "never closed\n')
     write('policy.yaml', policy('{action: DENY, rules: [{misspelt: []}]}'))
     const log = () => readFileSync(join(control.dir, 'log'), 'utf8')
@@ -49,7 +48,7 @@ describe('last good states over a restart of the file watcher', function () {
       ['99999 is outside', 'unclear.yaml, document 1: not YAML', 'misspelt'].every((said) => log().includes(said)),
     )
     await restart()
-    write('marker.yaml', entry('marker'))
+    write('marker.yaml', serviceEntry('marker'))
     await until('a change after the restart', () => has('marker'))
     // What is withdrawn goes two seconds later; the pages tell at once.
     const objects = await (await fetch(`http://127.0.0.1:${control.httpPort}/debug/configz`)).text()

@@ -3,13 +3,12 @@ import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
 import { OwnTime } from '../harness/own-time.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 import type { Break } from './parts/breakable.ts'
 
 const mocked = 100
-const entry = (name: string, address: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 const cluster = (name: string) => `outbound|80||${name}.ns.svc.cluster.local`
 
 for (const mode of ['threads', 'in-thread'] as const) {
@@ -45,7 +44,7 @@ for (const mode of ['threads', 'in-thread'] as const) {
       }
       const address = `10.90.${(changes >> 8) & 255}.${changes & 255}`
       files.set(name, address)
-      discovery.write(`${name}.yaml`, entry(name, address))
+      discovery.write(`${name}.yaml`, serviceEntry(name, address))
     }
     const connect = (number: number) => {
       const client = new XdsClient(discovery.grpcPort, sidecarNode(`10.4.0.${number}`, `pod-${number}`, 'ns'), number % 2 === 0).connect()

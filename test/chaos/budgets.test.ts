@@ -8,6 +8,7 @@ import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../proto
 import { messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, type ClientNode, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -227,10 +228,7 @@ describe('a limit of file descriptors', function () {
       for (let index = 0; index < 400; index++) open(service.grpcPort)
       await until('connections to be refused', () => closed >= 400 - 172)
       expect(service.output).to.match(/refused \d+ connections, the last from .*: this writer has 172,/)
-      service.write(
-        'a.yaml',
-        'apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: ns}\nspec: {hosts: [a.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n',
-      )
+      service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
       // Half of the reserve of 128 is for pages, and half of that for each of their two servers.

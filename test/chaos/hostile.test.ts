@@ -6,11 +6,10 @@ import { parseConfigFile } from '../../src/config/parse.ts'
 import { meshNames } from '../../src/names/mesh-names.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-const good = (name: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 10.0.0.1}]}\n`
 const object = (kind: string, spec: string) => `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: x, namespace: ns}\nspec: ${spec}\n`
 
 const corpus: Record<string, string> = {
@@ -80,7 +79,7 @@ describe('hostile input', function () {
     let witness: XdsClient
     let round = 0
     before(async () => {
-      service.write('good.yaml', good('good'))
+      service.write('good.yaml', serviceEntry('good'))
       await service.start()
       witness = await new XdsClient(service.grpcPort, sidecarNode('10.1.1.1', 'witness', 'ns'), true).connect().ready()
     })
@@ -91,7 +90,7 @@ describe('hostile input', function () {
     /** The process lives, nothing restarted, and a change still reaches the other proxy. */
     const undisturbed = async () => {
       const name = `after-${++round}`
-      service.write(`${name}.yaml`, good(name))
+      service.write(`${name}.yaml`, serviceEntry(name))
       await until('a change to arrive', () => witness.resources.get(clusterType)?.has(`outbound|80||${name}.ns.svc.cluster.local`) ?? false)
       expect(witness.closed).to.equal(undefined)
       const actors = await service.debug<{ name: string; restarts: number }[]>('actorsz')
@@ -107,7 +106,7 @@ describe('hostile input', function () {
     }
 
     it('an object that turns bad keeps its last good state, and says what is wrong', async () => {
-      service.write('good.yaml', good('good').replace('number: 80', 'number: 99999'))
+      service.write('good.yaml', serviceEntry('good').replace('number: 80', 'number: 99999'))
       await undisturbed()
       expect(witness.resources.get(clusterType)?.has('outbound|80||good.ns.svc.cluster.local')).to.equal(true)
       expect(service.output).to.contain(

@@ -9,11 +9,10 @@ import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { endHeaders, frame, frameType, literal, preface, requestHeaders } from '../harness/http2-frames.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-const entry = (name: string, address: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 describe('abuse of HTTP/2', function () {
   this.timeout(60_000)
   const service = new Service({
@@ -50,7 +49,7 @@ describe('abuse of HTTP/2', function () {
   const othersAreServed = async () => {
     const address = `10.0.${++rounds}.1`
     const changed = new OwnTime()
-    service.write('a.yaml', entry('a', address))
+    service.write('a.yaml', serviceEntry('a', address))
     await until(
       'the change at the witness',
       () => witness.resources.get(endpointType)?.get('outbound|80||a.ns.svc.cluster.local')?.includes(address) ?? false,
@@ -65,8 +64,8 @@ describe('abuse of HTTP/2', function () {
   }
 
   before(async () => {
-    service.write('a.yaml', entry('a', '10.0.0.1'))
-    for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, entry(`many-${index}`, '10.0.0.9'))
+    service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, serviceEntry(`many-${index}`, '10.0.0.9'))
     await service.start()
     witness = await new XdsClient(service.grpcPort, sidecarNode('10.6.0.1', 'witness', 'ns'), true).connect().ready()
     restingMib = residentMib()

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { endpointType } from '../../src/xds/type-urls.ts'
 import { OwnTime } from './own-time.ts'
+import { serviceEntry } from './service-entry.ts'
 import { until } from './until.ts'
 import { sidecarNode, XdsClient } from './xds-client.ts'
 
@@ -27,13 +28,11 @@ export interface GoodProxyReport {
 
 const { port, dir } = workerData as GoodProxyData
 const host = 'watched.ns.svc.cluster.local'
-const entry = (address: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: watched, namespace: ns}\nspec: {hosts: [${host}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 const latencies: number[] = []
 let stopped = false
 parentPort?.on('message', () => (stopped = true))
 
-writeFileSync(join(dir, 'watched.yaml'), entry('10.200.0.1'))
+writeFileSync(join(dir, 'watched.yaml'), serviceEntry('watched', '10.200.0.1'))
 const proxy = new XdsClient(port, sidecarNode('10.1.0.1', 'good', 'ns'), true).connect()
 const has = (address: string) => proxy.resources.get(endpointType)?.get(`outbound|80||${host}`)?.includes(address) ?? false
 await until('the first configuration', () => has('10.200.0.1'))
@@ -41,7 +40,7 @@ parentPort?.postMessage('ready')
 for (let change = 1; !stopped; change++) {
   const address = `10.200.${change >> 8}.${change & 255}`
   const written = new OwnTime()
-  writeFileSync(join(dir, 'watched.yaml'), entry(address))
+  writeFileSync(join(dir, 'watched.yaml'), serviceEntry('watched', address))
   await until(`change ${change}`, () => has(address), 20_000).catch(() => undefined)
   latencies.push(written.ms())
 }

@@ -12,11 +12,10 @@ import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/session/f
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { runCommand, Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-const entry = (name: string, address = '10.0.0.1') =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 const ads = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
 const clusterRequest = (name: string) => {
   const node = sidecarNode('10.7.0.9', name, 'ns')
@@ -42,7 +41,7 @@ async function withService(
   use: (service: Service) => Promise<void>,
 ): Promise<void> {
   const service = new Service(options)
-  for (const [name, text] of Object.entries({ 'a.yaml': entry('a'), ...options.files })) service.write(name, text)
+  for (const [name, text] of Object.entries({ 'a.yaml': serviceEntry('a'), ...options.files })) service.write(name, text)
   try {
     await service.start()
     await use(service)
@@ -63,12 +62,12 @@ describe('settings of the push path', function () {
     withService({ env: { PILOT_DEBOUNCE_AFTER: '1500ms', PILOT_ENABLE_EDS_DEBOUNCE: 'false' } }, async (service) => {
       const client = await clientOf(service)
       const endpoint = await timeOf(
-        () => service.write('a.yaml', entry('a', '10.0.0.2')),
+        () => service.write('a.yaml', serviceEntry('a', '10.0.0.2')),
         () => endpointIs(client, 'a', '10.0.0.2'),
       )
       expect(endpoint.own).to.be.below(1000)
       const added = await timeOf(
-        () => service.write('b.yaml', entry('b')),
+        () => service.write('b.yaml', serviceEntry('b')),
         () => has(client, 'b'),
       )
       expect(added.passed).to.be.above(1400)
@@ -79,12 +78,12 @@ describe('settings of the push path', function () {
     withService({ env: { PILOT_DEBOUNCE_AFTER: '700ms', PILOT_DEBOUNCE_MAX: '1500ms' } }, async (service) => {
       const client = await clientOf(service)
       const endpoint = await timeOf(
-        () => service.write('a.yaml', entry('a', '10.0.0.2')),
+        () => service.write('a.yaml', serviceEntry('a', '10.0.0.2')),
         () => endpointIs(client, 'a', '10.0.0.2'),
       )
       expect(endpoint.passed).to.be.above(650)
       let round = 0
-      const busy = setInterval(() => service.write('busy.yaml', entry(`busy-${round++}`)), 100)
+      const busy = setInterval(() => service.write('busy.yaml', serviceEntry(`busy-${round++}`)), 100)
       const took = await timeOf(
         () => undefined,
         () => [...(client.resources.get(clusterType)?.keys() ?? [])].some((name) => name.includes('busy-')),
@@ -100,7 +99,7 @@ describe('settings of the push path', function () {
     ['100', false],
   ] as const) {
     it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that does not read ${blocked ? 'keeps the only permit for a moment' : 'holds nobody up'}`, () => {
-      const files = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`many-${index}.yaml`, entry(`many-${index}`)]))
+      const files = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`many-${index}.yaml`, serviceEntry(`many-${index}`)]))
       const env = { PILOT_PUSH_THROTTLE: throttle, PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' }
       return withService({ env, files, flags: ['--writers', '1'] }, async (service) => {
         const client = await clientOf(service)
@@ -111,7 +110,7 @@ describe('settings of the push path', function () {
         stream.write(clusterRequest('deaf'))
         await until('the deaf one to be known', async () => JSON.stringify(await service.debug('adsz')).includes('deaf.ns'))
         const took = await timeOf(
-          () => service.write('a.yaml', entry('a', '10.0.0.2')),
+          () => service.write('a.yaml', serviceEntry('a', '10.0.0.2')),
           () => endpointIs(client, 'a', '10.0.0.2'),
         )
         if (blocked) expect(took.passed).to.be.above(350)
@@ -187,7 +186,7 @@ describe('settings of the push path', function () {
       const before = await read()
       client.silent = true
       const routes = client.responses.get(routeType)
-      service.write('b.yaml', entry('b'))
+      service.write('b.yaml', serviceEntry('b'))
       const clusters = client.responses.get(clusterType)
       await until('the clusters', () => client.responses.get(clusterType) !== clusters)
       expect(await read()).to.deep.equal(before)
@@ -216,7 +215,7 @@ describe('settings of the push path', function () {
       const seen: number[] = []
       for (let round = 1; round <= 5; round++) {
         const started = performance.now()
-        service.write('a.yaml', entry('a', `10.0.1.${round}`))
+        service.write('a.yaml', serviceEntry('a', `10.0.1.${round}`))
         await Promise.all(
           clients.map(async (client) => {
             await until('the endpoint', () => endpointIs(client, 'a', `10.0.1.${round}`))
@@ -258,7 +257,7 @@ describe('the secured gRPC port', function () {
     })
 
   before(() => {
-    service.write('a.yaml', entry('a'))
+    service.write('a.yaml', serviceEntry('a'))
     for (const name of ['ca', 'other'])
       openssl('req', ...newKey, '-x509', '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
     for (const [name, authority] of [

@@ -1,9 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
-
-const entry = (name: string, address: string) =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 
 describe('a service at rest', function () {
   this.timeout(60_000)
@@ -21,7 +19,7 @@ describe('a service at rest', function () {
       )
     const most = new Map<string, number>()
     for (let round = 1; round <= 6; round++) {
-      service.write('many.yaml', Array.from({ length: 1500 }, (_, index) => entry(`many-${index}`, `10.0.0.${round}`)).join('---\n'))
+      service.write('many.yaml', Array.from({ length: 1500 }, (_, index) => serviceEntry(`many-${index}`, `10.0.0.${round}`)).join('---\n'))
       await until('the change', async () => JSON.stringify(await service.debug('endpointShardz')).includes(`10.0.0.${round}`))
       for (const [actor, bytes] of await heaps()) most.set(actor, Math.max(bytes, most.get(actor) ?? 0))
     }

@@ -9,11 +9,9 @@ import { ServerReflectionRequestSchema, ServerReflectionResponseSchema } from '.
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/session/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
-
-const entry = (name: string, address = '10.0.0.1') =>
-  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: ${name}, namespace: ns}\nspec: {hosts: [${name}.ns.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}}]}\n`
 
 /** Calls a gRPC method with one message and returns the answers and the status. */
 function grpc(port: number, path: string, message: Uint8Array): Promise<{ messages: Buffer[]; status: string }> {
@@ -48,7 +46,7 @@ describe('services beside ADS, and settings of the push path', function () {
   })
   let client: XdsClient
   before(async () => {
-    service.write('a.yaml', entry('a'))
+    service.write('a.yaml', serviceEntry('a'))
     await service.start()
     client = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.1', 'one', 'ns', { ISTIO_VERSION: '1.9.3' }), false).connect().ready()
   })
@@ -157,7 +155,7 @@ describe('services beside ADS, and settings of the push path', function () {
     expect(accessLog()).to.equal(true)
     service.write(
       'b.yaml',
-      `${entry('b').replace('{address: 10.0.0.1}', '{address: 10.0.0.5, network: far, serviceAccount: x}, {address: 10.0.0.6}')}`,
+      `${serviceEntry('b').replace('{address: 10.0.0.1}', '{address: 10.0.0.5, network: far, serviceAccount: x}, {address: 10.0.0.6}')}`,
     )
     service.write('networks', 'networks: {far: {gateways: [{address: 192.0.2.1, port: 15443}]}}\n')
     const endpoints = () => client.resources.get(endpointType)?.get('outbound|80||b.ns.svc.cluster.local')?.toString('latin1') ?? ''
@@ -169,9 +167,9 @@ describe('services beside ADS, and settings of the push path', function () {
     quiet.silent = true
     const count = () => quiet.responses.get(endpointType) ?? 0
     const start = count()
-    service.write('a.yaml', entry('a', '10.0.9.1'))
+    service.write('a.yaml', serviceEntry('a', '10.0.9.1'))
     await until('the first push', () => count() === start + 1)
-    service.write('a.yaml', entry('a', '10.0.9.2'))
+    service.write('a.yaml', serviceEntry('a', '10.0.9.2'))
     await until('the delay to be counted', async () => /pilot_xds_delayed_pushes_total\{type="eds"\} [1-9]/.test(await service.metrics()))
     expect(count()).to.equal(start + 1)
     await until('the push after all', () => count() === start + 2)
@@ -180,7 +178,7 @@ describe('services beside ADS, and settings of the push path', function () {
   })
 
   it('a proxy that does not read is cut off after the send timeout', async () => {
-    for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, entry(`many-${index}`))
+    for (let index = 0; index < 300; index++) service.write(`many-${index}.yaml`, serviceEntry(`many-${index}`))
     await until('many services', () => client.resources.get(clusterType)?.has('outbound|80||many-299.ns.svc.cluster.local') ?? false)
     const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 1000 } })
     session.on('error', () => undefined)
