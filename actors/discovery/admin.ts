@@ -1,4 +1,4 @@
-/** The HTTP side of the discovery service: readiness, version, metrics, debug pages (discovery behaviour 4.1, 4.2). */
+/** The HTTP side of the discovery service: readiness, version, metrics, debug pages (docs/operation.md). */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import type { Features } from '../../src/config/features.ts'

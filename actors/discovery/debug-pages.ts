@@ -1,4 +1,4 @@
-/** The debug pages (discovery behaviour 4.2): what is known, who is connected, what they were sent. No secrets in them. */
+/** The debug pages: what is known, who is connected, what they were sent. No secrets in them. */
 import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import { Page, type PageServer } from '../http/page-server.ts'

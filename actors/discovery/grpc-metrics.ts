@@ -1,4 +1,4 @@
-/** Metrics of gRPC methods, as servers of gRPC usually have them (discovery behaviour 1.13: `grpc_server_*`). */
+/** Metrics of gRPC methods, as servers of gRPC usually have them (`grpc_server_*`, docs/metrics.md). */
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, Histogram, type Registry } from '../runtime/metrics.ts'
 import type { Methods } from './grpc-server.ts'

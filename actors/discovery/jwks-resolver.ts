@@ -1,5 +1,5 @@
 /**
- * Fetches the key sets that RequestAuthentications name (discovery behaviour 2.11), so that proxies need not. Consumes
+ * Fetches the key sets that RequestAuthentications name (docs/resources.md, A4), so that proxies need not. Consumes
  * `ResolveKeySets` from the push queue: all sources that are wanted now; emits `KeySetChanged` whenever the keys of one differ.
  * A source whose keys were fetched once keeps them while it cannot be reached.
  */

@@ -1,4 +1,4 @@
-/** Metrics of requests that this process makes (specification: overview 6). */
+/** Metrics of requests that this process makes (docs/metrics.md). */
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 

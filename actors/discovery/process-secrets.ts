@@ -7,7 +7,7 @@ export function processSecrets(): ProcessSecrets {
   return { versionKey: randomBytes(32).toString('hex'), lockedKeys: lockedKeySet() }
 }
 
-/** A public key whose private half nobody has (discovery behaviour 2.11): tokens of an issuer whose keys cannot be had are refused. */
+/** A public key whose private half nobody has (docs/resources.md, A3): tokens of an issuer whose keys cannot be had are refused. */
 function lockedKeySet(): string {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), alg: 'ES256', use: 'sig', kid: randomUUID() }] })

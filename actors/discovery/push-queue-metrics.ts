@@ -1,4 +1,4 @@
-/** Metrics of the push queue (specification: overview 6; labels: discovery behaviour 1.13). */
+/** Metrics of the push queue (docs/metrics.md). */
 import type { ResourceFault } from '../../src/model/faults.ts'
 import type { Planner } from '../../src/push/planner.ts'
 import { Counter, Gauge, type Registry } from '../runtime/metrics.ts'

@@ -1,4 +1,4 @@
-/** Gateways of networks that are given by host name: looked up when the file is read (discovery behaviour 3.2). */
+/** Gateways of networks that are given by host name: looked up when the file is read (docs/resources.md, S8). */
 import { lookup } from 'node:dns/promises'
 import { isIp } from '../../src/config/addresses.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'

@@ -1,4 +1,4 @@
-/** Metrics of an XDS writer (specification: overview 6; labels and buckets: discovery behaviour 1.13, with finer ones below 100 ms). */
+/** Metrics of an XDS writer (docs/metrics.md; buckets of times are finer below 100 ms than those of the reference). */
 
 import type { Outcome } from '../../src/xds/session/session.ts'
 import { clusterType, endpointType, listenerType, routeType, shortType } from '../../src/xds/type-urls.ts'

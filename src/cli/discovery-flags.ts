@@ -1,4 +1,4 @@
-/** The flags of `pilot-discovery` (specification: overview 2.4, pilot-discovery 4.1 and 4.2). */
+/** The flags of `pilot-discovery` (docs/operation.md, "Flags"). */
 
 import { longest } from '../config/variable.ts'
 import { discoveryScopes, type LogOptions, parseScopeLevels, parseScopes } from '../logging/levels.ts'

@@ -1,4 +1,4 @@
-/** Flags as tables, and their checked values (specification: overview 2.4, pilot-discovery 4.1 and 4.2). */
+/** Flags as tables, and their checked values (docs/operation.md, "Flags"). */
 import { readValue, type ValueSpec } from '../config/variable.ts'
 
 /** One flag. `notYet` says why it has no effect so far: giving it is then answered with a notice at start, and its value cannot be read. */

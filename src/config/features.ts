@@ -1,6 +1,5 @@
 /**
- * Every environment variable that `pilot-discovery` reads, once: type, default, range, meaning (specification: overview 2.5 and
- * pilot-discovery 2.1). Read at start into one `Features` value; nothing else looks at the environment. Those whose part is not
+ * Every environment variable that `pilot-discovery` reads, once: type, default, range, meaning. Read at start into one `Features` value; nothing else looks at the environment. Those whose part is not
  * built are in `unbuilt-variables.ts`: `Features` does not have them, so that none can have an effect and deny it.
  */
 import { unbuiltVariables } from './unbuilt-variables.ts'

@@ -1,4 +1,4 @@
-/** The mesh configuration and networks files (discovery behaviour 3.2): shapes, defaults, reading. */
+/** The mesh configuration and networks files: shapes, defaults, reading. */
 import { isIp, isIpOrCidr } from './addresses.ts'
 import {
   anything,

@@ -1,6 +1,6 @@
 /**
- * The documents that say who may call whom: RequestAuthentication, AuthorizationPolicy, PeerAuthentication (overview 2.1, 2.2;
- * discovery behaviour 2.10 to 2.12, 6.7). Unknown fields are faults here: a policy without a misspelt condition allows more.
+ * The documents that say who may call whom: RequestAuthentication, AuthorizationPolicy, PeerAuthentication (docs/resources.md,
+ * A1 to A10). Unknown fields are faults here: a policy without a misspelt condition allows more.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { conditionKey } from '../security/authorization/attributes.ts'

@@ -1,5 +1,5 @@
 /**
- * The environment variables of the specification whose part is not built (overview 2.5, pilot-discovery 2.1). Their values are checked,
+ * The environment variables of the specification whose part is not built. Their values are checked,
  * and setting one is answered with a warning at start. A variable that the code comes to read moves to `features.ts`.
  */
 import { longest, type Variable } from './variable.ts'

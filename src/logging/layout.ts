@@ -1,4 +1,4 @@
-/** How a log line looks: the tab-separated console layout and the JSON one (agent behaviour 7.2). */
+/** How a log line looks: the tab-separated console layout and the JSON one (docs/operation.md, "Logs"). */
 import type { LogRecord } from '../../protocols/messages/log.ts'
 
 /** RFC 3339 in UTC with microseconds. */

@@ -1,4 +1,4 @@
-/** Log scopes and levels (specification: overview 2.4, pilot-discovery 4.1; agent behaviour 7.2). */
+/** Log scopes and levels (docs/operation.md, "Logs"). */
 
 import type { Level } from '../../protocols/messages/log.ts'
 

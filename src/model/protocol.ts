@@ -1,4 +1,4 @@
-/** Which protocol a port speaks (discovery behaviour 2.9), and what follows from it. */
+/** Which protocol a port speaks (docs/resources.md, S5), and what follows from it. */
 import type { Protocol } from '../../protocols/data.ts'
 
 const named: readonly Protocol[] = ['udp', 'tcp', 'tls', 'https', 'http', 'http2', 'grpc', 'grpc-web', 'mongo', 'redis', 'mysql', 'thrift']

@@ -1,4 +1,4 @@
-/** Reads the node of a proxy's first request (discovery behaviour 1.1). */
+/** Reads the node of a proxy's first request (docs/resources.md, P1 to P5). */
 import ipaddr from 'ipaddr.js'
 import type { ProxyNode } from '../../protocols/data.ts'
 import { canonicalMetadata, type MeshNames } from '../names/mesh-names.ts'

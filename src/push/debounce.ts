@@ -1,5 +1,5 @@
 /**
- * Debouncing (discovery behaviour 1.8). A push is due when no event has come for `after`, at the latest `max` after the first event.
+ * Debouncing (docs/resources.md, Q1). A push is due when no event has come for `after`, at the latest `max` after the first event.
  * When all events changed endpoints only, it is due at the latest five times `after` after the first, because proxies send requests
  * to old endpoints until then. Only one push is under way at a time; events that come meanwhile wait for the next push. Times in
  * milliseconds of any clock.

@@ -1,8 +1,7 @@
 import type { PermitSource } from './pacing/permits.ts'
 
 /**
- * A queue of things to push to, each at most once in it, of which only so many are worked on at a time (discovery behaviour
- * 1.9). Newcomers wait in a lane of their own, so that however many come at once, those who are there get their changes.
+ * A queue of things to push to, each at most once in it, of which only so many are worked on at a time (docs/resources.md, Q2). Newcomers wait in a lane of their own, so that however many come at once, those who are there get their changes.
  */
 export class Throttle<T> {
   readonly #permits: PermitSource

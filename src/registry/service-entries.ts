@@ -1,4 +1,4 @@
-/** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (discovery behaviour 2.14). */
+/** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (docs/resources.md, S1 to S4). */
 import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
 import type { ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
 import { labelsMatch } from '../model/match.ts'

@@ -1,4 +1,4 @@
-/** Which DestinationRule applies to a service, and how several for one host merge (discovery behaviour 2.2). */
+/** Which DestinationRule applies to a service, and how several for one host merge (docs/resources.md, V3 to V5). */
 import type { Service } from '../../protocols/data.ts'
 import type { TrafficPolicy } from '../config/traffic-specs.ts'
 import { bySpecificity, completeHost, hostCovers, isExported, isPublic } from '../model/match.ts'

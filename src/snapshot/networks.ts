@@ -1,4 +1,4 @@
-/** Networks (discovery behaviour 3.2): which network an endpoint is in, and the gateways through which others reach it. */
+/** Networks (docs/resources.md, S7, S8): which network an endpoint is in, and the gateways through which others reach it. */
 import ipaddr from 'ipaddr.js'
 import type { Endpoint } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'

@@ -1,4 +1,4 @@
-/** The policies in force: which of them select a workload (discovery behaviour 2.10 to 2.12). */
+/** The policies in force: which of them select a workload (docs/resources.md, A1, A2). */
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { AuthorizationPolicySpec, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../config/security-specs.ts'
 import { isStandIn, type StandIn } from '../config/stand-in.ts'

@@ -1,6 +1,6 @@
 /**
- * A view is what a group of proxies may see: services, VirtualServices, rules, and on which listeners (discovery behaviour
- * 2.13). All namespaces of which nothing special is said share one view. Any other view is that one but for what differs
+ * A view is what a group of proxies may see: services, VirtualServices, rules, and on which listeners (docs/resources.md, V1
+ * to V10). All namespaces of which nothing special is said share one view. Any other view is that one but for what differs
  * ({@link Difference}), or what a Sidecar chooses; neither costs more than what differs or is chosen.
  */
 import type { Service } from '../../protocols/data.ts'

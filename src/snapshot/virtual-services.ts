@@ -1,4 +1,4 @@
-/** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (discovery behaviour 2.7). */
+/** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (docs/resources.md, R4, R10). */
 import type { HttpMatch, HttpRoute, StringMatch, VirtualServiceSpec } from '../config/traffic-specs.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
 import { sameItems } from './destination-rules.ts'

@@ -1,5 +1,5 @@
 /**
- * Who sees what, and in what a namespace differs from the others (discovery behaviour 2.13). What is visible to all is the same for all
+ * Who sees what, and in what a namespace differs from the others (docs/resources.md, V1 to V3). What is visible to all is the same for all
  * namespaces; a namespace of which more is to be said has a {@link Difference}: the hosts that it sees otherwise, and no list of the others.
  */
 import type { Service } from '../../protocols/data.ts'

@@ -1,4 +1,4 @@
-/** Type URLs of the resources that are served, their short names, and the order they are pushed in (discovery behaviour 1.5, 1.12). */
+/** Type URLs of the resources that are served, their short names, and the order they are pushed in (docs/resources.md, Q3). */
 
 const prefix = 'type.googleapis.com/'
 

@@ -7,7 +7,7 @@ import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-/** Metrics of the specification (overview 6, pilot-discovery 6), by type. */
+/** Metrics of the specification (docs/metrics.md), by type. */
 const specified = {
   counter: `
     galley_validation_config_delete_error

@@ -1,4 +1,4 @@
-/** When a response takes so long that its permit goes to another (discovery behaviour 1.9). */
+/** When a response takes so long that its permit goes to another (docs/resources.md, Q2). */
 
 /** A permit is released early when its stream took nothing for this long, in milliseconds. */
 const stillMs = 500

@@ -1,4 +1,4 @@
-/** RequestAuthentications as `envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication` (discovery behaviour 2.11). */
+/** RequestAuthentications as `envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication` (docs/resources.md, A3). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type {
   JwtAuthenticationSchema,

@@ -1,6 +1,6 @@
 /**
- * Mutual TLS between workloads: where a proxy has its certificate, and the TLS contexts of both sides (discovery behaviour
- * 2.3, 2.5, 2.10).
+ * Mutual TLS between workloads: where a proxy has its certificate, and the TLS contexts of both sides (docs/resources.md, C9,
+ * C10, L11).
  */
 import { DownstreamTlsContextSchema, UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'

@@ -1,4 +1,4 @@
-/** What a proxy's `jwt_authn` filter makes of a request's tokens, without the proxy (discovery behaviour 2.11, RFC 7515, RFC 7519). */
+/** What a proxy's `jwt_authn` filter makes of a request's tokens, without the proxy (docs/resources.md, A3; RFC 7515, RFC 7519). */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import type { JwtRule } from '../../config/security-specs.ts'
 import { isStandIn } from '../../config/stand-in.ts'

@@ -1,5 +1,5 @@
 /**
- * What an AuthorizationPolicy can look at (discovery behaviour 2.12), whichever of its three notations is used: fields of
+ * What an AuthorizationPolicy can look at (docs/resources.md, A6), whichever of its three notations is used: fields of
  * `from.source`, fields of `to.operation`, keys of `when`.
  */
 

@@ -1,4 +1,4 @@
-/** External authorizers: what CUSTOM policies name, from `extensionProviders` of the mesh configuration (discovery behaviour 2.12). */
+/** External authorizers: what CUSTOM policies name, from `extensionProviders` of the mesh configuration (docs/resources.md, A9). */
 import { isStandIn } from '../../config/stand-in.ts'
 import type { AuthorizationPolicy } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'

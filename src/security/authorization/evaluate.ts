@@ -1,6 +1,6 @@
 /**
  * What the policies of a workload say of a described request, and why, without a proxy (`/debug/authz`). Says what the
- * specification says (overview 4.2, discovery behaviour 2.12); that Envoy does the same is what `test/envoy/matrix.test.ts` shows.
+ * specification says (docs/resources.md, A5 to A8); that Envoy does the same is what `test/envoy/matrix.test.ts` shows.
  */
 import ipaddr from 'ipaddr.js'
 import type { MeshConfig } from '../../config/mesh-config.ts'

@@ -1,4 +1,4 @@
-/** The filters that enforce the policies of a workload, in the order of discovery behaviour 2.6: CUSTOM, tokens, AUDIT, DENY, ALLOW. */
+/** The filters that enforce the policies of a workload, in this order (docs/resources.md, A5): CUSTOM, tokens, AUDIT, DENY, ALLOW. */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'

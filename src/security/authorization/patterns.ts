@@ -1,4 +1,4 @@
-/** Values of AuthorizationPolicies: `x`, `x*`, `*x`, `*` (discovery behaviour 2.12), as predicates and as regular expressions of Envoy's (RE2). */
+/** Values of AuthorizationPolicies: `x`, `x*`, `*x`, `*` (docs/resources.md, A7), as predicates and as regular expressions of Envoy's (RE2). */
 
 /** A value taken apart. `*` is any text but the empty one. */
 export type Pattern = { readonly kind: 'exact' | 'prefix' | 'suffix'; readonly text: string } | { readonly kind: 'any' }

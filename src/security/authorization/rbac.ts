@@ -1,5 +1,5 @@
 /**
- * AuthorizationPolicies as `envoy.config.rbac.v3.RBAC` (discovery behaviour 2.12). Identities come from the peer's certificate
+ * AuthorizationPolicies as `envoy.config.rbac.v3.RBAC` (docs/resources.md, A6 to A8). Identities come from the peer's certificate
  * (`Principal.authenticated`), tokens from what `jwt_authn` leaves in the metadata under {@link payloadKey}.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf'

@@ -1,4 +1,4 @@
-/** Clusters of the services a proxy calls: `envoy.config.cluster.v3.Cluster` from services and DestinationRules (discovery behaviour 2.1). */
+/** Clusters of the services a proxy calls: `envoy.config.cluster.v3.Cluster` from services and DestinationRules (docs/resources.md, C1 to C11). */
 import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import {

@@ -1,4 +1,4 @@
-/** DestinationRule policies onto `envoy.config.cluster.v3.Cluster` (discovery behaviour 2.2, 2.3). */
+/** DestinationRule policies onto `envoy.config.cluster.v3.Cluster` (docs/resources.md, C5 to C9). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import {
   Cluster_DiscoveryType,

@@ -1,4 +1,4 @@
-/** `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (discovery behaviour 2.4). */
+/** `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (docs/resources.md, E1 to E5). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'

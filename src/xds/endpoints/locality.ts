@@ -1,4 +1,4 @@
-/** Locality-aware load balancing: weights by `distribute`, priorities by `failover` (discovery behaviour 2.4). */
+/** Locality-aware load balancing: weights by `distribute`, priorities by `failover` (docs/resources.md, E6). */
 import type { LocalityLb } from '../../config/traffic-specs.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'

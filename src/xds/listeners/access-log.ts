@@ -1,4 +1,4 @@
-/** Access logs: `envoy.config.accesslog.v3.AccessLog` from the mesh configuration (discovery behaviour 2.6). */
+/** Access logs: `envoy.config.accesslog.v3.AccessLog` from the mesh configuration (docs/resources.md, L13). */
 import type { JsonObject, MessageInitShape } from '@bufbuild/protobuf'
 import { create } from '@bufbuild/protobuf'
 import { type AccessLogSchema, ResponseFlagFilterSchema } from '../../../protocols/gen/envoy/config/accesslog/v3/accesslog_pb.js'

@@ -1,4 +1,4 @@
-/** Network and HTTP filters that listeners are made of (discovery behaviour 2.6). */
+/** Network and HTTP filters that listeners are made of (docs/resources.md, L12). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
 import type { FilterSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'

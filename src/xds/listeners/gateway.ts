@@ -1,4 +1,4 @@
-/** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (discovery behaviour 2.8). */
+/** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (docs/resources.md, G1 to G6). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import {

@@ -1,6 +1,6 @@
 /**
  * Filter chains of what reaches a workload: by protocol, by sniffing where the protocol is not known, and by whether mutual TLS
- * is asked for (discovery behaviour 2.5, 2.10).
+ * is asked for (docs/resources.md, L8, L10, L11, A2).
  */
 import { create } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'

@@ -1,4 +1,4 @@
-/** Listeners and clusters for what reaches a sidecar's own workload (discovery behaviour 2.1, 2.5). */
+/** Listeners and clusters for what reaches a sidecar's own workload (docs/resources.md, L8, C12, V11). */
 import { create } from '@bufbuild/protobuf'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'

@@ -1,4 +1,4 @@
-/** Applies EnvoyFilters to generated resources (discovery behaviour 2.15). A patch that cannot be applied is reported and left out; it never spoils the rest. */
+/** Applies EnvoyFilters to generated resources (docs/resources.md, F2 to F5). A patch that cannot be applied is reported and left out; it never spoils the rest. */
 import { clone, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type TypedExtensionConfig, TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'

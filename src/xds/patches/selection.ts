@@ -1,4 +1,4 @@
-/** Which EnvoyFilters apply to a proxy (discovery behaviour 2.15). */
+/** Which EnvoyFilters apply to a proxy (docs/resources.md, F1, F2). */
 import { RE2JS } from 're2js'
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { ConfigPatch } from '../../config/registry-specs.ts'

@@ -1,4 +1,4 @@
-/** Request matches of VirtualServices onto `envoy.config.route.v3.RouteMatch` (discovery behaviour 2.7). */
+/** Request matches of VirtualServices onto `envoy.config.route.v3.RouteMatch` (docs/resources.md, R6). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'

@@ -1,4 +1,4 @@
-/** The route configurations of a view: which there are, and which service ports and hosts take part in each (discovery behaviour 2.7). */
+/** The route configurations of a view: which there are, and which service ports and hosts take part in each (docs/resources.md, R1, R5, L1, L3). */
 import type { ServicePort } from '../../../protocols/data.ts'
 import { isHttp } from '../../model/protocol.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'

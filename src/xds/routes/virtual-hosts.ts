@@ -1,4 +1,4 @@
-/** `envoy.config.route.v3.VirtualHost` of services, as sidecars see them (discovery behaviour 2.7). */
+/** `envoy.config.route.v3.VirtualHost` of services, as sidecars see them (docs/resources.md, R1 to R3). */
 import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'

@@ -1,6 +1,6 @@
 /**
  * The state of one XDS stream, state of the world or delta: what the proxy subscribed to, what it was sent, what it took
- * (discovery behaviour 1.3, 1.5, 1.10). Holds no sockets and no clock; it is told what came and asked what to send next.
+ * (docs/xds-protocol.md; docs/resources.md, Q3, Q4). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
 import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
