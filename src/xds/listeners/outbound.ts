@@ -51,6 +51,8 @@ interface Plan {
   routes: string | undefined
   readonly httpProtocols: Set<Protocol>
   sniffs: boolean
+  /** Whether a server on it may speak first: then nothing on it can wait for what the client says. */
+  serverFirst: boolean
   readonly tcp: Chain[]
   readonly tcpKeys: Set<string>
   /** Objects whose services are on it. */
@@ -231,6 +233,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
     routes: undefined,
     httpProtocols: new Set(),
     sniffs: false,
+    serverFirst: false,
     tcp: [],
     tcpKeys: new Set(),
     objects: new Set(),
@@ -258,7 +261,7 @@ function addShare(
   const plan = planAt(plans, egress, bind, port.number, inputs)
   const key = `${bind}_${port.number}`
   if (kind === 'http') {
-    if (!egress.port && plan.tcp.length > 0 && !sniffing) {
+    if (!egress.port && plan.tcp.length > 0 && (!sniffing || plan.serverFirst)) {
       conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key })
       return
     }
@@ -271,7 +274,8 @@ function addShare(
     return
   }
   addTcp(plan, state, port, inputs, shared, conflicts)
-  if (kind !== 'sniffed') return
+  plan.serverFirst ||= isServerFirst(port.protocol)
+  if (kind !== 'sniffed' || plan.serverFirst) return
   plan.sniffs = true
   plan.routes ??= shared ? String(port.number) : `${state.service.hostname}:${port.number}`
 }
