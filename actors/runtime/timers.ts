@@ -78,7 +78,6 @@ class StepTimer implements Timer {
   unref(): Timer {
     this.#referenced = false
     this.#timer?.unref()
-    this.#taking?.unref()
     return this
   }
 
@@ -88,9 +87,8 @@ class StepTimer implements Timer {
       this.#timer = undefined
       if (left > longestStep) return this.#step(left - longestStep)
       if (!this.#manner.taken) return this.#fire()
-      // The loop reads between its timers and its immediates.
+      // The loop reads between its timers and its immediates. Without a reference it would wait there for something to come.
       this.#taking = setImmediate(() => this.#fire())
-      if (!this.#referenced) this.#taking.unref()
     }, step)
     if (!this.#referenced) this.#timer.unref()
   }

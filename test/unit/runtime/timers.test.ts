@@ -45,6 +45,13 @@ describe('timers', () => {
 })
 
 describe('a limit on what another side does', () => {
+  it('is looked at in time on a thread to which nothing comes', async () => {
+    const seen: string[] = []
+    deadlineAfter(5, () => seen.push('deadline')).unref()
+    await new Promise<void>((resolve) => runAfter(500, resolve))
+    expect(seen).to.deep.equal(['deadline'])
+  })
+
   it('is looked at after what came while the thread was blocked, and can be cancelled until then', async () => {
     const server = createServer((socket) => socket.on('data', () => (heard = true)).on('error', () => undefined)).listen(0, '127.0.0.1')
     await once(server, 'listening')
