@@ -74,6 +74,14 @@ export class Generation implements Making {
     this.#workloads = new WorkloadGroups(this)
   }
 
+  get record(): Pick<Dependencies<never>, 'cell'> {
+    return this.#record
+  }
+
+  unrecorded<Value>(work: () => Value): Value {
+    return this.#record.unrecorded(work)
+  }
+
   derived<Value>(name: string, make: () => Value): Value {
     return this.#record.derived(name, make)
   }

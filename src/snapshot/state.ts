@@ -24,7 +24,7 @@ import {
 import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type RequestAuthentication } from './policies.ts'
 import type { Changes, MeshSnapshot, ServiceState, Settings } from './snapshot.ts'
 import { indexVirtualServices, type VirtualServiceIndex } from './virtual-services.ts'
-import { type Visibility, type VisibilityInputs, visibilityOf } from './visibility.ts'
+import { type Visibility, type VisibilityInputs, visibilityOf, type WorkedOut } from './visibility.ts'
 
 /** What one source says of one service; several sources may speak of the same host and namespace. */
 interface Contribution {
@@ -54,6 +54,8 @@ export class MeshState {
   #touchedServices = new Set<string>()
   #workloadNamespaces = new Set<string>()
   #onlyEndpoints = true
+  /** Who sees what, as it was worked out last. */
+  #seen: WorkedOut | undefined
   /** Last generation of each object, of some that are gone too. */
   readonly #generations = new Map<string, number>()
   /** Objects whose generation changed since the last snapshot, and what it was then. */
@@ -371,14 +373,14 @@ export class MeshState {
   #findVisibility(inputs: VisibilityInputs, last: { before: MeshSnapshot; kinds: ReadonlySet<string> } | undefined): Visibility {
     const before = last?.before.visibility
     if (before && !['Service', 'DestinationRule', 'VirtualService', 'Mesh'].some((kind) => last?.kinds.has(kind))) return before
-    if (!before) return visibilityOf(inputs, undefined).visibility
+    if (!before) return (this.#seen = visibilityOf(inputs, undefined)).visibility
     return this.#faults.attempt(
       'visibility',
       { type: 'index', resource: 'who sees what' },
       () => {
-        const { visibility, faults } = visibilityOf(inputs, before)
-        this.#faults.replace('visible objects', faults)
-        return visibility
+        this.#seen = visibilityOf(inputs, this.#seen)
+        this.#faults.replace('visible objects', this.#seen.faults)
+        return this.#seen.visibility
       },
       before,
       true,

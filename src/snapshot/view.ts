@@ -19,7 +19,9 @@ export interface EgressListener {
   /** Address to bind, empty for the usual one. */
   readonly bind: string
   readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE'
-  /** Sorted by namespace, then host name. */
+  /** Hosts of the services, sorted by namespace, then name. */
+  readonly hosts: readonly string[]
+  /** In the order of the hosts. */
   readonly services: readonly ServiceState[]
   readonly virtualServices: HostLookup
 }
@@ -125,18 +127,22 @@ function takesAll(sidecar: Sidecar | undefined): boolean {
 /** Everything that is visible. */
 function wholeScope({ visibility }: MeshSnapshot, difference: Difference, service: Visible): Scope {
   const listed = () => {
-    const differing = new Set(difference.hosts)
-    const shared = visibility.hosts.flatMap((host) => (differing.has(host) ? [] : (service(host) ?? [])))
-    if (differing.size === 0) return shared
-    return [...shared, ...difference.hosts.flatMap((host) => service(host) ?? [])].sort(byNamespaceThenHost)
+    const differing = new Set(difference.services)
+    if (differing.size === 0) return visibility.hosts
+    const shared = visibility.hosts.filter((host) => !differing.has(host)).flatMap((host) => service(host) ?? [])
+    const own = difference.services.flatMap((host) => service(host) ?? [])
+    return [...shared, ...own].sort(byNamespaceThenHost).map((state) => state.service.hostname)
   }
   const own = difference.virtualServices
   const egress: EgressListener = {
     port: undefined,
     bind: '',
     captureMode: 'DEFAULT',
-    get services() {
+    get hosts() {
       return listed()
+    },
+    get services() {
+      return listed().flatMap((host) => service(host) ?? [])
     },
     virtualServices: own.length > 0 ? hostLookup(own, visibility.virtualServices) : visibility.virtualServices,
   }
@@ -156,11 +162,11 @@ export function byNamespaceThenHost({ service: one }: ServiceState, { service: o
 
 /** What the egress listeners of a Sidecar choose. */
 function sidecarScope(snapshot: MeshSnapshot, viewer: string, entries: readonly Egress[], visible: Visible): Scope {
-  const listeners = entries.map((entry) => sidecarEgress(snapshot, viewer, entry, visible))
-  const hosts = new Set(listeners.flatMap((listener) => listener.hosts))
+  const egress = entries.map((entry) => sidecarEgress(snapshot, viewer, entry, visible))
+  const hosts = new Set(egress.flatMap((listener) => listener.hosts))
   const service: Visible = (host) => (hosts.has(host) ? visible(host) : undefined)
   return {
-    egress: listeners.map(({ egress }) => egress),
+    egress,
     get services() {
       return [...hosts].flatMap((host) => visible(host) ?? []).sort(byNamespaceThenHost)
     },
@@ -176,12 +182,7 @@ interface HostPattern {
   readonly host: string
 }
 
-function sidecarEgress(
-  snapshot: MeshSnapshot,
-  viewer: string,
-  entry: Egress,
-  visible: Visible,
-): { egress: EgressListener; hosts: readonly string[] } {
+function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, visible: Visible): EgressListener {
   const patterns = entry.hosts.map((text): HostPattern => {
     const slash = text.indexOf('/')
     const namespace = text.slice(0, slash)
@@ -206,12 +207,13 @@ function sidecarEgress(
     port,
     bind: entry.bind ?? '',
     captureMode: entry.captureMode ?? 'DEFAULT',
+    hosts,
     get services() {
       return hosts.flatMap((host) => visible(host) ?? [])
     },
     virtualServices: hostLookup(seen),
   }
-  return { egress, hosts }
+  return egress
 }
 
 /** The hosts that a pattern may mean, whether visible or not. */

@@ -71,29 +71,149 @@ export function visibleRule(inputs: VisibilityInputs, service: Service, viewer: 
   return ruleFor(inputs.destinationRules, service, viewer, inputs.mesh.rootNamespace, inputs.mesh.defaultDestinationRuleExportTo)
 }
 
-/** Works out who sees what. Differences that are as in `previous` keep their identity. An object that cannot be read is seen by nobody it names, and told. */
-export function visibilityOf(inputs: VisibilityInputs, previous: Visibility | undefined): { visibility: Visibility; faults: ResourceFault[] } {
-  const owners = new Map<string, string>()
-  const hostsOf = new Map<string, string[]>()
-  for (const [host, states] of inputs.services) {
-    const seen = choose(states, undefined, inputs.mesh)
-    if (seen) owners.set(host, seen.service.namespace)
-    for (const { service } of states) add(hostsOf, service.namespace, host)
-  }
-  const hosts = [...owners.keys()].sort((one, other) => compare(owners.get(one) ?? '', owners.get(other) ?? '') || compare(one, other))
-  const names = previous && sameHosts(previous.names, inputs.services) ? previous.names : new HostNameIndex(inputs.services.keys())
+/** Who sees what, with what it was worked out from and on the way: what did not change is not worked out again. */
+export interface WorkedOut {
+  readonly visibility: Visibility
+  /** Objects of which it could not be told who sees them: nobody whom they name does. */
+  readonly faults: readonly ResourceFault[]
+  readonly inputs: VisibilityInputs
+  readonly services: ServicePart
+  readonly rules: Part
+}
+
+/** Hosts that viewers see otherwise. */
+interface Part {
+  readonly differing: ReadonlyMap<string, ReadonlySet<string>>
+  readonly faults: readonly ResourceFault[]
+}
+
+interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'names'> {
+  /** Namespace of the service that all see, by host. */
+  readonly owners: ReadonlyMap<string, string>
+}
+
+/** Works out who sees what. Differences that are as in `previous` keep their identity. */
+export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | undefined): WorkedOut {
+  const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
+  const services = previous && same('mesh', 'services') ? previous.services : servicePart(inputs, previous?.services.names)
+  const rules = previous && services === previous.services && same('destinationRules') ? previous.rules : rulePart(inputs, services)
+  const { hosts, hostsOf, names } = services
   const outbound = inputs.virtualServices.all.filter((service) => service.gateways.includes('mesh'))
   const shared = outbound.filter((service) => isPublic(service.exportTo, inputs.mesh.defaultVirtualServiceExportTo))
   const virtualServicesOf = new Map<string, ResolvedVirtualService[]>()
   for (const service of outbound) add(virtualServicesOf, service.namespace, service)
-  const before = previous?.virtualServices
+  const before = previous?.visibility.virtualServices
   const virtualServices = before && sameList(before.all, shared) ? before : hostLookup(shared)
-  const finder = new DifferenceFinder(inputs, owners, names)
-  finder.findServices()
-  finder.findRules()
-  finder.findVirtualServices(outbound)
-  const differences = finder.differences(previous?.differences)
-  return { visibility: { hosts, hostsOf, names, virtualServices, virtualServicesOf, differences }, faults: finder.faults }
+  const routes = routePart(inputs, outbound, services, rules)
+  const differences = differencesOf(services.differing, rules.differing, routes, previous?.visibility.differences)
+  return {
+    visibility: { hosts, hostsOf, names, virtualServices, virtualServicesOf, differences },
+    faults: [...services.faults, ...rules.faults, ...routes.faults],
+    inputs,
+    services,
+    rules,
+  }
+}
+
+function servicePart({ services, mesh }: VisibilityInputs, known: HostNames | undefined): ServicePart {
+  const owners = new Map<string, string>()
+  const hostsOf = new Map<string, string[]>()
+  const differing = new Map<string, Set<string>>()
+  const faults: ResourceFault[] = []
+  for (const [host, states] of services) {
+    const seen = choose(states, undefined, mesh)
+    if (seen) owners.set(host, seen.service.namespace)
+    for (const { service } of states) {
+      add(hostsOf, service.namespace, host)
+      for (const viewer of audience(serviceKey(service), service.exportTo, mesh.defaultServiceExportTo, service.namespace, faults))
+        addTo(differing, viewer, host)
+      if (states.length > 1 && owners.get(host) !== service.namespace) addTo(differing, service.namespace, host)
+    }
+  }
+  const owner = (host: string) => owners.get(host) ?? ''
+  const hosts = [...owners.keys()].sort((one, other) => compare(owner(one), owner(other)) || compare(one, other))
+  const names = known && sameHosts(known, services) ? known : new HostNameIndex(services.keys())
+  return { owners, hosts, hostsOf, names, differing, faults }
+}
+
+function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: ServicePart): Part {
+  const differing = new Map<string, Set<string>>()
+  const faults: ResourceFault[] = []
+  for (const [namespace, { exact, wildcards }] of destinationRules.byNamespace) {
+    for (const rule of [...exact.values(), ...wildcards]) {
+      const viewers = audience(rule.sources.map(configKey).join(), rule.exportTo, mesh.defaultDestinationRuleExportTo, namespace, faults)
+      const shared = isPublic(rule.exportTo, mesh.defaultDestinationRuleExportTo)
+      if (shared && viewers.length === 0 && namespace === mesh.rootNamespace) continue
+      for (const host of covered(rule.host, names, services)) {
+        // Rules of one's own count for the services of others too, whatever they say of others.
+        if (namespace !== mesh.rootNamespace && (!shared || owners.get(host) !== namespace)) addTo(differing, namespace, host)
+        for (const viewer of viewers) addTo(differing, viewer, host)
+      }
+    }
+  }
+  return { differing, faults }
+}
+
+/** VirtualServices that viewers see beside those that all see, and the hosts to which others may apply, or which mean something else for them. */
+interface RoutePart extends Part {
+  readonly virtualServices: ReadonlyMap<string, readonly ResolvedVirtualService[]>
+}
+
+function routePart(
+  { mesh, services }: VisibilityInputs,
+  all: readonly ResolvedVirtualService[],
+  { differing: seen, names }: ServicePart,
+  rules: Part,
+): RoutePart {
+  const differing = new Map<string, Set<string>>()
+  const virtualServices = new Map<string, ResolvedVirtualService[]>()
+  const faults: ResourceFault[] = []
+  const sending = new Map<string, ResolvedVirtualService[]>()
+  const addHosts = (viewer: string, { hosts }: ResolvedVirtualService) => {
+    for (const pattern of hosts) {
+      addTo(differing, viewer, pattern)
+      for (const host of covered(pattern, names, services)) addTo(differing, viewer, host)
+    }
+  }
+  for (const service of all) {
+    for (const viewer of audience(configKey(service.source), service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, faults)) {
+      add(virtualServices, viewer, service)
+      addHosts(viewer, service)
+    }
+    for (const caller of service.callerNamespaces) addHosts(caller, service)
+    for (const host of service.destinations) add(sending, host, service)
+  }
+  for (const others of [seen, rules.differing])
+    for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) addHosts(viewer, service)
+  return { differing, virtualServices, faults }
+}
+
+function differencesOf(
+  services: Part['differing'],
+  rules: Part['differing'],
+  routes: RoutePart,
+  previous: ReadonlyMap<string, Difference> | undefined,
+): ReadonlyMap<string, Difference> {
+  const found = new Map<string, Difference>()
+  const sorted = (...sets: readonly (ReadonlySet<string> | undefined)[]) => [...new Set(sets.flatMap((set) => [...(set ?? [])]))].sort()
+  for (const viewer of new Set([services, rules, routes.differing, routes.virtualServices].flatMap((all) => [...all.keys()]))) {
+    const before = previous?.get(viewer)
+    const now: Difference = {
+      services: sorted(services.get(viewer)),
+      hosts: sorted(services.get(viewer), rules.get(viewer)),
+      routed: sorted(routes.differing.get(viewer)),
+      virtualServices: routes.virtualServices.get(viewer) ?? [],
+    }
+    const same = before && (Object.keys(now) as (keyof Difference)[]).every((field) => sameList(before[field], now[field]))
+    found.set(viewer, same ? before : now)
+  }
+  return found
+}
+
+/** The hosts of services that a host or a wildcard means. */
+function covered(pattern: string, names: HostNames, services: VisibilityInputs['services']): readonly string[] {
+  if (pattern.startsWith('*')) return names.covered(pattern)
+  return services.has(pattern) ? [pattern] : []
 }
 
 /** Hosts of the VirtualServices that look at one of these labels of the caller, of services and of their own. */
@@ -102,116 +222,19 @@ export function hostsForCaller({ names }: Visibility, { byCallerLabel }: Virtual
   return [...new Set([...patterns].flatMap((pattern) => [pattern, ...names.covered(pattern)]))].sort()
 }
 
-/** Collects, by viewer, the hosts that are seen otherwise. Its cost is that of what is not visible to all. */
-class DifferenceFinder {
-  readonly #inputs: VisibilityInputs
-  /** Namespace of the service that all see, by host. */
-  readonly #owners: ReadonlyMap<string, string>
-  readonly #names: HostNames
-  readonly #services = new Map<string, Set<string>>()
-  readonly #rules = new Map<string, Set<string>>()
-  readonly #routed = new Map<string, Set<string>>()
-  readonly #virtualServices = new Map<string, ResolvedVirtualService[]>()
-  /** Objects of which it could not be told who sees them. */
-  readonly faults: ResourceFault[] = []
-
-  constructor(inputs: VisibilityInputs, owners: ReadonlyMap<string, string>, names: HostNames) {
-    this.#inputs = inputs
-    this.#owners = owners
-    this.#names = names
-  }
-
-  findServices(): void {
-    const fallback = this.#inputs.mesh.defaultServiceExportTo
-    for (const [host, states] of this.#inputs.services) {
-      for (const { service } of states) {
-        for (const viewer of this.#audience(serviceKey(service), service.exportTo, fallback, service.namespace)) addTo(this.#services, viewer, host)
-        if (states.length > 1 && this.#owners.get(host) !== service.namespace) addTo(this.#services, service.namespace, host)
-      }
-    }
-  }
-
-  findRules(): void {
-    const { destinationRules, mesh } = this.#inputs
-    for (const [namespace, { exact, wildcards }] of destinationRules.byNamespace) {
-      for (const rule of [...exact.values(), ...wildcards]) {
-        const viewers = this.#audience(rule.sources.map(configKey).join(), rule.exportTo, mesh.defaultDestinationRuleExportTo, namespace)
-        const shared = isPublic(rule.exportTo, mesh.defaultDestinationRuleExportTo)
-        const covered = viewers.length > 0 || !shared || namespace !== mesh.rootNamespace ? this.#covered(rule.host) : []
-        for (const host of covered) {
-          // Rules of one's own count for the services of others too, whatever they say of others.
-          if (namespace !== mesh.rootNamespace && (!shared || this.#owners.get(host) !== namespace)) addTo(this.#rules, namespace, host)
-          for (const viewer of viewers) addTo(this.#rules, viewer, host)
-        }
-      }
-    }
-  }
-
-  findVirtualServices(all: readonly ResolvedVirtualService[]): void {
-    const fallback = this.#inputs.mesh.defaultVirtualServiceExportTo
-    const sending = new Map<string, ResolvedVirtualService[]>()
-    for (const service of all) {
-      for (const viewer of this.#audience(configKey(service.source), service.exportTo, fallback, service.namespace)) {
-        add(this.#virtualServices, viewer, service)
-        this.#addRouted(viewer, service)
-      }
-      for (const caller of service.callerNamespaces) this.#addRouted(caller, service)
-      for (const host of service.destinations) add(sending, host, service)
-    }
-    for (const others of [this.#services, this.#rules])
-      for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) this.#addRouted(viewer, service)
-  }
-
-  #audience(object: string, exportTo: readonly string[], fallback: readonly string[], owner: string): string[] {
-    return contain(
-      () => audience(exportTo, fallback, owner),
-      (reason) => {
-        this.faults.push({ type: 'index', resource: object, objects: object.split(','), reason, consequence: consequences.leftOut })
-        return []
-      },
-    )
-  }
-
-  #addRouted(viewer: string, { hosts }: ResolvedVirtualService): void {
-    for (const pattern of hosts) {
-      addTo(this.#routed, viewer, pattern)
-      for (const host of this.#covered(pattern)) addTo(this.#routed, viewer, host)
-    }
-  }
-
-  #covered(pattern: string): readonly string[] {
-    if (pattern.startsWith('*')) return this.#names.covered(pattern)
-    return this.#inputs.services.has(pattern) ? [pattern] : []
-  }
-
-  differences(previous: ReadonlyMap<string, Difference> | undefined): ReadonlyMap<string, Difference> {
-    const found = new Map<string, Difference>()
-    for (const viewer of new Set([this.#services, this.#rules, this.#routed, this.#virtualServices].flatMap((all) => [...all.keys()]))) {
-      const before = previous?.get(viewer)
-      const [services, rules, routed] = [this.#services, this.#rules, this.#routed].map((all) => all.get(viewer) ?? []) as Set<string>[]
-      const now: Difference = {
-        services: [...(services ?? [])].sort(),
-        hosts: [...new Set([...(services ?? []), ...(rules ?? [])])].sort(),
-        routed: [...(routed ?? [])].sort(),
-        virtualServices: this.#virtualServices.get(viewer) ?? [],
-      }
-      const same =
-        before &&
-        sameList(before.services, now.services) &&
-        sameList(before.hosts, now.hosts) &&
-        sameList(before.routed, now.routed) &&
-        sameList(before.virtualServices, now.virtualServices)
-      found.set(viewer, same ? before : now)
-    }
-    return found
-  }
-}
-
-/** The namespaces that see an object which not all see; none for one that all see. */
-function audience(exportTo: readonly string[], fallback: readonly string[], owner: string): string[] {
-  if (isPublic(exportTo, fallback)) return []
-  const targets = exportTo.length > 0 ? exportTo : fallback
-  return targets.flatMap((target) => (target === '.' ? [owner] : target === '~' ? [] : [target]))
+/** The namespaces that see an object which not all see; none for one that all see, or of which it cannot be told, which is a fault. */
+function audience(object: string, exportTo: readonly string[], fallback: readonly string[], owner: string, faults: ResourceFault[]): string[] {
+  return contain(
+    () => {
+      if (isPublic(exportTo, fallback)) return []
+      const targets = exportTo.length > 0 ? exportTo : fallback
+      return targets.flatMap((target) => (target === '.' ? [owner] : target === '~' ? [] : [target]))
+    },
+    (reason) => {
+      faults.push({ type: 'index', resource: object, objects: object.split(','), reason, consequence: consequences.leftOut })
+      return []
+    },
+  )
 }
 
 function sameHosts(names: HostNames, services: ReadonlyMap<string, unknown>): boolean {

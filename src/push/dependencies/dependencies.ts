@@ -137,6 +137,17 @@ export class Dependencies<State extends object> {
     this.#during(node, make)
   }
 
+  /** Does something on behalf of nobody. */
+  unrecorded<Value>(work: () => Value): Value {
+    const outer = this.#making
+    this.#making = undefined
+    try {
+      return work()
+    } finally {
+      this.#making = outer
+    }
+  }
+
   /** Makes more of a product; what is read for it is beside what was read before. */
   extend(name: string, make: () => void): void {
     const outer = this.#making
@@ -265,5 +276,38 @@ export class Dependencies<State extends object> {
       this.#unread(node, node.reads)
       node.reads = new Set()
     }
+  }
+}
+
+/** Values by key, each of which is made anew only when something that it read is another. */
+export class Parts<Value> {
+  readonly #record: Pick<Dependencies<never>, 'cell'>
+  #cells = new Map<string, Cell<Value>>()
+
+  constructor(record: Pick<Dependencies<never>, 'cell'>) {
+    this.#record = record
+  }
+
+  /** The value of a key, and whether it was made just now; recorded for whoever is being made. */
+  get(key: string, make: () => Value): { value: Value; isNew: boolean } {
+    const known = this.#cells.get(key)
+    if (known?.isCurrent) return { value: known.read(), isNew: false }
+    const cell = this.#record.cell(make)
+    this.#cells.set(key, cell)
+    return { value: cell.read(), isNew: true }
+  }
+
+  /** Whether there is a value of a key, made from what is still so; recorded for whoever is being made. */
+  isCurrent(key: string): boolean {
+    const known = this.#cells.get(key)
+    if (!known?.isCurrent) return false
+    known.read()
+    return true
+  }
+
+  /** Forgets all keys but these. */
+  keep(keys: ReadonlySet<string>): void {
+    if (this.#cells.size === keys.size) return
+    for (const key of this.#cells.keys()) if (!keys.has(key)) this.#cells.delete(key)
   }
 }

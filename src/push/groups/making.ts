@@ -6,6 +6,7 @@ import type { PatchContext } from '../../xds/patches/apply.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Traits } from '../../xds/traits.ts'
+import type { Dependencies } from '../dependencies/dependencies.ts'
 import type { Memo } from '../memo.ts'
 
 /** What came of making a group. */
@@ -29,6 +30,9 @@ export interface GroupSpec {
 /** The present state of everything that groups are made from. What is read of it is recorded for the group that is being built. */
 export interface Making {
   readonly snapshot: MeshSnapshot
+  readonly record: Pick<Dependencies<never>, 'cell'>
+  /** Does something on behalf of nobody. */
+  unrecorded<Value>(work: () => Value): Value
   /** A value under a name that all who read it share; who reads it is made again when it is another. */
   derived<Value>(name: string, make: () => Value): Value
   readonly memo: Memo

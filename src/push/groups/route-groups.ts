@@ -16,11 +16,19 @@ import { type Built, type GroupSpec, type Making, told } from './making.ts'
 const named = (id: string, { filters }: Traits): string =>
   `${id} ${filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
 
+/** The routes of a namespace, and up to which changes of claims it was asked whether they concern it. */
+interface KeptOwn {
+  readonly routes: OwnRoutes
+  /** Another object whenever they did. */
+  claimed: object
+  at: number
+}
+
 /** Maker of the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
   readonly #shared = new Map<string, SharedRoutes>()
-  readonly #own = new Map<string, OwnRoutes>()
+  readonly #own = new Map<string, KeptOwn>()
   /** The last route configurations that all share, by their table. */
   readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -110,7 +118,7 @@ export class RouteGroups {
   #sharedRoutes(tables: string, key: ViewKey, caller: Caller, { traits }: ProxyClass): SharedRoutes {
     const { snapshot, memo, sums } = this.#making
     let kept = this.#shared.get(tables)
-    if (!kept) this.#shared.set(tables, (kept = new SharedRoutes(sums)))
+    if (!kept) this.#shared.set(tables, (kept = new SharedRoutes(this.#making.record, sums, !traits.takesVirtualHosts)))
     const shared = kept
     this.#making.derived(`routes ${named(tables, traits)}`, () => {
       const { owner } = memo
@@ -124,14 +132,25 @@ export class RouteGroups {
 
   /** What a namespace has of its own, as it is now. */
   #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
-    const shared = this.#part(`claims ${named(tables, proxy.traits)}`, tables, sharedKey, proxy, ({ claims }) => claims)
+    const shared = () => this.#sharedRoutes(tables, sharedKey, stranger, proxy)
     let kept = this.#own.get(own)
-    if (!kept) this.#own.set(own, (kept = new OwnRoutes(shared, this.#making.sums)))
-    const routes = kept
+    if (!kept) {
+      const routes = new OwnRoutes(this.#making.unrecorded(shared), this.#making.sums)
+      this.#own.set(own, (kept = { routes, claimed: {}, at: -1 }))
+    }
+    const { routes } = kept
+    const known = kept
     this.#making.derived(`own routes ${named(own, proxy.traits)}`, () => {
-      this.#part(`claims ${named(tables, proxy.traits)}`, tables, sharedKey, proxy, ({ claims }) => claims)
+      // Who claims what in the shared routes concerns it where it claims the same.
+      this.#making.derived(`claims of ${named(own, proxy.traits)}`, () => {
+        const { claims } = shared()
+        const changes = claims.since(known.at)
+        if (!changes || changes.some((domains) => routes.isConcerned(domains))) known.claimed = {}
+        known.at = claims.at
+        return known.claimed
+      })
       this.#refreshOwn(routes, proxy)
-      if (routes.isAlike) this.#sharedRoutes(tables, sharedKey, stranger, proxy)
+      if (routes.isAlike) shared()
       return {}
     })
     return routes

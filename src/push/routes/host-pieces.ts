@@ -4,7 +4,7 @@ import type { ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
-import { serviceKey } from '../../snapshot/objects.ts'
+import { type EnvoyFilter, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
@@ -30,6 +30,8 @@ export interface Candidate {
   readonly route: RouteName
   /** What it is found by when views are compared: a host, `*` for the catch-all, `+` and its name when an EnvoyFilter adds it. */
   readonly host: string
+  /** The egress listener through which it is called; undefined for what every route has. */
+  readonly egress: EgressListener | undefined
   /** Namespace of the service; empty for hosts without one, which come last. */
   readonly namespace: string
   make(without?: ReadonlySet<string>): MadeHost
@@ -62,6 +64,11 @@ export class HostMaker {
     this.#memo = memo
   }
 
+  /** EnvoyFilters that apply. */
+  get filters(): readonly EnvoyFilter[] {
+    return this.#traits.filters
+  }
+
   /** The virtual hosts of a service that is called through an egress listener. */
   ofService(state: ServiceState, egress: EgressListener): Candidate[] {
     const { namespace, hostname } = state.service
@@ -69,6 +76,7 @@ export class HostMaker {
     return routedPorts(state, egress, this.#snapshot, this.#traits).map(({ route, port }) => ({
       route,
       host: hostname,
+      egress,
       namespace,
       make: (without) => this.#ofPort(route, port, state, egress, own, without),
     }))
@@ -81,7 +89,9 @@ export class HostMaker {
     const route: RouteName = { name: '80', port: 80, catchAll: true }
     const objects = virtualService.sources.map(configKey)
     const make = () => virtualServiceHost(host, virtualService, this.#context(80))
-    return [{ route, host, namespace: '', make: (without) => this.#encode(route, `${host}:80`, () => withoutDomains(make(), without), objects) }]
+    return [
+      { route, host, egress, namespace: '', make: (without) => this.#encode(route, `${host}:80`, () => withoutDomains(make(), without), objects) },
+    ]
   }
 
   /** The virtual hosts that EnvoyFilters add to a route, and the one for all other hosts. */
@@ -90,11 +100,11 @@ export class HostMaker {
     const added = this.patched(problems, (patches) => addedVirtualHosts(route.name, patches)).map((host): Candidate => {
       const objects = this.#traits.filters.map(configKey)
       const make = (without: ReadonlySet<string> | undefined) => this.#encode(route, host.name, () => withoutDomains(host, without), objects)
-      return { route, host: `+${host.name}`, namespace: '', make: (without) => withProblems(make(without), problems) }
+      return { route, host: `+${host.name}`, egress: undefined, namespace: '', make: (without) => withProblems(make(without), problems) }
     })
     if (!route.catchAll) return added
     const rest = (without: ReadonlySet<string> | undefined) => withoutDomains(catchAllHost(this.view, this.#context(route.port)), without)
-    return [...added, { route, host: '*', namespace: '', make: (without) => this.#encode(route, '*', () => rest(without), []) }]
+    return [...added, { route, host: '*', egress: undefined, namespace: '', make: (without) => this.#encode(route, '*', () => rest(without), []) }]
   }
 
   /** Applies patches; those that cannot be applied are problems. */

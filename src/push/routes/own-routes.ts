@@ -12,15 +12,15 @@ import type { KeyedSums } from '../../xds/slab/sums.ts'
 import { virtualHostType } from '../../xds/type-urls.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder } from './route-hosts.ts'
-import type { SharedRoute, SharedRoutes } from './shared-routes.ts'
+import { everyRoute, placesOf, type SharedRoute, type SharedRoutes, servicesOf } from './shared-routes.ts'
 
 /** A route as a namespace sees it. */
 interface OwnRoute {
   readonly route: RouteName
   /** Whether strangers have the route. */
   readonly isShared: boolean
-  /** Places of hosts of the shared route that are hidden. */
-  readonly without: readonly number[]
+  /** Hosts of the shared route that are hidden. */
+  readonly without: readonly string[]
   /** What it has instead of them, and beside them. */
   readonly pieces: readonly HostPiece[]
   /** Whether any virtual host of a service is left in it. */
@@ -42,6 +42,8 @@ export class OwnRoutes {
   readonly #sums: KeyedSums
   #routes: readonly OwnRoute[] = []
   #problems: readonly Problem[] = []
+  /** Domains that its hosts claim, in their form and in that of strangers, with their routes, and these routes. */
+  #domains: ReadonlySet<string> = new Set()
   /** The last resources, kept while what they are made of is the same. */
   readonly #made = new Map<string, { readonly own: OwnRoute; readonly table: RouteTable; readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -53,6 +55,12 @@ export class OwnRoutes {
   /** Routes of the namespace that are made of the shared ones. */
   get names(): readonly string[] {
     return this.#routes.map(({ route }) => route.name)
+  }
+
+  /** Whether another claim to one of these domains, given with their routes, could change anything. */
+  isConcerned(domains: ReadonlySet<string>): boolean {
+    for (const domain of this.#domains) if (domains.has(domain)) return true
+    return false
   }
 
   /** Whether it has hosts in just the form in which all share them: that form is to be compared again when it changes. */
@@ -71,6 +79,7 @@ export class OwnRoutes {
     const problems: Problem[] = []
     const before = new Map(this.#routes.map((own) => [own.route.name, own]))
     const differing = new Differing(shared, maker, hosts)
+    this.#domains = differing.domains
     const names = new Set([...differing.candidates.keys(), ...[...differing.hosts].flatMap((host) => shared.routesOf(host))])
     this.#routes = [...names].sort().flatMap((name) =>
       contain<readonly OwnRoute[]>(
@@ -90,20 +99,19 @@ export class OwnRoutes {
     const shared = this.#shared.routes.get(name)
     const own = differing.candidates.get(name) ?? []
     const route = shared?.route ?? (own[0] as Candidate).route
-    const without = shared ? [...differing.hosts].flatMap((host) => shared.places.get(host) ?? []) : []
+    const without = shared ? [...differing.hosts].filter((host) => shared.places.has(host)).sort() : []
+    const hiddenPieces = without.flatMap((host) => (shared?.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
     const exists = differing.exists(name)
     const candidates = shared ? own : [...own, ...maker.ofRoute(route)]
-    const lastGood = (host: string) =>
-      before?.pieces.find((piece) => piece.name === host) ?? without.map((place) => shared?.hosts[place]?.piece).find((piece) => piece?.name === host)
+    const lastGood = (host: string) => before?.pieces.find((piece) => piece.name === host) ?? hiddenPieces.find((piece) => piece.name === host)
     const settled = claimDomains(route, exists ? [...candidates].sort(inOrder) : [], lastGood)
     problems.push(...settled.problems)
     const pieces = settled.hosts.flatMap(({ piece }) => piece ?? [])
-    const replaced = without.flatMap((place) => shared?.hosts[place]?.piece ?? [])
     const alike =
       exists &&
       shared !== undefined &&
-      replaced.length === pieces.length &&
-      replaced.every((piece) => pieces.some(({ version }) => version === piece.version))
+      hiddenPieces.length === pieces.length &&
+      hiddenPieces.every((piece) => pieces.some(({ version }) => version === piece.version))
     return { route, isShared: shared !== undefined, without, pieces, exists, alike }
   }
 
@@ -124,15 +132,17 @@ export class OwnRoutes {
     const routes = this.#routes.filter(({ route }) => route.catchAll)
     if (routes.every(({ alike }) => alike)) return { resources: [], hide: [] }
     const hidden = routes.flatMap(({ without, route }) =>
-      without.flatMap((place) => {
-        const piece = this.#shared.routes.get(route.name)?.hosts[place]?.piece
-        return piece ? [hostOf(virtualHostType, `${route.name}/${piece.name}`)] : []
-      }),
+      this.#hiddenPieces(route.name, without).map(({ name }) => hostOf(virtualHostType, `${route.name}/${name}`)),
     )
     return {
       resources: routes.flatMap(({ route, pieces }) => pieces.map((piece) => hostResource(route.name, piece))),
       hide: [...new Set(hidden)].sort(),
     }
+  }
+
+  #hiddenPieces(route: string, hosts: readonly string[]): HostPiece[] {
+    const shared = this.#shared.routes.get(route)
+    return hosts.flatMap((host) => (shared?.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
   }
 
   #extraOf({ route }: OwnRoute): Uint8Array {
@@ -147,7 +157,14 @@ export class OwnRoutes {
       this.#shared.routes.get(route.name)?.table ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(route.name, [], this.#sums))
     if (known && known.table === table && sameParts(known.own, own) && Buffer.compare(known.extra, extra) === 0 && isUsable(known.resource))
       return known.resource
-    const resource = routeResource(table, without, pieces, extra, this.#sums)
+    const places = this.#shared.routes.get(route.name)?.places
+    const resource = routeResource(
+      table,
+      without.flatMap((host) => places?.get(host) ?? []),
+      pieces,
+      extra,
+      this.#sums,
+    )
     this.#made.set(route.name, { own, table, extra, resource })
     return resource
   }
@@ -166,6 +183,7 @@ class Differing {
   readonly #maker: HostMaker
   readonly hosts = new Set<string>()
   readonly candidates = new Map<string, Candidate[]>()
+  readonly domains = new Set<string>()
   #queue: string[] = []
 
   constructor(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>) {
@@ -188,6 +206,8 @@ class Differing {
       ? [...this.hosts].reduce((sum, host) => sum + (shared.places.get(host) ?? []).filter((place) => isService(shared, place)).length, 0)
       : 0
     const own = (this.candidates.get(name) ?? []).filter(({ namespace }) => namespace !== '').length
+    // Then it is up to the services of others.
+    if (own === 0) this.domains.add(servicesOf(name))
     return (shared?.services ?? 0) - hidden + own > 0
   }
 
@@ -201,24 +221,34 @@ class Differing {
     const shared = this.#shared
     const maker = this.#maker
     this.hosts.add(host)
+    this.domains.add(isCommon(host) ? everyRoute : placesOf(host))
     const before = shared.routesOf(host).flatMap((name) => {
       const route = shared.routes.get(name) as SharedRoute
       return (route.places.get(host) ?? []).map((place) => route.hosts[place] as SharedRoute['hosts'][number])
     })
-    for (const { candidate, claims } of before) for (const domain of claims) this.#queue.push(...shared.rivals(candidate.route.name, domain, host))
+    for (const { candidate, claims } of before) this.#claim(candidate.route.name, claims, host)
     const [egress] = maker.view.egress
     const state = maker.view.service(host)
     const own = !egress ? [] : state ? maker.ofService(state, egress) : maker.ofHost(host, egress)
     // What belongs to no service and no VirtualService is the same for all.
-    const common = before.map(({ candidate }) => candidate).filter((candidate) => candidate.host === '*' || candidate.host.startsWith('+'))
+    const common = isCommon(host) ? before.map(({ candidate }) => candidate) : []
     for (const candidate of [...own, ...common]) {
       const { name } = candidate.route
       const there = this.candidates.get(name)
       if (there) there.push(candidate)
       else this.candidates.set(name, [candidate])
-      for (const domain of candidate.make().piece?.domains ?? []) this.#queue.push(...shared.rivals(name, domain, host))
+      this.#claim(name, candidate.make().piece?.domains ?? [], host)
+    }
+  }
+
+  #claim(route: string, domains: readonly string[], host: string): void {
+    this.domains.add(route)
+    for (const domain of domains) {
+      this.domains.add(`${route} ${domain}`)
+      this.#queue.push(...this.#shared.rivals(route, domain, host))
     }
   }
 }
 
+const isCommon = (host: string): boolean => host === '*' || host.startsWith('+')
 const isService = (route: SharedRoute, place: number): boolean => route.hosts[place]?.candidate.namespace !== ''

@@ -3,15 +3,16 @@ import { contain } from '../../model/faults.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
 import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
-import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
+import { httpProxyRoute, type RouteName } from '../../xds/routes/sidecar-routes.ts'
 import { lost } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
+import { type Dependencies, Parts } from '../dependencies/dependencies.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder, type RouteHosts } from './route-hosts.ts'
 
 /** A route as strangers see it. */
 export interface SharedRoute extends RouteHosts {
-  /** All its virtual hosts in one block. */
+  /** All its virtual hosts in one block; none where they are resources of their own. */
   readonly table: RouteTable
   /** Fields that EnvoyFilters add to the message. */
   readonly extra: Uint8Array
@@ -28,16 +29,28 @@ export interface SharedRoute extends RouteHosts {
 /** The routes of one view. */
 export class SharedRoutes {
   readonly #sums: KeyedSums
+  readonly #hasTables: boolean
+  readonly #record: Pick<Dependencies<never>, 'cell'>
+  /** What each host wants, and what came of making it, for the view and the filters that it was made with. */
+  #wanted: Parts<readonly Candidate[]>
+  /** The same for what a route has besides hosts. */
+  #common: Parts<readonly Candidate[]>
+  #given: readonly unknown[] = []
+  #keys: readonly string[] = []
   /** Another object whenever anything in the routes is another. */
   #revision: object = {}
-  /** Another object whenever another host claims a domain. */
-  #claims: object = {}
   #routes = new Map<string, SharedRoute>()
   #routesOf = new Map<string, string[]>()
+  readonly #changes = new ClaimLog()
   /** Routes that could not be made. */
   #problems: readonly Problem[] = []
 
-  constructor(sums: KeyedSums) {
+  /** `hasTables`: routes that take unknown hosts hold their virtual hosts themselves; otherwise these are resources of their own. */
+  constructor(record: Pick<Dependencies<never>, 'cell'>, sums: KeyedSums, hasTables: boolean) {
+    this.#hasTables = hasTables
+    this.#record = record
+    this.#wanted = new Parts(record)
+    this.#common = new Parts(record)
     this.#sums = sums
   }
 
@@ -49,8 +62,9 @@ export class SharedRoutes {
     return this.#revision
   }
 
-  get claims(): object {
-    return this.#claims
+  /** Changes of who claims what. */
+  get claims(): Pick<ClaimLog, 'at' | 'since'> {
+    return this.#changes
   }
 
   /** Everything that went wrong. */
@@ -73,38 +87,83 @@ export class SharedRoutes {
 
   /** Turns to what the maker's view is now. A route that cannot be made stays as it was. */
   refresh(maker: HostMaker): void {
+    const given = [maker.view, ...maker.filters]
+    if (!sameList(given, this.#given)) {
+      this.#wanted = new Parts(this.#record)
+      this.#common = new Parts(this.#record)
+    }
+    this.#given = given
+    const { all, changed, keys } = this.#candidates(maker)
+    // Without other hosts than before, only the routes of those that were made anew are looked at.
+    const isListed = sameList(keys, this.#keys)
+    const touched = isListed ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
+    if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
+    this.#keys = keys
     const problems: Problem[] = []
     const routes = new Map<string, SharedRoute>()
-    for (const [name, { route, candidates }] of candidatesOf(maker)) {
+    for (const [name, { route, candidates }] of byRoute(all)) {
       const before = this.#routes.get(name)
-      const made = contain<SharedRoute | undefined>(
-        () => this.#build(route, candidates, maker, before),
-        (reason) => {
-          problems.push({ type: 'rds', resource: name, objects: [], reason })
-          return before
-        },
-      )
+      const build = () => this.#build(route, candidates, changed, maker, before)
+      const isSame =
+        before && touched && !touched.has(name) && this.#common.isCurrent(name) && this.#problems.length === 0 && before.table.block.slab !== lost
+      const made = isSame
+        ? before
+        : contain<SharedRoute | undefined>(build, (reason) => {
+            problems.push({ type: 'rds', resource: name, objects: [], reason })
+            return before
+          })
       if (made) routes.set(name, made)
     }
-    const changed = (of: (route: SharedRoute) => unknown) =>
+    this.#common.keep(new Set(routes.keys()))
+    const differs = (of: (route: SharedRoute) => unknown) =>
       routes.size !== this.#routes.size || [...routes].some(([name, route]) => of(route) !== of(this.#routes.get(name) ?? ({} as SharedRoute)))
-    if (changed((route) => route) || problems.length + this.#problems.length > 0) this.#revision = {}
-    const reclaimed = changed(({ places }) => places)
+    if (differs((route) => route) || problems.length + this.#problems.length > 0) this.#revision = {}
+    const reclaimed = differs(({ places }) => places)
+    if (reclaimed) this.#changes.add(this.#routes, routes)
     this.#problems = problems
     this.#routes = routes
-    if (!reclaimed) return
-    this.#claims = {}
-    this.#routesOf = invert(routes)
+    if (reclaimed) this.#routesOf = invert(routes)
   }
 
-  #build(route: RouteName, services: readonly Candidate[], maker: HostMaker, before: SharedRoute | undefined): SharedRoute {
-    const candidates = [...services, ...maker.ofRoute(route)].sort(inOrder)
-    const lastGood = (name: string): HostPiece | undefined => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
-    const settled = claimDomains(route, candidates, lastGood)
+  /** What all hosts want, in the order of egress listeners; `changed` are those that were made anew. */
+  #candidates(maker: HostMaker): { all: readonly Candidate[]; changed: ReadonlySet<string>; keys: readonly string[] } {
+    const { view } = maker
+    const all: Candidate[] = []
+    const changed = new Set<string>()
+    const keys: string[] = []
+    const take = (key: string, host: string, make: () => Candidate[]) => {
+      keys.push(key)
+      const { value, isNew } = this.#wanted.get(key, () => make().map(madeOnce))
+      if (isNew) changed.add(host)
+      for (const candidate of value) all.push(candidate)
+    }
+    for (const [index, egress] of view.egress.entries()) {
+      for (const host of egress.hosts)
+        take(`${index} ${host}`, host, () => {
+          const state = view.service(host)
+          return state ? maker.ofService(state, egress) : []
+        })
+      for (const host of egress.virtualServices.hosts()) take(`${index} other ${host}`, host, () => maker.ofHost(host, egress))
+    }
+    this.#wanted.keep(new Set(keys))
+    return { all, changed, keys }
+  }
+
+  #build(
+    route: RouteName,
+    services: readonly Candidate[],
+    changed: ReadonlySet<string>,
+    maker: HostMaker,
+    before: SharedRoute | undefined,
+  ): SharedRoute {
     const patches: Problem[] = []
     const extra = maker.patched(patches, (context) => routeConfigurationExtra(route.name, context))
+    const { value: common, isNew } = this.#common.get(route.name, () => maker.ofRoute(route).map(madeOnce))
+    const replaced = before && !isNew ? replaceHosts(before, services, common, changed) : undefined
+    const lastGood = (name: string): HostPiece | undefined => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
+    const settled = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
     const problems = [...settled.problems, ...patches]
-    const claimed = before && sameClaims(before, settled) ? before : undefined
+    const claimed = before && (replaced || sameClaims(before, settled)) ? before : undefined
     const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece) && claimed.table.block.slab !== lost
     if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
     if (claimed && same) return { ...claimed, hosts: settled.hosts, problems, extra }
@@ -115,7 +174,7 @@ export class SharedRoutes {
       hosts: settled.hosts,
       problems,
       extra,
-      table: buildTable(route.name, pieces, this.#sums),
+      table: buildTable(route.name, this.#hasTables || !route.catchAll ? pieces : [], this.#sums),
       places: index.places,
       owners: index.owners,
       contested: index.contested,
@@ -124,26 +183,91 @@ export class SharedRoutes {
   }
 }
 
-/** All virtual hosts that a view wants, by route. Of two egress listeners with routes of one name the first has it. */
-export function candidatesOf(maker: HostMaker): Map<string, { route: RouteName; candidates: Candidate[] }> {
-  const { view } = maker
-  const routes = new Map<string, { route: RouteName; candidates: Candidate[] }>()
-  const claimed = new Map<string, unknown>()
-  const proxied = new Set<string>()
-  for (const egress of view.egress) {
-    const add = (candidate: Candidate) => {
-      const { name } = candidate.route
-      // This one is of all egress listeners together.
-      if (name === 'http_proxy' ? proxied.has(candidate.host) : (claimed.get(name) ?? egress) !== egress) return
-      if (name === 'http_proxy') proxied.add(candidate.host)
-      claimed.set(name, egress)
-      const there = routes.get(name)
-      if (there) there.candidates.push(candidate)
-      else routes.set(name, { route: candidate.route, candidates: [candidate] })
+/** A candidate whose virtual host is made once, but for domains that others have. */
+function madeOnce(candidate: Candidate): Candidate {
+  const made = candidate.make()
+  return { ...candidate, make: (without) => (without && without.size > 0 ? candidate.make(without) : made) }
+}
+
+/** A route with some virtual hosts made anew, if they claim just what they claimed and nothing went wrong; undefined when it is to be settled as a whole. */
+function replaceHosts(
+  before: SharedRoute,
+  services: readonly Candidate[],
+  common: readonly Candidate[],
+  changed: ReadonlySet<string>,
+): RouteHosts | undefined {
+  if (before.problems.length > 0 || services.length + common.length !== before.hosts.length) return undefined
+  const hosts = [...before.hosts]
+  for (const candidate of services) {
+    if (!changed.has(candidate.host)) continue
+    const places = before.places.get(candidate.host)
+    const place = places?.[0]
+    const old = place === undefined ? undefined : hosts[place]
+    if (!old || place === undefined || places?.length !== 1 || old.candidate.namespace !== candidate.namespace) return undefined
+    const made = candidate.make()
+    if (made.failed || made.problems.length > 0 || !made.piece || !old.piece) return undefined
+    if (!sameList(made.piece.domains, old.claims) || !sameList(old.piece.domains, old.claims)) return undefined
+    hosts[place] = { candidate, claims: old.claims, piece: made.piece }
+  }
+  return { route: before.route, hosts, problems: [] }
+}
+
+/** The last changes of who claims which domain, so that whoever claims none of them need not look again. */
+class ClaimLog {
+  #at = 0
+  readonly #last: { readonly at: number; readonly domains: ReadonlySet<string> }[] = []
+
+  /** Number of the present state. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** Domains, with their routes, that were claimed by others since a state; undefined when that is too long ago. */
+  since(at: number): readonly ReadonlySet<string>[] | undefined {
+    if (at === this.#at) return []
+    const [oldest] = this.#last
+    return oldest && oldest.at <= at + 1 ? this.#last.filter((change) => change.at > at).map(({ domains }) => domains) : undefined
+  }
+
+  add(before: ReadonlyMap<string, SharedRoute>, after: ReadonlyMap<string, SharedRoute>): void {
+    const domains = new Set<string>()
+    for (const name of new Set([...before.keys(), ...after.keys()])) {
+      const [one, other] = [before.get(name), after.get(name)]
+      if (one?.places === other?.places) continue
+      // A route that comes or goes concerns whoever has a host in it, or hides what stands in every route.
+      if (!one || !other) domains.add(name).add(everyRoute)
+      for (const host of one?.places.keys() ?? []) if (!other?.places.has(host)) domains.add(placesOf(host))
+      for (const host of other?.places.keys() ?? []) if (!one?.places.has(host)) domains.add(placesOf(host))
+      if (one?.services !== other?.services) domains.add(servicesOf(name))
+      for (const place of [one, other]) for (const domain of place?.contested.keys() ?? []) domains.add(`${name} ${domain}`)
+      for (const [domain, owner] of one?.owners ?? []) if (other?.owners.get(domain) !== owner) domains.add(`${name} ${domain}`)
+      for (const [domain, owner] of other?.owners ?? []) if (one?.owners.get(domain) !== owner) domains.add(`${name} ${domain}`)
     }
-    for (const state of egress.services) for (const candidate of maker.ofService(state, egress)) add(candidate)
-    for (const host of egress.virtualServices.hosts())
-      for (const candidate of maker.ofHost(host, egress)) if (routes.has(candidate.route.name)) add(candidate)
+    this.#last.push({ at: ++this.#at, domains })
+    if (this.#last.length > mostChanges) this.#last.shift()
+  }
+}
+
+const mostChanges = 16
+
+/** What stands among the domains of {@link ClaimLog} for all routes that there are, for those that a host is in, and for the number of services in a route. */
+export const everyRoute = 'every route'
+export const placesOf = (host: string): string => `routes of ${host}`
+export const servicesOf = (route: string): string => `${route} has so many services`
+
+/** Virtual hosts by route. Of two egress listeners with routes of one name the first has it; the HTTP proxy's route is of all together. */
+function byRoute(all: readonly Candidate[]): Map<string, { route: RouteName; candidates: Candidate[] }> {
+  const routes = new Map<string, { route: RouteName; candidates: Candidate[]; egress: unknown }>()
+  const proxied = new Set<string>()
+  for (const candidate of all) {
+    const { name } = candidate.route
+    const there = routes.get(name)
+    if (name === httpProxyRoute.name && proxied.has(candidate.host)) continue
+    if (name === httpProxyRoute.name) proxied.add(candidate.host)
+    else if (there && there.egress !== candidate.egress) continue
+    if (there) there.candidates.push(candidate)
+    // A host without a service makes no route.
+    else if (candidate.namespace !== '') routes.set(name, { route: candidate.route, candidates: [candidate], egress: candidate.egress })
   }
   return routes
 }
@@ -160,7 +284,7 @@ function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
   )
 }
 
-const sameList = (one: readonly string[], other: readonly string[]): boolean =>
+const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
 
 function indexOf({ hosts }: RouteHosts): Pick<SharedRoute, 'places' | 'owners' | 'contested'> {

@@ -22,7 +22,7 @@ export interface RoutedPort {
 }
 
 /** Route of what is sent to the HTTP proxy port; it has hosts of all ports. */
-const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true }
+export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true }
 
 /** The ports of a service that take part in routes when it is called through an egress listener. */
 export function routedPorts({ service }: ServiceState, egress: EgressListener, snapshot: MeshSnapshot, traits: Traits): RoutedPort[] {
