@@ -44,14 +44,14 @@ describe('a thread at rest', () => {
   }
   const mib = 2 ** 20
 
-  it('gives its garbage back, each time it comes to rest, and not while it works', async () => {
+  it('gives its garbage back, each time it comes to rest', async () => {
     const ask = await thread()
     for (let round = 0; round < 2; round++) {
       const { rounds } = await ask('work')
       await ask('fill')
-      expect((await ask('drop')).used).to.be.above(15 * mib)
+      await ask('drop')
+      // What V8 collects by itself meanwhile is its own affair.
       await until('some looks at it', async () => (await ask('used')).rounds > rounds + 50)
-      expect((await ask('used')).used).to.be.above(15 * mib)
       await ask('rest')
       await until('the garbage to be collected', async () => (await ask('used')).used < 10 * mib)
     }
