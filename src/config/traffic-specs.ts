@@ -43,6 +43,9 @@ const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string
     reject(report, path, 'only one of exact, prefix and regex may be set')
 }
 const stringMatch = record({ exact: text(), prefix: text(), regex }, oneStringMatch)
+/** Of something that may be missing: the regular expression `*` means that it is there. */
+const presence = text({ max: 1024, check: (value, report) => (value === '*' ? undefined : regexFault(value, report)), examples: ['*', 'a.*'] })
+const optionalMatch = record({ exact: text(), prefix: text(), regex: presence }, oneStringMatch)
 const portSelector = record({ number: required(port) })
 const destination = record({ host: required(host), subset: text({ max: 253 }), port: portSelector })
 const headerOperations = record({ set: map(text()), add: map(text()), remove: list(text()) })
@@ -56,9 +59,9 @@ const httpMatch = record({
   scheme: stringMatch,
   method: stringMatch,
   authority: stringMatch,
-  headers: map(stringMatch),
-  withoutHeaders: map(stringMatch),
-  queryParams: map(stringMatch),
+  headers: map(optionalMatch),
+  withoutHeaders: map(optionalMatch),
+  queryParams: map(optionalMatch),
   port,
   sourceLabels: labels,
   sourceNamespace: text(),

@@ -67,6 +67,6 @@ export function stringMatcher(value: StringMatch): StringMatcher {
 export function isCatchAll(match: HttpMatch | undefined): boolean {
   if (!match) return true
   const { name: _, uri, ...conditions } = match
-  const anyPath = !uri || uri.prefix === '/' || uri.prefix === '' || uri.regex === '*' || uri.regex === '.*'
+  const anyPath = !uri || uri.prefix === '/' || uri.prefix === '' || uri.regex === '.*'
   return anyPath && Object.values(conditions).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
 }
