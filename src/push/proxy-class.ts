@@ -4,7 +4,7 @@ import type { ProxyNode } from '../../protocols/data.ts'
 import { labelsMatch } from '../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
-import { policiesFor } from '../snapshot/policies.ts'
+import { policiesFor, selectingLabels } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type ViewKey, viewKeyOf } from '../snapshot/view.ts'
 import { filtersFor } from '../xds/patches/selection.ts'
@@ -16,6 +16,7 @@ export interface ProxyClass {
   readonly namespace: string
   readonly traits: Traits
   readonly viewKey: ViewKey
+  /** Those of its labels that some policy looks at: what policies select is the same for all of the class. */
   readonly labels: Readonly<Record<string, string>>
   /** The labels among them that some route or listener match looks at. */
   readonly sourceLabels: Readonly<Record<string, string>>
@@ -46,7 +47,9 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
   )
   const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, gateways, policyNames])
   const id = hash('sha1', facts, 'hex').slice(0, 20)
-  return { id, namespace: node.namespace, traits, viewKey, labels, sourceLabels, instances: own, address: node.addresses[0] ?? '', gateways }
+  const selecting = selectingLabels(index, mesh.rootNamespace, node.namespace)
+  const looked = Object.fromEntries(Object.entries(labels).filter(([key]) => selecting.has(key)))
+  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, address: node.addresses[0] ?? '', gateways }
 }
 
 function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {

@@ -53,6 +53,15 @@ export function byNamespace<T extends ConfigObject>(objects: readonly T[]): Read
 const selectorOf = (policy: { spec: { selector?: { matchLabels?: Record<string, string> } } }) => policy.spec.selector?.matchLabels ?? {}
 const hasSelector = (policy: Parameters<typeof selectorOf>[0]) => Object.keys(selectorOf(policy)).length > 0
 
+/** The labels that policies for workloads of a namespace look at. */
+export function selectingLabels(index: PolicyIndex, rootNamespace: string, namespace: string): Set<string> {
+  const keys = new Set<string>()
+  for (const policies of [index.authorization, index.requests, index.peers])
+    for (const each of new Set([rootNamespace, namespace]))
+      for (const policy of policies.get(each) ?? []) for (const key of Object.keys(selectorOf(policy))) keys.add(key)
+  return keys
+}
+
 /** Finds the policies that select a workload. */
 export function policiesFor(index: PolicyIndex, rootNamespace: string, workload: Workload): WorkloadPolicies {
   const { namespace, labels } = workload

@@ -452,7 +452,7 @@ function mergeContributions(sources: ReadonlyMap<string, Contribution> | undefin
   return { service, endpoints }
 }
 
-/** Endpoints reach proxies on their own (EDS) unless clusters carry them (DNS), or who they run as, or whether all of them have a proxy. */
+/** Endpoints reach proxies on their own (EDS) unless clusters carry them (DNS), or who they run as. */
 export function reachesClusters(now: ServiceState, before: ServiceState): boolean {
   if (now.service.resolution !== 'static') return true
   const accounts = ({ endpoints }: ServiceState) =>

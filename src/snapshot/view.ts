@@ -96,7 +96,9 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   const policy = key.policy ?? sidecar?.spec.outboundTrafficPolicy
   const visible = (host: string): ServiceState | undefined => choose(snapshot.services.get(host), namespace, mesh)
   const difference = takesAll(sidecar) ? (namespace !== undefined && visibility.differences.get(namespace)) || nothingDiffers : undefined
-  const scope = difference ? wholeScope(snapshot, difference, visible) : sidecarScope(snapshot, namespace ?? '', sidecar?.spec.egress ?? [], visible)
+  const scope = difference
+    ? wholeScope(snapshot, difference, visible)
+    : sidecarScope(snapshot, namespace ?? '', sidecar?.spec.egress?.length ? sidecar.spec.egress : [{ hosts: ['*/*'] }], visible)
   return {
     id: key.id,
     namespace,
@@ -105,7 +107,10 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
     service: scope.service,
     difference,
     allowAny: (policy?.mode ?? mesh.outboundTrafficPolicy.mode) === 'ALLOW_ANY',
-    egressProxy: policy?.egressProxy,
+    egressProxy: policy?.egressProxy && {
+      ...policy.egressProxy,
+      host: completeHost(policy.egressProxy.host, namespace ?? '', snapshot.settings.domain).toLowerCase(),
+    },
     get services() {
       return scope.services
     },
@@ -119,6 +124,8 @@ type Visible = (host: string) => ServiceState | undefined
 /** Whether a Sidecar leaves what its namespace sees as it is. */
 function takesAll(sidecar: Sidecar | undefined): boolean {
   const egress = sidecar?.spec.egress
+  // Where unknown hosts go is looked for among what the namespace sees.
+  if (sidecar?.spec.outboundTrafficPolicy?.egressProxy) return false
   if (!egress?.length) return true
   const [entry] = egress
   return egress.length === 1 && !!entry && !entry.port?.number && !entry.bind && entry.captureMode !== 'NONE' && entry.hosts.includes('*/*')
@@ -226,7 +233,9 @@ function hostsOf({ visibility, services }: MeshSnapshot, { namespace, host }: Ho
 /** The visible VirtualServices that a pattern means. */
 function virtualServicesOf({ visibility, mesh }: MeshSnapshot, viewer: string, { namespace, host }: HostPattern): ResolvedVirtualService[] {
   const own = visibility.differences.get(viewer)?.virtualServices ?? []
-  const among = namespace === '*' ? [...visibility.virtualServices.all, ...own] : (visibility.virtualServicesOf.get(namespace) ?? [])
+  const { virtualServices } = visibility
+  const shared = () => (host.startsWith('*') ? virtualServices.all : virtualServices.covering(host))
+  const among = namespace === '*' ? [...shared(), ...own] : (visibility.virtualServicesOf.get(namespace) ?? [])
   return among.filter(
     (service) =>
       service.hosts.some((pattern) => hostsOverlap(host, pattern)) &&

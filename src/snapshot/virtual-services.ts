@@ -177,7 +177,6 @@ class OwnLookup implements HostLookup {
 class JointLookup implements HostLookup {
   readonly #own: HostLookup
   readonly #others: HostLookup
-  #all: readonly ResolvedVirtualService[] | undefined
 
   constructor(own: HostLookup, others: HostLookup) {
     this.#own = own
@@ -185,7 +184,7 @@ class JointLookup implements HostLookup {
   }
 
   get all(): readonly ResolvedVirtualService[] {
-    return (this.#all ??= oldestFirst([...this.#own.all, ...this.#others.all]))
+    return oldestFirst([...this.#own.all, ...this.#others.all])
   }
 
   find(host: string): ResolvedVirtualService | undefined {

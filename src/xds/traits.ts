@@ -44,9 +44,21 @@ export interface Traits {
   readonly ipv6: boolean
   /** EnvoyFilters that apply, in order. */
   readonly filters: readonly EnvoyFilter[]
+  /** Those among them that change something of a type, and a key that is equal where the same do the same. */
+  readonly filtersOf: Readonly<Record<FilterTarget, { readonly key: string; readonly filters: readonly EnvoyFilter[] }>>
   readonly version: ProxyNode['version']
   /** The whole metadata, for EnvoyFilter matches; not part of the key: the filters that matched are. */
   readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** What EnvoyFilters change: what is said of one does not touch the others. */
+export type FilterTarget = 'clusters' | 'routes' | 'listeners'
+
+const targets: Readonly<Record<string, FilterTarget>> = {
+  CLUSTER: 'clusters',
+  ROUTE_CONFIGURATION: 'routes',
+  VIRTUAL_HOST: 'routes',
+  HTTP_ROUTE: 'routes',
 }
 
 /** Reads the traits of a proxy; `locality` is that of its first service instance, if it has one. */
@@ -70,24 +82,29 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     ipv6: node.addresses.every((address) => address.includes(':')),
   } satisfies Partial<Traits>
   // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
-  const filterKey = JSON.stringify([
-    filters.map((filter) => `${filter.namespace}/${filter.name}`),
-    filters.length > 0 ? [node.version, proxyFacts(filters, metadata)] : [],
-  ])
+  const keyOf = (some: readonly EnvoyFilter[]) =>
+    JSON.stringify([some.map((filter) => `${filter.namespace}/${filter.name}`), some.length > 0 ? [node.version, proxyFacts(some, metadata)] : []])
+  const filterKey = keyOf(filters)
+  const filtersFor = (target: FilterTarget) => {
+    const some = filters.filter(({ spec }) => (spec.configPatches ?? []).some(({ applyTo }) => (targets[applyTo] ?? 'listeners') === target))
+    return { key: keyOf(some), filters: some }
+  }
+  const filtersOf = { clusters: filtersFor('clusters'), routes: filtersFor('routes'), listeners: filtersFor('listeners') }
   const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
   const placeKey = JSON.stringify([place, requested])
-  const listenerKey = JSON.stringify([shape, filterKey])
+  const listenerKey = JSON.stringify([shape, filtersOf.listeners.key])
   return {
     ...shape,
     ...place,
     clusterId: node.clusterId,
     takesVirtualHosts,
-    key: JSON.stringify([listenerKey, placeKey, node.clusterId, takesVirtualHosts]),
-    clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filterKey]),
+    key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts]),
+    clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filtersOf.clusters.key]),
     placeKey,
     listenerKey,
-    routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, filterKey]),
+    routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, filtersOf.routes.key]),
     filterKey,
+    filtersOf,
     networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]),
     filters,
     version: node.version,

@@ -22,7 +22,7 @@ export class ListenerGroups {
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits, viewKey } = proxy
     const caller = JSON.stringify(proxy.sourceLabels)
-    const spec = { given: traits.filters, typeUrl: listenerType } as const
+    const spec = { given: traits.filtersOf.listeners.filters, typeUrl: listenerType } as const
     const { difference } = this.#making.view(viewKey)
     if (!difference) {
       const build = () => ({ outcomes: this.#listeners(this.#inputs(viewKey, proxy), proxy) })

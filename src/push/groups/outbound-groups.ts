@@ -65,21 +65,21 @@ export class OutboundGroups {
       specs.push(
         {
           id: clusters,
-          given: traits.filters,
+          given: traits.filtersOf.clusters.filters,
           typeUrl: clusterType,
           ...hiddenBy(of('clusters-out', traits.clusterKey)),
           build: build(() => this.#clusters(extent, traits, false)),
         },
         {
           id: dns,
-          given: traits.filters,
+          given: traits.filtersOf.clusters.filters,
           typeUrl: clusterType,
           ...hiddenBy(of('clusters-dns', `${traits.clusterKey}|${traits.placeKey}`)),
           build: build(() => this.#clusters(extent, traits, true)),
         },
         {
           id: endpoints,
-          given: traits.filters,
+          given: traits.filtersOf.clusters.filters,
           typeUrl: endpointType,
           ...hiddenBy(of('endpoints', `${traits.type}|${traits.sniDnat}|${traits.placeKey}`)),
           build: build(() => this.#endpoints(extent, traits)),
@@ -107,7 +107,7 @@ export class OutboundGroups {
         makeClusters(commonClusters(this.#making.snapshot, traits), context, addedClusters(context)),
       ),
     })
-    return { id: `clusters-common|${traits.clusterKey}`, given: traits.filters, typeUrl: clusterType, build }
+    return { id: `clusters-common|${traits.clusterKey}`, given: traits.filtersOf.clusters.filters, typeUrl: clusterType, build }
   }
 
   /** Whether a group has load assignments of a host that are to be made anew when its endpoints change; all groups for which that holds. */
@@ -162,7 +162,7 @@ export class OutboundGroups {
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
-      [rule, accountsOf(state, snapshot).join(), ...traits.filters],
+      [rule, accountsOf(state, snapshot).join(), ...traits.filtersOf.clusters.filters],
       () => patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
       allUsable,
     )

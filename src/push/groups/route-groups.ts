@@ -13,8 +13,8 @@ import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
 import { type Built, type GroupSpec, type Making, told } from './making.ts'
 
 /** A set of routes, for EnvoyFilters as they are now. */
-const named = (id: string, { filters }: Traits): string =>
-  `${id} ${filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
+const named = (id: string, { filtersOf }: Traits): string =>
+  `${id} ${filtersOf.routes.filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
 
 /** The routes of a namespace, and up to which changes of claims it was asked whether they concern it. */
 interface KeptOwn {
@@ -39,8 +39,8 @@ export class RouteGroups {
   /** The groups of a class. */
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits, viewKey } = proxy
-    const spec = { given: traits.filters, typeUrl: routeType }
-    const hostSpec = { given: traits.filters, typeUrl: virtualHostType }
+    const spec = { given: traits.filtersOf.routes.filters, typeUrl: routeType }
+    const hostSpec = { given: traits.filtersOf.routes.filters, typeUrl: virtualHostType }
     const caller = JSON.stringify(proxy.sourceLabels)
     if (!this.#making.view(viewKey).difference) {
       const tables = `${viewKey.id}|${traits.routeKey}|${caller}`
@@ -59,7 +59,7 @@ export class RouteGroups {
         // Its routes are made of the shared tables.
         if (!traits.takesVirtualHosts)
           for (const name of overlay.names)
-            this.#part(`table ${name} of ${named(tables, traits)}`, tables, shared, proxy, ({ routes: all }) => all.get(name)?.table)
+            this.#part(`table ${name} of ${named(tables, traits)}`, tables, shared, proxy, (routes) => routes.tableOf(name))
         const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
         return { outcomes: [...resources, ...told(overlay.problems)], hide }
       }),
@@ -79,20 +79,20 @@ export class RouteGroups {
   #sharedSpecs(tables: string, key: ViewKey, caller: Caller, proxy: ProxyClass): GroupSpec[] {
     const { traits } = proxy
     const routes: GroupSpec = {
-      given: traits.filters,
+      given: traits.filtersOf.routes.filters,
       typeUrl: routeType,
       id: `routes-out|${tables}`,
       build: () => {
         const shared = this.#sharedRoutes(tables, key, caller, proxy)
         const made = [...shared.routes.values()].map((route) =>
-          traits.takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(route),
+          traits.takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
         )
         return { outcomes: [...made, ...told(shared.problems)] }
       },
     }
     if (!traits.takesVirtualHosts) return [routes]
     const hosts: GroupSpec = {
-      given: traits.filters,
+      given: traits.filtersOf.routes.filters,
       typeUrl: virtualHostType,
       id: `vhosts|${tables}`,
       build: () => {
@@ -106,7 +106,8 @@ export class RouteGroups {
     return [routes, hosts]
   }
 
-  #resource({ table, extra }: SharedRoute): Resource {
+  #resource(shared: SharedRoutes, { route, extra }: SharedRoute): Resource {
+    const table = shared.tableOf(route.name) as SharedRoute['table']
     const known = this.#whole.get(table)
     if (known && isUsable(known.resource) && Buffer.compare(known.extra, extra) === 0) return known.resource
     const resource = routeResource(table, [], [], extra, this.#making.sums)

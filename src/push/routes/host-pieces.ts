@@ -66,7 +66,7 @@ export class HostMaker {
 
   /** EnvoyFilters that apply. */
   get filters(): readonly EnvoyFilter[] {
-    return this.#traits.filters
+    return this.#traits.filtersOf.routes.filters
   }
 
   /** The virtual hosts of a service that is called through an egress listener. */
@@ -98,7 +98,7 @@ export class HostMaker {
   ofRoute(route: RouteName): Candidate[] {
     const problems: Problem[] = []
     const added = this.patched(problems, (patches) => addedVirtualHosts(route.name, patches)).map((host): Candidate => {
-      const objects = this.#traits.filters.map(configKey)
+      const objects = this.filters.map(configKey)
       const make = (without: ReadonlySet<string> | undefined) => this.#encode(route, host.name, () => withoutDomains(host, without), objects)
       return { route, host: `+${host.name}`, egress: undefined, namespace: '', make: (without) => withProblems(make(without), problems) }
     })
@@ -134,10 +134,10 @@ export class HostMaker {
     const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
     const caller = virtualService ? `${view.id}|${JSON.stringify(this.#caller)}` : ''
     return this.#memo.get(
-      `host|${caller}|${traits.filterKey}`,
+      `host|${caller}|${traits.filtersOf.routes.key}`,
       [state.service, virtualService ?? view.ruleFor(state.service)],
       `${route.name}|${own}|${without ? [...without].join() : ''}`,
-      [virtualService, port, ...inputs, view, ...traits.filters],
+      [virtualService, port, ...inputs, ...(virtualService ? [view] : []), ...this.filters],
       () => {
         const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
         const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, this.#context(port.number)), without)
@@ -149,7 +149,7 @@ export class HostMaker {
   /** Encodes a virtual host, patched. One that Envoy would refuse only as patched is made as it was. */
   #encode(route: RouteName, name: string, make: () => VirtualHost | undefined, objects: readonly string[]): MadeHost {
     const problems: Problem[] = []
-    const filters = this.#traits.filters.map(configKey)
+    const filters = this.filters.map(configKey)
     const pieceOf = (of: VirtualHost | undefined) => (of && of.domains.length > 0 ? encodeHost(of) : undefined)
     return contain(
       () => {

@@ -5,6 +5,7 @@
 import { contain } from '../../model/faults.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { hostOf } from '../../xds/names.ts'
+import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
 import { buildTable, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../../xds/routes/route-table.ts'
 import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
@@ -27,6 +28,8 @@ interface OwnRoute {
   readonly exists: boolean
   /** Whether it has just what is shared. */
   readonly alike: boolean
+  /** Fields that EnvoyFilters add to a route that strangers do not have. */
+  readonly extra: Uint8Array
 }
 
 /** What a namespace has of its own of a type, and what of the shared is hidden from it. */
@@ -112,7 +115,8 @@ export class OwnRoutes {
       shared !== undefined &&
       hiddenPieces.length === pieces.length &&
       hiddenPieces.every((piece) => pieces.some(({ version }) => version === piece.version))
-    return { route, isShared: shared !== undefined, without, pieces, exists, alike }
+    const extra = shared ? new Uint8Array() : maker.patched(problems, (patches) => routeConfigurationExtra(route.name, patches))
+    return { route, isShared: shared !== undefined, without, pieces, exists, alike, extra }
   }
 
   /** Route configurations; those with hosts that are resources of their own are hostless. */
@@ -145,8 +149,8 @@ export class OwnRoutes {
     return hosts.flatMap((host) => (shared?.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
   }
 
-  #extraOf({ route }: OwnRoute): Uint8Array {
-    return this.#shared.routes.get(route.name)?.extra ?? new Uint8Array()
+  #extraOf({ route, extra }: OwnRoute): Uint8Array {
+    return this.#shared.routes.get(route.name)?.extra ?? extra
   }
 
   #resource(own: OwnRoute): Resource {
@@ -154,7 +158,7 @@ export class OwnRoutes {
     const extra = this.#extraOf(own)
     const known = this.#made.get(route.name)
     const table =
-      this.#shared.routes.get(route.name)?.table ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(route.name, [], this.#sums))
+      this.#shared.tableOf(route.name) ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(route.name, [], this.#sums))
     if (known && known.table === table && sameParts(known.own, own) && Buffer.compare(known.extra, extra) === 0 && isUsable(known.resource))
       return known.resource
     const places = this.#shared.routes.get(route.name)?.places

@@ -62,6 +62,15 @@ export class SharedRoutes {
     return this.#revision
   }
 
+  /** The table of a route, made again where its bytes were dropped: nobody has used it for a while. */
+  tableOf(name: string): RouteTable | undefined {
+    const route = this.#routes.get(name)
+    if (!route || route.table.block.slab !== lost) return route?.table
+    const table = buildTable(name, route.table.pieces, this.#sums)
+    this.#routes.set(name, { ...route, table })
+    return table
+  }
+
   /** Changes of who claims what. */
   get claims(): Pick<ClaimLog, 'at' | 'since'> {
     return this.#changes

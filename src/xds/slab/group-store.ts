@@ -1,6 +1,6 @@
 /** Groups of resources that classes share, and the patches that bring writers from one state of a group to the next. */
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
-import type { Block, Resource } from './resource.ts'
+import { type Block, isUsable, type Resource } from './resource.ts'
 import type { SlabStore } from './slab-store.ts'
 import { addSums, type KeyedSums, type Sum, subtractSums, sumText, zeroSum } from './sums.ts'
 import { scanFields } from './wire.ts'
@@ -154,6 +154,7 @@ export class GroupStore {
     const before = group.resources.get(resource.name)
     if (before === resource) return
     if (before?.version === resource.version) return
+    if (!isUsable(resource)) throw new Error(`the bytes of ${resource.name} are gone`)
     this.#slabs.retain(resource)
     if (before) {
       this.#slabs.release(before)

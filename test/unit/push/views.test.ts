@@ -62,7 +62,7 @@ const service = fc
   )
 const rule = fc
   .record({
-    namespace: fc.constantFrom('n1', 'n2', 'istio-system'),
+    namespace: fc.constantFrom('n1', 'n2', 'mesh-system'),
     exportTo,
     host: fc.oneof(host, fc.constant('*.com')),
     subset: fc.constantFrom('v1', 'v2'),
@@ -94,7 +94,7 @@ const virtualService = fc
     const http = { http: [{ ...(Object.keys(when).length > 0 ? { match: [when] } : {}), route }] }
     return object('VirtualService', owner, name, { hosts, exportTo: seen, ...(kind === 'tcp' ? {} : http), ...(kind === 'http' ? {} : tcp) })
   })
-const owner = fc.constantFrom('n1', 'n2', 'istio-system')
+const owner = fc.constantFrom('n1', 'n2', 'mesh-system')
 const policy = fc
   .record({
     owner,
@@ -109,11 +109,17 @@ const policy = fc
     }),
   )
 const filter = fc
-  .record({ owner, selects: fc.boolean(), seconds: fc.integer({ min: 1, max: 2 }), to: fc.constantFrom('CLUSTER', 'VIRTUAL_HOST', 'HTTP_FILTER') })
+  .record({
+    owner,
+    selects: fc.boolean(),
+    seconds: fc.integer({ min: 1, max: 2 }),
+    to: fc.constantFrom('CLUSTER', 'VIRTUAL_HOST', 'HTTP_FILTER', 'ROUTE_CONFIGURATION'),
+  })
   .map(({ owner: own, selects, seconds, to }) => {
     const values = {
       CLUSTER: { operation: 'MERGE', value: { connect_timeout: `${seconds}s` } },
       VIRTUAL_HOST: { operation: 'MERGE', value: { request_headers_to_remove: [`x-${seconds}`] } },
+      ROUTE_CONFIGURATION: { operation: 'MERGE', value: { response_headers_to_remove: [`y-${seconds}`] } },
       HTTP_FILTER: {
         operation: 'INSERT_FIRST',
         value: { name: `f${seconds}`, typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.grpc_web.v3.GrpcWeb' } },
@@ -141,9 +147,9 @@ const workload = fc.oneof(
 /** A Sidecar of a namespace, or none: what it chooses, and what it does with unknown hosts. */
 const sidecar = fc
   .record({
-    own: fc.constantFrom('n1', 'n2', 'istio-system'),
+    own: fc.constantFrom('n1', 'n2', 'mesh-system'),
     hosts: fc.constantFrom(['*/*'], ['./*'], ['n2/*', '*/a.com'], ['*/*.w.com'], ['~/*']),
-    policy: fc.constantFrom(undefined, { mode: 'REGISTRY_ONLY' }),
+    policy: fc.constantFrom(undefined, { mode: 'REGISTRY_ONLY' }, { mode: 'ALLOW_ANY', egressProxy: { host: 'own' } }),
   })
   .map(({ own, hosts, policy: outboundTrafficPolicy }) =>
     object('Sidecar', own, 'default', { egress: [{ hosts }], ...(outboundTrafficPolicy ? { outboundTrafficPolicy } : {}) }),
@@ -194,7 +200,7 @@ function held(planner: Planner, connection: string): Record<string, Record<strin
     const domains = route.virtualHosts.flatMap((virtualHost) => virtualHost.domains)
     expect(domains, `${connection} ${route.name}`).to.have.length(new Set(domains).size)
     const hosts = route.virtualHosts.map((virtualHost) => Buffer.from(toBinary(VirtualHostSchema, virtualHost)).toString('base64')).sort()
-    return `${route.name} ${route.vhds ? 'by themselves' : ''} ${hosts.join()}`
+    return `${route.name} ${route.vhds ? 'by themselves' : ''} ${route.responseHeadersToRemove.join()} ${hosts.join()}`
   }
   return Object.fromEntries(
     [...resourcesOf(planner, connection)].map(([typeUrl, resources]) => {

@@ -1,0 +1,137 @@
+/** What proxies share, and what that must not cost or spoil. */
+import { fromBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { readNode } from '../../../src/model/proxy.ts'
+import { Planner } from '../../../src/push/planner.ts'
+import { clusterType, endpointType, routeType } from '../../../src/xds/type-urls.ts'
+import { resourcesOf } from '../../harness/held.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+/** A planner that is given objects one by one, each in a push of its own. */
+class Mesh {
+  readonly planner = new Planner(testSettings())
+
+  set(kind: string, namespace: string, name: string, spec: object): this {
+    const text = JSON.stringify({ apiVersion: 'networking.mesh.io/v1', kind, metadata: { name, namespace }, spec })
+    for (const object of parseConfigFile('f', text, names).objects) this.planner.state.setConfig(configKey(object), object)
+    return this.push()
+  }
+
+  service(namespace: string, host: string, port = 80, exportTo: readonly string[] = []): this {
+    const ports = [{ number: port, name: 'http', protocol: 'HTTP' }]
+    const spec = { hosts: [host], exportTo, location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints: [{ address: '10.0.0.1' }] }
+    return this.set('ServiceEntry', namespace, host, spec)
+  }
+
+  remove(kind: string, namespace: string, name: string): this {
+    this.planner.state.setConfig(`${kind}/${namespace}/${name}`, undefined)
+    return this.push()
+  }
+
+  push(): this {
+    this.planner.advance()
+    this.planner.takePush()
+    return this
+  }
+
+  connect(connection: string, namespace: string, address: string, labels: object = {}): this {
+    const id = `sidecar~${address}~p.${namespace}~${namespace}.svc.cluster.local`
+    this.planner.connect(connection, readNode({ id, metadata: { LABELS: labels }, locality: undefined }, names, false))
+    this.planner.takePush()
+    return this
+  }
+
+  route(connection: string, name: string) {
+    const resource = resourcesOf(this.planner, connection)
+      .get(routeType)
+      ?.find((each) => each.name === name)
+    return resource && fromBinary(RouteConfigurationSchema, this.planner.groups.valueOf(resource))
+  }
+
+  classOf(connection: string) {
+    return this.planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+  }
+
+  groupsOf(connection: string, type: string): string[] {
+    const found = this.classOf(connection)
+    return found ? (this.planner.generation.groupsFor(found)[type] ?? []).map(({ group }) => group) : []
+  }
+}
+
+describe('what proxies share', () => {
+  it('is there again for the next that needs it, when it was made anew with the same bytes and nobody used it for a while', () => {
+    const rule = (subset: string) => ({ host: 'pub.com', subsets: [{ name: subset, labels: { v: '1' } }] })
+    const mesh = new Mesh().service('n2', 'pub.com').set('DestinationRule', 'n2', 'r', rule('one')).connect('p', 'n1', '10.1.0.1')
+    mesh.set('DestinationRule', 'n2', 'r', rule('two'))
+    for (let round = 0; round < 3; round++) {
+      mesh.service('n1', 'own.com', 80, ['.'])
+      expect(
+        mesh
+          .route('p', '80')
+          ?.virtualHosts.map(({ name }) => name)
+          .sort(),
+      ).to.deep.equal(['allow_any', 'own.com:80', 'pub.com:80'])
+      mesh.remove('ServiceEntry', 'n1', 'own.com')
+      expect(
+        mesh
+          .route('p', '80')
+          ?.virtualHosts.map(({ name }) => name)
+          .sort(),
+      ).to.deep.equal(['allow_any', 'pub.com:80'])
+    }
+    expect(mesh.planner.faults.all()).to.deep.equal([])
+  })
+
+  it('does not keep patches from routes that only one namespace has', () => {
+    const mesh = new Mesh().service('n1', 'own.com', 81, ['.']).connect('p', 'n1', '10.1.0.1')
+    const patch = { operation: 'MERGE', value: { response_headers_to_remove: ['server'] } }
+    mesh.set('EnvoyFilter', 'n1', 'f', { configPatches: [{ applyTo: 'ROUTE_CONFIGURATION', match: { context: 'SIDECAR_OUTBOUND' }, patch }] })
+    expect(mesh.route('p', '81')?.responseHeadersToRemove).to.deep.equal(['server'])
+  })
+
+  it('sends unknown hosts where the namespace of the Sidecar sees the egress proxy', () => {
+    const mesh = new Mesh().service('n2', 'pub.com').service('n1', 'egress.n1.svc.cluster.local', 3128, ['.'])
+    mesh.set('Sidecar', 'n1', 's', { egress: [{ hosts: ['*/*'] }], outboundTrafficPolicy: { mode: 'ALLOW_ANY', egressProxy: { host: 'egress' } } })
+    mesh.connect('p', 'n1', '10.1.0.1')
+    const rest = mesh.route('p', '80')?.virtualHosts.find(({ name }) => name === 'allow_any')
+    const action = rest?.routes[0]?.action
+    expect(action?.case === 'route' && action.value.clusterSpecifier.value).to.equal('outbound|3128||egress.n1.svc.cluster.local')
+  })
+
+  it('is one class, made once, for proxies that differ in labels at which no policy looks', () => {
+    const mesh = new Mesh().service('n1', 'a.com').connect('p', 'n1', '10.1.0.1', { app: 'a', pod: 'a-0' })
+    const made = mesh.classOf('p')
+    mesh.connect('q', 'n1', '10.1.0.2', { app: 'a', pod: 'a-1' })
+    expect(mesh.classOf('p')).to.equal(made)
+    expect(mesh.classOf('q')).to.equal(made)
+  })
+
+  it('is not taken from it by an EnvoyFilter of its namespace for something else', () => {
+    const mesh = new Mesh().service('n1', 'a.com')
+    const value = { name: 'f', typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.grpc_web.v3.GrpcWeb' } }
+    const patch = { operation: 'INSERT_FIRST', value }
+    mesh.set('EnvoyFilter', 'n2', 'f', { configPatches: [{ applyTo: 'HTTP_FILTER', match: { context: 'SIDECAR_OUTBOUND' }, patch }] })
+    mesh.connect('p', 'n3', '10.1.0.1').connect('q', 'n2', '10.1.0.2')
+    for (const type of [clusterType, endpointType]) {
+      const shared = (connection: string) => mesh.groupsOf(connection, type).filter((group) => !group.startsWith('clusters-in'))
+      expect(shared('q')).to.deep.equal(shared('p'))
+    }
+    expect(mesh.groupsOf('q', routeType).filter((group) => mesh.groupsOf('p', routeType).includes(group))).to.have.length(1)
+  })
+
+  it('is made anew for a Sidecar that names a host only when something about that host changes', () => {
+    const mesh = new Mesh()
+      .service('n2', 'a.com')
+      .service('n2', 'b.com')
+      .set('Sidecar', 'n1', 's', { egress: [{ hosts: ['*/a.com'] }] })
+    mesh.connect('p', 'n1', '10.1.0.1')
+    const before = mesh.planner.generation.memo.made
+    mesh.set('VirtualService', 'n2', 'v', { hosts: ['b.com'], http: [{ timeout: '1s', route: [{ destination: { host: 'b.com' } }] }] })
+    expect(mesh.planner.generation.memo.made).to.equal(before)
+    mesh.set('VirtualService', 'n2', 'w', { hosts: ['a.com'], http: [{ timeout: '1s', route: [{ destination: { host: 'a.com' } }] }] })
+    expect(mesh.planner.generation.memo.made).to.be.above(before)
+  })
+})
