@@ -4,11 +4,11 @@ import { runInNewContext } from 'node:vm'
 import { every, type Timer } from './timers.ts'
 
 /** Between two looks at a thread, in milliseconds. */
-const lookMs = 4000
+const lookMs = 10_000
 /** Share of the time between two looks that a thread at rest is busy at most: a scrape, and signs of life. */
 const restShare = 0.02
 /** Growth since the last collection, in bytes, below which none is worth its time; of a large heap, a quarter. */
-const worthBytes = 4 * 2 ** 20
+const worthBytes = 12 * 2 ** 20
 /** A heap with more bytes in use is left to V8: a collection holds its thread up for about a millisecond for each MiB. */
 const defaultMost = 256 * 2 ** 20
 

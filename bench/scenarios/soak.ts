@@ -12,7 +12,7 @@ const namespaces = 10
 const batch = 100
 const residents = 20
 /** How long everything rests before it is measured, in milliseconds: what nobody needs goes within ten seconds. */
-const restMs = 15_000
+const restMs = 25_000
 const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, hosts: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
 
 interface Memory {

@@ -4,7 +4,7 @@ import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 
 describe('a service at rest', function () {
-  this.timeout(60_000)
+  this.timeout(90_000)
   const service = new Service({ flags: ['--writers', '1'] })
   after(() => service.dispose())
 
@@ -32,7 +32,7 @@ describe('a service at rest', function () {
         const left = await heaps()
         return ['registry-watcher/files', 'push-queue', 'jwks-resolver'].every((actor) => (left.get(actor) ?? 0) < 0.75 * (most.get(actor) ?? 0))
       },
-      25_000,
+      45_000,
     )
   })
 })
