@@ -3,7 +3,11 @@ import { expect } from 'chai'
 import { monotonicMs, wallClockMs } from '../../../actors/runtime/clock.ts'
 
 describe('clocks', () => {
-  afterEach(() => mock.restoreAll())
+  const systemNow = Date.now
+  afterEach(() => {
+    mock.restoreAll()
+    expect(Date.now).to.equal(systemNow)
+  })
 
   it('the wall clock agrees with the system, has fractions and does not go back by itself', () => {
     // The thread is held up somewhere in each thousandth reading; a clock is read in a microsecond otherwise.
@@ -31,9 +35,10 @@ describe('clocks', () => {
   })
 
   it('the wall clock follows when the time of the system is set, the monotonic one does not', () => {
-    const systemNow = Date.now
     const [wall, monotonic] = [wallClockMs(), monotonicMs()]
     for (const step of [3_600_000, -3_600_000]) {
+      // Restored before the next: what stands on another mock would bring that one back for good.
+      mock.restoreAll()
       mock.method(Date, 'now', () => systemNow() + step)
       // What the thread is held up between two readings counts for both.
       expect(wallClockMs() - wall - (monotonicMs() - monotonic)).to.be.closeTo(step, 1000)
