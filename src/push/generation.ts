@@ -2,10 +2,12 @@
  * Makes the groups of resources that classes need, for one snapshot after another. What each group read while it was made is recorded, and it
  * is made again when some of that is another, or when it is given something else; what was made from the same inputs is kept.
  */
+
 import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import type { GroupUse } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
+import { sameItems } from '../model/lists.ts'
 import type { Changes, MeshSnapshot } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
 import { type ListenerConflict, makeAll, settle } from '../xds/draft.ts'
@@ -147,7 +149,7 @@ export class Generation implements Making {
       const { id, typeUrl, hiddenBy, given } = spec
       const before = this.#specs.get(id)
       this.#specs.set(id, spec)
-      if (!this.#record.isCurrent(id) || !before || !sameList(before.given, given)) this.#rebuild(spec)
+      if (!this.#record.isCurrent(id) || !before || !sameItems(before.given, given)) this.#rebuild(spec)
       const use = { group: id, hide: (hiddenBy !== undefined && this.#hidden.get(hiddenBy)) || nothing }
       const uses = groups[typeUrl]
       if (!uses) groups[typeUrl] = [use]
@@ -220,7 +222,7 @@ export class Generation implements Making {
 
   #hide(id: string, hide: readonly string[]): void {
     const before = this.#hidden.get(id)
-    if (before && sameList(before, hide)) return
+    if (before && sameItems(before, hide)) return
     this.#hidden.set(id, hide)
     if (before) for (const classId of this.#users.get(id) ?? []) this.#rehidden.add(classId)
   }
@@ -294,9 +296,6 @@ function objectsOf(given: unknown): string[] {
   const { viewKey, gateways } = given as Partial<ProxyClass>
   return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => `Gateway/${name}`)]
 }
-
-const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
-  one.length === other.length && one.every((item, index) => item === other[index])
 
 /** Products of the record that are classes; the others are groups. */
 const classPrefix = 'class '

@@ -1,6 +1,8 @@
 /** The connected proxies, found by what changes may touch them by: no change makes a pass over all of them unless it concerns all. */
+
 import type { ProxyNode } from '../../protocols/data.ts'
 import { kinds, type Selection } from '../config/kinds.ts'
+import { addTo } from '../model/lists.ts'
 import type { Changes, MeshSnapshot } from '../snapshot/snapshot.ts'
 
 /** A connected proxy. */
@@ -87,12 +89,6 @@ export class ProxyIndex {
     for (const namespace of before.differences.keys()) if (!now.differences.has(namespace)) yield namespace
     for (const namespace of now.differences.keys()) if (!before.differences.has(namespace)) yield namespace
   }
-}
-
-function addTo(sets: Map<string, Set<string>>, key: string, item: string): void {
-  const set = sets.get(key)
-  if (set) set.add(item)
-  else sets.set(key, new Set([item]))
 }
 
 function deleteFrom(sets: Map<string, Set<string>>, key: string, item: string): void {

@@ -1,6 +1,8 @@
 /** Which DestinationRule applies to a service, and how several for one host merge (docs/resources.md, V3 to V5). */
+
 import type { Service } from '../../protocols/data.ts'
 import type { TrafficPolicy } from '../config/traffic-specs.ts'
+import { sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported, isPublic } from '../model/match.ts'
 import { byAge, type DestinationRule } from './objects.ts'
 
@@ -120,9 +122,4 @@ function merge(host: string, sources: DestinationRule[]): MergedRule {
     duplicateSubsets,
     sources,
   }
-}
-
-/** Whether two lists hold the same objects in the same order. */
-export function sameItems(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index])
 }

@@ -1,7 +1,7 @@
 /** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (docs/resources.md, R4, R10). */
 import type { HttpMatch, HttpRoute, StringMatch, VirtualServiceSpec } from '../config/traffic-specs.ts'
+import { append, sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
-import { sameItems } from './destination-rules.ts'
 import { byAge, type VirtualService } from './objects.ts'
 
 /** A VirtualService with everything resolved that does not depend on who looks. */
@@ -85,12 +85,7 @@ export function indexVirtualServices(
     })
   }
   const byCallerLabel = new Map<string, ResolvedVirtualService[]>()
-  for (const service of all)
-    for (const label of service.callerLabels) {
-      const there = byCallerLabel.get(label)
-      if (there) there.push(service)
-      else byCallerLabel.set(label, [service])
-    }
+  for (const service of all) for (const label of service.callerLabels) append(byCallerLabel, label, service)
   return { all, missingDelegates, byCallerLabel }
 }
 
@@ -146,12 +141,7 @@ class OwnLookup implements HostLookup {
   constructor(candidates: readonly ResolvedVirtualService[]) {
     this.all = candidates
     for (const candidate of candidates)
-      for (const host of new Set(candidate.hosts)) {
-        const hosts = host.startsWith('*') ? this.#wild : this.#exact
-        const there = hosts.get(host)
-        if (there) there.push(candidate)
-        else hosts.set(host, [candidate])
-      }
+      for (const host of new Set(candidate.hosts)) append(host.startsWith('*') ? this.#wild : this.#exact, host, candidate)
     this.#wildcards = [...this.#wild.keys()].sort(bySpecificity)
   }
 

@@ -2,10 +2,12 @@
  * Who sees what, and in what a namespace differs from the others (docs/resources.md, V1 to V3). What is visible to all is the same for all
  * namespaces; a namespace of which more is to be said has a {@link Difference}: the hosts that it sees otherwise, and no list of the others.
  */
+
 import type { Service } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type ResourceFault } from '../model/faults.ts'
+import { addTo, append, sameItems } from '../model/lists.ts'
 import { isExported, isPublic } from '../model/match.ts'
 import { type DestinationRuleIndex, type MergedRule, ruleFor } from './destination-rules.ts'
 import { HostNameIndex, type HostNames } from './host-names.ts'
@@ -101,9 +103,9 @@ export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | und
   const outbound = inputs.virtualServices.all.filter((service) => service.gateways.includes('mesh'))
   const shared = outbound.filter((service) => isPublic(service.exportTo, inputs.mesh.defaultVirtualServiceExportTo))
   const virtualServicesOf = new Map<string, ResolvedVirtualService[]>()
-  for (const service of outbound) add(virtualServicesOf, service.namespace, service)
+  for (const service of outbound) append(virtualServicesOf, service.namespace, service)
   const before = previous?.visibility.virtualServices
-  const virtualServices = before && sameList(before.all, shared) ? before : hostLookup(shared)
+  const virtualServices = before && sameItems(before.all, shared) ? before : hostLookup(shared)
   const routes = routePart(inputs, outbound, services, rules)
   const differences = differencesOf(services.differing, rules.differing, routes, previous?.visibility.differences)
   return {
@@ -124,7 +126,7 @@ function servicePart({ services, mesh }: VisibilityInputs, known: HostNames | un
     const seen = choose(states, undefined, mesh)
     if (seen) owners.set(host, seen.service.namespace)
     for (const { service } of states) {
-      add(hostsOf, service.namespace, host)
+      append(hostsOf, service.namespace, host)
       for (const viewer of audience(serviceKey(service), service.exportTo, mesh.defaultServiceExportTo, service.namespace, faults))
         addTo(differing, viewer, host)
       if (states.length > 1 && owners.get(host) !== service.namespace) addTo(differing, service.namespace, host)
@@ -177,11 +179,11 @@ function routePart(
   }
   for (const service of all) {
     for (const viewer of audience(configKey(service.source), service.exportTo, mesh.defaultVirtualServiceExportTo, service.namespace, faults)) {
-      add(virtualServices, viewer, service)
+      append(virtualServices, viewer, service)
       addHosts(viewer, service)
     }
     for (const caller of service.callerNamespaces) addHosts(caller, service)
-    for (const host of service.destinations) add(sending, host, service)
+    for (const host of service.destinations) append(sending, host, service)
   }
   for (const others of [seen, rules.differing])
     for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) addHosts(viewer, service)
@@ -204,7 +206,7 @@ function differencesOf(
       routed: sorted(routes.differing.get(viewer)),
       virtualServices: routes.virtualServices.get(viewer) ?? [],
     }
-    const same = before && (Object.keys(now) as (keyof Difference)[]).every((field) => sameList(before[field], now[field]))
+    const same = before && (Object.keys(now) as (keyof Difference)[]).every((field) => sameItems(before[field], now[field]))
     found.set(viewer, same ? before : now)
   }
   return found
@@ -217,8 +219,16 @@ function covered(pattern: string, names: HostNames, services: VisibilityInputs['
 }
 
 /** Hosts of the VirtualServices that look at one of these labels of the caller, of services and of their own. */
-export function hostsForCaller({ names }: Visibility, { byCallerLabel }: VirtualServiceIndex, labels: Readonly<Record<string, string>>): string[] {
-  const patterns = new Set(Object.keys(labels).flatMap((label) => (byCallerLabel.get(label) ?? []).flatMap(({ hosts }) => hosts)))
+export function hostsForCaller(
+  inputs: { readonly visibility: Visibility; readonly virtualServices: VirtualServiceIndex },
+  labels: Readonly<Record<string, string>>,
+): string[] {
+  const keys = Object.keys(labels)
+  // Nothing is read, and so nothing recorded, for callers without such labels.
+  if (keys.length === 0) return []
+  const { names } = inputs.visibility
+  const { byCallerLabel } = inputs.virtualServices
+  const patterns = new Set(keys.flatMap((label) => (byCallerLabel.get(label) ?? []).flatMap(({ hosts }) => hosts)))
   return [...new Set([...patterns].flatMap((pattern) => [pattern, ...names.covered(pattern)]))].sort()
 }
 
@@ -241,20 +251,4 @@ function sameHosts(names: HostNames, services: ReadonlyMap<string, unknown>): bo
   if (names.size !== services.size) return false
   for (const host of services.keys()) if (!names.has(host)) return false
   return true
-}
-
-function sameList(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index])
-}
-
-function add<T>(lists: Map<string, T[]>, key: string, item: T): void {
-  const list = lists.get(key)
-  if (list) list.push(item)
-  else lists.set(key, [item])
-}
-
-function addTo(sets: Map<string, Set<string>>, key: string, item: string): void {
-  const set = sets.get(key)
-  if (set) set.add(item)
-  else sets.set(key, new Set([item]))
 }

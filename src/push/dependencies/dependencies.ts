@@ -106,11 +106,11 @@ export class Dependencies<State extends object> {
   }
 
   /** A value under a name that all who read it share. Who reads it is outdated only when it is another. */
-  derived<Value>(name: string, make: () => Value, alike: (one: Value, other: Value) => boolean = identical): Value {
+  derived<Value>(name: string, make: () => Value): Value {
     if (!this.#making && !this.#derived.has(name)) return make()
     let node = this.#derived.get(name)
     if (!node) {
-      node = new Node('derived', name, make, alike as Node['alike'], () => this.#derived.delete(name))
+      node = new Node('derived', name, make, identical, () => this.#derived.delete(name))
       this.#derived.set(name, node)
     }
     return this.#valueOf(node) as Value
@@ -282,7 +282,7 @@ export class Dependencies<State extends object> {
 /** Values by key, each of which is made anew only when something that it read is another. */
 export class Parts<Value> {
   readonly #record: Pick<Dependencies<never>, 'cell'>
-  #cells = new Map<string, Cell<Value>>()
+  readonly #cells = new Map<string, Cell<Value>>()
 
   constructor(record: Pick<Dependencies<never>, 'cell'>) {
     this.#record = record

@@ -1,5 +1,6 @@
 /** The snapshot as makers of resources read it: whatever they ask is recorded. What has no question of its own is recorded as a whole. */
 
+import { sameItems } from '../../model/lists.ts'
 import type { HostNames } from '../../snapshot/host-names.ts'
 import type { MeshSnapshot, ServiceState, Settings } from '../../snapshot/snapshot.ts'
 import { reachesClusters } from '../../snapshot/state.ts'
@@ -7,11 +8,11 @@ import type { HostLookup, ResolvedVirtualService } from '../../snapshot/virtual-
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
 import type { Dependencies } from './dependencies.ts'
 
-type Record = Dependencies<MeshSnapshot>
+type Recording = Dependencies<MeshSnapshot>
 
 /** A snapshot of which every read is recorded. */
 export class SnapshotReader implements MeshSnapshot {
-  readonly #record: Record
+  readonly #record: Recording
   readonly services: ReadonlyMap<string, readonly ServiceState[]>
   readonly sidecars: MeshSnapshot['sidecars']
   readonly keySets: MeshSnapshot['keySets']
@@ -19,16 +20,16 @@ export class SnapshotReader implements MeshSnapshot {
   readonly policies: MeshSnapshot['policies']
   readonly visibility: Visibility
 
-  constructor(record: Record) {
+  constructor(record: Recording) {
     this.#record = record
     this.services = new RecordedMap(record, 'services', '', (services) => services, sameServices)
-    this.sidecars = new RecordedMap(record, 'sidecars', '', (sidecars) => sidecars, sameList)
+    this.sidecars = new RecordedMap(record, 'sidecars', '', (sidecars) => sidecars, sameItems)
     this.keySets = new RecordedMap(record, 'keySets', '', (keySets) => keySets)
     this.destinationRules = { byNamespace: new RecordedMap(record, 'destinationRules', '', ({ byNamespace }) => byNamespace) }
     this.policies = {
-      authorization: new RecordedMap(record, 'policies', 'authorization', ({ authorization }) => authorization, sameList),
-      requests: new RecordedMap(record, 'policies', 'requests', ({ requests }) => requests, sameList),
-      peers: new RecordedMap(record, 'policies', 'peers', ({ peers }) => peers, sameList),
+      authorization: new RecordedMap(record, 'policies', 'authorization', ({ authorization }) => authorization, sameItems),
+      requests: new RecordedMap(record, 'policies', 'requests', ({ requests }) => requests, sameItems),
+      peers: new RecordedMap(record, 'policies', 'peers', ({ peers }) => peers, sameItems),
     }
     this.visibility = new VisibilityReader(record)
   }
@@ -68,17 +69,17 @@ export class SnapshotReader implements MeshSnapshot {
 
 /** Who sees what, of which every read is recorded. */
 class VisibilityReader implements Visibility {
-  readonly #record: Record
+  readonly #record: Recording
   readonly hostsOf: Visibility['hostsOf']
   readonly virtualServicesOf: Visibility['virtualServicesOf']
   readonly differences: ReadonlyMap<string, Difference>
   readonly names: HostNames
   readonly virtualServices: HostLookup
 
-  constructor(record: Record) {
+  constructor(record: Recording) {
     this.#record = record
-    this.hostsOf = new RecordedMap(record, 'visibility', 'hosts of', ({ hostsOf }) => hostsOf, sameList)
-    this.virtualServicesOf = new RecordedMap(record, 'visibility', 'routes of', ({ virtualServicesOf }) => virtualServicesOf, sameList)
+    this.hostsOf = new RecordedMap(record, 'visibility', 'hosts of', ({ hostsOf }) => hostsOf, sameItems)
+    this.virtualServicesOf = new RecordedMap(record, 'visibility', 'routes of', ({ virtualServicesOf }) => virtualServicesOf, sameItems)
     this.differences = new RecordedMap(record, 'visibility', 'difference of', ({ differences }) => differences)
     const names = () => record.read('visibility', 'names', (visibility) => visibility.names)
     this.names = {
@@ -86,25 +87,25 @@ class VisibilityReader implements Visibility {
         return names().size
       },
       has: (name) => names().has(name),
-      covered: (pattern) => record.read('visibility', `covered ${pattern}`, ({ names }) => names.covered(pattern), sameList),
+      covered: (pattern) => record.read('visibility', `covered ${pattern}`, ({ names }) => names.covered(pattern), sameItems),
     }
     this.virtualServices = new RecordedLookup(record)
   }
 
   get hosts(): readonly string[] {
-    return this.#record.read('visibility', 'hosts', ({ hosts }) => hosts, sameList)
+    return this.#record.read('visibility', 'hosts', ({ hosts }) => hosts, sameItems)
   }
 }
 
 class RecordedLookup implements HostLookup {
-  readonly #record: Record
+  readonly #record: Recording
 
-  constructor(record: Record) {
+  constructor(record: Recording) {
     this.#record = record
   }
 
   get all(): readonly ResolvedVirtualService[] {
-    return this.#record.read('visibility', 'routes', ({ virtualServices }) => virtualServices.all, sameList)
+    return this.#record.read('visibility', 'routes', ({ virtualServices }) => virtualServices.all, sameItems)
   }
 
   find(host: string): ResolvedVirtualService | undefined {
@@ -112,24 +113,24 @@ class RecordedLookup implements HostLookup {
   }
 
   covering(host: string): readonly ResolvedVirtualService[] {
-    return this.#record.read('visibility', `routes ${host}`, ({ virtualServices }) => virtualServices.covering(host), sameList)
+    return this.#record.read('visibility', `routes ${host}`, ({ virtualServices }) => virtualServices.covering(host), sameItems)
   }
 
   hosts(): Iterable<string> {
-    return this.#record.read('visibility', 'routed hosts', ({ virtualServices }) => [...virtualServices.hosts()], sameList)
+    return this.#record.read('visibility', 'routed hosts', ({ virtualServices }) => [...virtualServices.hosts()], sameItems)
   }
 }
 
 /** A map in the state of which each entry that is looked for is recorded by itself, there or not. */
 class RecordedMap<Field extends keyof MeshSnapshot, Value> implements ReadonlyMap<string, Value> {
-  readonly #record: Record
+  readonly #record: Recording
   readonly #field: Field
   readonly #name: string
   readonly #pick: (value: MeshSnapshot[Field]) => ReadonlyMap<string, Value>
   readonly #alike: (one: Value | undefined, other: Value | undefined) => boolean
 
   constructor(
-    record: Record,
+    record: Recording,
     field: Field,
     name: string,
     pick: (value: MeshSnapshot[Field]) => ReadonlyMap<string, Value>,
@@ -188,8 +189,4 @@ function sameServices(one: readonly ServiceState[], other: readonly ServiceState
       return state === peer || (state.service === peer.service && !reachesClusters(peer, state))
     })
   )
-}
-
-function sameList(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
 }

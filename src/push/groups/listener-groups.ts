@@ -53,9 +53,7 @@ export class ListenerGroups {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
     const { services = [], routed = [] } = inputs.view.difference ?? {}
-    const labels = proxy.sourceLabels
-    const called = Object.keys(labels).length > 0 ? hostsForCaller(snapshot.visibility, snapshot.virtualServices, labels) : []
-    const hosts = [...new Set([...services, ...routed, ...called])]
+    const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot, proxy.sourceLabels)])]
     const { chosen, hide } = this.#sharesOf(shared, sharedKey, proxy).differing(hosts, inputs)
     const outcomes = patched(proxy.traits, 'SIDECAR_OUTBOUND', (context) => {
       const { listeners, conflicts, problems } = outboundListeners(inputs, chosen)

@@ -79,7 +79,8 @@ export class OutboundGroups {
         },
         {
           id: endpoints,
-          given: traits.filtersOf.clusters.filters,
+          // No EnvoyFilter touches them: classes with other filters share the group.
+          given: [],
           typeUrl: endpointType,
           ...hiddenBy(of('endpoints', `${traits.type}|${traits.sniDnat}|${traits.placeKey}`)),
           build: build(() => this.#endpoints(extent, traits)),

@@ -157,19 +157,17 @@ export class RouteGroups {
     return routes
   }
 
-  /** The shared routes for whoever looks at a part of them only, and is made again when that is another. */
-  #part(name: string, tables: string, key: ViewKey, proxy: ProxyClass, part: (shared: SharedRoutes) => unknown): SharedRoutes {
+  /** Has whoever is being made be made again when a part of the shared routes is another. */
+  #part(name: string, tables: string, key: ViewKey, proxy: ProxyClass, part: (shared: SharedRoutes) => unknown): void {
     this.#making.derived(name, () => part(this.#sharedRoutes(tables, key, stranger, proxy)))
-    return this.#shared.get(tables) ?? this.#sharedRoutes(tables, key, stranger, proxy)
   }
 
   #refreshOwn(routes: OwnRoutes, { viewKey, namespace, sourceLabels, traits }: ProxyClass): void {
     const { snapshot, memo } = this.#making
     const view = this.#making.view(viewKey)
     const { hosts = [], routed = [] } = view.difference ?? {}
-    const { visibility } = snapshot
-    const called = Object.keys(sourceLabels).length > 0 ? hostsForCaller(visibility, snapshot.virtualServices, sourceLabels) : []
-    const differing = [...(visibility.hostsOf.get(namespace) ?? []), ...hosts, ...routed, ...called]
+    const own = snapshot.visibility.hostsOf.get(namespace) ?? []
+    const differing = [...own, ...hosts, ...routed, ...hostsForCaller(snapshot, sourceLabels)]
     routes.refresh(new HostMaker(view, snapshot, traits, { namespace, labels: sourceLabels }, memo), differing)
   }
 

@@ -2,7 +2,9 @@
  * The routes of a namespace: those that all share, but for the hosts that it sees otherwise. These are its own, which it may call by
  * short names, and those in which its view differs; and since a domain has one owner in a route, all that claim a domain with one of these.
  */
+
 import { contain } from '../../model/faults.ts'
+import { sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { hostOf } from '../../xds/names.ts'
 import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
@@ -174,10 +176,7 @@ export class OwnRoutes {
   }
 }
 
-const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameList(one.without, other.without) && sameList(one.pieces, other.pieces)
-
-const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
-  one.length === other.length && one.every((item, index) => item === other[index])
+const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameItems(one.without, other.without) && sameItems(one.pieces, other.pieces)
 
 /**
  * Finds the hosts that a namespace sees otherwise, with all that a domain may pass to or from because of them, and what it wants in their place.

@@ -1,5 +1,7 @@
 /** The virtual hosts of a route in the order of their claims: no domain twice, the first that claims it has it. */
+
 import { consequences } from '../../model/faults.ts'
+import { compare } from '../../snapshot/objects.ts'
 import type { Problem } from '../../xds/draft.ts'
 import type { HostPiece } from '../../xds/routes/route-table.ts'
 import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
@@ -26,8 +28,6 @@ export function inOrder(one: Candidate, other: Candidate): number {
   const rank = ({ namespace, host }: Candidate) => (namespace !== '' ? 0 : host === '*' ? 3 : host.startsWith('+') ? 2 : 1)
   return rank(one) - rank(other) || compare(one.namespace, other.namespace) || compare(one.host, other.host)
 }
-
-const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
 
 /** Settles who has which domain among candidates in their order. `before` finds the last good form of a virtual host by its name. */
 export function claimDomains(route: RouteName, candidates: readonly Candidate[], before: (name: string) => HostPiece | undefined): RouteHosts {

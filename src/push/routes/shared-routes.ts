@@ -1,5 +1,7 @@
 /** The route configurations of a view as strangers see them, kept from one snapshot to the next, and who claims which domain in them. */
+
 import { contain } from '../../model/faults.ts'
+import { sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
 import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
@@ -97,14 +99,14 @@ export class SharedRoutes {
   /** Turns to what the maker's view is now. A route that cannot be made stays as it was. */
   refresh(maker: HostMaker): void {
     const given = [maker.view, ...maker.filters]
-    if (!sameList(given, this.#given)) {
+    if (!sameItems(given, this.#given)) {
       this.#wanted = new Parts(this.#record)
       this.#common = new Parts(this.#record)
     }
     this.#given = given
     const { all, changed, keys } = this.#candidates(maker)
     // Without other hosts than before, only the routes of those that were made anew are looked at.
-    const isListed = sameList(keys, this.#keys)
+    const isListed = sameItems(keys, this.#keys)
     const touched = isListed ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
     this.#keys = keys
@@ -113,8 +115,7 @@ export class SharedRoutes {
     for (const [name, { route, candidates }] of byRoute(all)) {
       const before = this.#routes.get(name)
       const build = () => this.#build(route, candidates, changed, maker, before)
-      const isSame =
-        before && touched && !touched.has(name) && this.#common.isCurrent(name) && this.#problems.length === 0 && before.table.block.slab !== lost
+      const isSame = before && touched && !touched.has(name) && this.#common.isCurrent(name) && this.#problems.length === 0
       const made = isSame
         ? before
         : contain<SharedRoute | undefined>(build, (reason) => {
@@ -173,7 +174,7 @@ export class SharedRoutes {
     const settled = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
     const problems = [...settled.problems, ...patches]
     const claimed = before && (replaced || sameClaims(before, settled)) ? before : undefined
-    const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece) && claimed.table.block.slab !== lost
+    const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece)
     if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
     if (claimed && same) return { ...claimed, hosts: settled.hosts, problems, extra }
     const index = claimed ?? indexOf(settled)
@@ -215,7 +216,7 @@ function replaceHosts(
     if (!old || place === undefined || places?.length !== 1 || old.candidate.namespace !== candidate.namespace) return undefined
     const made = candidate.make()
     if (made.failed || made.problems.length > 0 || !made.piece || !old.piece) return undefined
-    if (!sameList(made.piece.domains, old.claims) || !sameList(old.piece.domains, old.claims)) return undefined
+    if (!sameItems(made.piece.domains, old.claims) || !sameItems(old.piece.domains, old.claims)) return undefined
     hosts[place] = { candidate, claims: old.claims, piece: made.piece }
   }
   return { route: before.route, hosts, problems: [] }
@@ -288,13 +289,10 @@ function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
     one.hosts.every(({ piece, candidate, claims }, index) => {
       const peer = other.hosts[index] as RouteHosts['hosts'][number]
       if (candidate.host !== peer.candidate.host || candidate.namespace !== peer.candidate.namespace) return false
-      return piece && piece === peer.piece ? true : sameList(claims, peer.claims) && sameList(piece?.domains ?? [], peer.piece?.domains ?? [])
+      return piece && piece === peer.piece ? true : sameItems(claims, peer.claims) && sameItems(piece?.domains ?? [], peer.piece?.domains ?? [])
     })
   )
 }
-
-const sameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
-  one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
 
 function indexOf({ hosts }: RouteHosts): Pick<SharedRoute, 'places' | 'owners' | 'contested'> {
   const places = new Map<string, number[]>()

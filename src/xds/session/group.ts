@@ -1,5 +1,7 @@
 /** A group of resources as a writer has it at present, and what classes see of it. */
+
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
+import { compare } from '../../snapshot/objects.ts'
 import { hostOf } from '../names.ts'
 import { addSums, type KeyedSums, readSum, type Sum, subtractSums, zeroSum } from '../slab/sums.ts'
 import { Contents } from './contents.ts'
@@ -202,7 +204,7 @@ class HostIndex {
   constructor(typeUrl: string, names: Iterable<string>) {
     this.#typeUrl = typeUrl
     const hosted = [...names].map((name) => ({ name, host: hostOf(typeUrl, name) })).filter(({ host }) => host !== '')
-    this.#names = hosted.sort((one, other) => compareTexts(one.host, other.host) || compareTexts(one.name, other.name)).map(({ name }) => name)
+    this.#names = hosted.sort((one, other) => compare(one.host, other.host) || compare(one.name, other.name)).map(({ name }) => name)
   }
 
   of(host: string): readonly string[] {
@@ -229,12 +231,10 @@ class HostIndex {
     while (low < high) {
       const middle = (low + high) >>> 1
       const there = this.#names[middle] as string
-      const order = compareTexts(hostOf(this.#typeUrl, there), host) || compareTexts(there, name)
+      const order = compare(hostOf(this.#typeUrl, there), host) || compare(there, name)
       if (order < 0) low = middle + 1
       else high = middle
     }
     return low
   }
 }
-
-const compareTexts = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)

@@ -32,6 +32,7 @@ const counts = (made: Planner) => ({
   groups: [...made.groups.ids()].length,
   slabs: made.slabs.usage(),
   spaces: made.generation.memo.spaces,
+  questions: made.generation.questions,
   routes: made.generation.routeSets,
 })
 

@@ -1,0 +1,20 @@
+/** Lists that are compared item by item, and lists and sets that are kept by key. */
+
+/** Whether two lists hold the same objects in the same order. */
+export function sameItems(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one === other || (one.length === other.length && one.every((item, index) => item === other[index]))
+}
+
+/** Adds an item to the list of a key. */
+export function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
+  const list = lists.get(key)
+  if (list) list.push(item)
+  else lists.set(key, [item])
+}
+
+/** Adds an item to the set of a key. */
+export function addTo<Key, Item>(sets: Map<Key, Set<Item>>, key: Key, item: Item): void {
+  const set = sets.get(key)
+  if (set) set.add(item)
+  else sets.set(key, new Set([item]))
+}
