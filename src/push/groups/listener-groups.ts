@@ -1,10 +1,9 @@
 /** Groups of outbound listeners of sidecars: those that all share, and those in which a namespace or a caller differs. */
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
-import { publicViewLike, type View, type ViewKey } from '../../snapshot/view.ts'
+import { publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
-import { ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
+import { type ListenerChoice, ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
 import { addedListeners, listenerPatcher, type PatchContext } from '../../xds/patches/apply.ts'
 import { listenerType } from '../../xds/type-urls.ts'
 import type { ProxyClass } from '../proxy-class.ts'
@@ -30,8 +29,7 @@ export class ListenerGroups {
     }
     const shared = publicViewLike(viewKey)
     const id = `listeners-out|${shared.id}|${traits.listenerKey}`
-    const strangers: OutboundInputs = { view: this.#making.view(shared), snapshot: this.#making.snapshot, traits, sourceLabels: {}, namespace: '' }
-    const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners({ ...strangers, ...this.#present(shared) }, proxy) }) }
+    const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(this.#strangers(shared, proxy), proxy) }) }
     if (difference.services.length + difference.routed.length === 0 && caller === '{}') return [all]
     const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${traits.listenerKey}|${caller}`
     return [
@@ -40,12 +38,12 @@ export class ListenerGroups {
     ]
   }
 
-  #present(key: ViewKey): { view: View; snapshot: MeshSnapshot } {
-    return { view: this.#making.view(key), snapshot: this.#making.snapshot }
+  #inputs(key: ViewKey, { traits, sourceLabels, namespace }: Pick<ProxyClass, 'traits' | 'sourceLabels' | 'namespace'>): OutboundInputs {
+    return { view: this.#making.view(key), snapshot: this.#making.snapshot, traits, sourceLabels, namespace }
   }
 
-  #inputs(key: ViewKey, { traits, sourceLabels, namespace }: ProxyClass): OutboundInputs {
-    return { ...this.#present(key), traits, sourceLabels, namespace }
+  #strangers(key: ViewKey, { traits }: ProxyClass): OutboundInputs {
+    return this.#inputs(key, { traits, sourceLabels: {}, namespace: '' })
   }
 
   /** The listeners in which a namespace or a caller differs from what all share. */
@@ -55,22 +53,23 @@ export class ListenerGroups {
     const { services = [], routed = [] } = inputs.view.difference ?? {}
     const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot, proxy.sourceLabels)])]
     const { chosen, hide } = this.#sharesOf(shared, sharedKey, proxy).differing(hosts, inputs)
-    const outcomes = patched(proxy.traits, 'SIDECAR_OUTBOUND', (context) => {
-      const { listeners, conflicts, problems } = outboundListeners(inputs, chosen)
-      return [...makeListeners(listeners, context, []), ...conflicts.map((conflict) => ({ conflict })), ...problems.map((problem) => ({ problem }))]
-    })
-    return { outcomes, hide }
+    return { outcomes: this.#listeners(inputs, proxy, chosen), hide }
   }
 
   /** What services bring to the listeners that all share. */
-  #sharesOf(group: string, key: ViewKey, { traits }: ProxyClass): ListenerShares {
-    return this.#making.derived(`shares of ${group}`, () => new ListenerShares({ ...this.#present(key), traits, sourceLabels: {}, namespace: '' }))
+  #sharesOf(group: string, key: ViewKey, proxy: ProxyClass): ListenerShares {
+    return this.#making.derived(`shares of ${group}`, () => new ListenerShares(this.#strangers(key, proxy)))
   }
 
-  #listeners(inputs: OutboundInputs, { traits }: ProxyClass): Outcome[] {
+  /** All listeners and those that patches add, or the chosen ones. */
+  #listeners(inputs: OutboundInputs, { traits }: ProxyClass, chosen?: ListenerChoice): Outcome[] {
     return patched(traits, 'SIDECAR_OUTBOUND', (context) => {
-      const { listeners, conflicts, problems } = outboundListeners(inputs)
-      return [...makeListeners(listeners, context), ...conflicts.map((conflict) => ({ conflict })), ...problems.map((problem) => ({ problem }))]
+      const { listeners, conflicts, problems } = outboundListeners(inputs, chosen)
+      return [
+        ...makeListeners(listeners, context, chosen ? [] : addedListeners(context)),
+        ...conflicts.map((conflict) => ({ conflict })),
+        ...problems.map((problem) => ({ problem })),
+      ]
     })
   }
 }

@@ -50,55 +50,40 @@ export class OutboundGroups {
   /** The groups of a class. */
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits } = proxy
-    const specs: GroupSpec[] = []
+    const { filters } = traits.filtersOf.clusters
     const extents = this.#extents(proxy.viewKey)
-    for (const { extent, hides } of extents) {
-      const { id } = extent
-      const endpoints = `endpoints|${id}|${traits.type}|${traits.sniDnat}|${traits.placeKey}`
-      const clusters = `clusters-out|${id}|${traits.clusterKey}`
-      const dns = `clusters-dns|${id}|${traits.clusterKey}|${traits.placeKey}`
-      this.#endpointGroups.set(endpoints, { extent, traits })
-      const hide = hides ? { hide: hides } : {}
-      const hiddenBy = (name: string) => (extent.hosts === undefined && extents.length > 1 ? { hiddenBy: name } : {})
-      const of = (kind: string, rest: string) => `${kind}|${extents[0]?.extent.id}|${rest}`
-      const build = (make: () => Outcome[]) => () => ({ outcomes: make(), ...hide })
-      specs.push(
-        {
-          id: clusters,
-          given: traits.filtersOf.clusters.filters,
-          typeUrl: clusterType,
-          ...hiddenBy(of('clusters-out', traits.clusterKey)),
-          build: build(() => this.#clusters(extent, traits, false)),
-        },
-        {
-          id: dns,
-          given: traits.filtersOf.clusters.filters,
-          typeUrl: clusterType,
-          ...hiddenBy(of('clusters-dns', `${traits.clusterKey}|${traits.placeKey}`)),
-          build: build(() => this.#clusters(extent, traits, true)),
-        },
-        {
-          id: endpoints,
-          // No EnvoyFilter touches them: classes with other filters share the group.
-          given: [],
-          typeUrl: endpointType,
-          ...hiddenBy(of('endpoints', `${traits.type}|${traits.sniDnat}|${traits.placeKey}`)),
-          build: build(() => this.#endpoints(extent, traits)),
-        },
-      )
-    }
+    const own = extents.find(({ hosts }) => hosts)
+    const kinds = [
+      { name: 'clusters-out', key: traits.clusterKey, given: filters, typeUrl: clusterType, make: (of: Extent) => this.#clusters(of, traits, false) },
+      {
+        name: 'clusters-dns',
+        key: `${traits.clusterKey}|${traits.placeKey}`,
+        given: filters,
+        typeUrl: clusterType,
+        make: (of: Extent) => this.#clusters(of, traits, true),
+      },
+      // No EnvoyFilter touches load assignments: classes with other filters share the group.
+      { name: 'endpoints', key: endpointKey(traits), given: [], typeUrl: endpointType, make: (of: Extent) => this.#endpoints(of, traits) },
+    ]
+    for (const extent of extents) this.#endpointGroups.set(`endpoints|${extent.id}|${endpointKey(traits)}`, { extent, traits })
+    const specs = extents.flatMap((extent) =>
+      kinds.map(({ name, key, given, typeUrl, make }): GroupSpec => {
+        const build = () => ({ outcomes: make(extent), ...(extent.hosts ? { hide: extent.hosts } : {}) })
+        const hiddenBy = own && own !== extent ? { hiddenBy: `${name}|${own.id}|${key}` } : {}
+        return { id: `${name}|${extent.id}|${key}`, given, typeUrl, ...hiddenBy, build }
+      }),
+    )
     return [...specs, this.#commonClusters(traits)]
   }
 
   /** What the groups of a view are made of: first what its namespace sees otherwise, which hides that from the shared. */
-  #extents(viewKey: ViewKey): { extent: Extent; hides?: readonly string[] }[] {
+  #extents(viewKey: ViewKey): Extent[] {
     const { difference } = this.#making.view(viewKey)
-    if (!difference) return [{ extent: { id: viewKey.id, viewKey, hosts: undefined } }]
+    if (!difference) return [{ id: viewKey.id, viewKey, hosts: undefined }]
     const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined }
     const { hosts } = difference
-    if (hosts.length === 0 || viewKey.namespace === undefined) return [{ extent: shared }]
-    const own: Extent = { id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts }
-    return [{ extent: own, hides: hosts }, { extent: shared }]
+    if (hosts.length === 0 || viewKey.namespace === undefined) return [shared]
+    return [{ id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts }, shared]
   }
 
   /** Clusters that belong to no service: they are hidden from nobody. */
@@ -111,7 +96,7 @@ export class OutboundGroups {
     return { id: `clusters-common|${traits.clusterKey}`, given: traits.filtersOf.clusters.filters, typeUrl: clusterType, build }
   }
 
-  /** Whether a group has load assignments of a host that are to be made anew when its endpoints change; all groups for which that holds. */
+  /** Groups that have load assignments of a host, to be made anew when its endpoints change. */
   *endpointGroups(host: string): Generator<string> {
     for (const [id, { extent }] of this.#endpointGroups) {
       if (extent.hosts ? extent.hosts.includes(host) : this.#making.view(extent.viewKey).service(host)) yield id
@@ -240,6 +225,8 @@ function withAddresses(state: ServiceState): { addressed: ServiceState; problems
   })
   return { addressed: { service, endpoints: state.endpoints.filter(usable) }, problems }
 }
+
+const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${sniDnat}|${placeKey}`
 
 const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
 

@@ -16,19 +16,11 @@ import { type Built, type GroupSpec, type Making, told } from './making.ts'
 const named = (id: string, { filtersOf }: Traits): string =>
   `${id} ${filtersOf.routes.filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
 
-/** The routes of a namespace, and up to which changes of claims it was asked whether they concern it. */
-interface KeptOwn {
-  readonly routes: OwnRoutes
-  /** Another object whenever they did. */
-  claimed: object
-  at: number
-}
-
 /** Maker of the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
   readonly #shared = new Map<string, SharedRoutes>()
-  readonly #own = new Map<string, KeptOwn>()
+  readonly #own = new Map<string, OwnRoutes>()
   /** The last route configurations that all share, by their table. */
   readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -135,20 +127,13 @@ export class RouteGroups {
   #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
     const shared = () => this.#sharedRoutes(tables, sharedKey, stranger, proxy)
     let kept = this.#own.get(own)
-    if (!kept) {
-      const routes = new OwnRoutes(this.#making.unrecorded(shared), this.#making.sums)
-      this.#own.set(own, (kept = { routes, claimed: {}, at: -1 }))
-    }
-    const { routes } = kept
-    const known = kept
+    if (!kept) this.#own.set(own, (kept = new OwnRoutes(this.#making.unrecorded(shared), this.#making.sums)))
+    const routes = kept
     this.#making.derived(`own routes ${named(own, proxy.traits)}`, () => {
       // Who claims what in the shared routes concerns it where it claims the same.
       this.#making.derived(`claims of ${named(own, proxy.traits)}`, () => {
-        const { claims } = shared()
-        const changes = claims.since(known.at)
-        if (!changes || changes.some((domains) => routes.isConcerned(domains))) known.claimed = {}
-        known.at = claims.at
-        return known.claimed
+        shared()
+        return routes.claimed()
       })
       this.#refreshOwn(routes, proxy)
       if (routes.isAlike) shared()

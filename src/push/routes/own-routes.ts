@@ -4,7 +4,7 @@
  */
 
 import { contain } from '../../model/faults.ts'
-import { sameItems } from '../../model/lists.ts'
+import { append, sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { hostOf } from '../../xds/names.ts'
 import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
@@ -49,6 +49,9 @@ export class OwnRoutes {
   #problems: readonly Problem[] = []
   /** Domains that its hosts claim, in their form and in that of strangers, with their routes, and these routes. */
   #domains: ReadonlySet<string> = new Set()
+  #claimed: object = {}
+  /** The changes of claims up to which it was asked whether they concern it. */
+  #at = -1
   /** The last resources, kept while what they are made of is the same. */
   readonly #made = new Map<string, { readonly own: OwnRoute; readonly table: RouteTable; readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -62,8 +65,16 @@ export class OwnRoutes {
     return this.#routes.map(({ route }) => route.name)
   }
 
-  /** Whether another claim to one of these domains, given with their routes, could change anything. */
-  isConcerned(domains: ReadonlySet<string>): boolean {
+  /** Another object whenever the shared routes were claimed otherwise in a way that could change anything here. */
+  claimed(): object {
+    const { claims } = this.#shared
+    const changes = claims.since(this.#at)
+    if (!changes || changes.some((domains) => this.#isConcerned(domains))) this.#claimed = {}
+    this.#at = claims.at
+    return this.#claimed
+  }
+
+  #isConcerned(domains: ReadonlySet<string>): boolean {
     for (const domain of this.#domains) if (domains.has(domain)) return true
     return false
   }
@@ -237,9 +248,7 @@ class Differing {
     const common = isCommon(host) ? before.map(({ candidate }) => candidate) : []
     for (const candidate of [...own, ...common]) {
       const { name } = candidate.route
-      const there = this.candidates.get(name)
-      if (there) there.push(candidate)
-      else this.candidates.set(name, [candidate])
+      append(this.candidates, name, candidate)
       this.#claim(name, candidate.make().piece?.domains ?? [], host)
     }
   }

@@ -1,7 +1,7 @@
 /** The route configurations of a view as strangers see them, kept from one snapshot to the next, and who claims which domain in them. */
 
 import { contain } from '../../model/faults.ts'
-import { sameItems } from '../../model/lists.ts'
+import { append, sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
 import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
@@ -300,9 +300,7 @@ function indexOf({ hosts }: RouteHosts): Pick<SharedRoute, 'places' | 'owners' |
   const contested = new Map<string, Set<string>>()
   for (const [place, { candidate, claims, piece }] of hosts.entries()) {
     const { host } = candidate
-    const there = places.get(host)
-    if (there) there.push(place)
-    else places.set(host, [place])
+    append(places, host, place)
     for (const domain of piece?.domains ?? []) owners.set(domain, host)
     for (const domain of claims) {
       const owner = owners.get(domain)
@@ -317,11 +315,6 @@ function indexOf({ hosts }: RouteHosts): Pick<SharedRoute, 'places' | 'owners' |
 
 function invert(routes: ReadonlyMap<string, SharedRoute>): Map<string, string[]> {
   const found = new Map<string, string[]>()
-  for (const [name, { places }] of routes)
-    for (const host of places.keys()) {
-      const there = found.get(host)
-      if (there) there.push(name)
-      else found.set(host, [name])
-    }
+  for (const [name, { places }] of routes) for (const host of places.keys()) append(found, host, name)
   return found
 }
