@@ -80,10 +80,6 @@ export class Generation implements Making {
     return this.#record
   }
 
-  unrecorded<Value>(work: () => Value): Value {
-    return this.#record.unrecorded(work)
-  }
-
   derived<Value>(name: string, make: () => Value): Value {
     return this.#record.derived(name, make)
   }

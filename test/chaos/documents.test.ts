@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { clusterType, listenerType } from '../../src/xds/type-urls.ts'
 import { anyDocuments, textOf } from '../harness/documents.ts'
+import { seed } from '../harness/seed.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -67,7 +68,6 @@ describe('odd documents against the running service', function () {
     const good = await proxy('10.9.0.1', 'good', 'calm').connect().ready()
     proxy('10.1.0.1', 'own', 'fuzz', { INTERCEPTION_MODE: 'NONE' }).connect()
     proxy('10.1.0.2', 'gateway', 'fuzz', { LABELS: { app: 'v1' } }, 'router').connect()
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2_147_483_647)
     const documents = fc.sample(anyDocuments(3), { seed, numRuns: 240 }).map((document) => textOf(document, 'fuzz'))
     const batches = Array.from({ length: 12 }, (_, index) => documents.slice(index * 20, (index + 1) * 20))
     for (const [round, batch] of [[known], ...batches].entries()) {

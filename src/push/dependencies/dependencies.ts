@@ -137,17 +137,6 @@ export class Dependencies<State extends object> {
     this.#during(node, make)
   }
 
-  /** Does something on behalf of nobody. */
-  unrecorded<Value>(work: () => Value): Value {
-    const outer = this.#making
-    this.#making = undefined
-    try {
-      return work()
-    } finally {
-      this.#making = outer
-    }
-  }
-
   /** Makes more of a product; what is read for it is beside what was read before. */
   extend(name: string, make: () => void): void {
     const outer = this.#making

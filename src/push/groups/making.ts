@@ -31,8 +31,6 @@ export interface GroupSpec {
 export interface Making {
   readonly snapshot: MeshSnapshot
   readonly record: Pick<Dependencies<never>, 'cell'>
-  /** Does something on behalf of nobody. */
-  unrecorded<Value>(work: () => Value): Value
   /** A value under a name that all who read it share; who reads it is made again when it is another. */
   derived<Value>(name: string, make: () => Value): Value
   readonly memo: Memo

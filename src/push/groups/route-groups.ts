@@ -109,10 +109,8 @@ export class RouteGroups {
 
   /** The routes that groups share, as they are now; whoever asks is made again when anything in them is another. */
   #sharedRoutes(tables: string, key: ViewKey, caller: Caller, { traits }: ProxyClass): SharedRoutes {
-    const { snapshot, memo, sums } = this.#making
-    let kept = this.#shared.get(tables)
-    if (!kept) this.#shared.set(tables, (kept = new SharedRoutes(this.#making.record, sums, !traits.takesVirtualHosts)))
-    const shared = kept
+    const { snapshot, memo } = this.#making
+    const shared = this.#keptRoutes(tables, traits)
     this.#making.derived(`routes ${named(tables, traits)}`, () => {
       const { owner } = memo
       memo.owner = `routes-out|${tables}`
@@ -123,11 +121,18 @@ export class RouteGroups {
     return shared
   }
 
+  /** The routes that groups share, as they were when somebody asked last. */
+  #keptRoutes(tables: string, { takesVirtualHosts }: Traits): SharedRoutes {
+    let kept = this.#shared.get(tables)
+    if (!kept) this.#shared.set(tables, (kept = new SharedRoutes(this.#making.record, this.#making.sums, !takesVirtualHosts)))
+    return kept
+  }
+
   /** What a namespace has of its own, as it is now. */
   #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
     const shared = () => this.#sharedRoutes(tables, sharedKey, stranger, proxy)
     let kept = this.#own.get(own)
-    if (!kept) this.#own.set(own, (kept = new OwnRoutes(this.#making.unrecorded(shared), this.#making.sums)))
+    if (!kept) this.#own.set(own, (kept = new OwnRoutes(this.#keptRoutes(tables, proxy.traits), this.#making.sums)))
     const routes = kept
     this.#making.derived(`own routes ${named(own, proxy.traits)}`, () => {
       // Who claims what in the shared routes concerns it where it claims the same.

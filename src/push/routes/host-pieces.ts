@@ -82,6 +82,12 @@ export class HostMaker {
     }))
   }
 
+  /** That it could not be told what a host wants in the routes. */
+  problem(host: string, reason: string): Problem {
+    const state = this.view.service(host)
+    return { type: 'rds', resource: host, objects: state ? [serviceKey(state.service)] : [], reason, consequence: consequences.leftOut }
+  }
+
   /** The virtual host of a host that no visible service has, if a VirtualService has it. */
   ofHost(host: string, egress: EgressListener): Candidate[] {
     const virtualService = hostWithoutService(host, egress, this.view)

@@ -94,7 +94,7 @@ export class OwnRoutes {
     const shared = this.#shared
     const problems: Problem[] = []
     const before = new Map(this.#routes.map((own) => [own.route.name, own]))
-    const differing = new Differing(shared, maker, hosts)
+    const differing = new Differing(shared, maker, hosts, problems)
     this.#domains = differing.domains
     const names = new Set([...differing.candidates.keys(), ...[...differing.hosts].flatMap((host) => shared.routesOf(host))])
     this.#routes = [...names].sort().flatMap((name) =>
@@ -195,14 +195,16 @@ const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameItems(one.wit
 class Differing {
   readonly #shared: SharedRoutes
   readonly #maker: HostMaker
+  readonly #problems: Problem[]
   readonly hosts = new Set<string>()
   readonly candidates = new Map<string, Candidate[]>()
   readonly domains = new Set<string>()
   #queue: string[] = []
 
-  constructor(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>) {
+  constructor(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>, problems: Problem[]) {
     this.#shared = shared
     this.#maker = maker
+    this.#problems = problems
     this.#queue = [...hosts]
     const [egress] = maker.view.egress
     // Where strangers have no such route, every host without a service comes with the first service in it.
@@ -233,7 +235,6 @@ class Differing {
 
   #add(host: string): void {
     const shared = this.#shared
-    const maker = this.#maker
     this.hosts.add(host)
     this.domains.add(isCommon(host) ? everyRoute : placesOf(host))
     const before = shared.routesOf(host).flatMap((name) => {
@@ -241,9 +242,13 @@ class Differing {
       return (route.places.get(host) ?? []).map((place) => route.hosts[place] as SharedRoute['hosts'][number])
     })
     for (const { candidate, claims } of before) this.#claim(candidate.route.name, claims, host)
-    const [egress] = maker.view.egress
-    const state = maker.view.service(host)
-    const own = !egress ? [] : state ? maker.ofService(state, egress) : maker.ofHost(host, egress)
+    const own = contain<Candidate[]>(
+      () => this.#ownOf(host),
+      (reason) => {
+        this.#problems.push(this.#maker.problem(host, reason))
+        return []
+      },
+    )
     // What belongs to no service and no VirtualService is the same for all.
     const common = isCommon(host) ? before.map(({ candidate }) => candidate) : []
     for (const candidate of [...own, ...common]) {
@@ -251,6 +256,14 @@ class Differing {
       append(this.candidates, name, candidate)
       this.#claim(name, candidate.make().piece?.domains ?? [], host)
     }
+  }
+
+  #ownOf(host: string): Candidate[] {
+    const { view } = this.#maker
+    const [egress] = view.egress
+    if (!egress) return []
+    const state = view.service(host)
+    return state ? this.#maker.ofService(state, egress) : this.#maker.ofHost(host, egress)
   }
 
   #claim(route: string, domains: readonly string[], host: string): void {

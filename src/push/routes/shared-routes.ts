@@ -104,13 +104,13 @@ export class SharedRoutes {
       this.#common = new Parts(this.#record)
     }
     this.#given = given
-    const { all, changed, keys } = this.#candidates(maker)
+    const problems: Problem[] = []
+    const { all, changed, keys } = this.#candidates(maker, problems)
     // Without other hosts than before, only the routes of those that were made anew are looked at.
     const isListed = sameItems(keys, this.#keys)
     const touched = isListed ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
     this.#keys = keys
-    const problems: Problem[] = []
     const routes = new Map<string, SharedRoute>()
     for (const [name, { route, candidates }] of byRoute(all)) {
       const before = this.#routes.get(name)
@@ -136,16 +136,24 @@ export class SharedRoutes {
   }
 
   /** What all hosts want, in the order of egress listeners; `changed` are those that were made anew. */
-  #candidates(maker: HostMaker): { all: readonly Candidate[]; changed: ReadonlySet<string>; keys: readonly string[] } {
+  #candidates(maker: HostMaker, problems: Problem[]): { all: readonly Candidate[]; changed: ReadonlySet<string>; keys: readonly string[] } {
     const { view } = maker
     const all: Candidate[] = []
     const changed = new Set<string>()
     const keys: string[] = []
     const take = (key: string, host: string, make: () => Candidate[]) => {
       keys.push(key)
-      const { value, isNew } = this.#wanted.get(key, () => make().map(madeOnce))
-      if (isNew) changed.add(host)
-      for (const candidate of value) all.push(candidate)
+      contain(
+        () => {
+          const { value, isNew } = this.#wanted.get(key, () => make().map(madeOnce))
+          if (isNew) changed.add(host)
+          for (const candidate of value) all.push(candidate)
+        },
+        (reason) => {
+          changed.add(host)
+          problems.push(maker.problem(host, reason))
+        },
+      )
     }
     for (const [index, egress] of view.egress.entries()) {
       for (const host of egress.hosts)

@@ -134,4 +134,35 @@ describe('what proxies share', () => {
     mesh.set('VirtualService', 'n2', 'w', { hosts: ['a.com'], http: [{ timeout: '1s', route: [{ destination: { host: 'a.com' } }] }] })
     expect(mesh.planner.generation.memo.made).to.be.above(before)
   })
+
+  it('costs only the service of which nothing can be told, and only while that is so', () => {
+    const mesh = new Mesh().service('n1', 'a.com').service('n2', 'b.com')
+    // The first that is made for the namespace of this proxy is made while the service is broken.
+    const key = 'ServiceEntry/n1/broken'
+    const spec = { hosts: ['c.com'], addresses: 0, ports: [{ number: 80, name: 'http', protocol: 'HTTP' }] }
+    const broken = {
+      kind: 'ServiceEntry',
+      group: 'networking.mesh.io',
+      version: 'v1',
+      namespace: 'n1',
+      name: 'broken',
+      generation: 1,
+      spec,
+      origin: 'f',
+    }
+    mesh.planner.state.setConfig(key, { ...broken, labels: {}, annotations: {}, createdAt: 0 })
+    mesh.push().connect('p', 'n1', '10.1.0.1').connect('q', 'n2', '10.1.0.2')
+    const hosts = (connection: string) => mesh.route(connection, '80')?.virtualHosts.map(({ name }) => name)
+    const others = ['a.com:80', 'b.com:80', 'allow_any']
+    expect([hosts('p'), hosts('q')]).to.deep.equal([others, others])
+    expect(
+      mesh.planner.faults
+        .all()
+        .filter(({ type }) => type === 'rds')
+        .map(({ objects }) => objects),
+    ).to.deep.include([key])
+    mesh.remove('ServiceEntry', 'n1', 'broken')
+    expect([hosts('p'), hosts('q')]).to.deep.equal([others, others])
+    expect(mesh.planner.faults.all()).to.deep.equal([])
+  })
 })
