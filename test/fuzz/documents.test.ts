@@ -30,7 +30,13 @@ class Mesh {
   #round = 0
 
   constructor() {
-    this.apply(parseConfigFile('good', `${good('good', 'calm')}---\n${good('a', 'fuzz').replace('name: a,', 'name: base,')}`, names).objects)
+    this.apply(
+      parseConfigFile(
+        'good',
+        `${good('good', 'calm')}---\n${good('a', 'fuzz').replace('name: a,', 'name: base,').replace('10.9.0.1', '10.1.0.1')}`,
+        names,
+      ).objects,
+    )
     for (const [name, { id, metadata, delta }] of Object.entries(proxies))
       this.planner.connect(name, readNode({ id, metadata, locality: undefined, agent: { name: 'envoy', version: [1, 40] } }, names, delta ?? false))
     this.publish()

@@ -22,14 +22,17 @@ export interface Certificates {
   readonly agent: boolean
 }
 
-/** Reads where a proxy has its certificates. Only what an agent starts has `PROXY_CONFIG` in its metadata. */
+/** Reads where a proxy has its certificates; files count when all three of a side are named. Only what an agent starts has `PROXY_CONFIG` in its metadata. */
 export function certificatesOf(metadata: Readonly<Record<string, unknown>>): Certificates {
   const files = (side: 'SERVER' | 'CLIENT'): CertificateFiles | undefined => {
-    const [chain, key, root] = ['CERT_CHAIN', 'KEY', 'ROOT_CERT'].map((name) => metadata[`TLS_${side}_${name}`])
-    return typeof chain === 'string' && typeof key === 'string' && typeof root === 'string' ? { chain, key, root } : undefined
+    const named = (name: string) => metadata[`TLS_${side}_${name}`]
+    const [chain, key, root] = [named('CERT_CHAIN'), named('KEY'), named('ROOT_CERT')]
+    return isPath(chain) && isPath(key) && isPath(root) ? { chain, key, root } : undefined
   }
   return { server: files('SERVER'), client: files('CLIENT'), agent: metadata.PROXY_CONFIG !== undefined }
 }
+
+const isPath = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
 /** ALPN by which a sidecar's listener tells mutual TLS of the mesh from TLS that is the workload's own. */
 export const meshProtocols = {
