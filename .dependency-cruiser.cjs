@@ -1,7 +1,39 @@
-/** Imports run one way: protocols <- src <- actors <- bin. No cycles. Threads and sockets only in actors. */
+/** Imports run one way: protocols <- src <- actors <- bin, and within them from room to room. No cycles. Threads and sockets only in actors. */
 const io = '^(node:)?(worker_threads|net|http2?|https|tls|dgram|child_process|cluster)$'
+
+/** Rooms in the order in which they build on each other: none knows one that comes later. */
+const inOrder = (root, ...rooms) =>
+  rooms.slice(0, -1).map((room, index) => ({
+    name: `${root}/${room}-is-below-${rooms[index + 1]}`,
+    severity: 'error',
+    from: { path: `^${root}/${room}/` },
+    to: { path: `^${root}/(${rooms.slice(index + 1).join('|')})/` },
+  }))
+
 module.exports = {
   forbidden: [
+    ...inOrder('src', 'names', 'model', 'config', 'registry', 'snapshot', 'policy', 'xds', 'push'),
+    ...inOrder('actors', 'runtime', 'http', 'grpc', 'discovery'),
+    {
+      name: 'the-push-path-knows-no-command-line',
+      severity: 'error',
+      from: { path: '^src/(names|model|config|registry|snapshot|policy|xds|push)/' },
+      to: { path: '^src/cli/' },
+    },
+    {
+      name: 'policies-know-no-Envoy',
+      severity: 'error',
+      comment: 'what rules and tokens mean is said without the messages that enforce it',
+      from: { path: '^src/(names|model|config|registry|snapshot|policy)/' },
+      to: { path: '^protocols/gen/envoy' },
+    },
+    {
+      name: 'parts-share-only-data',
+      severity: 'error',
+      comment: 'the parts of the service speak in messages; the pages and the wiring name what they ask for',
+      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets)/' },
+      to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
+    },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
     { name: 'protocols-import-nothing', severity: 'error', from: { path: '^protocols/(?!generate)' }, to: { path: '^(src|actors|bin|bench|test)/' } },
     { name: 'src-is-below-actors', severity: 'error', from: { path: '^src/' }, to: { path: '^(actors|bin|bench|test)/' } },
@@ -22,9 +54,9 @@ module.exports = {
     { name: 'nothing-from-tests', severity: 'error', from: { pathNot: '^test/' }, to: { path: '^test/' } },
   ],
   options: {
+    parser: 'swc',
     tsPreCompilationDeps: 'specify',
     doNotFollow: { path: ['node_modules', '^protocols/gen'] },
-    exclude: { path: '^protocols/gen' },
     enhancedResolveOptions: { extensions: ['.ts', '.js'], exportsFields: ['exports'], conditionNames: ['node', 'import', 'types'] },
   },
 }

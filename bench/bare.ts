@@ -5,8 +5,8 @@
  */
 import { createSecureServer, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 
 /** What the driver tells the bare server. */
 export type BareCommand =

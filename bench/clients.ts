@@ -10,8 +10,8 @@ import { crc32 } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Cluster_DiscoveryType, ClusterSchema } from '../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
 /** Sidecars to connect: `count` of them, numbered `first`, `first + step` ... */

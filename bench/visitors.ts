@@ -7,8 +7,8 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/session/frames.ts'
 import { scanFields } from '../src/xds/slab/wire.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
 /** What a visitor does beside asking for clusters and listeners. */

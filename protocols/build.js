@@ -9,9 +9,14 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 /** Modules that are loaded by name: the commands, and what threads and pools run. All are in one folder, as they find each other. */
-const actors = ['push-queue', 'xds-writer', 'file-watcher', 'mock-registry', 'jwks-resolver', 'parse-task'].map(
-  (name) => `actors/discovery/${name}.ts`,
-)
+const actors = [
+  'push-queue/push-queue',
+  'xds-writer/xds-writer',
+  'sources/files/file-watcher',
+  'sources/files/parse-task',
+  'sources/mock/mock-registry',
+  'key-sets/jwks-resolver',
+].map((name) => `actors/discovery/${name}.ts`)
 await build({
   absWorkingDir: root,
   entryPoints: ['bin/discovery-main.js', 'bin/discovery-help.js', 'actors/runtime/thread.ts', ...actors],

@@ -17,7 +17,7 @@ export interface TableParts {
   readonly listen: Pick<XdsWriterConfig, 'host' | 'port' | 'secure'>
   /** Where actors run that have work to do. */
   readonly mode: SpawnMode
-  /** Finds the module of an actor. */
+  /** Finds the module of an actor by its path in this folder. */
   readonly module: (name: string) => URL
 }
 
@@ -34,9 +34,9 @@ export function actorTable({ options, features, writers, listen, mode, module }:
   const filesMode = configDir === '' ? 'in-thread' : mode
   const mockMode = features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread'
   const sources: ActorSpec[] = [
-    { name: 'registry-watcher/files', module: module('file-watcher'), config: files, mode: filesMode },
+    { name: 'registry-watcher/files', module: module('sources/files/file-watcher'), config: files, mode: filesMode },
     ...(options.registries.includes('Mock')
-      ? [{ name: 'registry-watcher/mock', module: module('mock-registry'), config: mock, mode: mockMode } as const]
+      ? [{ name: 'registry-watcher/mock', module: module('sources/mock/mock-registry'), config: mock, mode: mockMode } as const]
       : []),
   ]
   const names = sources.map(({ name }) => name)
@@ -57,12 +57,12 @@ export function actorTable({ options, features, writers, listen, mode, module }:
       keepaliveTimeout,
       maxConnectionAge,
     }
-    return { name: `xds-writer/${index}`, module: module('xds-writer'), config, ended: () => reclaimPermits(permits, index) }
+    return { name: `xds-writer/${index}`, module: module('xds-writer/xds-writer'), config, ended: () => reclaimPermits(permits, index) }
   }
   const actors: ActorSpec[] = [
-    { name: hub, module: module('push-queue'), config: queue },
+    { name: hub, module: module('push-queue/push-queue'), config: queue },
     ...sources,
-    { name: 'jwks-resolver', module: module('jwks-resolver'), config: resolver, mode: 'in-thread' },
+    { name: 'jwks-resolver', module: module('key-sets/jwks-resolver'), config: resolver, mode: 'in-thread' },
     ...Array.from({ length: writers }, (_, index) => writer(index)),
   ]
   return { actors, sources: names }

@@ -4,7 +4,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { collectAtRest } from '../runtime/rest.ts'
 import { listenToSignals } from '../runtime/signals.ts'
-import { type DiscoveryService, startDiscovery } from './supervisor.ts'
+import { type DiscoveryService, startDiscovery } from './service.ts'
 
 /**
  * How far the heap of a thread may grow beyond what was in use after the last collection, in percent. V8 lets it grow to four times

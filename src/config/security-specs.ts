@@ -3,8 +3,8 @@
  * A1 to A10). Unknown fields are faults here: a policy without a misspelt condition allows more.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
-import { conditionKey } from '../security/authorization/attributes.ts'
 import { isIpOrCidr } from './addresses.ts'
+import { conditionKey } from './policy-attributes.ts'
 import { flag, isMapping, list, map, oneOf, type Read, type Report, record, reject, required, text } from './shape.ts'
 
 /** A record whose unknown fields are faults. */

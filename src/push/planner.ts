@@ -13,9 +13,10 @@ import { MeshState } from '../snapshot/state.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
+import type { ProxyClass } from '../xds/traits.ts'
+import { classOf, sameClass } from './classes/proxy-class.ts'
+import { ProxyIndex } from './classes/proxy-index.ts'
 import { Generation } from './generation.ts'
-import { classOf, type ProxyClass, sameClass } from './proxy-class.ts'
-import { ProxyIndex } from './proxy-index.ts'
 
 /** How long a class without proxies stays, in milliseconds. */
 const graceMs = 4000

@@ -17,6 +17,11 @@ export function actionOf(policy: AuthorizationPolicy): Action {
   return isStandIn(policy) ? 'DENY' : (policy.spec.action ?? 'ALLOW')
 }
 
+/** Whether a policy only tells what it would do (annotation `security.mesh.io/dry-run`). */
+export function isDryRun(policy: AuthorizationPolicy, domain: string): boolean {
+  return policy.annotations[`security.${domain}/dry-run`] === 'true' && !isStandIn(policy)
+}
+
 /** Policies by namespace, the oldest first. */
 export interface PolicyIndex {
   readonly authorization: ReadonlyMap<string, readonly AuthorizationPolicy[]>

@@ -6,9 +6,9 @@ import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config
 import { isStandIn } from '../config/stand-in.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { endpointsOf, servicesOf } from '../registry/service-entries.ts'
-import { jwtRules, keySource } from '../security/authentication/jwt-filter.ts'
 import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
 import { History } from './history.ts'
+import { jwtRules, keySource } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
 import {
   byAge,

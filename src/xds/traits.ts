@@ -5,8 +5,10 @@
 import type { ProxyNode } from '../../protocols/data.ts'
 import { longestDurationMs, parseDuration } from '../config/duration.ts'
 import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
-import { type Certificates, certificatesOf } from '../security/authentication/mutual-tls.ts'
+import type { ServiceInstance } from '../model/workload.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
+import type { ViewKey } from '../snapshot/view.ts'
+import { type Certificates, certificatesOf } from './security/mutual-tls.ts'
 
 /** Traits of a group of proxies. */
 export interface Traits {
@@ -49,6 +51,23 @@ export interface Traits {
   readonly version: ProxyNode['version']
   /** The whole metadata, for EnvoyFilter matches; not part of the key: the filters that matched are. */
   readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** A class of proxies. */
+export interface ProxyClass {
+  readonly id: string
+  readonly namespace: string
+  readonly traits: Traits
+  readonly viewKey: ViewKey
+  /** Those of its labels that some policy looks at: what policies select is the same for all of the class. */
+  readonly labels: Readonly<Record<string, string>>
+  /** The labels among them that some route or listener match looks at. */
+  readonly sourceLabels: Readonly<Record<string, string>>
+  readonly instances: readonly ServiceInstance[]
+  /** Address of the workload, where listeners of its own bind. */
+  readonly address: string
+  /** Gateways that select the proxy, `<namespace>/<name>`; routers only. */
+  readonly gateways: readonly string[]
 }
 
 /** What EnvoyFilters change: what is said of one does not touch the others. */

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect } from 'chai'
-import { startAdmin } from '../../actors/discovery/admin.ts'
+import { startAdmin } from '../../actors/discovery/admin/admin.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { restartPolicy } from '../../actors/runtime/restarts.ts'

@@ -1,9 +1,9 @@
 import { type ClientHttp2Session, connect, createServer, type Http2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import { Http2GrpcStream, type StreamParts } from '../../actors/discovery/grpc-stream.ts'
+import { Http2GrpcStream, type StreamParts } from '../../actors/grpc/grpc-stream.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
-import { FrameBuffers, messageFrame } from '../../src/xds/session/frames.ts'
+import { FrameBuffers, messageFrame } from '../../src/xds/stream/frames.ts'
 import { until } from '../harness/until.ts'
 
 /** Three messages, and the beginning of a fourth. */

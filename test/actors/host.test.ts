@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { expect } from 'chai'
-import { actor as xdsWriter } from '../../actors/discovery/xds-writer.ts'
+import { actor as xdsWriter } from '../../actors/discovery/xds-writer/xds-writer.ts'
 import type { ActorDefinition } from '../../actors/runtime/actor.ts'
 import { hostActorHere } from '../../actors/runtime/host.ts'
 import { Link } from '../../actors/runtime/link.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { Scraper } from '../../actors/discovery/scrape.ts'
+import { Scraper } from '../../actors/discovery/admin/scrape.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'

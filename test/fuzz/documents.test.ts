@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
-import { debugAnswers } from '../../actors/discovery/push-queue-debug.ts'
+import { debugAnswers } from '../../actors/discovery/push-queue/push-queue-debug.ts'
 import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, kinds } from '../../src/config/kinds.ts'
 import { meshForm, networksForm, readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ActorSettings, type DiscoveryService, startDiscovery } from '../../actors/discovery/supervisor.ts'
+import { type ActorSettings, type DiscoveryService, startDiscovery } from '../../actors/discovery/service.ts'
 import type { ActorState } from '../../actors/runtime/supervisor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'

@@ -8,7 +8,7 @@ import type { HeaderMatcher } from '../../protocols/gen/envoy/config/route/v3/ro
 import type { MetadataMatcher } from '../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
 import type { StringMatcher } from '../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ValueMatcher } from '../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
-import type { DescribedRequest } from '../../src/security/authorization/evaluate.ts'
+import type { DescribedRequest } from '../../src/policy/evaluate.ts'
 
 type Permission = MessageShape<typeof PermissionSchema>
 type Principal = MessageShape<typeof PrincipalSchema>

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { messageFrame } from '../../src/xds/session/frames.ts'
+import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { endHeaders, frame, frameType, requestHeaders } from './http2-frames.ts'
 import { sidecarNode } from './xds-client.ts'

@@ -2,7 +2,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
-import { messageFrame } from '../../src/xds/session/frames.ts'
+import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'

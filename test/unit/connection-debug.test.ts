@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { Connection } from '../../actors/discovery/connection.ts'
-import { connectionAnswers } from '../../actors/discovery/connection-debug.ts'
-import type { SessionParts } from '../../src/xds/session/session.ts'
+import type { Connection } from '../../actors/discovery/xds-writer/connection.ts'
+import { connectionAnswers } from '../../actors/discovery/xds-writer/connection-debug.ts'
+import type { SessionParts } from '../../src/xds/stream/session.ts'
 import { endpointType } from '../../src/xds/type-urls.ts'
 
 describe('what a writer says of its connections', () => {

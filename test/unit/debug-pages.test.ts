@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { findConnection, findExactly } from '../../actors/discovery/debug-pages.ts'
+import { findConnection, findExactly } from '../../actors/discovery/admin/debug-pages.ts'
 
 describe('which connection a page is about', () => {
   const node = (name: string) => `sidecar~10.0.0.1~${name}.ns~ns.svc.cluster.local`

@@ -1,12 +1,13 @@
 /** Groups of outbound listeners of sidecars: those that all share, and those in which a namespace or a caller differs. */
+
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
+import { addedListeners, listenerPatcher, type PatchContext } from '../../xds/envoy-filter/apply.ts'
 import { type ListenerChoice, ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
-import { addedListeners, listenerPatcher, type PatchContext } from '../../xds/patches/apply.ts'
+import type { ProxyClass } from '../../xds/traits.ts'
 import { listenerType } from '../../xds/type-urls.ts'
-import type { ProxyClass } from '../proxy-class.ts'
 import { type GroupSpec, type Making, patched } from './making.ts'
 
 /** Maker of the groups of outbound listeners. */

@@ -2,12 +2,12 @@
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View, ViewKey } from '../../snapshot/view.ts'
 import type { Outcome, Problem } from '../../xds/draft.ts'
-import type { PatchContext } from '../../xds/patches/apply.ts'
+import type { PatchContext } from '../../xds/envoy-filter/apply.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Traits } from '../../xds/traits.ts'
 import type { Dependencies } from '../dependencies/dependencies.ts'
-import type { Memo } from '../memo.ts'
+import type { Memo } from '../dependencies/memo.ts'
 
 /** What came of making a group. */
 export interface Built {

@@ -16,11 +16,10 @@ import { policyFor } from '../../xds/clusters/traffic-policy.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
+import { addedClusters, clusterPatcher, type PatchContext } from '../../xds/envoy-filter/apply.ts'
 import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
-import { addedClusters, clusterPatcher, type PatchContext } from '../../xds/patches/apply.ts'
-import type { Traits } from '../../xds/traits.ts'
+import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
-import type { ProxyClass } from '../proxy-class.ts'
 import { allUsable, type GroupSpec, type Making, patched } from './making.ts'
 
 /** Services of a view that one group is made of. */

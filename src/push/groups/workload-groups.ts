@@ -1,18 +1,19 @@
 /** Groups that one class has for itself: what its workload serves, and what the gateways that select it open. */
+
 import { fromBinary } from '@bufbuild/protobuf'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences } from '../../model/faults.ts'
-import { filtersOf, type PolicyFilters } from '../../security/authorization/filters.ts'
 import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import { makeAll, type Outcome } from '../../xds/draft.ts'
+import { addedClusters, clusterPatcher, routePatcher } from '../../xds/envoy-filter/apply.ts'
 import { gatewayListeners, gatewayRoutes } from '../../xds/listeners/gateway.ts'
 import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
-import { addedClusters, clusterPatcher, routePatcher } from '../../xds/patches/apply.ts'
+import { filtersOf, type PolicyFilters } from '../../xds/security/policy-filters.ts'
 import type { Resource } from '../../xds/slab/resource.ts'
+import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
-import type { ProxyClass } from '../proxy-class.ts'
 import { makeListeners } from './listener-groups.ts'
 import { type GroupSpec, type Making, patched } from './making.ts'
 

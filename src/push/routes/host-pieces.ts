@@ -8,12 +8,12 @@ import { type EnvoyFilter, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
-import { addedVirtualHosts, type PatchContext, patchVirtualHosts } from '../../xds/patches/apply.ts'
+import { addedVirtualHosts, type PatchContext, patchVirtualHosts } from '../../xds/envoy-filter/apply.ts'
 import { encodeHost, type HostPiece } from '../../xds/routes/route-table.ts'
 import { hostWithoutService, type RouteName, routeContext, routedPorts } from '../../xds/routes/sidecar-routes.ts'
 import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../../xds/routes/virtual-hosts.ts'
 import type { Traits } from '../../xds/traits.ts'
-import type { Memo } from '../memo.ts'
+import type { Memo } from '../dependencies/memo.ts'
 
 /** What came of making a virtual host; without a piece there is no such host, unless a problem says that it failed. */
 export interface MadeHost {

@@ -3,7 +3,7 @@
 import { contain } from '../../model/faults.ts'
 import { append, sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
-import { routeConfigurationExtra } from '../../xds/patches/apply.ts'
+import { routeConfigurationExtra } from '../../xds/envoy-filter/apply.ts'
 import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
 import { httpProxyRoute, type RouteName } from '../../xds/routes/sidecar-routes.ts'
 import { lost } from '../../xds/slab/resource.ts'

@@ -19,10 +19,10 @@ import {
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { MongoProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
-import type { NamedFilter } from '../../security/authorization/filters.ts'
-import { decodesSlashes, mergesSlashes } from '../../security/authorization/paths.ts'
+import { decodesSlashes, mergesSlashes } from '../../policy/paths.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, overAds, pack } from '../message.ts'
+import type { NamedFilter } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { accessLogs } from './access-log.ts'
 

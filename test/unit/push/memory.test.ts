@@ -4,7 +4,7 @@ import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Dependencies } from '../../../src/push/dependencies/dependencies.ts'
-import { Memo } from '../../../src/push/memo.ts'
+import { Memo } from '../../../src/push/dependencies/memo.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 

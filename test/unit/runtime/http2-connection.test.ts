@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { mock } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { Http2Connection } from '../../../actors/discovery/http2-connection.ts'
+import { Http2Connection } from '../../../actors/grpc/http2-connection.ts'
 
 describe('a connection whose session is over', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
-import { readiness, servingNote, unsyncedNote } from '../../../actors/discovery/readiness.ts'
+import { readiness } from '../../../actors/discovery/admin/readiness.ts'
 import type { ActorState } from '../../../actors/runtime/supervisor.ts'
+import { servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 
 const actor = (name: string, more: Partial<ActorState> = {}): ActorState => ({
   name,

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { GroupPatch } from '../../../protocols/messages/push.ts'
-import { Catalog } from '../../../src/xds/session/catalog.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
+import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { clusterType } from '../../../src/xds/type-urls.ts'
 import { wholeGroups } from '../../harness/uses.ts'
 

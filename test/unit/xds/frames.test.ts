@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { BadFrame, FrameBudget, FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/session/frames.ts'
+import { BadFrame, FrameBudget, FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { cpuMs } from '../../harness/own-time.ts'
 
 const reader = (limit: number) => new FrameReader(limit, new FrameBuffers())

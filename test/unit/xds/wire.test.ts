@@ -5,13 +5,13 @@ import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cl
 import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
-import { Group } from '../../../src/xds/session/group.ts'
-import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/session/request.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
 import { encodeResource } from '../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { scanFields, WireError } from '../../../src/xds/slab/wire.ts'
+import { Group } from '../../../src/xds/stream/group.ts'
+import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
 
 describe('requests off the wire', () => {
   it('are read as protobuf reads them, wherever their names stand and however long they are', () => {

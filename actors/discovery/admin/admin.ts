@@ -1,0 +1,121 @@
+/** The HTTP side of the discovery service: readiness, version, metrics, debug pages (docs/operation.md). */
+import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
+import { buildInfo } from '../../../src/cli/build-info.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { listenError, splitAddress } from '../../http/address.ts'
+import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
+import { Page, PageServer } from '../../http/page-server.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import type { Supervisor } from '../../runtime/supervisor.ts'
+import { pause } from '../../runtime/timers.ts'
+import { addDebugPages } from './debug-pages.ts'
+import { readiness } from './readiness.ts'
+import { Scraper, scrapeType } from './scrape.ts'
+
+/** What the HTTP servers need. */
+export interface AdminParts {
+  readonly supervisor: Supervisor
+  /** Names of the source actors. */
+  readonly sources: readonly string[]
+  readonly options: DiscoveryOptions
+  readonly features: Features
+  /** Metrics of the main thread. */
+  readonly metrics: Registry
+  /** Monotonic milliseconds at which the service began to start. */
+  readonly startedAt: number
+  readonly log: Logger
+}
+
+/** Running HTTP servers. */
+export interface Admin {
+  ready(): Promise<void>
+  close(): Promise<void>
+}
+
+/** How long nothing happens before readiness is judged anew, in milliseconds. */
+const quietMs = 1000
+/** After how long without one a refused connection is logged again, in milliseconds. */
+const quietRefusalsMs = 60_000
+
+/** Starts the HTTP servers. Rejects when an address cannot be bound. */
+export async function startAdmin(parts: AdminParts): Promise<Admin> {
+  const { supervisor, options, features, metrics } = parts
+  const startup = new Gauge({ name: 'startup_duration_seconds', help: 'seconds from process start to being marked ready', registers: [metrics] })
+  new Gauge({ name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [metrics] }).set(
+    { component: 'pilot', tag: buildInfo().version },
+    1,
+  )
+  new Gauge({ name: 'pilot_info', help: 'version of this instance', labelNames: ['version'], registers: [metrics] }).set(
+    { version: buildInfo().version },
+    1,
+  )
+  let wasReady = false
+  let closed = false
+  const judge = () => {
+    const judged = readiness(supervisor.states(), parts.sources, wasReady)
+    wasReady ||= judged.ready
+    return judged
+  }
+  const becomeReady = (async () => {
+    // What an actor does changes the judgement, and so does that it does nothing for long enough.
+    while (!judge().ready) {
+      if (closed) return
+      await Promise.race([supervisor.changed(), pause(quietMs)])
+    }
+    startup.set(process.uptime())
+    parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
+  })()
+  const scraper = new Scraper(supervisor, metrics)
+  const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 1 : 2)
+  const refused = refusals(parts, most)
+  const http = new PageServer(most, refused)
+  http.add('/ready', () => {
+    const { ready, text } = judge()
+    return new Page(text, undefined, ready ? 200 : 503)
+  })
+  const monitoring = options.monitoringAddr === '' ? http : new PageServer(most, refused)
+  monitoring.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
+  monitoring.add('/version', () => {
+    const { version, revision, status } = buildInfo()
+    return new Page(`${version}-${revision}-${status}`)
+  })
+  for (const instance of new Set([http, monitoring])) {
+    if (features.ENABLE_DEBUG_ON_HTTP)
+      addDebugPages(instance, supervisor, { admin: features.ENABLE_ADMIN_ENDPOINTS, tracking: features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING })
+  }
+  await listen(http, 'httpAddr', options.httpAddr)
+  if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
+  return {
+    ready: () => becomeReady,
+    async close() {
+      closed = true
+      await Promise.all([...new Set([http, monitoring])].map((instance) => instance.close()))
+    },
+  }
+}
+
+/** Counts connections that a server of pages closes because there are too many; the first after a quiet minute is logged. */
+function refusals({ metrics, log }: AdminParts, most: number): () => void {
+  const counter = new Counter({
+    name: 'pilot_http_refused_connections_total',
+    help: 'connections to the HTTP and monitoring addresses that were closed at once because there were too many',
+    registers: [metrics],
+  })
+  let lastMs = Number.NEGATIVE_INFINITY
+  return () => {
+    counter.inc()
+    const now = monotonicMs()
+    if (now - lastMs > quietRefusalsMs)
+      log('default').warn(`HTTP connections are closed at once: there are ${most}, as many as the limit of file descriptors leaves to one address`)
+    lastMs = now
+  }
+}
+
+/** Rejects with the name of the flag: the address may have been taken since it was claimed. */
+async function listen(instance: PageServer, flag: string, address: string): Promise<void> {
+  if (address === '') return
+  const [host, port] = splitAddress(address)
+  await instance.listen(host === '' ? '::' : host, port).catch((error: unknown) => Promise.reject(listenError(flag, address, error)))
+}

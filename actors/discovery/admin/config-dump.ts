@@ -1,0 +1,71 @@
+/** The configuration of a proxy in the form of Envoy's admin interface (`envoy.admin.v3.ConfigDump`). */
+import { createRegistry, type DescMessage, fromBinary, type JsonValue, toJson } from '@bufbuild/protobuf'
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
+import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { messageSchemas } from '../../../src/xds/envoy-filter/message-types.ts'
+import { scanFields } from '../../../src/xds/slab/wire.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+
+/** Encoded resources of a proxy, from the writer that has it. */
+export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
+
+const registry = createRegistry(ClusterSchema, ListenerSchema, RouteConfigurationSchema, ClusterLoadAssignmentSchema, ...messageSchemas)
+
+/** Clusters, listeners and routes of a proxy. */
+export function configDump(resources: ProxyResources): unknown {
+  const list = (typeUrl: string, schema: DescMessage) =>
+    (resources[typeUrl] ?? []).map(({ name, version, element }) => ({ name, version_info: version, resource: decode(schema, typeUrl, element) }))
+  const hosts = list(virtualHostType, VirtualHostSchema)
+  const admin = 'type.googleapis.com/envoy.admin.v3.'
+  return {
+    configs: [
+      {
+        '@type': `${admin}ClustersConfigDump`,
+        dynamic_active_clusters: list(clusterType, ClusterSchema).map(({ version_info, resource }) => ({ version_info, cluster: resource })),
+      },
+      {
+        '@type': `${admin}ListenersConfigDump`,
+        dynamic_listeners: list(listenerType, ListenerSchema).map(({ name, version_info, resource }) => ({
+          name,
+          active_state: { version_info, listener: resource },
+        })),
+      },
+      {
+        '@type': `${admin}RoutesConfigDump`,
+        dynamic_route_configs: list(routeType, RouteConfigurationSchema).map(({ name, version_info, resource }) => ({
+          version_info,
+          route_config: withHosts(
+            resource,
+            hosts.filter((host) => host.name.startsWith(`${name}/`)).map((host) => host.resource),
+          ),
+        })),
+      },
+    ],
+  }
+}
+
+/** A route configuration with the hosts that are resources of their own, as the proxy sees it. */
+function withHosts(route: JsonValue, hosts: readonly JsonValue[]): JsonValue {
+  if (hosts.length === 0 || typeof route !== 'object' || route === null || Array.isArray(route)) return route
+  return { ...route, virtual_hosts: [...((route.virtual_hosts as JsonValue[] | undefined) ?? []), ...hosts] }
+}
+
+/** Load assignments of a proxy. */
+export function loadAssignments(resources: ProxyResources): JsonValue[] {
+  return (resources[endpointType] ?? []).map(({ element }) => decode(ClusterLoadAssignmentSchema, endpointType, element))
+}
+
+/** A resource as JSON; a message that cannot be shown is shown as the reason why. */
+function decode(schema: DescMessage, typeUrl: string, element: string): JsonValue {
+  try {
+    const [field] = scanFields(Buffer.from(element, 'base64'))
+    const any: Any = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
+    return { '@type': typeUrl, ...(toJson(schema, fromBinary(schema, any.value), { registry, useProtoFieldName: true }) as object) }
+  } catch (error) {
+    return { '@type': typeUrl, error: (error as Error).message }
+  }
+}

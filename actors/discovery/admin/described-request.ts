@@ -1,0 +1,57 @@
+/** Reads the request that `/debug/authz` is asked about from the page's query. */
+import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+
+/** The parameters that describe a request, for the page's help. */
+export const requestParameters =
+  'protocol (http or tcp), method, host, path, header (name:value, may be repeated), principal, claims (JSON), metadata (JSON), sourceIp, remoteIp, destinationIp, port, sni'
+
+const known = new Set(['proxyID', ...requestParameters.replace(/ \([^)]*\)/g, '').split(', ')])
+
+/** Reads the query. Returns what is wrong with it as text. */
+export function readDescribedRequest(query: URLSearchParams): DescribedRequest | string {
+  const stranger = [...query.keys()].find((name) => !known.has(name))
+  if (stranger !== undefined) return `unknown parameter ${JSON.stringify(stranger)}; a request is described by ${requestParameters}`
+  const text = (name: string, fallback = '') => query.get(name) ?? fallback
+  const protocol = text('protocol', 'http')
+  if (protocol !== 'http' && protocol !== 'tcp') return `protocol: ${JSON.stringify(protocol)} is neither http nor tcp`
+  const port = text('port', '0')
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) return `port: ${JSON.stringify(port)} is not a port`
+  const headers: Record<string, string[]> = Object.create(null)
+  for (const line of query.getAll('header')) {
+    const colon = line.indexOf(':')
+    if (colon < 1) return `header: ${JSON.stringify(line)} is not name:value`
+    const name = line.slice(0, colon).trim().toLowerCase()
+    headers[name] = [...(headers[name] ?? []), line.slice(colon + 1).trim()]
+  }
+  const claims = readObject(query.get('claims'))
+  if (typeof claims === 'string') return `claims: ${claims}`
+  const metadata = readObject(query.get('metadata'))
+  if (typeof metadata === 'string') return `metadata: ${metadata}`
+  const sourceIp = text('sourceIp')
+  return {
+    protocol,
+    method: text('method', 'GET'),
+    host: text('host'),
+    path: text('path', '/'),
+    headers,
+    sourceIp,
+    remoteIp: text('remoteIp', sourceIp),
+    destinationIp: text('destinationIp'),
+    destinationPort: Number(port),
+    sni: text('sni'),
+    peer: query.get('principal')?.replace(/^spiffe:\/\//, ''),
+    claims,
+    metadata: metadata ?? {},
+  }
+}
+
+/** Reads a JSON object; what is wrong with it as text. */
+function readObject(given: string | null): Readonly<Record<string, unknown>> | string | undefined {
+  if (given === null) return undefined
+  try {
+    const parsed: unknown = JSON.parse(given)
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as Record<string, unknown>) : 'not a JSON object'
+  } catch {
+    return 'not JSON'
+  }
+}

@@ -1,0 +1,47 @@
+/** Whether the service is ready, and what is wrong with its parts, from the supervisor's own record alone. */
+import { servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import type { ActorState } from '../../runtime/supervisor.ts'
+
+/** An answer to `/ready`: the text names every part that is not well, also while the service is ready. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly text: string
+}
+
+/**
+ * Judges the states of all actors. The service is not ready while an actor is failing or no writer serves a complete state.
+ * `before` says whether it was ready at any time before. If not, it becomes ready only when every running writer serves a complete
+ * state and no actor is in its first start.
+ */
+export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean): Readiness {
+  const writers = states.filter(({ name }) => name.startsWith('xds-writer/'))
+  const serving = writers.filter(({ notes }) => notes.get(servingNote) === true)
+  const failing = states.some(({ health }) => health === 'failing')
+  const complete =
+    serving.length > 0 &&
+    (before || !states.some((state) => isFirstStart(state) || (state.state === 'running' && writers.includes(state) && !serving.includes(state))))
+  const ready = complete && !failing
+  const queue = states.find(({ name }) => name === 'push-queue')
+  const unsynced = (queue?.notes.get(unsyncedNote) as readonly string[] | undefined) ?? sources
+  const lines = [
+    ...(ready ? [] : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: no complete state is served']),
+    ...unsynced.map((source) => `source ${source} has not said everything yet`),
+    ...states.flatMap((state) => fault(state) ?? []),
+  ]
+  return { ready, text: lines.join('\n') }
+}
+
+const isFirstStart = ({ state, restarts }: ActorState): boolean => state === 'starting' && restarts === 0
+
+/** What is wrong with an actor, or undefined. */
+function fault(state: ActorState): string | undefined {
+  const { name, health, ends, lastError } = state
+  const last = lastError ? `, last: ${lastError.message}` : ''
+  const now = state.state === 'running' ? 'runs again' : state.state
+  if (state.silentMs > 0 && state.state === 'running') return `actor ${name} has not answered for ${seconds(state.silentMs)} s`
+  if (health === 'failing') return `actor ${name} keeps failing (${now}): ended ${ends} times${last}`
+  if (health === 'unstable') return `actor ${name} ended ${ends === 1 ? 'once' : `${ends} times`} of late (${now})${last}`
+  return state.state === 'running' ? undefined : `actor ${name} is ${state.state}`
+}
+
+const seconds = (ms: number): string => String(Math.round(ms / 100) / 10)

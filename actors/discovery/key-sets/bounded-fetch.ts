@@ -1,0 +1,83 @@
+/** Fetches small documents from URLs that users chose: bounded in time and size, and not from addresses that are not theirs to reach. */
+import { lookup as resolveName } from 'node:dns'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { rootCertificates } from 'node:tls'
+import { type AllowedRanges, refusal } from '../../../src/policy/key-addresses.ts'
+
+/** Bounds of one fetch. */
+export interface FetchBounds {
+  readonly timeoutMs: number
+  readonly bytes: number
+  readonly redirects: number
+  readonly allowed: AllowedRanges
+  /** Certificate authorities for https, beside the well-known ones. */
+  readonly authorities: readonly string[]
+}
+
+/** Fetches a document. Rejects with the reason: an address that is refused, a status, too many bytes, too long a time. */
+export async function boundedFetch(url: string, bounds: FetchBounds): Promise<string> {
+  const deadline = AbortSignal.timeout(bounds.timeoutMs)
+  let target = new URL(url)
+  for (let hop = 0; ; hop++) {
+    const answer = await get(target, bounds, deadline)
+    if (answer.location === undefined) return answer.body
+    if (hop >= bounds.redirects) throw new Error(`more than ${bounds.redirects} redirects`)
+    const next = URL.parse(answer.location, target.href)
+    if (!next || (next.protocol !== 'https:' && next.protocol !== target.protocol))
+      throw new Error(`redirected to ${JSON.stringify(answer.location.slice(0, 200))}`)
+    target = next
+  }
+}
+
+/** The addresses that are connected to are the ones that were checked: a name is looked up once. */
+const checkedLookup =
+  (allowed: AllowedRanges): LookupFunction =>
+  (name, options, done) => {
+    resolveName(name, { ...options, all: true }, (error, addresses) => {
+      if (error) return done(error, '')
+      const reason = addresses.map(({ address }) => refusal(address, allowed)).find((found) => found !== undefined)
+      if (reason) return done(new Error(`${name}: ${reason}`), '')
+      const [first] = addresses
+      if (options.all) return done(null, addresses)
+      return first ? done(null, first.address, first.family) : done(new Error(`${name} has no address`), '')
+    })
+  }
+
+function get(url: URL, bounds: FetchBounds, signal: AbortSignal): Promise<{ body: string; location: string | undefined }> {
+  const literal = url.hostname.replace(/^\[|\]$/g, '')
+  const reason = isIP(literal) ? refusal(literal, bounds.allowed) : undefined
+  if (reason) return Promise.reject(new Error(reason))
+  const { promise, resolve, reject } = Promise.withResolvers<{ body: string; location: string | undefined }>()
+  const request = url.protocol === 'https:' ? httpsRequest : httpRequest
+  const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
+  const authorities = bounds.authorities.length > 0 ? { ca: [...rootCertificates, ...bounds.authorities] } : {}
+  const outgoing = request(url, { headers, lookup: checkedLookup(bounds.allowed), signal, agent: false, maxHeaderSize: 16_384, ...authorities })
+  outgoing.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
+  outgoing.on('response', (response: IncomingMessage) => {
+    const status = response.statusCode ?? 0
+    if ([301, 302, 303, 307, 308].includes(status) && response.headers.location !== undefined) {
+      response.destroy()
+      return resolve({ body: '', location: response.headers.location })
+    }
+    if (status !== 200) {
+      response.destroy()
+      return reject(new Error(`answered ${status}`))
+    }
+    const chunks: Buffer[] = []
+    let length = 0
+    response.on('data', (chunk: Buffer) => {
+      length += chunk.length
+      if (length > bounds.bytes) {
+        response.destroy()
+        return reject(new Error(`larger than ${bounds.bytes} bytes`))
+      }
+      chunks.push(chunk)
+    })
+    response.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
+    response.on('end', () => resolve({ body: Buffer.concat(chunks).toString(), location: undefined }))
+  })
+  outgoing.end()
+  return promise
+}

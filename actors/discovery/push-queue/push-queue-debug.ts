@@ -1,0 +1,110 @@
+/** Answers of the push queue to the debug pages. */
+
+import { configKey } from '../../../src/config/kinds.ts'
+import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { Planner } from '../../../src/push/planner.ts'
+import { policiesFor } from '../../../src/snapshot/policies.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+
+/** What the push queue answers when asked; nothing here is on the push path. */
+export function debugAnswers(planner: Planner, own: { pushAgain: () => number }, isTold: (ledger: string) => boolean) {
+  return { ...own, ...configurationAnswers(planner, isTold), ...stateAnswers(planner), ...proxyAnswers(planner) }
+}
+
+/** What was configured. */
+function configurationAnswers(planner: Planner, isTold: (ledger: string) => boolean) {
+  return {
+    configs: () =>
+      planner.state.configs().map((object) => ({
+        apiVersion: `${object.group}/${object.version}`,
+        kind: object.kind,
+        metadata: {
+          name: object.name,
+          namespace: object.namespace,
+          labels: object.labels,
+          annotations: object.annotations,
+          generation: object.generation,
+          creationTimestamp: new Date(object.createdAt).toISOString(),
+        },
+        spec: object.spec,
+        origin: object.origin,
+      })),
+    mesh: () => planner.snapshot.mesh,
+    /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
+    generations: (key: string, ledgers: readonly string[]) =>
+      ledgers.map((ledger) => planner.state.generation(key, isTold(ledger) ? planner.ledger : ledger)),
+    authorizationPolicies: () => ({
+      namespace_to_policies: Object.fromEntries(
+        [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
+          namespace,
+          policies.map(({ name, annotations, spec }) => ({ name, namespace, annotations, spec })),
+        ]),
+      ),
+      root_namespace: planner.snapshot.mesh.rootNamespace,
+    }),
+  }
+}
+
+/** What was made of it. */
+function stateAnswers(planner: Planner) {
+  return {
+    services: () => [...planner.snapshot.services.values()].flat().map(({ service }) => service),
+    endpoints: () =>
+      [...planner.snapshot.services.values()].flat().map(({ service, endpoints }) => ({
+        hostname: service.hostname,
+        namespace: service.namespace,
+        registry: service.registry,
+        ports: service.ports,
+        endpoints,
+      })),
+    faults: () => planner.faults.all(),
+    cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),
+    memory: () => ({ ...planner.slabs.usage(), ...{ made: planner.generation.memo.made, found: planner.generation.memo.found } }),
+    conflicts: () => planner.generation.conflicts,
+  }
+}
+
+/** What one proxy, or each, has and may do. */
+function proxyAnswers(planner: Planner) {
+  return {
+    instances: () =>
+      Object.fromEntries(
+        planner.proxies().map(({ connection, proxyClass }) => [
+          connection,
+          (proxyClass?.instances ?? []).map(({ service, port, endpoint, targetPort }) => ({
+            service: service.hostname,
+            namespace: service.namespace,
+            port: port.number,
+            name: port.name,
+            protocol: port.protocol,
+            address: endpoint.address,
+            targetPort,
+          })),
+        ]),
+      ),
+    /** What the policies of a proxy say of a request; undefined when the proxy is not here. */
+    explain: async (connection: string, request: DescribedRequest) => {
+      const { snapshot } = planner
+      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+      if (!found) return undefined
+      const { explain } = await import('../../../src/policy/explain.ts')
+      return explain(policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found), request, snapshot, wallClockMs() / 1000)
+    },
+    sidecarScope: (connection: string) => {
+      const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
+      if (!found) return undefined
+      const view = planner.generation.view(found.viewKey)
+      return {
+        view: view.id,
+        sidecar: view.sidecar && configKey(view.sidecar),
+        outboundTrafficPolicy: view.allowAny ? 'ALLOW_ANY' : 'REGISTRY_ONLY',
+        egress: view.egress.map((egress) => ({
+          port: egress.port,
+          bind: egress.bind,
+          services: egress.services.map(({ service }) => `${service.namespace}/${service.hostname}`),
+          virtualServices: egress.virtualServices.all.map((service) => `${service.namespace}/${service.name}`),
+        })),
+      }
+    },
+  }
+}

@@ -1,0 +1,103 @@
+/** Metrics of the push queue (docs/metrics.md). */
+import type { ResourceFault } from '../../../src/model/faults.ts'
+import type { Planner } from '../../../src/push/planner.ts'
+import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+
+/** Reasons of a push that have a name of their own in `pilot_push_triggers`. */
+const triggerTypes = new Set(['endpoint', 'config', 'service', 'proxy', 'global', 'debug', 'secret', 'networks'])
+
+/** Faults that stand for an error of making something, as opposed to an object that was refused. */
+const internalTypes = new Set(['cds', 'eds', 'lds', 'rds', 'ecds', 'group', 'view', 'class', 'index', 'push'])
+
+/** Faults that concern the state as a whole, before anything is made from it. */
+const stateTypes = new Set(['push', 'index', 'view'])
+
+/** Counts faults when they are found. */
+export function faultMetrics(registry: Registry): (fault: ResourceFault) => void {
+  const registers = [registry]
+  const internal = new Counter({ name: 'pilot_total_xds_internal_errors', help: 'internal XDS errors', registers })
+  const state = new Counter({ name: 'pilot_xds_push_context_errors', help: 'errors (timeouts) initiating push context', registers })
+  const rejected = new Counter({
+    name: 'pilot_total_rejected_configs',
+    help: 'configs rejected or ignored',
+    labelNames: ['type', 'name'],
+    registers,
+  })
+  return ({ type, resource }) => {
+    if (internalTypes.has(type)) internal.inc()
+    if (stateTypes.has(type)) state.inc()
+    if (type === 'gateway') rejected.inc({ type, name: resource })
+  }
+}
+
+/** Makes the metrics of the push queue. */
+export function pushQueueMetrics(registry: Registry, planner: Planner) {
+  const registers = [registry]
+  const gauge = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value())
+      },
+    })
+  gauge('pilot_services', 'services known', () => planner.snapshot.services.size)
+  gauge('pilot_virt_services', 'virtual services known', () => planner.snapshot.virtualServices.all.length)
+  gauge('pilot_destrule_subsets', 'duplicate subsets across destination rules for the same host', () => duplicateSubsets(planner))
+  for (const kind of ['http_over_current_tcp', 'tcp_over_current_http', 'tcp_over_current_tcp'] as const) {
+    gauge(
+      `pilot_conflict_outbound_listener_${kind}`,
+      'conflicting outbound listeners',
+      () => planner.generation.conflicts.filter((conflict) => conflict.kind === kind).length,
+    )
+  }
+  gauge(
+    'pilot_conflict_inbound_listener',
+    'conflicting inbound listeners',
+    () => planner.generation.conflicts.filter((conflict) => conflict.kind === 'inbound').length,
+  )
+  const every = () => [...planner.snapshot.services.values()].flat()
+  gauge(
+    'pilot_eds_no_instances',
+    'clusters without instances',
+    () => every().filter(({ service, endpoints }) => service.resolution === 'static' && endpoints.length === 0).length,
+  )
+  gauge(
+    'pilot_duplicate_proxy_clusters',
+    'duplicate proxy clusters caused by service entries with the same hostname',
+    () => [...planner.snapshot.services.values()].filter((states) => states.length > 1).length,
+  )
+  gauge('pilot_vservice_dup_domain', 'virtual services with duplicate domains', () => duplicateHosts(planner))
+  gauge('pilot_invalid_out_listeners', 'invalid outbound listeners', () => planner.faults.all().filter((fault) => fault.type === 'lds').length)
+  gauge('pilot_invalid_resources', 'resources that could not be made and stay at their last good state', () => planner.faults.all().length)
+  gauge('pilot_proxy_classes', 'classes of proxies that share their configuration', () => planner.classCount)
+  gauge('pilot_slab_bytes', 'bytes of shared memory that hold encoded resources', () => planner.slabs.usage().bytes)
+  const triggers = new Counter({ name: 'pilot_push_triggers', help: 'pushes triggered, by reason', labelNames: ['type'], registers })
+  return {
+    inbound: new Counter({ name: 'pilot_inbound_updates', help: 'updates received', labelNames: ['type'], registers }),
+    /** A push went out, for these reasons. */
+    triggered(reasons: readonly string[]): void {
+      for (const reason of reasons) triggers.inc({ type: triggerTypes.has(reason) ? reason : 'unknown' })
+    },
+    avoided: new Counter({ name: 'pilot_pushes_avoided_total', help: 'events that altered nothing a proxy could see', registers }),
+  }
+}
+
+/** Hosts that more than one virtual service of the mesh gateway claims. */
+function duplicateHosts(planner: Planner): number {
+  const seen = new Set<string>()
+  const twice = new Set<string>()
+  for (const service of planner.snapshot.virtualServices.all) {
+    if (!service.gateways.includes('mesh')) continue
+    for (const host of service.hosts) (seen.has(host) ? twice : seen).add(host)
+  }
+  return twice.size
+}
+
+function duplicateSubsets(planner: Planner): number {
+  let count = 0
+  for (const rules of planner.snapshot.destinationRules.byNamespace.values())
+    for (const rule of [...rules.exact.values(), ...rules.wildcards]) count += rule.duplicateSubsets.length
+  return count
+}

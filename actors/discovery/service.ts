@@ -1,0 +1,133 @@
+/**
+ * The discovery service: starts and supervises the actors, answers HTTP, writes the log, and ends in order. On this thread
+ * nothing of the push path runs.
+ */
+import { availableParallelism } from 'node:os'
+import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import type { LogOptions } from '../../src/logging/levels.ts'
+import { readSecureServer } from '../grpc/secure-server.ts'
+import { claimAddresses, splitAddress } from '../http/address.ts'
+import { monotonicMs } from '../runtime/clock.ts'
+import { openLog } from '../runtime/log-writer.ts'
+import { createLogger, type Logger } from '../runtime/logger.ts'
+import { Registry } from '../runtime/metrics.ts'
+import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
+import type { SpawnMode } from '../runtime/spawn.ts'
+import { Supervisor } from '../runtime/supervisor.ts'
+import { watchPolicy } from '../runtime/watchdog.ts'
+import { actorTable, hub } from './actor-table.ts'
+import { statusAnswers } from './admin/status-answers.ts'
+import { exposure } from './exposure.ts'
+import { checkGivenFiles } from './given-files.ts'
+
+/** A running discovery service. */
+export interface DiscoveryService {
+  readonly supervisor: Supervisor
+  /** Resolves when the service is ready to serve configuration. */
+  ready(): Promise<void>
+  readonly log: Logger
+  /** Reads every configuration file again and opens the log files anew, as SIGHUP asks. */
+  reload(): void
+  /** Ends everything in order; the reason is logged. */
+  stop(reason?: string): Promise<void>
+}
+
+/** Where the module of an actor is. */
+/** As built, all modules that are loaded by name are in one folder. */
+const isBuilt = import.meta.url.endsWith('.js')
+const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
+
+/** How actors are run, where a test wants it otherwise than the command. */
+export interface ActorSettings {
+  readonly mode?: SpawnMode
+  /** Finds the module of an actor. */
+  readonly module?: (name: string) => URL
+  readonly policy?: RestartPolicy
+}
+
+/** Starts the discovery service. Rejects when an address cannot be bound, or a file that was given is not there. */
+export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
+  const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
+  const startedAt = monotonicMs()
+  const { features, warnings } = readFeatures(process.env)
+  const certificates = readSecureServer(given)
+  checkGivenFiles(given)
+  const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
+  const claim = await claimAddresses([
+    { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
+    { flag: 'secureGRPCAddr', address: certificates ? given.secureGRPCAddr : '', listeners: writers },
+    { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
+    { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
+  ])
+  const options = { ...given, ...realAddresses(claim.of) }
+  const secure = certificates && options.secureGRPCAddr !== '' ? { ...certificates, ...hostAndPort(options.secureGRPCAddr) } : undefined
+  const writer = openLog(logOptions)
+  const log = createLogger(logOptions, writer.write)
+  for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
+  for (const warning of warnings) log('default').warn(warning)
+  for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
+  for (const { level, message } of exposure(options)) log('default')[level](message)
+
+  const metrics = new Registry()
+  const answers = {} as Record<string, unknown>
+  const supervisor = new Supervisor({
+    mode,
+    log,
+    logOptions,
+    logged: (records) => {
+      for (const record of records) writer.write(record)
+    },
+    answers,
+    policy,
+    watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
+  })
+  Object.assign(answers, statusAnswers(supervisor))
+
+  const { actors: table, sources } = actorTable({
+    options,
+    features,
+    writers,
+    listen: { ...hostAndPort(options.grpcAddr), secure },
+    mode,
+    module,
+  })
+  for (const spec of table) {
+    supervisor.start(spec)
+    if (spec.name !== hub) supervisor.connect(hub, spec.name)
+  }
+
+  // The actors start while the HTTP servers are loaded.
+  const { startAdmin } = await import('./admin/admin.ts')
+  const admin = await startAdmin({ supervisor, sources, options, features, metrics, startedAt, log })
+  // Until the writers listen, a port that the kernel chose is held for them.
+  const ready = admin.ready().then(claim.release)
+  return {
+    supervisor,
+    ready: () => ready,
+    log,
+    reload() {
+      writer.reopen()
+      log('default').info(
+        'SIGHUP: reading configuration files again, log files are opened anew; flags, variables and certificates are read at start only',
+      )
+      supervisor.ask('registry-watcher/files', 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
+    },
+    async stop(reason) {
+      log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)
+      await supervisor.drain(['registry-watcher', 'jwks-resolver', 'push-queue', 'xds-writer'], 10_000)
+      await admin.close()
+      await claim.release()
+      await writer.flush()
+    },
+  }
+}
+
+function realAddresses(of: (flag: string) => string) {
+  return { grpcAddr: of('grpcAddr'), secureGRPCAddr: of('secureGRPCAddr'), httpAddr: of('httpAddr'), monitoringAddr: of('monitoringAddr') }
+}
+
+function hostAndPort(address: string): { host: string; port: number } {
+  const [host, port] = splitAddress(address)
+  return { host, port }
+}

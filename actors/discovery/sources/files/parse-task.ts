@@ -1,0 +1,15 @@
+/** Pool task: parses one large configuration file. */
+import { type ParsedFile, parseConfigFile } from '../../../../src/config/parse.ts'
+import { meshNames } from '../../../../src/names/mesh-names.ts'
+
+/** What to parse. */
+export interface ParseTask {
+  readonly name: string
+  readonly content: string
+  readonly domain: string
+}
+
+/** Runs on a thread of the pool. */
+export default function parse(task: ParseTask): ParsedFile {
+  return parseConfigFile(task.name, task.content, meshNames(task.domain))
+}

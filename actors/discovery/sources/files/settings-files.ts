@@ -1,0 +1,183 @@
+/**
+ * The two files of settings: the mesh configuration and the networks. Only what could be read is told, as `MeshChanged` and
+ * `NetworksChanged`; what cannot be read, or is gone, leaves in force what was told before, and the defaults where nothing was.
+ */
+import { basename, dirname, resolve } from 'node:path'
+import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
+import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import {
+  defaultMeshConfig,
+  type MeshConfig,
+  type MeshNetworks,
+  type ReadResult,
+  readMeshConfig,
+  readMeshNetworks,
+  withTrustDomain,
+} from '../../../../src/config/mesh-config.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import type { Logger } from '../../../runtime/logger.ts'
+import { DirectoryWatch } from './directory-watch.ts'
+import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
+import { gatewayResolver } from './resolve-gateways.ts'
+import { WorkQueue } from './work-queue.ts'
+
+/** What the parts of the watcher of configuration files share. */
+export interface WatchParts {
+  readonly log: Logger
+  /** Hears of every change. */
+  tell(event: SourceEvent): void
+  /** Hears of directories that are there and cannot be watched. */
+  unwatchable(directory: string, error: Error): void
+}
+
+/** Reads and watches the files of settings. */
+export class SettingsFiles {
+  readonly #config: FileWatcherConfig
+  readonly #parts: WatchParts
+  readonly #resolve: ReturnType<typeof gatewayResolver>
+  readonly #meshFile: SettingsFile<MeshConfig>
+  readonly #networksFile: SettingsFile<MeshNetworks>
+  readonly #work: WorkQueue
+  readonly #watches: DirectoryWatch[] = []
+  #mesh: SourceEvent | undefined
+  #networks: SourceEvent | undefined
+  /** The networks of the file, and whether the host names of their gateways are looked up at present. */
+  #given: MeshNetworks | undefined
+  #isResolving = false
+  /** Gateways whose host names were not found, with reasons and consequences. */
+  #missing: readonly string[] = []
+
+  /** `resolve` finds the addresses of gateways that are given by host name. */
+  constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
+    this.#config = config
+    this.#parts = parts
+    this.#resolve = resolve
+    this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
+    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log)
+    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log)
+  }
+
+  /** Reads both files and watches them from then on. Resolves when the gateways of networks have been looked up, too. */
+  async start(): Promise<void> {
+    await Promise.all([this.#readMesh(true), this.#readNetworks(true)])
+    this.#watch(this.#config.meshConfig, () => this.#readMesh(true))
+    this.#watch(this.#config.networksConfig, async () => void this.#readNetworks(true))
+  }
+
+  /** What has been told. */
+  events(): SourceEvent[] {
+    return [this.#mesh, this.#networks].filter((event) => event !== undefined)
+  }
+
+  /** Reads both files again, changed or not. */
+  async reload(): Promise<void> {
+    await this.#work.add('reading the settings again', async () => {
+      await this.#readMesh(true)
+      void this.#readNetworks(true)
+    })
+  }
+
+  /** Looks for what the file system did not tell of, and again for gateways that were not found. */
+  audit(): void {
+    for (const watch of this.#watches) void watch.audit().catch(() => undefined)
+    void this.#work.add('looking at the settings', async () => {
+      await this.#readMesh(false)
+      void this.#readNetworks(false)
+    })
+    if (this.#missing.length > 0) void this.#resolveNetworks()
+  }
+
+  close(): void {
+    for (const watch of this.#watches) watch.close()
+  }
+
+  #watch(file: string, changed: () => Promise<void>): void {
+    if (file === '') return
+    const look = () => void this.#work.add(`reading ${file}`, changed)
+    const watch = new DirectoryWatch(dirname(resolve(file)), false, {
+      changed: (path) => {
+        if (basename(path) === basename(file) || basename(path).startsWith('..')) look()
+      },
+      everything: look,
+      unwatchable: (directory, error) => this.#parts.unwatchable(directory, error),
+    })
+    this.#watches.push(watch)
+    void watch.refresh()
+  }
+
+  async #readMesh(always: boolean): Promise<void> {
+    const mesh = await this.#meshFile.changed(always)
+    if (!mesh) return
+    const { trustDomain, meshConfig } = this.#config
+    if (trustDomain !== '' && mesh.trustDomain !== trustDomain && mesh.trustDomain !== defaultMeshConfig().trustDomain)
+      this.#parts
+        .log('default')
+        .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
+    this.#mesh = { type: 'MeshChanged', mesh: withTrustDomain(mesh, trustDomain), at: monotonicMs() }
+    this.#parts.tell(this.#mesh)
+  }
+
+  /** Resolves when the gateways have been looked up, for which nothing else should wait. */
+  async #readNetworks(always: boolean): Promise<void> {
+    const networks = await this.#networksFile.changed(always)
+    if (!networks) return
+    this.#given = networks
+    this.#isResolving = false
+    await this.#resolveNetworks()
+  }
+
+  /** Tells networks with the addresses of their gateways. Names that are not found are looked up again at the next audit. */
+  async #resolveNetworks(): Promise<void> {
+    const given = this.#given
+    if (!given || this.#isResolving) return
+    this.#isResolving = true
+    const { networks, missing } = await this.#resolve(given)
+    // The file may have changed meanwhile.
+    if (this.#given !== given) return
+    this.#isResolving = false
+    for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
+    this.#missing = missing
+    this.#networks = { type: 'NetworksChanged', networks, at: monotonicMs() }
+    this.#parts.tell(this.#networks)
+  }
+}
+
+/** One file of settings, and what it held when it was read last. */
+class SettingsFile<T> {
+  readonly #what: string
+  readonly #path: string
+  readonly #read: (content: string) => ReadResult<T>
+  readonly #log: Logger
+  #content: Content | undefined
+  #signature: string | undefined
+
+  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger) {
+    this.#what = what
+    this.#path = path
+    this.#read = read
+    this.#log = log
+  }
+
+  /**
+   * What the file says, if that is new and can be used; that it cannot is logged. A file that seems not to have changed is read
+   * if `always` says so.
+   */
+  async changed(always: boolean): Promise<T | undefined> {
+    if (this.#path === '') return undefined
+    const signature = await signatureOf(this.#path)
+    if (!always && signature !== '' && signature === this.#signature) return undefined
+    const content = await readContent(this.#path)
+    const before = this.#content
+    this.#content = content
+    this.#signature = signatureAfter(content, signature)
+    if (sameContent(content, before)) return undefined
+    const log = this.#log('default')
+    const result = content === undefined ? { error: 'the file is gone' } : 'fault' in content ? { error: content.fault } : this.#read(content.text)
+    if ('error' in result) {
+      log.error(`${this.#what} ${this.#path}: ${result.error}; what was in force stays`)
+      return undefined
+    }
+    for (const warning of result.warnings) log.warn(`${this.#what} ${this.#path}: ${warning}`)
+    return result.value
+  }
+}

@@ -1,0 +1,81 @@
+/** The Mock registry as an actor: emits made-up services to the push queue, and replaces endpoints at the rate asked for. */
+import type { MockRegistryConfig } from '../../../../protocols/messages/config.ts'
+import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import type { Features } from '../../../../src/config/features.ts'
+import { type MockService, type MockSettings, mockChurn, mockServices } from '../../../../src/registry/mock.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import type { Peer } from '../../../runtime/link.ts'
+import { every, type Timer } from '../../../runtime/timers.ts'
+import { tellEvent } from '../../source-events.ts'
+
+const shortestTickMs = 10
+/** Changes that are made up for after a standstill, in seconds of their rate. */
+const mostDue = 1
+
+class MockRegistry implements Behaviour<never> {
+  readonly #settings: MockSettings
+  readonly #services: MockService[]
+  #queue: Peer<SourceEvent> | undefined
+  #step = 0
+  /** Changes that are due, with fractions, as of the last look. */
+  #due = 0
+  #lastChurn = monotonicMs()
+  readonly #timer: Timer | undefined
+
+  constructor(context: ActorContext<MockRegistryConfig>) {
+    const features = context.config.features as Features
+    this.#settings = {
+      services: features.PILOT_MOCK_SERVICES,
+      endpoints: features.PILOT_MOCK_ENDPOINTS,
+      namespaces: features.PILOT_MOCK_NAMESPACES,
+      proxiesPerService: Math.min(features.PILOT_MOCK_PROXIES_PER_SERVICE, features.PILOT_MOCK_ENDPOINTS),
+      churnPerSecond: features.PILOT_MOCK_CHURN_PER_SECOND,
+      seed: features.PILOT_MOCK_SEED,
+      domain: context.config.domain,
+    }
+    this.#services = mockServices(this.#settings)
+    context
+      .log('source')
+      .info(
+        `Mock registry: ${this.#services.length} services with ${this.#settings.endpoints} endpoints each, ${this.#settings.churnPerSecond} changes a second`,
+      )
+    if (this.#settings.churnPerSecond > 0) {
+      const tick = Math.max(shortestTickMs, 1000 / this.#settings.churnPerSecond)
+      this.#timer = every(tick, () => this.#churn())
+    }
+  }
+
+  linked(peer: Peer): void {
+    this.#queue = peer as Peer<SourceEvent>
+    const replay = peer.replay()
+    for (const { service, endpoints } of this.#services) {
+      const key = `${service.namespace}/${service.hostname}`
+      tellEvent(this.#queue, { type: 'ServiceChanged', key, service, endpoints, at: monotonicMs() })
+    }
+    replay.finish()
+  }
+
+  receive(): void {}
+
+  async drain(): Promise<void> {
+    this.#timer?.cancel()
+  }
+
+  #churn(): void {
+    const now = monotonicMs()
+    this.#due = Math.min(this.#due + ((now - this.#lastChurn) / 1000) * this.#settings.churnPerSecond, mostDue * this.#settings.churnPerSecond)
+    this.#lastChurn = now
+    for (; this.#due >= 1; this.#due--) {
+      const change = mockChurn(this.#settings, this.#services, this.#step++)
+      if (!change) return
+      this.#services[change.index] = change.replaced
+      const { service, endpoints } = change.replaced
+      const key = `${service.namespace}/${service.hostname}`
+      if (this.#queue) tellEvent(this.#queue, { type: 'EndpointsChanged', key, endpoints, at: monotonicMs() })
+    }
+  }
+}
+
+/** The Mock registry as an actor. */
+export const actor: ActorDefinition<MockRegistryConfig, never> = { kind: 'registry-watcher', start: (context) => new MockRegistry(context) }

@@ -1,0 +1,88 @@
+/** Messages of the small gRPC services beside ADS. The library that makes them is loaded with this module. */
+import { create, type DescFile, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
+import type { ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
+
+/** The answer of client status discovery, encoded. */
+export async function clientStatus(connections: readonly ConnectionStatus[]): Promise<Uint8Array> {
+  const { ClientStatusResponseSchema, ConfigStatus } = await import('../../../protocols/gen/envoy/service/status/v3/csds_pb.js')
+  const stateOf = (type: TypeStatus) => {
+    if (type.error !== '') return ConfigStatus.ERROR
+    if (type.nonceSent === '') return ConfigStatus.NOT_SENT
+    return type.nonceSent === type.nonceAcked ? ConfigStatus.SYNCED : ConfigStatus.STALE
+  }
+  const config = connections.map((connection) => ({
+    node: { id: connection.nodeId },
+    genericXdsConfigs: connection.types.map((type) => ({
+      typeUrl: type.typeUrl,
+      versionInfo: type.version,
+      configStatus: stateOf(type),
+      ...(type.error === '' ? {} : { errorState: { details: type.error } }),
+    })),
+  }))
+  return toBinary(ClientStatusResponseSchema, create(ClientStatusResponseSchema, { config }))
+}
+
+interface Described {
+  readonly services: readonly string[]
+  readonly files: ReadonlyMap<string, DescFile>
+  readonly symbols: ReadonlyMap<string, DescFile>
+}
+
+let described: Promise<Described> | undefined
+
+/** Answers one request of server reflection, both encoded. Throws what the library throws when the request is garbled. */
+export async function reflect(message: Buffer): Promise<Uint8Array> {
+  const { ServerReflectionRequestSchema, ServerReflectionResponseSchema } = await import('../../../protocols/gen/grpc/reflection/v1/reflection_pb.js')
+  const request = fromBinary(ServerReflectionRequestSchema, message)
+  described ??= describeServices()
+  const response = create(ServerReflectionResponseSchema, {
+    validHost: request.host,
+    originalRequest: request,
+    messageResponse: reflectionAnswer(request, await described),
+  })
+  return toBinary(ServerReflectionResponseSchema, response)
+}
+
+function reflectionAnswer(request: ServerReflectionRequest, { services, files, symbols }: Described) {
+  const { case: kind, value } = request.messageRequest
+  const notFound = (what: string) => ({ case: 'errorResponse' as const, value: { errorCode: 5, errorMessage: `${what} not found` } })
+  const fileAnswer = (file: DescFile | undefined, what: string) => {
+    if (!file) return notFound(what)
+    const all = new Map<string, DescFile>()
+    collect(file, all)
+    return {
+      case: 'fileDescriptorResponse' as const,
+      value: { fileDescriptorProto: [...all.values()].map((known) => toBinary(FileDescriptorProtoSchema, known.proto)) },
+    }
+  }
+  if (kind === 'listServices') return { case: 'listServicesResponse' as const, value: { service: services.map((name) => ({ name })) } }
+  if (kind === 'fileByFilename') return fileAnswer(files.get(value), value)
+  if (kind === 'fileContainingSymbol') return fileAnswer(symbols.get(value), value)
+  return notFound(kind ?? 'nothing asked for, so it was')
+}
+
+async function describeServices(): Promise<Described> {
+  const modules = await Promise.all([
+    import('../../../protocols/gen/envoy/service/discovery/v3/ads_pb.js').then((module) => module.file_envoy_service_discovery_v3_ads),
+    import('../../../protocols/gen/envoy/service/status/v3/csds_pb.js').then((module) => module.file_envoy_service_status_v3_csds),
+    import('../../../protocols/gen/grpc/reflection/v1/reflection_pb.js').then((module) => module.file_grpc_reflection_v1_reflection),
+    import('../../../protocols/gen/grpc/reflection/v1alpha/reflection_pb.js').then((module) => module.file_grpc_reflection_v1alpha_reflection),
+  ])
+  const files = new Map<string, DescFile>()
+  for (const file of modules) collect(file, files)
+  const symbols = new Map<string, DescFile>()
+  for (const file of files.values()) {
+    for (const item of [...file.messages, ...file.enums, ...file.services]) symbols.set(item.typeName, file)
+    for (const service of file.services) for (const method of service.methods) symbols.set(`${service.typeName}.${method.name}`, file)
+  }
+  return { services: modules.flatMap((file) => file.services.map((service) => service.typeName)).sort(), files, symbols }
+}
+
+function collect(file: DescFile, into: Map<string, DescFile>): void {
+  const name = `${file.name}.proto`
+  if (into.has(name)) return
+  into.set(name, file)
+  for (const dependency of file.dependencies) collect(dependency, into)
+}

@@ -1,0 +1,430 @@
+/**
+ * An XDS writer: owns the connections that reach it and their stream state, and writes slices of shared memory to them. It
+ * consumes pushes (`WriterCommand`) and emits which proxies came and went (`WriterEvent`). When it dies it loses its own
+ * connections only; they come back to whichever writer takes them.
+ */
+
+import { randomBytes } from 'node:crypto'
+import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
+import { servingNote } from '../../../protocols/messages/notes.ts'
+import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import { BadNode, readNode } from '../../../src/model/proxy.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { Patience } from '../../../src/push/pacing/patience.ts'
+import { SharedPermits } from '../../../src/push/pacing/permits.ts'
+import { Throttle } from '../../../src/push/pacing/throttle.ts'
+import { Transports } from '../../../src/push/pacing/transports.ts'
+import { KeyedSums } from '../../../src/xds/slab/sums.ts'
+import { WireError } from '../../../src/xds/slab/wire.ts'
+import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
+import { Catalog } from '../../../src/xds/stream/catalog.ts'
+import { responseFrame } from '../../../src/xds/stream/frames.ts'
+import { readNodeBytes } from '../../../src/xds/stream/node.ts'
+import { Plans } from '../../../src/xds/stream/plans.ts'
+import { readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
+import { type Outcome, type Response, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
+import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
+import { measuredMethods } from '../../grpc/grpc-metrics.ts'
+import { GrpcServer } from '../../grpc/grpc-server.ts'
+import type { GrpcStream } from '../../grpc/grpc-stream.ts'
+import { PaceWheel } from '../../grpc/pace-wheel.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { deadlineAfter } from '../../runtime/timers.ts'
+import { Budgets } from './budgets.ts'
+import { type Connection, rejectionHistory } from './connection.ts'
+import { connectionAnswers } from './connection-debug.ts'
+import { type SlowConnection, slowConnection } from './slow-connections.ts'
+import { statusServices } from './status-services.ts'
+import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
+
+/** gRPC status codes that streams end with. */
+const status = { invalidArgument: 3, resourceExhausted: 8, unavailable: 14 }
+
+/** What the last line says that is written of a client for the moment. */
+const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
+
+class XdsWriter implements Behaviour<WriterCommand> {
+  readonly asks
+  readonly #context: ActorContext<XdsWriterConfig>
+  readonly #features: Features
+  readonly #names
+  readonly #plans: Plans
+  readonly #catalog: Catalog
+  readonly #parts: SessionParts
+  readonly #connections = new Map<string, Connection>()
+  readonly #transports = new Transports<Connection>()
+  /** Connections by class, so that a push touches those it concerns and no other. */
+  readonly #members = new Map<string, Set<Connection>>()
+  readonly #permits: SharedPermits
+  readonly #throttle: Throttle<Connection>
+  readonly #wheel = new PaceWheel()
+  readonly #patience = new Patience()
+  /** Connections with a response on its way out. */
+  readonly #sending = new Set<Connection>()
+  #working = false
+  readonly #metrics
+  readonly #lines = new LineBounds()
+  readonly #budgets: Budgets
+  readonly #server: GrpcServer
+  #queue: Peer<WriterEvent> | undefined
+  #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
+  /** Whether everything was asked for and has not come yet. */
+  #askedForEverything = false
+  #counter = 0
+  #nonces = 0
+  readonly #run = randomBytes(8).toString('hex')
+
+  constructor(context: ActorContext<XdsWriterConfig>) {
+    this.#context = context
+    this.#features = context.config.features as Features
+    this.#names = meshNames(this.#features.MESH_DOMAIN)
+    const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
+    this.#metrics = writerMetrics(context.metrics, this.#connections, () => this.#slow())
+    this.#catalog = new Catalog(new KeyedSums(context.config.versionKey))
+    this.#plans = new Plans(this.#catalog, {
+      enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
+      size: this.#features.PILOT_XDS_CACHE_SIZE,
+      ...(this.#features.PILOT_XDS_CACHE_STATS ? cacheMetrics(context.metrics, () => this.#plans.size) : {}),
+    })
+    this.#parts = {
+      catalog: this.#catalog,
+      plans: this.#plans,
+      subscriptions: new Subscriptions(),
+      flowControl: this.#features.PILOT_ENABLE_FLOW_CONTROL ? this.#features.PILOT_FLOW_CONTROL_TIMEOUT : undefined,
+      nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
+      held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
+    }
+    this.#permits = new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs)
+    this.#throttle = new Throttle(this.#permits)
+    this.#budgets = new Budgets(context.metrics)
+    this.asks = {
+      ...connectionAnswers(this.#connections, this.#parts, () => this.#push.ledger),
+      exceeded: () => this.#budgets.list(),
+      slow: () => this.#slow(),
+    }
+    const services = statusServices((question, ...details) => context.ask(question, ...details))
+    this.#server = new GrpcServer(
+      context.config,
+      this.#features,
+      context.log('ads'),
+      this.#wheel,
+      measuredMethods(
+        context.metrics,
+        new Map([
+          ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', (stream) => this.#accept(stream, false)],
+          ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', (stream) => this.#accept(stream, true)],
+          ...services,
+        ]),
+      ),
+      () => this.#budgets.refused(),
+    )
+    // After the server, which knows only then who made progress since the last tick.
+    this.#wheel.add((ms) => this.#charge(ms))
+  }
+
+  linked(peer: Peer): void {
+    this.#queue = peer as Peer<WriterEvent>
+    this.#catalog.forgetSlabs()
+    this.#askedForEverything = false
+    for (const connection of this.#connections.values()) this.#announce(connection)
+  }
+
+  receive(command: WriterCommand): void {
+    switch (command.type) {
+      case 'PublishPush':
+        return this.#publish(command)
+      case 'PushAgain':
+        this.#push = command.push
+        for (const connection of this.#connections.values()) {
+          connection.session.again()
+          this.#enqueue(connection)
+        }
+        return this.#work()
+      case 'ReleaseConnections':
+        return this.#release(command.count)
+      case 'OpenListener':
+        return void this.#server.open().then(() => this.#context.note(servingNote, true))
+    }
+  }
+
+  async drain(): Promise<void> {
+    await this.#server.close()
+  }
+
+  #publish(command: Extract<WriterCommand, { type: 'PublishPush' }>): void {
+    const changed = this.#catalog.apply(command, (classId) => this.#members.has(classId))
+    this.#askForMisfits()
+    this.#push = command.push
+    const touched = this.#catalog.classesOf(changed)
+    for (const { classId } of command.manifests) touched.add(classId)
+    for (const { connection: id, classId } of command.assignments) {
+      const connection = this.#connections.get(id)
+      if (!connection) continue
+      this.#members.get(connection.session.classId)?.delete(connection)
+      connection.session.classId = classId
+      const members = this.#members.get(classId)
+      if (members) members.add(connection)
+      else this.#members.set(classId, new Set([connection]))
+      if (connection.answered) this.#enqueue(connection)
+      else this.#wake(connection)
+    }
+    for (const classId of touched)
+      for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
+    this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
+    this.#work()
+  }
+
+  /** A patch that belongs to another state than ours was refused: serves what is there until everything has come again. */
+  #askForMisfits(): void {
+    const misfit = this.#catalog.misfits.size > 0
+    if (misfit && !this.#askedForEverything) this.#queue?.tell({ type: 'EverythingWanted' }, 'everything')
+    this.#askedForEverything = misfit
+  }
+
+  /** Lets the newest connections go, each with all of its streams: they come back to whichever writer the kernel picks. */
+  #release(count: number): void {
+    const newest = this.#transports.newest(count)
+    this.#context.log('ads').info(`letting ${newest.length} of ${this.#transports.size} connections go, to spread them evenly`)
+    for (const { streams } of newest) for (const { stream } of streams) stream.release(status.unavailable, 'connection moves to another writer')
+  }
+
+  #enqueue(connection: Connection): void {
+    connection.changedAt = connection.changedAt === 0 ? this.#push.startedAt : Math.min(connection.changedAt, this.#push.startedAt)
+    this.#throttle.add(connection, monotonicMs())
+  }
+
+  /** Has a connection looked at that asked for something. First configurations take permits too: a few at a time arrive sooner than all at once. */
+  #wake(connection: Connection): void {
+    connection.answered = true
+    if (connection.permit) return this.#pump(connection)
+    this.#throttle.add(connection, monotonicMs(), connection.newcomer)
+    this.#work()
+  }
+
+  /** Starts pushes as far as permits go. */
+  #work(): void {
+    // A push that is done at once gets here again from within; the loop that runs takes what follows.
+    if (this.#working) return
+    this.#working = true
+    for (let next = this.#take(); next; next = this.#take()) {
+      const connection = next.thing
+      if (connection.changedAt > 0) this.#metrics.queueTime.observe((monotonicMs() - next.since) / 1000)
+      connection.pushedSince = connection.changedAt
+      connection.changedAt = 0
+      connection.permit = true
+      connection.newcomer = false
+      this.#pump(connection)
+    }
+    this.#working = false
+  }
+
+  /** The next connection to push to. When all permits are out, it looks again as soon as one comes back. */
+  #take() {
+    const next = this.#throttle.take()
+    if (next) return next
+    if (this.#throttle.waiting === 0) this.#permits.satisfied()
+    if (this.#throttle.waiting === 0) return undefined
+    // Said each time: the wait of an earlier time may still be under way although it got its permits some other way since.
+    const since = this.#permits.want()
+    const freed = this.#throttle.take()
+    if (!freed) this.#permits.whenFreed(since, () => this.#work())
+    return freed
+  }
+
+  #accept(stream: GrpcStream, delta: boolean): void {
+    const session = new XdsSession(delta, this.#parts, this.#budgets.of(stream.connection))
+    const connection: Connection = {
+      id: '',
+      transport: 0,
+      node: undefined,
+      nodeBytes: 0,
+      session,
+      stream,
+      connectedAt: wallClockMs(),
+      answered: false,
+      newcomer: true,
+      sending: undefined,
+      permit: false,
+      changedAt: 0,
+      pushedSince: 0,
+      heldTimer: undefined,
+      rejections: [],
+    }
+    connection.transport = this.#transports.add(stream.connection, connection).number
+    stream.onBorrowed((message) => this.#request(connection, message))
+    stream.onEnd(() => stream.end(0, ''))
+    stream.onStandstill((reason) => this.#stoodStill(connection, reason))
+    stream.onClose(() => this.#gone(connection))
+  }
+
+  #request(connection: Connection, message: Buffer): void {
+    try {
+      const { session } = connection
+      if (session.delta) {
+        const request = readDeltaRequest(message)
+        if (!this.#identify(connection, request.node)) return
+        this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, monotonicMs()))
+      } else {
+        const request = readSotwRequest(message)
+        if (!this.#identify(connection, request.node)) return
+        this.#outcome(connection, request.typeUrl, request.error, session.takeSotw(request, monotonicMs()))
+      }
+    } catch (error) {
+      this.#refuse(connection, error)
+    }
+  }
+
+  /** Ends a stream for what it asked. Throws what is not the client's fault. */
+  #refuse(connection: Connection, error: unknown): void {
+    const exceeded = error instanceof BudgetExceeded
+    if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
+    const { peer } = connection.stream
+    this.#warn(`refused|${peer}`, `stream of ${connection.id || 'a client'} from ${peer} ended: ${error.message}`)
+    if (exceeded) this.#budgets.exceeded(connection.id, connection.stream.peer, error.message, wallClockMs())
+    connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
+  }
+
+  /** Takes the node of a first request. Returns false when the stream was ended for want of one. */
+  #identify(connection: Connection, node: Buffer | undefined): boolean {
+    if (connection.node) return true
+    if (!node) {
+      connection.stream.end(status.invalidArgument, 'missing node ID')
+      return false
+    }
+    const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
+    const budget = this.#budgets.of(connection.stream.connection)
+    const bytes = memoryOfData(read)
+    budget.nodes.take(bytes)
+    connection.nodeBytes = bytes
+    budget.proxies.take(1)
+    connection.node = read
+    connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
+    this.#connections.set(connection.id, connection)
+    this.#context.log('ads').info(`new connection ${connection.id}`, { delta: connection.session.delta })
+    this.#announce(connection)
+    return true
+  }
+
+  #announce(connection: Connection): void {
+    const { id, node, transport } = connection
+    if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node }, `proxy|${id}`)
+  }
+
+  #outcome(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined, outcome: Outcome): void {
+    this.#metrics.request(typeUrl, outcome)
+    if (outcome === 'nack') {
+      rejectionHistory(connection, typeUrl, error)
+      this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
+    }
+    if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#wake(connection)
+  }
+
+  /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
+  #pump(connection: Connection): void {
+    if (connection.sending || !connection.permit) return
+    const now = monotonicMs()
+    const response = this.#next(connection, now)
+    if (!response) return this.#pushDone(connection, this.#held(connection, now) ? 'held' : 'complete')
+    const { length } = response.plan
+    connection.sending = { bytes: length, elapsedMs: 0 }
+    this.#sending.add(connection)
+    this.#wheel.wake()
+    connection.stream.write(responseFrame(response, connection.session.delta), (failed) => {
+      const elapsed = monotonicMs() - now
+      connection.sending = undefined
+      this.#sending.delete(connection)
+      this.#metrics.sent(response.typeUrl, elapsed / 1000, length, failed)
+      if (failed) return this.#pushDone(connection, 'failed')
+      this.#patience.record(elapsed, length)
+      this.#pump(connection)
+    })
+  }
+
+  #next(connection: Connection, now: number): Response | undefined {
+    try {
+      return connection.session.next(now)
+    } catch (error) {
+      this.#refuse(connection, error)
+      return undefined
+    }
+  }
+
+  /** Releases the permits of those early that take too long, so that they keep nobody waiting. Returns whether anything is under way. */
+  #charge(ms: number): boolean {
+    for (const connection of this.#sending) {
+      const { sending, stream } = connection
+      if (!sending) continue
+      sending.elapsedMs += ms
+      this.#permits.alive()
+      if (this.#patience.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes: sending.bytes })) this.#throttle.releaseEarly(connection)
+    }
+    this.#work()
+    return this.#sending.size > 0
+  }
+
+  /** Connections that take nothing of a response at present, or whose permit was released early. */
+  #slow(): SlowConnection[] {
+    return [...this.#sending].flatMap((connection) => slowConnection(connection, this.#throttle.releasedEarly.has(connection)) ?? [])
+  }
+
+  /** A connection's stream was ended because it stood still. */
+  #stoodStill(connection: Connection, reason: string): void {
+    this.#metrics.stoodStill()
+    const { peer } = connection.stream
+    this.#warn(`still|${connection.node?.id ?? peer}`, `${connection.id || peer} ended with DeadlineExceeded: ${reason}`)
+  }
+
+  /** Logs what a client did; of one that does it in a loop, a few lines. */
+  #warn(kind: string, line: string): void {
+    const told = this.#lines.take(kind, monotonicMs())
+    if (told !== 'no') this.#context.log('ads').warn(told === 'last' ? `${line}${enoughSaid}` : line)
+  }
+
+  /** Looks again when what is held back may go after all. Returns whether anything is. */
+  #held(connection: Connection, now: number): boolean {
+    connection.heldTimer?.cancel()
+    connection.heldTimer = undefined
+    if (!connection.session.isDue()) return false
+    const until = connection.session.heldUntil(now) ?? (this.#parts.flowControl !== undefined ? now + this.#parts.flowControl : undefined)
+    if (until !== undefined) connection.heldTimer = deadlineAfter(until - now, () => this.#wake(connection))
+    return true
+  }
+
+  /** A push has come to an end: everything has left, or the rest is held back and belongs to the next one, or the stream takes no more. */
+  #pushDone(connection: Connection, end: 'complete' | 'held' | 'failed'): void {
+    if (!connection.permit) return
+    connection.permit = false
+    const { pushedSince, changedAt } = connection
+    if (pushedSince > 0 && end === 'complete') this.#metrics.convergence.observe(Math.max(0, monotonicMs() - pushedSince) / 1000)
+    if (pushedSince > 0 && end === 'held') connection.changedAt = changedAt === 0 ? pushedSince : Math.min(changedAt, pushedSince)
+    this.#throttle.done(connection)
+    this.#work()
+  }
+
+  #gone(connection: Connection): void {
+    connection.heldTimer?.cancel()
+    this.#sending.delete(connection)
+    this.#throttle.drop(connection)
+    connection.permit = false
+    const { session, stream } = connection
+    this.#transports.remove(stream.connection, connection)
+    const budget = this.#budgets.of(stream.connection)
+    budget.nodes.free(connection.nodeBytes)
+    session.close()
+    this.#members.get(connection.session.classId)?.delete(connection)
+    if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
+    if (connection.id !== '' && this.#connections.delete(connection.id)) {
+      budget.proxies.free(1)
+      this.#context.log('ads').info(`connection ${connection.id} closed`)
+      this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
+    }
+    this.#work()
+  }
+}
+
+/** An XDS writer as an actor. */
+export const actor: ActorDefinition<XdsWriterConfig, WriterCommand> = { kind: 'xds-writer', start: (context) => new XdsWriter(context) }

@@ -1,0 +1,105 @@
+/** Metrics of gRPC methods, as servers of gRPC usually have them (`grpc_server_*`, docs/metrics.md). */
+
+import { monotonicMs } from '../runtime/clock.ts'
+import { Counter, Histogram, type Registry } from '../runtime/metrics.ts'
+import type { Methods } from './grpc-server.ts'
+import type { GrpcStream } from './grpc-stream.ts'
+import { codeName } from './status-codes.ts'
+
+/** Seconds. Streams of proxies last for hours; the last bucket is theirs. */
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** Methods that take one message and give one answer. The others are streams both ways. */
+const unaryMethods = new Set(['FetchClientStatus'])
+
+/** The same methods, each stream of which is counted: started, handled by status code, messages both ways, and how long it took. */
+export function measuredMethods(registry: Registry, methods: Methods): Methods {
+  const registers = [registry]
+  const labelNames = ['grpc_type', 'grpc_service', 'grpc_method']
+  const started = new Counter({ name: 'grpc_server_started_total', help: 'RPCs started on the server', labelNames, registers })
+  const received = new Counter({ name: 'grpc_server_msg_received_total', help: 'messages received on the server', labelNames, registers })
+  const sent = new Counter({ name: 'grpc_server_msg_sent_total', help: 'messages sent by the server', labelNames, registers })
+  const handling = new Histogram({ name: 'grpc_server_handling_seconds', help: 'seconds until an RPC has ended', labelNames, buckets, registers })
+  const handled = new Counter({
+    name: 'grpc_server_handled_total',
+    help: 'RPCs that ended, whatever their status',
+    labelNames: [...labelNames, 'grpc_code'],
+    registers,
+  })
+  const measured = (path: string, method: (stream: GrpcStream) => void) => {
+    const [, service = '', name = ''] = path.split('/')
+    const labels = { grpc_type: unaryMethods.has(name) ? 'unary' : 'bidi_stream', grpc_service: service, grpc_method: name }
+    for (const counter of [started, received, sent]) counter.inc(labels, 0)
+    return (stream: GrpcStream) => {
+      const at = monotonicMs()
+      started.inc(labels)
+      method(
+        observed(stream, {
+          received: () => received.inc(labels),
+          sent: () => sent.inc(labels),
+          ended(code) {
+            handled.inc({ ...labels, grpc_code: codeName(code) })
+            handling.observe(labels, (monotonicMs() - at) / 1000)
+          },
+        }),
+      )
+    }
+  }
+  return new Map([...methods].map(([path, method]) => [path, measured(path, method)]))
+}
+
+interface StreamEvents {
+  received(): void
+  sent(): void
+  /** Once, with the gRPC status. */
+  ended(code: number): void
+}
+
+const canceled = 1
+const deadlineExceeded = 4
+
+/** A stream that tells what happens on it. One that is gone without a status was cancelled by its client. */
+function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
+  let stoodStill: ((reason: string) => void) | undefined
+  let still = false
+  stream.onClose(() => events.ended(still ? deadlineExceeded : (stream.status ?? canceled)))
+  stream.onStandstill((reason) => {
+    still = true
+    stoodStill?.(reason)
+  })
+  return {
+    peer: stream.peer,
+    connection: stream.connection,
+    get stillMs() {
+      return stream.stillMs
+    },
+    get outstanding() {
+      return stream.outstanding
+    },
+    get status() {
+      return stream.status
+    },
+    onMessage: (take) =>
+      stream.onMessage((message) => {
+        events.received()
+        return take(message)
+      }),
+    onBorrowed: (listen) =>
+      stream.onBorrowed((message) => {
+        events.received()
+        listen(message)
+      }),
+    onEnd: (listen) => stream.onEnd(listen),
+    onStandstill(listen) {
+      stoodStill = listen
+    },
+    onClose: (listen) => stream.onClose(listen),
+    write: (parts, done) =>
+      stream.write(parts, (failed) => {
+        if (!failed) events.sent()
+        done(failed)
+      }),
+    end: (code, message) => stream.end(code, message),
+    release: (code, message) => stream.release(code, message),
+  }
+}

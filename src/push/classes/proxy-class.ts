@@ -1,0 +1,57 @@
+/** Classes of proxies: those that must see the same configuration share one, and with it every byte they are sent. */
+import { hash } from 'node:crypto'
+import type { ProxyNode } from '../../../protocols/data.ts'
+import { labelsMatch } from '../../model/match.ts'
+import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
+import type { EnvoyFilter } from '../../snapshot/objects.ts'
+import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { viewKeyOf } from '../../snapshot/view.ts'
+import { filtersFor } from '../../xds/envoy-filter/selection.ts'
+import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
+
+/** Finds the class of a proxy. */
+export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], snapshot: MeshSnapshot): ProxyClass {
+  const labels = proxyLabels(node, instances)
+  const filters: readonly EnvoyFilter[] = filtersFor(snapshot, node, labels)
+  const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters)
+  const viewKey = viewKeyOf(snapshot, { namespace: node.namespace, labels, type: node.type })
+  const sourceLabels = Object.fromEntries(
+    [...snapshot.virtualServices.byCallerLabel.keys()].sort().flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
+  )
+  const own = node.type === 'sidecar' ? instances : []
+  const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
+  const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
+  const gateways = node.type === 'router' ? selectedGateways(snapshot, node.namespace, labels) : []
+  const { policies: index, mesh } = snapshot
+  const policies = policiesFor(index, mesh.rootNamespace, { namespace: node.namespace, labels })
+  const policyNames = [policies.authorization, policies.requests, policies.peers].map((list) =>
+    list.map(({ namespace, name }) => `${namespace}/${name}`),
+  )
+  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, gateways, policyNames])
+  const id = hash('sha1', facts, 'hex').slice(0, 20)
+  const selecting = selectingLabels(index, mesh.rootNamespace, node.namespace)
+  const looked = Object.fromEntries(Object.entries(labels).filter(([key]) => selecting.has(key)))
+  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, address: node.addresses[0] ?? '', gateways }
+}
+
+function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {
+  const scoped = snapshot.settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
+  return snapshot.gateways
+    .filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gateway.spec.selector, labels))
+    .map((gateway) => `${gateway.namespace}/${gateway.name}`)
+}
+
+/** Whether two classes with the same id are alike in everything that resources are made from. */
+export function sameClass(one: ProxyClass, other: ProxyClass): boolean {
+  return (
+    JSON.stringify([one.labels, one.traits.key]) === JSON.stringify([other.labels, other.traits.key]) &&
+    one.viewKey.sidecar === other.viewKey.sidecar &&
+    one.traits.filters.every((filter, index) => filter === other.traits.filters[index]) &&
+    one.instances.length === other.instances.length &&
+    one.instances.every(({ service, port, targetPort }, index) => {
+      const peer = other.instances[index]
+      return peer?.service === service && peer.port === port && peer.targetPort === targetPort
+    })
+  )
+}

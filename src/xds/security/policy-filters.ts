@@ -1,0 +1,159 @@
+/** The filters that enforce the policies of a workload, in this order (docs/resources.md, A5): CUSTOM, tokens, AUDIT, DENY, ALLOW. */
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Any } from '@bufbuild/protobuf/wkt'
+import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
+import { ExtAuthzSchema } from '../../../protocols/gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.js'
+import { JwtAuthenticationSchema } from '../../../protocols/gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.js'
+import { RBACSchema as HttpRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.js'
+import { ExtAuthzSchema as NetworkExtAuthzSchema } from '../../../protocols/gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.js'
+import { RBACSchema as NetworkRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.js'
+import { resolveRule } from '../../config/policy-attributes.ts'
+import { isStandIn } from '../../config/stand-in.ts'
+import { contain } from '../../model/faults.ts'
+import { trustDomainsOf } from '../../policy/patterns.ts'
+import { type Action, type AuthorizationPolicy, actionOf, isDryRun, type WorkloadPolicies } from '../../snapshot/policies.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { pack } from '../message.ts'
+import { type Authorizer, authorizerOf, grpcAuthorizer, httpAuthorizer } from './authorizers.ts'
+import { jwtFilter } from './jwt-filter.ts'
+import { matchesAll, policyName, type RuleTarget, rulePolicy } from './rbac.ts'
+
+type Rules = MessageInitShape<typeof RBACSchema>
+type Policies = Record<string, MessageInitShape<typeof PolicySchema>>
+
+/** A filter by name, packed; the same for HTTP and network filter chains. */
+export interface NamedFilter {
+  readonly name: string
+  readonly configType: { readonly case: 'typedConfig'; readonly value: Any }
+}
+
+type Protocol = RuleTarget['protocol']
+
+const filterNames = { http: 'envoy.filters.http', tcp: 'envoy.filters.network' } as const
+/** Names of policies that send a request to an external authorizer start so. */
+const customPrefix = 'mesh-ext-authz-'
+const customStat = 'mesh_ext_authz_'
+
+/** The filters of a workload's policies, for chains that see requests and for those that see bytes. */
+export interface PolicyFilters {
+  readonly http: readonly NamedFilter[]
+  readonly tcp: readonly NamedFilter[]
+}
+
+/** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
+export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, report: (reason: string) => void): PolicyFilters {
+  const make = (protocol: Protocol) =>
+    contain(
+      () => policyFilters(protocol, policies, snapshot),
+      (reason) => {
+        report(reason)
+        return [denyAll(protocol, 'default-deny-all-due-to-policies-that-cannot-be-expressed')]
+      },
+    )
+  return { http: make('http'), tcp: make('tcp') }
+}
+
+const denyAll = (protocol: Protocol, name: string): NamedFilter =>
+  rbac(protocol, { rules: { action: RBAC_Action.DENY, policies: { [name]: matchesAll } } })
+
+/** The filters for one protocol; none when no policy selects the workload. */
+export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+  const jwt = protocol === 'http' ? jwtFilter(policies.requests, snapshot.keySets, snapshot.settings.lockedKeys) : undefined
+  const plugins: Readonly<Record<string, () => NamedFilter[]>> = {
+    ext_authz: () => customFilters(protocol, policies, snapshot),
+    authn: () => (jwt ? [named('envoy.filters.http.jwt_authn', pack(JwtAuthenticationSchema, jwt))] : []),
+    authz: () => (['AUDIT', 'DENY', 'ALLOW'] as const).flatMap((action) => stage(action, protocol, policies, snapshot)),
+  }
+  return snapshot.settings.plugins.flatMap((name) => (Object.hasOwn(plugins, name) ? (plugins[name]?.() ?? []) : []))
+}
+
+const named = (name: string, value: Any): NamedFilter => ({ name, configType: { case: 'typedConfig', value } })
+
+function stage(action: Exclude<Action, 'CUSTOM'>, protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+  const { domain } = snapshot.settings.names
+  const chosen = policies.authorization.filter((policy) => actionOf(policy) === action)
+  const enforced = chosen.filter((policy) => !isDryRun(policy, domain))
+  const tried = chosen.filter((policy) => isDryRun(policy, domain))
+  if (chosen.length === 0) return []
+  const target: RuleTarget = { protocol, allows: action === 'ALLOW', trustDomains: trustDomainsOf(snapshot) }
+  const rules = (list: readonly AuthorizationPolicy[]): Rules => ({
+    action: action === 'AUDIT' ? RBAC_Action.LOG : RBAC_Action[action],
+    policies: compile(list, target, ''),
+  })
+  return [
+    rbac(protocol, {
+      ...(enforced.length > 0 ? { rules: rules(enforced) } : {}),
+      ...(tried.length > 0 ? { shadowRules: rules(tried), shadowRulesStatPrefix: `mesh_dry_run_${action.toLowerCase()}_` } : {}),
+    }),
+  ]
+}
+
+function rbac(protocol: Protocol, config: { rules?: Rules; shadowRules?: Rules; shadowRulesStatPrefix?: string }): NamedFilter {
+  const name = `${filterNames[protocol]}.rbac`
+  if (protocol === 'http') return named(name, pack(HttpRbacSchema, config as MessageInitShape<typeof HttpRbacSchema>))
+  return named(name, pack(NetworkRbacSchema, { ...config, statPrefix: 'tcp.' } as MessageInitShape<typeof NetworkRbacSchema>))
+}
+
+/** All rules of the policies; a policy without rules has none, and an ALLOW stage of none lets nothing through. */
+function compile(policies: readonly AuthorizationPolicy[], target: RuleTarget, prefix: string): Policies {
+  const compiled: Policies = {}
+  for (const policy of policies) {
+    if (isStandIn(policy)) {
+      compiled[prefix + policyName(policy, 0)] = matchesAll
+      continue
+    }
+    for (const [index, rule] of (policy.spec.rules ?? []).entries()) {
+      const made = rulePolicy(resolveRule(rule), target)
+      if (made) compiled[prefix + policyName(policy, index)] = made
+    }
+  }
+  return compiled
+}
+
+const customPolicies = ({ authorization }: WorkloadPolicies, { settings }: MeshSnapshot): AuthorizationPolicy[] =>
+  authorization.filter((policy) => actionOf(policy) === 'CUSTOM' && !isDryRun(policy, settings.names.domain))
+
+/** Requests that match go to the workload's external authorizer; if that is not to be had, they are denied. */
+function customFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+  const custom = customPolicies(policies, snapshot)
+  if (custom.length === 0) return []
+  const authorizer = authorizerOf(custom, snapshot)
+  if ('reason' in authorizer) return [denyAll(protocol, 'default-deny-all-due-to-bad-CUSTOM-action')]
+  if (protocol === 'tcp' && authorizer.kind === 'http') return []
+  const target: RuleTarget = { protocol, allows: false, trustDomains: trustDomainsOf(snapshot) }
+  const rules: Rules = { action: RBAC_Action.DENY, policies: compile(custom, target, customPrefix) }
+  return [rbac(protocol, { shadowRules: rules, shadowRulesStatPrefix: customStat }), externalAuthorization(protocol, authorizer)]
+}
+
+function externalAuthorization(protocol: Protocol, authorizer: Authorizer): NamedFilter {
+  const filterEnabledMetadata = {
+    filter: `${filterNames[protocol]}.rbac`,
+    path: [{ segment: { case: 'key' as const, value: `${customStat}shadow_effective_policy_id` } }],
+    value: { matchPattern: { case: 'stringMatch' as const, value: { matchPattern: { case: 'prefix' as const, value: customPrefix } } } },
+  }
+  const name = `${filterNames[protocol]}.ext_authz`
+  if (protocol === 'tcp')
+    return named(
+      name,
+      pack(NetworkExtAuthzSchema, {
+        statPrefix: 'tcp.',
+        failureModeAllow: authorizer.failOpen,
+        transportApiVersion: 2,
+        filterEnabledMetadata: filterEnabledMetadata as never,
+        grpcService: grpcAuthorizer(authorizer) as never,
+      }),
+    )
+  return named(
+    name,
+    pack(ExtAuthzSchema, {
+      failureModeAllow: authorizer.failOpen,
+      transportApiVersion: 2,
+      filterEnabledMetadata: filterEnabledMetadata as never,
+      ...(authorizer.statusOnError !== undefined ? { statusOnError: { code: authorizer.statusOnError } } : {}),
+      services:
+        authorizer.kind === 'grpc'
+          ? { case: 'grpcService', value: grpcAuthorizer(authorizer) as never }
+          : { case: 'httpService', value: httpAuthorizer(authorizer) as never },
+    }),
+  )
+}

@@ -1,0 +1,295 @@
+import { create } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { PolicySchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { conditionKey, resolveRule, type WrittenRule } from '../../../src/config/policy-attributes.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { type Circumstances, type DescribedRequest, mismatch } from '../../../src/policy/evaluate.ts'
+import { normalizePath } from '../../../src/policy/paths.ts'
+import { inTrustDomains, patternMatches, patternOf } from '../../../src/policy/patterns.ts'
+import { requestPrincipals, rulePolicy } from '../../../src/xds/security/rbac.ts'
+import { policyMatches } from '../../harness/rbac-interpreter.ts'
+
+const trustDomains = { own: 'own.domain', aliases: ['old.domain'] }
+const circumstances: Circumstances = { trustDomains, normalization: 'DEFAULT', isDryRun: () => false }
+
+/** Text from an alphabet that collides often, full of what regular expressions take for their own. */
+const word = fc.stringMatching(/^[ab.+*[(|$/-]{0,4}$/)
+const starred = (text: fc.Arbitrary<string>) =>
+  fc.oneof(
+    text.filter((value) => value !== ''),
+    text.map((value) => `${value}*`),
+    text.map((value) => `*${value}`),
+    fc.constant('*'),
+  )
+const values = (text: fc.Arbitrary<string>) => fc.array(starred(text), { minLength: 1, maxLength: 3 })
+const principal = fc
+  .tuple(
+    fc.constantFrom('own.domain', 'old.domain', 'cluster.local', 'ownxdomain'),
+    fc.constantFrom('a', 'b', 'a.b', 'axb'),
+    fc.constantFrom('s', 's.t', 'sxt'),
+  )
+  .map(([domain, namespace, account]) => `${domain}/ns/${namespace}/sa/${account}`)
+const host = fc.constantFrom('a.com', 'A.com', 'a.com:80', 'a.com.', 'b.a.com', 'axcom', 'a.com:x', 'a.com.:8080')
+const address = fc.constantFrom('10.0.0.1', '10.0.1.1', '192.168.0.1', '::1', 'fd00::1')
+const range = fc.constantFrom('10.0.0.0/24', '10.0.0.1', '0.0.0.0/0', '::/0', 'fd00::/8', '192.168.0.1/32')
+const port = fc.constantFrom('80', '443')
+const requestPrincipal = fc.tuple(word, word).map(([issuer, subject]) => `${issuer}/${subject}`)
+const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
+const some = (record: Record<string, fc.Arbitrary<unknown>>) =>
+  fc.record(Object.fromEntries(Object.entries(record).map(([name, value]) => [name, maybe(value)]))) as fc.Arbitrary<
+    Record<string, string[] | undefined>
+  >
+
+const source = some({
+  principals: values(principal),
+  notPrincipals: values(principal),
+  namespaces: values(fc.constantFrom('a', 'b', 'a.b')),
+  notNamespaces: values(fc.constantFrom('a', 'a.b')),
+  requestPrincipals: values(requestPrincipal),
+  notRequestPrincipals: values(requestPrincipal),
+  ipBlocks: fc.array(range, { minLength: 1, maxLength: 2 }),
+  notRemoteIpBlocks: fc.array(range, { minLength: 1, maxLength: 2 }),
+})
+const operation = some({
+  hosts: values(host),
+  notHosts: values(host),
+  paths: values(word.map((text) => `/${text}`)),
+  notPaths: values(word.map((text) => `/${text}`)),
+  methods: values(fc.constantFrom('GET', 'PUT')),
+  ports: fc.array(port, { minLength: 1, maxLength: 2 }),
+})
+const condition = fc.record({
+  key: fc.constantFrom(
+    'request.headers[x]',
+    'request.auth.claims[c]',
+    'request.auth.claims[c][d]',
+    'request.auth.audiences',
+    'request.auth.principal',
+    'connection.sni',
+    'experimental.envoy.filters.http.f[k]',
+    'source.principal',
+  ),
+  values: values(
+    fc.oneof(
+      word,
+      fc.constant('a b'),
+      requestPrincipal,
+      word.map((text) => `[${text}]`),
+    ),
+  ),
+  notValues: maybe(values(word)),
+})
+const rule: fc.Arbitrary<WrittenRule> = fc.record({
+  from: fc.array(fc.record({ source }), { maxLength: 2 }),
+  to: fc.array(fc.record({ operation }), { maxLength: 2 }),
+  when: fc.array(condition, { maxLength: 2 }),
+})
+const claim = fc.oneof(
+  word,
+  fc.array(fc.oneof(word, fc.integer()), { maxLength: 3 }),
+  fc.tuple(word, word).map((words) => words.join(' ')),
+  fc.integer(),
+  fc.boolean(),
+)
+const request: fc.Arbitrary<DescribedRequest> = fc.record({
+  protocol: fc.constantFrom('http', 'tcp'),
+  method: fc.constantFrom('GET', 'PUT', 'get'),
+  host,
+  path: word.map((text) => `/${text.replaceAll('|', '').replaceAll('[', '')}`),
+  headers: maybe(
+    fc.array(
+      fc.oneof(
+        word,
+        fc.tuple(word, word).map((pair) => pair.join(',')),
+        word.map((text) => ` ${text}`),
+      ),
+      { minLength: 1, maxLength: 3 },
+    ),
+  ).map((x): Record<string, string[]> => (x ? { x } : {})),
+  sourceIp: address,
+  remoteIp: address,
+  destinationIp: address,
+  destinationPort: fc.constantFrom(80, 443),
+  sni: fc.oneof(word, host),
+  peer: maybe(fc.oneof(principal, fc.constant('own.domain/elsewhere'))),
+  claims: maybe(
+    fc.record({ iss: fc.oneof(word, fc.integer()), sub: maybe(word), aud: claim, c: fc.oneof(claim, fc.record({ d: claim })) }) as fc.Arbitrary<
+      Record<string, unknown>
+    >,
+  ),
+  metadata: fc.record({ 'envoy.filters.http.f': fc.record({ k: claim }) }),
+})
+
+describe('authorization', () => {
+  it('compiles rules to what accepts exactly the requests that they mean', () => {
+    let matched = 0
+    fc.assert(
+      fc.property(rule, request, fc.boolean(), (written, asked, allows) => {
+        const resolved = resolveRule(written)
+        const policy = rulePolicy(resolved, { protocol: asked.protocol, allows, trustDomains })
+        const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), asked, normalizePath(asked.path, 'DEFAULT'))
+        const meant = mismatch(resolved, allows, asked, circumstances) === undefined
+        expect(compiled).to.equal(meant)
+        matched += Number(meant)
+      }),
+      { numRuns: 5000 },
+    )
+    expect(matched).to.be.above(250)
+  })
+
+  it('compiles single conditions likewise, where matches are frequent', () => {
+    const single = fc.oneof(
+      source.map((one) => ({ from: [{ source: Object.fromEntries(Object.entries(one).slice(0, 1)) }] })),
+      operation.map((one) => ({ to: [{ operation: Object.fromEntries(Object.entries(one).slice(0, 1)) }] })),
+      condition.map((one) => ({ when: [one] })),
+    )
+    fc.assert(
+      fc.property(single, request, (written, asked) => {
+        const resolved = resolveRule(written as WrittenRule)
+        const http = { ...asked, protocol: 'http' as const }
+        const policy = rulePolicy(resolved, { protocol: 'http', allows: true, trustDomains })
+        const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), http, normalizePath(asked.path, 'DEFAULT'))
+        expect(compiled).to.equal(mismatch(resolved, true, http, circumstances) === undefined)
+      }),
+      { numRuns: 10_000 },
+    )
+  })
+
+  it('headers and claims that are names of what every object has are not there unless they came', () => {
+    for (const name of ['constructor', 'toString', '__proto__'])
+      for (const key of [`request.headers[${name}]`, `request.auth.claims[${name}]`]) {
+        const [asked] = fc.sample(request, 1)
+        const bare = { ...(asked as DescribedRequest), protocol: 'http' as const, headers: {}, claims: {} }
+        expect(mismatch(resolveRule({ when: [{ key, values: ['*'] }] }), true, bare, circumstances), key).not.to.equal(undefined)
+      }
+  })
+
+  it('says of <iss>/<sub> in pairs exactly what it says of the whole', () => {
+    fc.assert(
+      fc.property(starred(requestPrincipal), word, word, (value, iss, sub) => {
+        const pattern = patternOf(value)
+        const whole = iss !== '' && sub !== '' && patternMatches(pattern, `${iss}/${sub}`)
+        const pairs = requestPrincipals(pattern).some(([issuer, subject]) => patternMatches(issuer, iss) && patternMatches(subject, sub))
+        expect(iss !== '' && sub !== '' && pairs).to.equal(whole)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  it('expands principals over the aliases of the trust domain', () => {
+    expect(inTrustDomains('cluster.local/ns/a/sa/b', trustDomains)).to.have.members(['own.domain/ns/a/sa/b', 'old.domain/ns/a/sa/b'])
+    expect(inTrustDomains('old.domain/ns/a/sa/b', trustDomains)).to.have.members(['own.domain/ns/a/sa/b', 'old.domain/ns/a/sa/b'])
+    expect(inTrustDomains('other/ns/a/sa/b', trustDomains)).to.deep.equal(['other/ns/a/sa/b'])
+    expect(inTrustDomains('*/sa/b', trustDomains)).to.deep.equal(['*/sa/b'])
+  })
+
+  it('knows the keys of conditions, and no others', () => {
+    for (const key of [
+      'source.ip',
+      'remote.ip',
+      'request.headers[x-y]',
+      'request.auth.claims[a][b]',
+      'experimental.envoy.filters.http.x[y]',
+      'connection.sni',
+    ])
+      expect(conditionKey(key), key).to.not.equal(undefined)
+    for (const key of [
+      'source.user',
+      'request.headers',
+      'request.headers[a][b]',
+      'request.auth.claims',
+      'request.auth.claims[]',
+      'request.auth.claims[a]x',
+      'destination.labels[a]',
+      '__proto__',
+    ])
+      expect(conditionKey(key), key).to.equal(undefined)
+  })
+})
+
+describe('policy documents', () => {
+  const names = meshNames('mesh.io')
+  const faultsOf = (kind: string, spec: string) =>
+    parseConfigFile(
+      'f.yaml',
+      `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`,
+      names,
+    ).faults.map(({ path, reason }) => `${path}: ${reason}`)
+  const refused: [kind: string, spec: string, fault: RegExp][] = [
+    ['AuthorizationPolicy', '{action: DENY}', /^spec\.rules: DENY needs at least one rule/],
+    ['AuthorizationPolicy', '{action: CUSTOM, rules: [{}]}', /^spec\.provider\.name: required/],
+    ['AuthorizationPolicy', '{provider: {name: x}, rules: [{}]}', /^spec\.provider: only allowed with CUSTOM/],
+    ['AuthorizationPolicy', '{action: LATER, rules: [{}]}', /^spec\.action/],
+    ['AuthorizationPolicy', '{rules: [{form: []}]}', /^spec\.rules\[0\]\.form: unknown field/],
+    ['AuthorizationPolicy', '{rules: [{from: []}]}', /^spec\.rules\[0\]\.from: needs at least 1/],
+    ['AuthorizationPolicy', '{rules: [{from: [{source: {}}]}]}', /source: needs at least one field/],
+    ['AuthorizationPolicy', '{rules: [{from: [{source: {principals: []}}]}]}', /principals: an empty list matches nothing/],
+    ['AuthorizationPolicy', "{rules: [{from: [{source: {principals: ['']}}]}]}", /principals\[0\]: empty text/],
+    ['AuthorizationPolicy', '{rules: [{from: [{source: {principal: [a]}}]}]}', /source\.principal: unknown field/],
+    ['AuthorizationPolicy', '{rules: [{from: [{source: {ipBlocks: [10.0.0.0/33]}}]}]}', /ipBlocks\[0\]: .* is not an IP address or CIDR/],
+    ['AuthorizationPolicy', "{rules: [{to: [{operation: {ports: ['65536']}}]}]}", /ports\[0\]: .* is not a port number/],
+    ['AuthorizationPolicy', '{rules: [{when: [{key: destination.user, values: [a]}]}]}', /when\[0\]\.key: .* is not a known key/],
+    ['AuthorizationPolicy', '{rules: [{when: [{key: source.ip}]}]}', /when\[0\]: needs values or notValues/],
+    ['AuthorizationPolicy', '{rules: [{when: [{key: source.ip, values: [x]}]}]}', /values\[0\]: .* is not an IP address/],
+    [
+      'AuthorizationPolicy',
+      '{action: CUSTOM, provider: {name: x}, rules: [{from: [{source: {namespaces: [a]}}]}]}',
+      /source\.namespaces: not available to CUSTOM/,
+    ],
+    [
+      'AuthorizationPolicy',
+      '{action: CUSTOM, provider: {name: x}, rules: [{when: [{key: "request.auth.claims[a]", values: [a]}]}]}',
+      /key: .* not available to CUSTOM/,
+    ],
+    ['AuthorizationPolicy', '{selector: {matchLabels: {"a*": b}}}', /selector\.matchLabels\[a\*\]: wildcards/],
+    ['AuthorizationPolicy', `{rules: [{to: [{operation: {hosts: [${'x'.repeat(801)}]}}]}]}`, /hosts\[0\]: longer than 800/],
+    ['RequestAuthentication', '{jwtRules: [{jwksUri: "https://x/"}]}', /jwtRules\[0\]\.issuer: required/],
+    ['RequestAuthentication', '{jwtRules: [{issuer: a, jwksUri: "ftp://x/"}]}', /jwksUri: not an http or https URL/],
+    ['RequestAuthentication', '{jwtRules: [{issuer: a, jwksUri: "http://user:word@x/"}]}', /jwksUri: must not carry a user name/],
+    ['RequestAuthentication', '{jwtRules: [{issuer: a, jwks: "{}"}]}', /jwks: not a JSON Web Key Set/],
+    ['RequestAuthentication', `{jwtRules: [{issuer: a, jwks: '{"keys":[{"kty":"oct","k":"x"}]}'}]}`, /jwks: key 0 is a secret/],
+    ['RequestAuthentication', `{jwtRules: [{issuer: a, jwks: '{"keys":[{"kty":"EC","crv":"P-256"}]}'}]}`, /jwks: none of its keys can be used/],
+    ['RequestAuthentication', '{jwtRules: [{issuer: a, audiences: [""]}]}', /audiences\[0\]: must not be empty/],
+    ['RequestAuthentication', '{jwtRules: [{issuer: a, fromHeaders: [{name: ""}]}]}', /fromHeaders\[0\]\.name/],
+    ['RequestAuthentication', '{jwtRules: [{issuer: a, issuers: b}]}', /issuers: unknown field/],
+    ['PeerAuthentication', '{portLevelMtls: {80: {mode: STRICT}}}', /portLevelMtls: needs a selector/],
+    ['PeerAuthentication', '{selector: {matchLabels: {a: b}}, portLevelMtls: {}}', /portLevelMtls: needs at least one port/],
+    ['PeerAuthentication', '{selector: {matchLabels: {a: b}}, portLevelMtls: {0: {mode: STRICT}}}', /portLevelMtls\[0\]: not a port/],
+    ['PeerAuthentication', '{mtls: {mode: MAYBE}}', /mtls\.mode/],
+  ]
+  for (const [kind, spec, fault] of refused)
+    it(`${kind} ${spec} is refused by field and reason`.replace(/x{99,}/, 'x...'), () => {
+      expect(faultsOf(kind, spec).join('; ')).to.match(fault)
+    })
+
+  it('takes what is good', () => {
+    for (const [kind, spec] of [
+      ['AuthorizationPolicy', '{}'],
+      ['AuthorizationPolicy', '{rules: [{}]}'],
+      [
+        'AuthorizationPolicy',
+        "{selector: {matchLabels: {app: a}}, action: AUDIT, rules: [{from: [{source: {notIpBlocks: ['fd00::/8']}}], when: [{key: remote.ip, notValues: ['::1']}]}]}",
+      ],
+      ['RequestAuthentication', '{}'],
+      ['RequestAuthentication', '{jwtRules: [{issuer: a}]}'],
+      ['PeerAuthentication', '{selector: {matchLabels: {a: b}}, mtls: {mode: UNSET}, portLevelMtls: {80: {mode: DISABLE}}}'],
+    ] as const)
+      expect(faultsOf(kind, spec), spec).to.deep.equal([])
+  })
+
+  it('an invalid policy that was never valid stands in for itself, with its selector if that can be read', () => {
+    const standIn = (spec: string) =>
+      [
+        ...parseConfigFile(
+          'f.yaml',
+          `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: ${spec}\n`,
+          names,
+        ).standIns.values(),
+      ][0]?.spec
+    expect(standIn('{selector: {matchLabels: {app: a}}, action: DENY}')).to.deep.include({ selector: { matchLabels: { app: 'a' } } })
+    expect(standIn('{selector: {matchLabels: {app: 7}}, action: DENY}')).to.not.have.property('selector')
+    expect((standIn('{action: DENY}') as { invalid: string }).invalid).to.include('DENY needs at least one rule')
+  })
+})

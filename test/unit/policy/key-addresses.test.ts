@@ -1,0 +1,46 @@
+import { expect } from 'chai'
+import { readRanges, refusal } from '../../../src/policy/key-addresses.ts'
+import { sortedKeySet } from '../../../src/policy/key-set.ts'
+
+describe('addresses that key sets may be fetched from', () => {
+  it('are not the host itself, its link, a metadata service, or nowhere', () => {
+    const refused = [
+      '127.0.0.1',
+      '127.9.9.9',
+      '::1',
+      '::ffff:127.0.0.1',
+      '0.0.0.0',
+      '::',
+      '169.254.169.254',
+      'fe80::1',
+      '100.100.100.200',
+      'fd00:ec2::254',
+      '224.0.0.1',
+      '255.255.255.255',
+      '168.63.129.16',
+      'x',
+    ]
+    for (const address of refused) expect(refusal(address, []), address).to.be.a('string')
+    for (const address of ['10.0.0.1', '192.168.1.1', '93.184.216.34', '2001:4860::1', 'fd00::1'])
+      expect(refusal(address, []), address).to.equal(undefined)
+  })
+
+  it('are what the setting allows all the same', () => {
+    const allowed = readRanges('127.0.0.1, 169.254.0.0/16,::1')
+    for (const address of ['127.0.0.1', '::ffff:127.0.0.1', '169.254.169.254', '::1']) expect(refusal(address, allowed), address).to.equal(undefined)
+    expect(refusal('127.0.0.2', allowed)).to.include('loopback')
+    expect(() => readRanges('127.0.0.1/99')).to.throw('is not an IP address or range')
+  })
+})
+
+describe('key sets', () => {
+  it('are equal text when their keys are equal, in whatever order', () => {
+    const [one, other] = [
+      { kid: 'a', kty: 'EC' },
+      { kty: 'RSA', kid: 'b' },
+    ]
+    expect(sortedKeySet(JSON.stringify({ keys: [one, other] }))).to.equal(
+      sortedKeySet(JSON.stringify({ keys: [{ kid: 'b', kty: 'RSA' }, one], more: 1 })),
+    )
+  })
+})

@@ -1,0 +1,99 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { Debounce } from '../../../../src/push/pacing/debounce.ts'
+import type { PermitSource } from '../../../../src/push/pacing/permits.ts'
+import { Throttle } from '../../../../src/push/pacing/throttle.ts'
+
+describe('debounce', () => {
+  it('waits for quiet, but not for ever', () => {
+    const debounce = new Debounce({ after: 100, max: 250 })
+    expect(debounce.wait(0)).to.equal(undefined)
+    debounce.event(0)
+    expect(debounce.wait(30)).to.equal(70)
+    debounce.event(90)
+    expect(debounce.wait(100)).to.equal(90)
+    debounce.event(180)
+    expect(debounce.wait(200)).to.equal(50)
+    expect(debounce.wait(250)).to.equal(0)
+  })
+
+  it('waits five quiet periods at most when only endpoints changed', () => {
+    const debounce = new Debounce({ after: 100, max: 10_000 })
+    for (let now = 0; now < 500; now += 50) debounce.event(now, { onlyEndpoints: true })
+    expect(debounce.wait(480)).to.equal(20)
+    debounce.event(490)
+    expect(debounce.wait(490)).to.equal(100)
+  })
+
+  it('has one push at a time; events meanwhile wait for the next', () => {
+    const debounce = new Debounce({ after: 10, max: 100 })
+    debounce.event(0)
+    expect(debounce.begin()).to.equal(0)
+    debounce.event(5)
+    expect(debounce.wait(50)).to.equal(undefined)
+    debounce.done()
+    expect(debounce.wait(50)).to.equal(0)
+  })
+
+  it('lets urgent events through at once', () => {
+    const debounce = new Debounce({ after: 10, max: 100 })
+    debounce.event(0, { urgent: true })
+    expect(debounce.wait(0)).to.equal(0)
+  })
+
+  it('never waits longer than max after the first event', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1 }), (gaps) => {
+        const debounce = new Debounce({ after: 100, max: 1000 })
+        let now = 0
+        for (const gap of gaps) {
+          now += gap
+          debounce.event(now)
+          const wait = debounce.wait(now) as number
+          expect(now + wait).to.be.at.most((gaps[0] as number) + Math.max(1000, now - (gaps[0] as number)))
+          if (wait === 0) return
+        }
+      }),
+    )
+  })
+})
+
+/** So many permits for one queue alone. */
+function permits(most: number): PermitSource {
+  let out = 0
+  return { acquire: () => out < most && ++out > 0, release: () => out-- }
+}
+
+describe('throttle', () => {
+  it('works on as many at a time as there are permits, each once, in order', () => {
+    const throttle = new Throttle<string>(permits(2))
+    for (const thing of ['a', 'b', 'a', 'c']) throttle.add(thing, 1)
+    expect([throttle.take()?.thing, throttle.take()?.thing, throttle.take()]).to.deep.equal(['a', 'b', undefined])
+    throttle.add('a', 2)
+    throttle.done('a')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['c', undefined])
+    throttle.done('b')
+    expect(throttle.take()).to.deep.equal({ thing: 'a', since: 2 })
+  })
+
+  it('lets those who are there and newcomers take turns', () => {
+    const throttle = new Throttle<string>(permits(10))
+    for (const thing of ['n1', 'n2', 'n3']) throttle.add(thing, 1, true)
+    for (const thing of ['a', 'b']) throttle.add(thing, 1)
+    throttle.add('n1', 2)
+    expect([1, 2, 3, 4, 5, 6].map(() => throttle.take()?.thing)).to.deep.equal(['a', 'n1', 'b', 'n2', 'n3', undefined])
+  })
+
+  it('gives the permit of one that takes long to another, and still works on it once at a time', () => {
+    const throttle = new Throttle<string>(permits(1))
+    for (const thing of ['slow', 'next', 'last']) throttle.add(thing, 1)
+    throttle.take()
+    throttle.releaseEarly('slow')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['next', undefined])
+    throttle.add('slow', 2)
+    throttle.done('slow')
+    expect(throttle.take()).to.equal(undefined)
+    throttle.done('next')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['last', undefined])
+  })
+})

@@ -1,0 +1,92 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { NodeSchema } from '../../../../protocols/gen/envoy/config/core/v3/base_pb.js'
+import { WireError } from '../../../../src/xds/slab/wire.ts'
+import { readNodeBytes } from '../../../../src/xds/stream/node.ts'
+
+const json = fc.jsonValue({ maxDepth: 4 })
+const word = fc.string({ unit: 'grapheme', maxLength: 8 })
+const node = fc.record({
+  id: word,
+  cluster: word,
+  metadata: fc.option(fc.dictionary(word, json, { maxKeys: 5 }), { nil: undefined }),
+  locality: fc.option(fc.record({ region: word, zone: word, subZone: word }), { nil: undefined }),
+  userAgentName: word,
+  version: fc.option(fc.tuple(fc.nat(300), fc.nat(300)), { nil: undefined }),
+})
+const encode = ({ version, metadata, ...rest }: { version?: [number, number] | undefined; metadata?: unknown } & Record<string, unknown>) =>
+  Buffer.from(
+    toBinary(
+      NodeSchema,
+      create(NodeSchema, {
+        ...rest,
+        metadata: metadata as never,
+        extensions: [{ name: 'left out' }],
+        ...(version
+          ? {
+              userAgentVersionType: {
+                case: 'userAgentBuildVersion',
+                value: { version: { majorNumber: version[0], minorNumber: version[1], patch: 7 } },
+              },
+            }
+          : {}),
+      }),
+    ),
+  )
+
+describe('nodes off the wire', () => {
+  it('are read as the schema has them', () => {
+    fc.assert(
+      fc.property(node, (given) => {
+        const bytes = encode(given)
+        const known = fromBinary(NodeSchema, bytes)
+        const { locality } = known
+        expect(readNodeBytes(bytes)).to.deep.equal({
+          id: known.id,
+          metadata: known.metadata ?? {},
+          locality: locality ? { region: locality.region, zone: locality.zone, subZone: locality.subZone } : undefined,
+          agent: { name: known.userAgentName, version: given.version ?? [0, 0] },
+        })
+      }),
+    )
+  })
+
+  it('in very many parts cost no more than their bytes', () => {
+    // Metadata, and then 12,000 empty parts of a locality: what was put together before is not copied again for each.
+    const locality = Buffer.from(toBinary(NodeSchema, create(NodeSchema, { locality: { region: 'x'.repeat(30_000) } })))
+    const parts = Buffer.concat([locality, ...Array.from({ length: 12_000 }, () => Buffer.from([0x22, 0]))])
+    const { concat } = Buffer
+    let copied = 0
+    Buffer.concat = (list, ...length) => {
+      const whole = concat(list, ...length)
+      copied += whole.length
+      return whole
+    }
+    try {
+      expect(readNodeBytes(parts).locality).to.deep.equal({ region: 'x'.repeat(30_000), zone: '', subZone: '' })
+    } finally {
+      Buffer.concat = concat
+    }
+    expect(copied).to.be.below(2 * parts.length)
+  })
+
+  it('that are garbled are refused and nothing else', () => {
+    fc.assert(
+      fc.property(node, fc.nat(), fc.nat(255), (given, where, byte) => {
+        const bytes = encode(given)
+        bytes[where % bytes.length] = byte
+        try {
+          readNodeBytes(bytes)
+        } catch (error) {
+          expect(error).to.be.instanceOf(WireError)
+        }
+      }),
+    )
+    const deep = Buffer.from(
+      toBinary(NodeSchema, create(NodeSchema, { metadata: { x: Array.from({ length: 40 }).reduce((inner) => [inner], 1) as never } })),
+    )
+    expect(() => readNodeBytes(deep)).to.throw(WireError, 'nested deeper than 64')
+    expect(() => readNodeBytes(Buffer.from([0x0a, 1, 0xff]))).to.throw(WireError, 'not UTF-8')
+  })
+})

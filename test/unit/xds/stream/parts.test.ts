@@ -1,0 +1,55 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { Entry } from '../../../../src/xds/stream/group.ts'
+import { partOf, WholePart } from '../../../../src/xds/stream/parts.ts'
+
+/** Entries in shared memory: some stand next to each other, some are larger than what is copied together, some have several slices. */
+function entriesOf(sizes: readonly number[]): Entry[] {
+  const memory = Buffer.from(new SharedArrayBuffer(sizes.reduce((sum, size) => sum + size + 1, 0)))
+  let at = 0
+  return sizes.map((size, index) => {
+    at += index % 3 === 0 ? 1 : 0
+    const bytes = memory.subarray(at, (at += size)).fill(index + 1)
+    const half = Math.floor(size / 2)
+    return {
+      name: `n${index}`,
+      version: `v${index}`,
+      length: size,
+      chunks: index % 5 === 0 ? [bytes.subarray(0, half), bytes.subarray(half)] : [bytes],
+    }
+  })
+}
+
+const size = fc.oneof({ weight: 12, arbitrary: fc.integer({ min: 1, max: 400 }) }, fc.constantFrom(16_384, 20_000, 40_000))
+
+describe('a part with all resources of a group', () => {
+  it('is, less some of them, the bytes of the others, and shares them', () => {
+    const left = fc.uniqueArray(fc.integer({ min: 0, max: 150 }), { maxLength: 6 })
+    fc.assert(
+      fc.property(fc.array(size, { minLength: 96, maxLength: 150 }), left, fc.boolean(), (sizes, indices, delta) => {
+        const entries = entriesOf(sizes)
+        const names = new Set(indices.map((index) => `n${index % sizes.length}`))
+        const whole = new WholePart(entries, delta)
+        const rest = whole.without(names)
+        const wanted = partOf(
+          entries.filter(({ name }) => !names.has(name)),
+          delta,
+        )
+        expect(rest?.length).to.equal(wanted.length)
+        expect(rest?.count).to.equal(wanted.count)
+        expect(Buffer.concat(rest?.chunks ?? []).equals(Buffer.concat(wanted.chunks))).to.equal(true)
+        const memory = new Set(whole.chunks.map(({ buffer }) => buffer))
+        expect(rest?.chunks.every(({ buffer }) => memory.has(buffer))).to.equal(true)
+        expect(whole.without(new Set())).to.equal(whole)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('is joined anew where little would stand together', () => {
+    const entries = entriesOf(Array.from({ length: 160 }, () => 100))
+    const first = (count: number) => new Set(entries.slice(0, count).map(({ name }) => name))
+    expect(new WholePart(entries, true).without(first(10))?.count).to.equal(150)
+    expect(new WholePart(entries, true).without(first(11))).to.equal(undefined)
+  })
+})

@@ -1,0 +1,334 @@
+/** What classes see of groups that they share, held against sets of names: a class has what is in its groups and of no hidden host, as the first of them has it. */
+import { expect } from 'chai'
+import fc from 'fast-check'
+import type { GroupUse } from '../../../../protocols/messages/push.ts'
+import { hostOf } from '../../../../src/xds/names.ts'
+import { GroupStore } from '../../../../src/xds/slab/group-store.ts'
+import { Block, type Resource } from '../../../../src/xds/slab/resource.ts'
+import { SlabStore } from '../../../../src/xds/slab/slab-store.ts'
+import { contentVersion, KeyedSums } from '../../../../src/xds/slab/sums.ts'
+import { elementHead, scanFields, textField } from '../../../../src/xds/slab/wire.ts'
+import { ConnectionBudget } from '../../../../src/xds/stream/budget.ts'
+import { Catalog } from '../../../../src/xds/stream/catalog.ts'
+import { type Plan, Plans } from '../../../../src/xds/stream/plans.ts'
+import { type SessionParts, XdsSession } from '../../../../src/xds/stream/session.ts'
+import { everything, type Subscription, Subscriptions } from '../../../../src/xds/stream/subscription.ts'
+import type { Holding } from '../../../../src/xds/stream/type-state.ts'
+import { clusterType, endpointType, shortType, virtualHostType } from '../../../../src/xds/type-urls.ts'
+
+const types = [clusterType, endpointType, virtualHostType]
+const classes = ['one', 'two']
+
+function nameOf(typeUrl: string, host: string, port: number): string {
+  if (host === '') return typeUrl === virtualHostType ? `${port}/allow_any` : `Static${port}`
+  return typeUrl === virtualHostType ? `${port}/${host}:${port}` : `outbound|${port}||${host}`
+}
+
+function resourceOf(typeUrl: string, name: string, content: number): Resource {
+  const value = Buffer.concat([textField(1, name), textField(2, String(content).repeat(content * 40))])
+  const block = new Block(Buffer.concat([elementHead(typeUrl, value.length), value]))
+  return { name, version: contentVersion(value), slices: [{ block, offset: 0, length: block.length }] }
+}
+
+const bytesOf = (message: Buffer, field: number): Buffer => [...scanFields(message)].find((found) => found.field === field)?.bytes ?? Buffer.alloc(0)
+
+/** What is in a plan: versions by name, those of resources that do not exist being `none`. No name is in it twice. */
+function told(plan: Plan, delta: boolean): Map<string, string> {
+  const found = new Map<string, string>()
+  const body = Buffer.concat(plan.chunks)
+  expect(body.length).to.equal(plan.length)
+  for (const { bytes } of scanFields(body)) {
+    const value = bytesOf(delta ? bytesOf(bytes as Buffer, 2) : (bytes as Buffer), 2)
+    const name = bytesOf(value, 1).toString()
+    expect(found.has(name), `${name} is there twice`).to.equal(false)
+    if (delta) expect([bytesOf(bytes as Buffer, 3).toString(), bytesOf(bytes as Buffer, 1).toString()]).to.deep.equal([name, contentVersion(value)])
+    found.set(name, bytesOf(value, 2).length === 0 ? 'none' : contentVersion(value))
+  }
+  expect(found.size).to.equal(plan.count)
+  return found
+}
+
+const hosts = ['', 'a', 'b', 'c', 'd', 'e']
+const crowdOf = (count: number) => Array.from({ length: count }, (_, index) => `crowd-${index}`)
+
+/** Resources of a group: hosts and ports, with content. */
+const group = fc.dictionary(fc.tuple(fc.constantFrom(...hosts), fc.constantFrom(80, 81)).map(String), fc.integer({ min: 1, max: 3 }), { maxKeys: 12 })
+const hidden = fc.uniqueArray(fc.constantFrom(...hosts), { maxLength: 4 }).map((list) => list.sort())
+const step = fc.record({
+  base: fc.option(group, { nil: undefined }),
+  overlays: fc.array(fc.option(group, { nil: undefined, freq: 2 }), { minLength: 2, maxLength: 2 }),
+  hide: fc.array(hidden, { minLength: 2, maxLength: 2 }),
+  /** What the class takes: the base and its overlay, the overlay alone, or nothing. What both show counts as the first has it. */
+  shape: fc.array(fc.constantFrom('base first', 'overlay first', 'overlay first', 'overlay', 'nothing'), { minLength: 2, maxLength: 2 }),
+})
+
+/** Groups with their patches, and the same as plain maps. */
+class World {
+  readonly catalog = new Catalog(new KeyedSums('key'))
+  readonly #slabs = new SlabStore()
+  readonly #groups = new GroupStore(this.#slabs, new KeyedSums('key'))
+  readonly #held = new Map<string, ReadonlyMap<string, string>>()
+  readonly #uses = new Map<string, Record<string, GroupUse[]>>()
+  /** Hosts that are in every base, and in the overlay of the first class. */
+  readonly #crowd: Readonly<Record<string, number>>
+
+  constructor(crowd = 0) {
+    this.#crowd = Object.fromEntries(crowdOf(crowd).map((host) => [`${host},80`, 1]))
+  }
+
+  push(change: {
+    base?: Record<string, number> | undefined
+    overlays: (Record<string, number> | undefined)[]
+    hide: string[][]
+    shape: string[]
+  }): void {
+    for (const typeUrl of types) {
+      if (change.base) this.#set(`base|${typeUrl}`, typeUrl, { ...this.#crowd, ...change.base })
+      for (const [index, classId] of classes.entries()) {
+        const overlay = change.overlays[index]
+        if (overlay) this.#set(`overlay|${classId}|${typeUrl}`, typeUrl, { ...(index === 0 ? this.#crowd : {}), ...overlay })
+      }
+    }
+    const manifests = classes.map((classId, index) => {
+      const base = (typeUrl: string) => ({ group: `base|${typeUrl}`, hide: change.hide[index] ?? [] })
+      const overlay = (typeUrl: string) => ({ group: `overlay|${classId}|${typeUrl}`, hide: [] })
+      const shape = change.shape[index]
+      const of = (typeUrl: string) =>
+        shape === 'nothing'
+          ? []
+          : shape === 'base first'
+            ? [base(typeUrl), overlay(typeUrl)]
+            : shape === 'overlay first'
+              ? [overlay(typeUrl), base(typeUrl)]
+              : [overlay(typeUrl)]
+      const groups = Object.fromEntries(types.map((typeUrl) => [typeUrl, of(typeUrl)]))
+      this.#uses.set(classId, groups)
+      return { classId, groups }
+    })
+    const { patches, retired } = this.#groups.takePatches()
+    const slabs = { slabs: this.#slabs.takeFresh(), retiredSlabs: this.#slabs.takeRetired() }
+    this.catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
+  }
+
+  #set(id: string, typeUrl: string, wanted: Record<string, number>): void {
+    const resources = Object.entries(wanted).map(([key, content]) => {
+      const [host, port] = key.split(',') as [string, string]
+      return resourceOf(typeUrl, nameOf(typeUrl, host, Number(port)), content)
+    })
+    this.#groups.replace(id, resources)
+    this.#held.set(id, new Map(resources.map(({ name, version }) => [name, version])))
+  }
+
+  /** What a class has of a type, from the maps. */
+  truth(classId: string, typeUrl: string): Map<string, string> {
+    const seen = new Map<string, string>()
+    for (const { group: id, hide } of this.#uses.get(classId)?.[typeUrl] ?? [])
+      for (const [name, version] of this.#held.get(id) ?? []) {
+        const host = hostOf(typeUrl, name)
+        if ((host === '' || !hide.includes(host)) && !seen.has(name)) seen.set(name, version)
+      }
+    return seen
+  }
+}
+
+/** Kinds of streams; a name stands for itself, or for a route whose virtual hosts are wanted. */
+const streams = [
+  { typeUrl: clusterType, delta: false, names: [] },
+  { typeUrl: clusterType, delta: true, names: [] },
+  ...[false, true].map((delta) => ({
+    typeUrl: endpointType,
+    delta,
+    names: [...hosts, ...crowdOf(18)].flatMap((host) => [80, 81].map((port) => nameOf(endpointType, host, port))),
+  })),
+  { typeUrl: virtualHostType, delta: true, names: ['80', '81'] },
+]
+
+/** A proxy with one stream that has one type. */
+class Client {
+  readonly typeUrl: string
+  readonly delta: boolean
+  readonly held = new Map<string, string>()
+  session: XdsSession
+  readonly #names: Buffer
+  readonly #parts: SessionParts
+
+  constructor({ typeUrl, delta, names }: (typeof streams)[number], parts: SessionParts) {
+    this.typeUrl = typeUrl
+    this.delta = delta
+    this.#names = Buffer.concat(names.map((name) => textField(3, name)))
+    this.#parts = parts
+    this.session = new XdsSession(delta, parts, new ConnectionBudget())
+    this.session.classId = 'one'
+    this.#ask('')
+  }
+
+  /** A new stream, of the same class. */
+  open(): void {
+    const { classId } = this.session
+    this.session = new XdsSession(this.delta, this.#parts, new ConnectionBudget())
+    this.session.classId = classId
+    this.#ask('')
+  }
+
+  #ask(nonce: string): void {
+    const { typeUrl } = this
+    const common = { node: undefined, typeUrl, nonce, error: undefined }
+    const none = Buffer.alloc(0)
+    const first = nonce === ''
+    if (this.delta)
+      this.session.takeDelta(
+        { ...common, rawSubscribe: first ? this.#names : none, unsubscribe: [], initialVersions: first ? new Map(this.held) : new Map() },
+        0,
+      )
+    else this.session.takeSotw({ ...common, hasVersion: this.held.size > 0, rawNames: this.#names }, 0)
+  }
+
+  /** Takes and acknowledges what there is to send. */
+  follow(): void {
+    for (let response = this.session.next(0); response; response = this.session.next(0)) {
+      if (!this.delta && this.typeUrl === clusterType) this.held.clear()
+      for (const [name, version] of told(response.plan, this.delta)) version === 'none' ? this.held.delete(name) : this.held.set(name, version)
+      if (this.delta) for (const name of response.plan.removed) this.held.delete(name)
+      this.#ask(response.nonce)
+    }
+  }
+}
+
+const sorted = (map: ReadonlyMap<string, string>) => [...map].sort()
+const plain = (names: Iterable<string>) => [...names].sort()
+
+describe('classes that hide hosts of groups', () => {
+  it('have what is in their groups and of no hidden host, with one version for equal content, however they came to it', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
+        const world = new World(18)
+        const versions = new Map<string, string>()
+        const past: { typeUrl: string; holding: Holding; truth: Map<string, string> }[] = []
+        for (const change of steps) {
+          world.push(change)
+          for (const typeUrl of types)
+            for (const classId of classes) {
+              const state = world.catalog.typeState(classId, typeUrl)
+              const truth = world.truth(classId, typeUrl)
+              expect(Array.from(state.entries(), ({ name, version }) => [name, version]).sort()).to.deep.equal(sorted(truth))
+              for (const host of hosts)
+                for (const port of [80, 81]) {
+                  const name = nameOf(typeUrl, host, port)
+                  expect(state.find(name)?.version).to.equal(truth.get(name))
+                }
+              const content = JSON.stringify([sorted(truth)])
+              if (versions.has(state.version)) expect(versions.get(state.version)).to.equal(content)
+              else expect([...versions.values()]).not.to.include(content)
+              versions.set(state.version, content)
+              // The past of other classes too: a proxy may move from one to another.
+              for (const before of past.filter((one) => one.typeUrl === typeUrl)) {
+                const { changed, removed, added } = state.since(before.holding)
+                expect(plain(changed)).to.deep.equal(plain([...truth.keys()].filter((name) => before.truth.get(name) !== truth.get(name))))
+                expect(plain(added)).to.deep.equal(plain([...truth.keys()].filter((name) => !before.truth.has(name))))
+                expect(plain(removed)).to.deep.equal(plain([...before.truth.keys()].filter((name) => !truth.has(name))))
+              }
+              past.push({ typeUrl, holding: state.holding, truth })
+            }
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('are sent what they have and are subscribed to, in full, by name, as a difference and when they come back', () => {
+    const wanted = fc.record({ wildcard: fc.boolean(), names: fc.subarray(hosts.flatMap((host) => [80, 81].map((port) => [host, port] as const))) })
+    fc.assert(
+      fc.property(
+        fc.array(step, { minLength: 2, maxLength: 4 }),
+        wanted,
+        fc.constantFrom(...types),
+        fc.boolean(),
+        fc.constantFrom(0, 70),
+        (steps, { wildcard, names }, typeUrl, delta, crowd) => {
+          const world = new World(crowd)
+          const plans = new Plans(world.catalog, { enabled: true, size: 0 })
+          const named = names.map(([host, port]) => nameOf(typeUrl, host, port))
+          const list = Buffer.concat((wildcard ? ['*', ...named] : named).map((name) => textField(3, name)))
+          const subscription: Subscription = new Subscriptions().asked(list).subscription
+          const takes = (name: string) => subscription.wildcard || named.includes(name)
+          let last: { holding: Holding; truth: Map<string, string> } | undefined
+          for (const change of steps) {
+            world.push(change)
+            for (const classId of classes) {
+              const state = world.catalog.typeState(classId, typeUrl)
+              const truth = new Map([...world.truth(classId, typeUrl)].filter(([name]) => takes(name)))
+              const missing = named.filter((name) => !truth.has(name))
+              const emptied = (gone: readonly string[]) => (delta || typeUrl !== endpointType ? [] : gone.map((name) => [name, 'none'] as const))
+              const full = plans.full(typeUrl, state, subscription, delta)
+              expect(sorted(told(full, delta))).to.deep.equal(sorted(new Map([...truth, ...emptied(missing)])))
+              if (delta) expect(plain(full.removed)).to.deep.equal(plain(missing))
+              const some = plans.some(typeUrl, state, subscription, new Set(named), delta)
+              const asked = new Map([...truth].filter(([name]) => named.includes(name)))
+              expect(sorted(told(some, delta))).to.deep.equal(sorted(new Map([...asked, ...emptied(missing)])))
+              if (last) {
+                const { holding, truth: before } = last
+                const difference = plans.difference(typeUrl, state, holding, subscription, delta)
+                const changed = [...truth].filter(([name, version]) => before.get(name) !== version)
+                const gone = [...before.keys()].filter((name) => !truth.has(name))
+                expect(sorted(told(difference, delta))).to.deep.equal(sorted(new Map([...changed, ...emptied(gone)])))
+                expect(plain(difference.removed)).to.deep.equal(plain(gone))
+                if (delta) {
+                  const back = plans.reconnected(typeUrl, state, before, subscription)
+                  expect(sorted(told(back, true))).to.deep.equal(sorted(new Map(changed)))
+                  expect(plain(back.removed)).to.deep.equal(plain(new Set([...gone, ...missing])))
+                }
+              }
+              last = { holding: state.holding, truth }
+              // Plans are shared by classes that are alike, and by nobody else.
+              expect(sorted(told(plans.full(typeUrl, state, everything, delta), delta))).to.deep.equal(sorted(world.truth(classId, typeUrl)))
+            }
+          }
+        },
+      ),
+      { numRuns: 100 },
+    )
+  })
+
+  it('bring every stream to what its class has: by name or not, lagging, moved to another class, come back', () => {
+    const act = fc.constantFrom('follow', 'follow', 'lag', 'move', 'come back', 'come back with nothing')
+    const acts = fc.array(act, { minLength: streams.length, maxLength: streams.length })
+    fc.assert(
+      fc.property(fc.array(fc.tuple(step, acts), { minLength: 2, maxLength: 6 }), (rounds) => {
+        const world = new World(18)
+        const plans = new Plans(world.catalog, { enabled: true, size: 0 })
+        let nonces = 0
+        const parts: SessionParts = {
+          catalog: world.catalog,
+          plans,
+          subscriptions: new Subscriptions(),
+          flowControl: undefined,
+          nonce: () => `n${++nonces}`,
+          held: () => undefined,
+        }
+        const clients = streams.map((stream) => new Client(stream, parts))
+        for (const [change, acting] of rounds) {
+          world.push(change)
+          for (const [index, client] of clients.entries()) {
+            const what = acting[index]
+            if (what === 'move') client.session.classId = client.session.classId === 'one' ? 'two' : 'one'
+            if (what === 'come back') client.open()
+            if (what === 'come back with nothing') {
+              client.held.clear()
+              client.open()
+            }
+            if (what !== 'lag') client.follow()
+          }
+        }
+        for (const client of clients) {
+          client.follow()
+          expect(sorted(client.held), `${shortType(client.typeUrl)} ${client.delta ? 'delta' : 'state of the world'}`).to.deep.equal(
+            sorted(world.truth(client.session.classId, client.typeUrl)),
+          )
+          // Nothing is sent for what it sees already.
+          expect(client.session.isDue()).to.equal(false)
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
