@@ -156,7 +156,7 @@ describe('pilot-discovery on the command line', function () {
       ])
         expect(messages).to.include(wanted)
       expect(messages.join('\n')).to.contain('in plain text')
-      expect(lines[0]?.caller).to.match(/^discovery\/supervisor\.(ts|js):\d+$/)
+      expect(lines[0]?.caller).to.match(/^discovery\/service\.(ts|js):\d+$/)
       expect(Object.keys(lines[0] ?? {})).to.deep.equal(['level', 'time', 'caller', 'msg'])
     })
 
