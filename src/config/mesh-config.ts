@@ -18,7 +18,7 @@ import {
   text,
   unused,
 } from './shape.ts'
-import { localityLbShape, tcpKeepaliveShape } from './traffic-specs.ts'
+import { localityLbShape, tcpKeepaliveShape } from './shapes/connections.ts'
 import { readDocuments } from './yaml-documents.ts'
 
 const proxyConfigShape = record({

@@ -1,6 +1,6 @@
 /** What a proxy's `jwt_authn` filter makes of a request's tokens, without the proxy (docs/resources.md, A3; RFC 7515, RFC 7519). */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
-import type { JwtRule } from '../config/security-specs.ts'
+import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { jwtRules, type KeySets, keySource } from '../snapshot/key-sources.ts'
 import type { RequestAuthentication } from '../snapshot/policies.ts'

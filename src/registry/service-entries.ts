@@ -1,6 +1,7 @@
 /** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (docs/resources.md, S1 to S4). */
 import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
-import type { ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
+import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
+import type { WorkloadEntrySpec } from '../config/kinds/workload-entry.ts'
 import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
 import type { MeshNames } from '../names/mesh-names.ts'

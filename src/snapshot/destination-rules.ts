@@ -1,7 +1,7 @@
 /** Which DestinationRule applies to a service, and how several for one host merge (docs/resources.md, V3 to V5). */
 
 import type { Service } from '../../protocols/data.ts'
-import type { TrafficPolicy } from '../config/traffic-specs.ts'
+import type { TrafficPolicy } from '../config/kinds/destination-rule.ts'
 import { sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported, isPublic } from '../model/match.ts'
 import { byAge, type DestinationRule } from './objects.ts'

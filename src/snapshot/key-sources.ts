@@ -1,5 +1,5 @@
 /** Where the keys come from that RequestAuthentications name (docs/resources.md, A4). */
-import type { JwtRule } from '../config/security-specs.ts'
+import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { compare } from './objects.ts'
 import type { RequestAuthentication } from './policies.ts'

@@ -1,8 +1,13 @@
 /** Configuration objects with their specs typed, as the snapshot keeps them. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
+import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
+import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
+import type { GatewaySpec } from '../config/kinds/gateway.ts'
+import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
+import type { SidecarSpec } from '../config/kinds/sidecar.ts'
+import type { VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
+import type { WorkloadEntrySpec } from '../config/kinds/workload-entry.ts'
 import { configKey } from '../config/kinds.ts'
-import type { EnvoyFilterSpec, ServiceEntrySpec, WorkloadEntrySpec } from '../config/registry-specs.ts'
-import type { DestinationRuleSpec, GatewaySpec, SidecarSpec, VirtualServiceSpec } from '../config/traffic-specs.ts'
 
 export type VirtualService = ConfigObject<VirtualServiceSpec>
 export type DestinationRule = ConfigObject<DestinationRuleSpec>

@@ -1,6 +1,9 @@
 /** The policies in force: which of them select a workload (docs/resources.md, A1, A2). */
 import type { ConfigObject } from '../../protocols/data.ts'
-import type { AuthorizationPolicySpec, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../config/security-specs.ts'
+import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
+import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
+import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
+import { selectorLabels } from '../config/shapes/policies.ts'
 import { isStandIn, type StandIn } from '../config/stand-in.ts'
 import { labelsMatch } from '../model/match.ts'
 
@@ -55,7 +58,7 @@ export function byNamespace<T extends ConfigObject>(objects: readonly T[]): Read
   return groups
 }
 
-const selectorOf = (policy: { spec: { selector?: { matchLabels?: Record<string, string> } } }) => policy.spec.selector?.matchLabels ?? {}
+const selectorOf = ({ spec }: { spec: Parameters<typeof selectorLabels>[0] }) => selectorLabels(spec) ?? {}
 const hasSelector = (policy: Parameters<typeof selectorOf>[0]) => Object.keys(selectorOf(policy)).length > 0
 
 /** The labels that policies for workloads of a namespace look at. */

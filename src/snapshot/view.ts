@@ -4,7 +4,7 @@
  * ({@link Difference}), or what a Sidecar chooses; neither costs more than what differs or is chosen.
  */
 import type { Service } from '../../protocols/data.ts'
-import type { SidecarSpec } from '../config/traffic-specs.ts'
+import { type SidecarSpec, sidecar as sidecarKind } from '../config/kinds/sidecar.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported, labelsMatch } from '../model/match.ts'
 import type { MergedRule } from './destination-rules.ts'
 import { byAge, compare, type Sidecar } from './objects.ts'
@@ -76,7 +76,7 @@ export function viewKeyOf(snapshot: MeshSnapshot, proxy: { namespace: string; la
 }
 
 function selectSidecar(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): Sidecar | undefined {
-  const selectorOf = (sidecar: Sidecar) => sidecar.spec.workloadSelector?.labels ?? sidecar.spec.workloadSelector?.matchLabels
+  const selectorOf = ({ spec }: Sidecar) => sidecarKind.selects.labels(spec)
   const own = snapshot.sidecars.get(namespace) ?? []
   return (
     own.find((sidecar) => selectorOf(sidecar) && labelsMatch(selectorOf(sidecar), labels)) ??

@@ -1,5 +1,5 @@
 /** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (docs/resources.md, R4, R10). */
-import type { HttpMatch, HttpRoute, StringMatch, VirtualServiceSpec } from '../config/traffic-specs.ts'
+import type { HttpMatch, HttpRoute, StringMatch, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
 import { byAge, type VirtualService } from './objects.ts'

@@ -1,5 +1,5 @@
 /** Names of generated resources (docs/resources.md, C1, C2, C11, C12). */
-import type { Destination } from '../config/traffic-specs.ts'
+import type { Destination } from '../config/shapes/hosts.ts'
 import type { ServiceState } from '../snapshot/snapshot.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from './type-urls.ts'
 

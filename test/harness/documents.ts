@@ -1,7 +1,8 @@
 /** Documents of every kind, made from the shapes of their specs: a kind that is added is covered without a line here. */
 import fc from 'fast-check'
 import { stringify } from 'yaml'
-import { type Kind, kinds } from '../../src/config/kinds.ts'
+import type { Kind } from '../../src/config/kinds/kind.ts'
+import { kinds } from '../../src/config/kinds.ts'
 import type { Form, Report } from '../../src/config/shape.ts'
 
 /** Text that means something to some field. */

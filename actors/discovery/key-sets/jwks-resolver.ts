@@ -145,7 +145,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
     const uri = name.startsWith(openIdPrefix) ? await this.#discover(name.slice(openIdPrefix.length), source) : name
     const content = await this.#fetch(uri, source)
     // Loaded when there are keys to fetch: most of a configuration's checks, and a client of HTTPS, which few need.
-    const { keySetFault } = await import('../../../src/config/security-specs.ts')
+    const { keySetFault } = await import('../../../src/config/shapes/key-set.ts')
     const fault = keySetFault(content)
     if (fault) throw new Error(fault)
     return sortedKeySet(content)

@@ -1,6 +1,7 @@
 /** Classes of proxies: those that must see the same configuration share one, and with it every byte they are sent. */
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../../protocols/data.ts'
+import { gateway as gatewayKind } from '../../config/kinds/gateway.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
@@ -38,7 +39,7 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
 function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {
   const scoped = snapshot.settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
   return snapshot.gateways
-    .filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gateway.spec.selector, labels))
+    .filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gatewayKind.selects.labels(gateway.spec), labels))
     .map((gateway) => `${gateway.namespace}/${gateway.name}`)
 }
 

@@ -1,7 +1,8 @@
 /** The connected proxies, found by what changes may touch them by: no change makes a pass over all of them unless it concerns all. */
 
 import type { ProxyNode } from '../../../protocols/data.ts'
-import { kinds, type Selection } from '../../config/kinds.ts'
+import type { Kind } from '../../config/kinds/kind.ts'
+import { kinds } from '../../config/kinds.ts'
 import { addTo } from '../../model/lists.ts'
 import type { Changes, MeshSnapshot } from '../../snapshot/snapshot.ts'
 
@@ -12,12 +13,8 @@ export interface Connected {
   classId: string
 }
 
-/** What changes select proxies beside objects; what is not here or declared with its kind concerns all. */
-const selections: ReadonlyMap<string, Selection> = new Map([
-  ...[...kinds.values()].map(({ name, selects }) => [name, selects] as const),
-  ['Service', 'none'],
-  ['KeySets', 'none'],
-])
+/** What else changes than objects, and selects no proxies. What is neither here nor a kind concerns all proxies. */
+const selectingNone: ReadonlySet<string> = new Set(['Service', 'KeySets'])
 
 /** Connections with their proxies. */
 export class ProxyIndex {
@@ -65,22 +62,28 @@ export class ProxyIndex {
     const take = (connections: Iterable<string> = []) => {
       for (const connection of connections) found.add(connection)
     }
-    const kindsToAsk = new Set<string>()
-    for (const kind of changes.kinds) {
-      const selection = selections.get(kind)
-      if (selection === undefined) return this.#proxies.keys()
-      if (selection === 'routers') take(this.#routers)
-      if (selection === 'namespace') kindsToAsk.add(kind)
+    const selecting = new Map<string, Kind>()
+    for (const name of changes.kinds) {
+      const kind = kinds.get(name)
+      if (kind?.selects) selecting.set(name, kind)
+      else if (!kind && !selectingNone.has(name)) return this.#proxies.keys()
     }
-    if (kindsToAsk.size > 0)
+    if (selecting.size > 0)
       for (const key of changes.keys) {
-        const [kind = '', namespace = ''] = key.split('/')
-        if (!kindsToAsk.has(kind)) continue
-        if (namespace === now.mesh.rootNamespace) return this.#proxies.keys()
-        take(this.#byNamespace.get(namespace))
+        const [name = '', namespace = ''] = key.split('/')
+        const kind = selecting.get(name)
+        if (kind) take(this.#within(kind, namespace, now.mesh.rootNamespace))
       }
     for (const namespace of this.#differently(before, now)) take(this.#byNamespace.get(namespace))
     return found
+  }
+
+  /** Connections that an object of a kind in a namespace may select. */
+  #within({ scope, selects }: Kind, namespace: string, rootNamespace: string): Iterable<string> {
+    const everywhere = scope === 'mesh' || scope === 'exported' || (scope === 'namespace or mesh' && namespace === rootNamespace)
+    const reached = everywhere ? this.#proxies.keys() : (this.#byNamespace.get(namespace) ?? [])
+    if (selects?.proxies === 'routers') return everywhere ? this.#routers : [...reached].filter((connection) => this.#routers.has(connection))
+    return selects?.proxies === 'sidecars' ? [...reached].filter((connection) => !this.#routers.has(connection)) : reached
   }
 
   /** Namespaces that came to differ from the others, or ceased to. */

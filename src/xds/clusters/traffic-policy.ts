@@ -7,7 +7,7 @@ import {
   type ClusterSchema,
 } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
-import type { PortPolicy, TlsSettings, TrafficPolicy } from '../../config/traffic-specs.ts'
+import type { PortPolicy, TlsSettings, TrafficPolicy } from '../../config/kinds/destination-rule.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, pack } from '../message.ts'

@@ -1,5 +1,5 @@
 /** Locality-aware load balancing: weights by `distribute`, priorities by `failover` (docs/resources.md, E6). */
-import type { LocalityLb } from '../../config/traffic-specs.ts'
+import type { LocalityLb } from '../../config/shapes/connections.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 

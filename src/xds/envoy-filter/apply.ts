@@ -16,7 +16,7 @@ import {
   type HttpFilter,
   HttpFilterSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
-import type { ConfigPatch } from '../../config/registry-specs.ts'
+import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { contain } from '../../model/faults.ts'
 import type { Draft, Patcher } from '../draft.ts'
 import type { Traits } from '../traits.ts'

@@ -1,7 +1,7 @@
 /** Which EnvoyFilters apply to a proxy (docs/resources.md, F1, F2). */
 import { RE2JS } from 're2js'
 import type { ProxyNode } from '../../../protocols/data.ts'
-import type { ConfigPatch } from '../../config/registry-specs.ts'
+import { type ConfigPatch, envoyFilter } from '../../config/kinds/envoy-filter.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { byAge, type EnvoyFilter } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -10,7 +10,7 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Readonly<Record<string, string>>): EnvoyFilter[] {
   const root = snapshot.mesh.rootNamespace
   const selected = snapshot.envoyFilters.filter(
-    (filter) => (filter.namespace === root || filter.namespace === node.namespace) && labelsMatch(filter.spec.workloadSelector?.labels, labels),
+    (filter) => (filter.namespace === root || filter.namespace === node.namespace) && labelsMatch(envoyFilter.selects.labels(filter.spec), labels),
   )
   const matching = selected.filter((filter) => (filter.spec.configPatches ?? []).some((patch) => matchesProxy(patch, node)))
   return matching.sort(

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
-import type { HttpMatch, StringMatch } from '../../config/traffic-specs.ts'
+import type { HttpMatch, StringMatch } from '../../config/kinds/virtual-service.ts'
 
 type RouteMatch = MessageInitShape<typeof RouteMatchSchema>
 type HeaderMatcher = MessageInitShape<typeof HeaderMatcherSchema>

@@ -5,7 +5,7 @@ import type {
   JwtProviderSchema,
   JwtRequirementSchema,
 } from '../../../protocols/gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.js'
-import type { JwtRule } from '../../config/security-specs.ts'
+import type { JwtRule } from '../../config/kinds/request-authentication.ts'
 import { isStandIn } from '../../config/stand-in.ts'
 import { jwtRules, type KeySets, keySource } from '../../snapshot/key-sources.ts'
 import type { RequestAuthentication } from '../../snapshot/policies.ts'

@@ -1,0 +1,122 @@
+/** DestinationRule: what holds for requests once their host is known: policies and subsets. */
+import { anything, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
+import { localityLbShape, tcpKeepaliveShape } from '../shapes/connections.ts'
+import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
+import { type Kind, networkingVersions } from './kind.ts'
+
+const tlsSettings = record({
+  mode: oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'),
+  clientCertificate: text(),
+  privateKey: text(),
+  caCertificates: text(),
+  credentialName: text(),
+  subjectAltNames: list(text()),
+  sni: text(),
+  insecureSkipVerify: flag,
+})
+
+/** Envoy fills a table for consistent hashing evenly only if its size is prime, and refuses others. */
+function isPrime(value: number): boolean {
+  for (let factor = 2; factor * factor <= value; factor++) if (value % factor === 0) return false
+  return value > 1
+}
+
+const trafficFields = {
+  loadBalancer: record({
+    simple: oneOf('UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'),
+    consistentHash: record({
+      httpHeaderName: text(),
+      httpCookie: record({ name: required(text()), path: text(), ttl: duration() }),
+      useSourceIp: flag,
+      httpQueryParameterName: text(),
+      minimumRingSize: integer(0, 8_388_608),
+      ringHash: record({ minimumRingSize: integer(0, 8_388_608) }),
+      maglev: record({ tableSize: integer(2, 5_000_011, (size) => (isPrime(size) ? undefined : `${size} is not a prime number`)) }),
+    }),
+    localityLbSetting: localityLbShape,
+    warmupDurationSecs: unused(duration()),
+  }),
+  connectionPool: record({
+    tcp: record({
+      maxConnections: integer(1, 2_147_483_647),
+      connectTimeout: duration(1),
+      tcpKeepalive: tcpKeepaliveShape,
+      maxConnectionDuration: unused(duration()),
+      idleTimeout: duration(),
+    }),
+    http: record({
+      http1MaxPendingRequests: integer(1, 2_147_483_647),
+      http2MaxRequests: integer(1, 2_147_483_647),
+      maxRequestsPerConnection: integer(0, 536_870_912),
+      maxRetries: integer(0, 2_147_483_647),
+      idleTimeout: duration(),
+      h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
+      useClientProtocol: flag,
+      maxConcurrentStreams: integer(1, 2_147_483_647),
+    }),
+  }),
+  outlierDetection: record({
+    consecutiveErrors: integer(0, largestUint32),
+    consecutive5xxErrors: integer(0, largestUint32),
+    consecutiveGatewayErrors: integer(0, largestUint32),
+    splitExternalLocalOriginErrors: flag,
+    consecutiveLocalOriginFailures: integer(0, largestUint32),
+    interval: duration(1),
+    baseEjectionTime: duration(1),
+    maxEjectionPercent: integer(0, 100),
+    minHealthPercent: integer(0, 100),
+  }),
+  tls: tlsSettings,
+}
+const portPolicy = record({ port: required(portSelector), ...trafficFields })
+const trafficPolicy = record({
+  ...trafficFields,
+  portLevelSettings: list(portPolicy, { max: 4096 }),
+  tunnel: unused(anything),
+  proxyProtocol: unused(anything),
+})
+
+const spec = record(
+  {
+    host: required(host),
+    trafficPolicy,
+    subsets: list(
+      record({
+        name: required(text({ max: 63, pattern: /^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$/, what: 'a subset name' })),
+        labels,
+        trafficPolicy,
+      }),
+    ),
+    exportTo: list(text()),
+    workloadSelector: record({ matchLabels: labels }),
+  },
+  (value, path, report) => {
+    const policies = [value.trafficPolicy, ...(value.subsets ?? []).map((subset) => subset.trafficPolicy)]
+    for (const policy of policies) {
+      for (const settings of [policy?.tls, ...(policy?.portLevelSettings ?? []).map((entry) => entry.tls)]) {
+        if (settings?.mode === 'MUTUAL' && !settings.credentialName && !(settings.clientCertificate && settings.privateKey)) {
+          reject(report, `${path}.trafficPolicy.tls`, 'MUTUAL needs clientCertificate and privateKey, or credentialName')
+        }
+      }
+      const hash = policy?.loadBalancer?.consistentHash
+      if (hash?.httpCookie && hash.httpCookie.ttl === undefined)
+        reject(report, `${path}.trafficPolicy.loadBalancer.consistentHash.httpCookie.ttl`, 'required, but missing')
+    }
+  },
+)
+
+/** The kind DestinationRule. */
+export const destinationRule = {
+  name: 'DestinationRule',
+  plural: 'destinationrules',
+  group: 'networking',
+  versions: networkingVersions,
+  spec,
+  scope: 'exported',
+  selects: undefined,
+} satisfies Kind<'DestinationRule', DestinationRuleSpec>
+
+export type DestinationRuleSpec = Read<typeof spec>
+export type TrafficPolicy = Read<typeof trafficPolicy>
+export type PortPolicy = Read<typeof portPolicy>
+export type TlsSettings = Read<typeof tlsSettings>

@@ -1,0 +1,27 @@
+/** PeerAuthentication: whether workloads take connections with, without or with and without mutual TLS. */
+import { map, oneOf, type Read, reject } from '../shape.ts'
+import { isPort, selector, selectorLabels, strict } from '../shapes/policies.ts'
+import { type Kind, securityVersions } from './kind.ts'
+
+const mtls = strict({ mode: oneOf('UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT') })
+
+const shape = strict({ selector, mtls, portLevelMtls: map(mtls) }, (spec, path, report) => {
+  const ports = Object.keys(spec.portLevelMtls ?? {})
+  for (const port of ports) if (!isPort(port)) reject(report, `${path}.portLevelMtls[${port}]`, 'not a port number')
+  if (spec.portLevelMtls && ports.length === 0) reject(report, `${path}.portLevelMtls`, 'needs at least one port')
+  if (ports.length > 0 && Object.keys(spec.selector?.matchLabels ?? {}).length === 0)
+    reject(report, `${path}.portLevelMtls`, 'needs a selector: ports belong to workloads')
+})
+
+/** The kind PeerAuthentication. */
+export const peerAuthentication = {
+  name: 'PeerAuthentication',
+  plural: 'peerauthentications',
+  group: 'security',
+  versions: securityVersions,
+  spec: shape,
+  scope: 'namespace or mesh',
+  selects: { proxies: 'all', labels: selectorLabels },
+} satisfies Kind<'PeerAuthentication', PeerAuthenticationSpec>
+
+export type PeerAuthenticationSpec = Read<typeof shape>

@@ -1,0 +1,52 @@
+/** RequestAuthentication: which tokens of end users are accepted. */
+import { flag, list, type Read, type Report, reject, required, text } from '../shape.ts'
+import { keySet } from '../shapes/key-set.ts'
+import { selector, selectorLabels, strict } from '../shapes/policies.ts'
+import { type Kind, securityVersions } from './kind.ts'
+
+const headerName = text({ max: 256, pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, what: 'a header name' })
+
+function checkUri(uri: string, path: string, report: Report): void {
+  const url = URL.parse(uri)
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.hostname === '') reject(report, path, 'not an http or https URL')
+  else if (url.username !== '' || url.password !== '') reject(report, path, 'must not carry a user name or password')
+}
+
+const jwtRule = strict(
+  {
+    issuer: required(text({ max: 2048 })),
+    audiences: list(text({ max: 2048 })),
+    jwksUri: text({ max: 2048 }),
+    jwks: keySet,
+    fromHeaders: list(strict({ name: required(headerName), prefix: text({ max: 256 }) })),
+    fromParams: list(text({ max: 256 })),
+    forwardOriginalToken: flag,
+    outputPayloadToHeader: headerName,
+    outputClaimToHeaders: list(strict({ header: required(headerName), claim: required(text({ max: 1024 })) })),
+  },
+  (value, path, report) => {
+    if (value.issuer === '') reject(report, `${path}.issuer`, 'required, but empty')
+    if (value.jwksUri) checkUri(value.jwksUri, `${path}.jwksUri`, report)
+    if (value.jwksUri && value.jwks) reject(report, `${path}.jwks`, 'excluded by jwksUri')
+    for (const field of ['audiences', 'fromParams'] as const)
+      for (const [index, one] of (value[field] ?? []).entries()) if (one === '') reject(report, `${path}.${field}[${index}]`, 'must not be empty')
+    for (const [index, one] of (value.outputClaimToHeaders ?? []).entries())
+      if (one.claim === '') reject(report, `${path}.outputClaimToHeaders[${index}].claim`, 'must not be empty')
+  },
+)
+
+const spec = strict({ selector, jwtRules: list(jwtRule, { max: 500 }) })
+
+/** The kind RequestAuthentication. */
+export const requestAuthentication = {
+  name: 'RequestAuthentication',
+  plural: 'requestauthentications',
+  group: 'security',
+  versions: securityVersions,
+  spec,
+  scope: 'namespace or mesh',
+  selects: { proxies: 'all', labels: selectorLabels },
+} satisfies Kind<'RequestAuthentication', RequestAuthenticationSpec>
+
+export type RequestAuthenticationSpec = Read<typeof spec>
+export type JwtRule = Read<typeof jwtRule>

@@ -1,0 +1,69 @@
+/** ServiceEntry: services, and the endpoints behind them (docs/resources.md, S1 to S4). */
+import { isIp, isIpOrCidr } from '../addresses.ts'
+import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
+import { labels, port } from '../shapes/hosts.ts'
+import { workload, workloadAddress } from '../shapes/workload.ts'
+import { type Kind, networkingVersions } from './kind.ts'
+
+const spec = record(
+  {
+    hosts: required(list(text({ max: 253, pattern: /^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/, what: 'a host name' }), { min: 1 })),
+    addresses: list(workloadAddress),
+    ports: required(
+      list(record({ number: required(port), protocol: text(), name: required(text({ max: 256 })), targetPort: integer(0, 65_535) }), {
+        min: 1,
+        max: 4096,
+      }),
+    ),
+    location: oneOf('MESH_EXTERNAL', 'MESH_INTERNAL'),
+    resolution: oneOf('NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN'),
+    endpoints: list(workload),
+    workloadSelector: record({ labels }),
+    exportTo: list(text()),
+    subjectAltNames: list(text()),
+  },
+  (value, path, report) => {
+    const numbers = new Set<number>()
+    const names = new Set<string>()
+    for (const [index, { number, name }] of value.ports.entries()) {
+      if (numbers.has(number)) reject(report, `${path}.ports[${index}].number`, `${number} is used twice`)
+      if (names.has(name)) reject(report, `${path}.ports[${index}].name`, `${name} is used twice`)
+      numbers.add(number)
+      names.add(name)
+    }
+    if (value.workloadSelector && value.endpoints?.length) reject(report, `${path}.endpoints`, 'excluded by workloadSelector')
+    const resolution = value.resolution ?? 'NONE'
+    if (resolution === 'NONE' && value.endpoints?.length) reject(report, `${path}.endpoints`, 'not allowed with resolution NONE')
+    for (const [index, entry] of (value.addresses ?? []).entries()) {
+      if (!isIpOrCidr(entry)) reject(report, `${path}.addresses[${index}]`, `${JSON.stringify(entry)} is not an IP address or CIDR`)
+      else if (entry.includes('/') && resolution.startsWith('DNS'))
+        reject(report, `${path}.addresses[${index}]`, 'a CIDR needs resolution NONE or STATIC')
+    }
+    for (const [index, endpoint] of (value.endpoints ?? []).entries()) {
+      const at = `${path}.endpoints[${index}].address`
+      if (!endpoint.address) {
+        if (!endpoint.network) reject(report, at, 'required, but missing')
+      } else if (resolution === 'STATIC' && !endpoint.address.startsWith('unix://') && !isIp(endpoint.address)) {
+        reject(report, at, `${JSON.stringify(endpoint.address)} is not an IP address (resolution STATIC)`)
+      } else if (resolution.startsWith('DNS') && !/^[A-Za-z0-9_.:-]+$/.test(endpoint.address)) {
+        reject(report, at, `${JSON.stringify(endpoint.address)} is not a host name or IP address`)
+      }
+    }
+    if (resolution.startsWith('DNS') && !value.endpoints?.length && !value.workloadSelector && value.hosts.some((name) => name.startsWith('*'))) {
+      reject(report, `${path}.hosts`, 'a wildcard host needs endpoints when resolution is DNS')
+    }
+  },
+)
+
+/** The kind ServiceEntry. */
+export const serviceEntry = {
+  name: 'ServiceEntry',
+  plural: 'serviceentries',
+  group: 'networking',
+  versions: networkingVersions,
+  spec,
+  scope: 'exported',
+  selects: undefined,
+} satisfies Kind<'ServiceEntry', ServiceEntrySpec>
+
+export type ServiceEntrySpec = Read<typeof spec>

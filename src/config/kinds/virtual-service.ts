@@ -1,0 +1,164 @@
+/** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
+import { regexFault } from '../patterns.ts'
+import { decimal, duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
+import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
+import { type Kind, networkingVersions } from './kind.ts'
+
+/** A user's regular expression, at most 1,024 characters. */
+const regex = text({ max: 1024, check: regexFault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
+
+const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string }, path: string, report: Report) => {
+  if ([value.exact, value.prefix, value.regex].filter((part) => part !== undefined).length > 1)
+    reject(report, path, 'only one of exact, prefix and regex may be set')
+}
+const stringMatch = record({ exact: text(), prefix: text(), regex }, oneStringMatch)
+/** Of something that may be missing: the regular expression `*` means that it is there. */
+const presence = text({ max: 1024, check: (value, report) => (value === '*' ? undefined : regexFault(value, report)), examples: ['*', 'a.*'] })
+const optionalMatch = record({ exact: text(), prefix: text(), regex: presence }, oneStringMatch)
+const headerOperations = record({ set: map(text()), add: map(text()), remove: list(text()) })
+const headers = record({ request: headerOperations, response: headerOperations })
+const percent = record({ value: decimal(0, 100) })
+
+const httpMatch = record({
+  name: text(),
+  uri: stringMatch,
+  ignoreUriCase: flag,
+  scheme: stringMatch,
+  method: stringMatch,
+  authority: stringMatch,
+  headers: map(optionalMatch),
+  withoutHeaders: map(optionalMatch),
+  queryParams: map(optionalMatch),
+  port,
+  sourceLabels: labels,
+  sourceNamespace: text(),
+  gateways: list(text()),
+})
+
+const routeDestination = record({ destination: required(destination), weight: integer(0, 1_000_000), headers })
+
+const retryConditions = new Set(
+  '5xx gateway-error reset reset-before-request connect-failure envoy-ratelimited retriable-4xx refused-stream retriable-status-codes retriable-headers http3-post-connect-failure cancelled deadline-exceeded internal resource-exhausted unavailable'.split(
+    ' ',
+  ),
+)
+const retryOn = text({
+  check(value) {
+    const unknown = value
+      .split(',')
+      .map((condition) => condition.trim())
+      .find((name) => name !== '' && !retryConditions.has(name) && !/^[1-5]\d\d$/.test(name))
+    return unknown === undefined ? undefined : `${JSON.stringify(unknown.slice(0, 100))} is not a retry condition`
+  },
+  examples: ['5xx', 'connect-failure, 503', ''],
+})
+
+const httpRoute = record(
+  {
+    name: text(),
+    match: list(httpMatch),
+    route: list(routeDestination),
+    redirect: record({
+      uri: text(),
+      authority: text(),
+      scheme: text(),
+      port,
+      derivePort: unused(oneOf('FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT')),
+      redirectCode: integer(300, 399),
+    }),
+    directResponse: record({
+      status: required(integer(200, 599)),
+      body: record({ string: text({ max: 1_048_576 }), bytes: text({ max: 1_048_576 }) }),
+    }),
+    delegate: record({ name: text(), namespace: text() }),
+    rewrite: record({ uri: text(), authority: text(), uriRegexRewrite: record({ match: required(regex), rewrite: required(text()) }) }),
+    timeout: duration(),
+    retries: record({ attempts: integer(0, 1000), perTryTimeout: duration(), retryOn, retryRemoteLocalities: flag }),
+    fault: record({
+      delay: record({ fixedDelay: required(duration(1)), percentage: percent, percent: integer(0, 100) }),
+      abort: record({ httpStatus: integer(200, 599), percentage: percent }),
+    }),
+    mirror: destination,
+    mirrorPercentage: percent,
+    mirrorPercent: integer(0, 100),
+    mirrors: list(record({ destination: required(destination), percentage: percent })),
+    corsPolicy: record({
+      allowOrigin: list(text()),
+      allowOrigins: list(stringMatch),
+      allowMethods: list(text()),
+      allowHeaders: list(text()),
+      exposeHeaders: list(text()),
+      maxAge: duration(),
+      allowCredentials: flag,
+    }),
+    headers,
+  },
+  (value, path, report) => {
+    const actions = [
+      value.route?.length ? 'route' : '',
+      value.redirect ? 'redirect' : '',
+      value.directResponse ? 'directResponse' : '',
+      value.delegate ? 'delegate' : '',
+    ].filter(Boolean)
+    if (actions.length === 0) reject(report, path, 'needs one of route, redirect, directResponse, delegate')
+    if (actions.length > 1) reject(report, path, `${actions.join(' and ')} exclude each other`)
+    checkWeights(value.route, path, report)
+  },
+)
+
+/** Weights are a share of their sum, which Envoy holds in 32 bits. */
+function checkWeights(routes: readonly { weight?: number }[] | undefined, path: string, report: Report): void {
+  if (!routes || routes.length < 2) return
+  const sum = routes.reduce((total, entry) => total + (entry.weight ?? 0), 0)
+  if (sum === 0) reject(report, `${path}.route`, 'the weights of several destinations may not all be 0')
+  if (sum > largestUint32) reject(report, `${path}.route`, `the weights add up to ${sum}, more than ${largestUint32}`)
+}
+
+const l4Fields = { destinationSubnets: subnets, port, sourceLabels: labels, sourceNamespace: text(), gateways: list(text()) }
+const checkL4 = ({ route }: { route: { weight?: number }[] }, path: string, report: Report) => checkWeights(route, path, report)
+const tlsRoute = record(
+  {
+    match: required(list(record({ ...l4Fields, sniHosts: required(list(host, { min: 1 })) }), { min: 1 })),
+    route: required(list(routeDestination, { min: 1 })),
+  },
+  checkL4,
+)
+const tcpRoute = record({ match: list(record(l4Fields)), route: required(list(routeDestination, { min: 1 })) }, checkL4)
+
+const spec = record(
+  { hosts: list(host), gateways: list(text()), http: list(httpRoute), tls: list(tlsRoute), tcp: list(tcpRoute), exportTo: list(text()) },
+  (value, path, report) => {
+    const isDelegate = !value.hosts?.length
+    if (isDelegate && (value.gateways?.length || value.tls?.length || value.tcp?.length))
+      reject(report, `${path}.hosts`, 'required unless the object is a delegate (http routes only, no gateways)')
+    if (isDelegate && !value.http?.length) reject(report, `${path}.hosts`, 'required, but missing')
+    if (!isDelegate && !value.http?.length && !value.tls?.length && !value.tcp?.length) reject(report, path, 'needs one of http, tls, tcp')
+    const mesh = !value.gateways?.length || value.gateways.includes('mesh')
+    if (mesh && value.hosts?.includes('*')) reject(report, `${path}.hosts`, 'the host * is only allowed with gateways other than mesh')
+    const seen = new Set<string>()
+    for (const [index, name] of (value.hosts ?? []).entries()) {
+      if (seen.has(name)) reject(report, `${path}.hosts[${index}]`, `${name} is listed twice`)
+      seen.add(name)
+    }
+  },
+)
+
+/** The kind VirtualService. */
+export const virtualService = {
+  name: 'VirtualService',
+  plural: 'virtualservices',
+  group: 'networking',
+  versions: networkingVersions,
+  spec,
+  scope: 'exported',
+  selects: undefined,
+} satisfies Kind<'VirtualService', VirtualServiceSpec>
+
+export type VirtualServiceSpec = Read<typeof spec>
+export type HttpRoute = Read<typeof httpRoute>
+export type HttpMatch = Read<typeof httpMatch>
+export type StringMatch = Read<typeof stringMatch>
+export type RouteDestination = Read<typeof routeDestination>
+export type TlsRoute = Read<typeof tlsRoute>
+export type TcpRoute = Read<typeof tcpRoute>
+export type HeaderOperations = Read<typeof headerOperations>

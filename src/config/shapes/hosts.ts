@@ -1,0 +1,37 @@
+/** Hosts, ports and addresses as several kinds name them. */
+import { isIp, isIpOrCidr } from '../addresses.ts'
+import { integer, list, map, type Read, record, required, text } from '../shape.ts'
+
+/** Largest number of 32 bits. */
+export const largestUint32 = 4_294_967_295
+
+/** Number of a port. */
+export const port = integer(1, 65_535)
+
+/** Labels of workloads. */
+export const labels = map(text({ max: 1024 }))
+
+/** A host name, a wildcard, or an IP address. */
+export const host = text({ max: 253, pattern: /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/, what: 'a host name' })
+
+/** Addresses that are matched. */
+export const subnets = list(
+  text({
+    check: (value) => (isIpOrCidr(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not an IP address or CIDR`),
+    examples: ['10.0.0.0/8', '::/0', '1.2.3.4'],
+  }),
+)
+
+/** An IP address, or nothing. */
+export const ip = text({
+  check: (value) => (value === '' || isIp(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not an IP address`),
+  examples: ['0.0.0.0', '::', '10.1.2.3', ''],
+})
+
+/** A port of a service. */
+export const portSelector = record({ number: required(port) })
+
+/** Where requests are sent: a host, one of its subsets, one of its ports. */
+export const destination = record({ host: required(host), subset: text({ max: 253 }), port: portSelector })
+
+export type Destination = Read<typeof destination>

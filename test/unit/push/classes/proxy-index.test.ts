@@ -1,0 +1,46 @@
+import { expect } from 'chai'
+import { readNode } from '../../../../src/model/proxy.ts'
+import { ProxyIndex } from '../../../../src/push/classes/proxy-index.ts'
+import { Planner } from '../../../../src/push/planner.ts'
+import { names, testSettings } from '../../../harness/settings.ts'
+
+describe('proxies that changes concern', () => {
+  const index = new ProxyIndex()
+  const { snapshot } = new Planner(testSettings())
+  const root = snapshot.mesh.rootNamespace
+  for (const [type, namespace] of [
+    ['sidecar', 'a'],
+    ['sidecar', 'b'],
+    ['router', 'a'],
+    ['router', 'b'],
+  ] as const)
+    index.add(
+      `${type} ${namespace}`,
+      readNode({ id: `${type}~10.0.0.1~p.${namespace}~${namespace}.svc`, metadata: {}, locality: undefined }, names, false),
+    )
+  const all = ['router a', 'router b', 'sidecar a', 'sidecar b']
+  const concerned = (key: string) =>
+    [
+      ...index.reclassified(snapshot, snapshot, {
+        kinds: new Set([key.split('/')[0] as string]),
+        keys: new Set([key]),
+        endpointHosts: new Set(),
+      }),
+    ].sort()
+
+  it('are those of the kind that it selects, within its scope', () => {
+    expect(concerned('AuthorizationPolicy/a/p')).to.deep.equal(['router a', 'sidecar a'])
+    expect(concerned(`AuthorizationPolicy/${root}/p`)).to.deep.equal(all)
+    expect(concerned('Sidecar/a/s')).to.deep.equal(['sidecar a'])
+    expect(concerned(`Sidecar/${root}/s`)).to.deep.equal(['sidecar a', 'sidecar b'])
+    expect(concerned('Gateway/a/g')).to.deep.equal(['router a', 'router b'])
+    expect(concerned('AuthorizationPolicy/c/p')).to.deep.equal([])
+  })
+
+  it('are none where the kind selects none, and all where nobody declared it', () => {
+    for (const key of ['VirtualService/a/v', 'DestinationRule/a/r', 'ServiceEntry/a/s', 'WorkloadEntry/a/w', 'Service/a/s', 'KeySets/a/k'])
+      expect(concerned(key), key).to.deep.equal([])
+    expect(concerned('Mesh/a/m')).to.deep.equal(all)
+    expect(concerned('Unheard/a/u')).to.deep.equal(all)
+  })
+})
