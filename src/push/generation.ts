@@ -80,8 +80,8 @@ export class Generation implements Making {
     return this.#record
   }
 
-  derived<Value>(name: string, make: () => Value): Value {
-    return this.#record.derived(name, make)
+  derived<Value>(name: string, make: () => Value, alike?: (one: Value, other: Value) => boolean): Value {
+    return this.#record.derived(name, make, alike)
   }
 
   lastGood(): ReadonlyMap<string, Resource> {

@@ -10,6 +10,8 @@ export interface Draft<Message> {
   objects(): readonly string[]
   /** The message, or undefined when there is nothing to make after all. */
   make(): Message | undefined
+  /** The resource that the message becomes where no patch changes it, if several make the same of it. */
+  readonly encoded?: () => Resource
   /** What went wrong with a part of it; the rest of it is what is made. */
   readonly lacking?: { readonly objects: readonly string[]; readonly reason: string } | undefined
 }
@@ -51,7 +53,7 @@ export function makeAll<Schema extends DescMessage>(
   for (const draft of drafts) {
     let plain: MessageShape<Schema> | undefined
     const encode = (message: MessageShape<Schema> | undefined): Resource | undefined =>
-      message && encodeResource(schema, message, nameOf(message) || draft.name)
+      message && (message === plain && draft.encoded ? draft.encoded() : encodeResource(schema, message, nameOf(message) || draft.name))
     const problem = (reason: string, objects: readonly string[], instead?: Resource): Outcome => ({
       problem: { type, resource: draft.name, objects, reason, instead },
     })

@@ -18,6 +18,8 @@ export interface Traits {
   readonly clusterKey: string
   /** Equal where endpoints are alike: networks and locality. */
   readonly placeKey: string
+  /** Equal where outbound listeners are alike before EnvoyFilters change them. */
+  readonly listenerShape: string
   /** Equal where outbound listeners are alike. */
   readonly listenerKey: string
   /** Equal where routes are alike. */
@@ -111,7 +113,8 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const filtersOf = { clusters: filtersFor('clusters'), routes: filtersFor('routes'), listeners: filtersFor('listeners') }
   const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
   const placeKey = JSON.stringify([place, requested])
-  const listenerKey = JSON.stringify([shape, filtersOf.listeners.key])
+  const listenerShape = JSON.stringify(shape)
+  const listenerKey = JSON.stringify([listenerShape, filtersOf.listeners.key])
   return {
     ...shape,
     ...place,
@@ -120,6 +123,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts]),
     clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filtersOf.clusters.key]),
     placeKey,
+    listenerShape,
     listenerKey,
     routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, filtersOf.routes.key]),
     filterKey,

@@ -105,12 +105,12 @@ export class Dependencies<State extends object> {
     return answer
   }
 
-  /** A value under a name that all who read it share. Who reads it is outdated only when it is another. */
-  derived<Value>(name: string, make: () => Value): Value {
+  /** A value under a name that all who read it share. Who reads it is outdated only when it is another, as `alike` has it; the value that they have read stays otherwise. */
+  derived<Value>(name: string, make: () => Value, alike: (one: Value, other: Value) => boolean = identical): Value {
     if (!this.#making && !this.#derived.has(name)) return make()
     let node = this.#derived.get(name)
     if (!node) {
-      node = new Node('derived', name, make, identical, () => this.#derived.delete(name))
+      node = new Node('derived', name, make, alike as Node['alike'], () => this.#derived.delete(name))
       this.#derived.set(name, node)
     }
     return this.#valueOf(node) as Value

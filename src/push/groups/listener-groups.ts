@@ -9,6 +9,7 @@ import { type ListenerChoice, ListenerShares, type OutboundInputs, outboundListe
 import type { ProxyClass } from '../../xds/traits.ts'
 import { listenerType } from '../../xds/type-urls.ts'
 import { type GroupSpec, type Making, patched } from './making.ts'
+import { sameListeners, type Unpatched, unpatchedListeners } from './unpatched-listeners.ts'
 
 /** Maker of the groups of outbound listeners. */
 export class ListenerGroups {
@@ -25,16 +26,16 @@ export class ListenerGroups {
     const spec = { given: traits.filtersOf.listeners.filters, typeUrl: listenerType } as const
     const { difference } = this.#making.view(viewKey)
     if (!difference) {
-      const build = () => ({ outcomes: this.#listeners(this.#inputs(viewKey, proxy), proxy) })
+      const build = () => ({ outcomes: this.#listeners(proxy, () => outboundListeners(this.#inputs(viewKey, proxy))) })
       return [{ ...spec, id: `listeners-out|${viewKey.id}|${traits.listenerKey}|${caller}`, build }]
     }
     const shared = publicViewLike(viewKey)
     const id = `listeners-out|${shared.id}|${traits.listenerKey}`
-    const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(this.#strangers(shared, proxy), proxy) }) }
+    const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(proxy, () => this.#unpatched(shared, proxy)) }) }
     if (difference.services.length + difference.routed.length === 0 && caller === '{}') return [all]
     const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${traits.listenerKey}|${caller}`
     return [
-      { ...spec, id: own, build: () => this.#differing(id, shared, proxy) },
+      { ...spec, id: own, build: () => this.#differing(shared, proxy) },
       { ...all, hiddenBy: own },
     ]
   }
@@ -48,24 +49,31 @@ export class ListenerGroups {
   }
 
   /** The listeners in which a namespace or a caller differs from what all share. */
-  #differing(shared: string, sharedKey: ViewKey, proxy: ProxyClass) {
+  #differing(shared: ViewKey, proxy: ProxyClass) {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
     const { services = [], routed = [] } = inputs.view.difference ?? {}
     const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot, proxy.sourceLabels)])]
-    const { chosen, hide } = this.#sharesOf(shared, sharedKey, proxy).differing(hosts, inputs)
-    return { outcomes: this.#listeners(inputs, proxy, chosen), hide }
+    const { chosen, hide } = this.#sharesOf(shared, proxy).differing(hosts, inputs)
+    return { outcomes: this.#listeners(proxy, () => outboundListeners(inputs, chosen), chosen), hide }
   }
 
   /** What services bring to the listeners that all share. */
-  #sharesOf(group: string, key: ViewKey, proxy: ProxyClass): ListenerShares {
-    return this.#making.derived(`shares of ${group}`, () => new ListenerShares(this.#strangers(key, proxy)))
+  #sharesOf(key: ViewKey, proxy: ProxyClass): ListenerShares {
+    return this.#making.derived(`shares of ${unpatchedId(key, proxy)}`, () => new ListenerShares(this.#strangers(key, proxy)))
   }
 
-  /** All listeners and those that patches add, or the chosen ones. */
-  #listeners(inputs: OutboundInputs, { traits }: ProxyClass, chosen?: ListenerChoice): Outcome[] {
+  /** What all share, before it is patched. Where it is patched, it is made once for all who patch it otherwise. */
+  #unpatched(key: ViewKey, proxy: ProxyClass): Made {
+    if (proxy.traits.filtersOf.listeners.filters.length === 0) return outboundListeners(this.#strangers(key, proxy))
+    const id = `listeners of ${unpatchedId(key, proxy)}`
+    return this.#making.derived<Unpatched>(id, () => unpatchedListeners(this.#strangers(key, proxy)), sameListeners)
+  }
+
+  /** Listeners as patches change them, and those that patches add; only the former where some are chosen. */
+  #listeners({ traits }: ProxyClass, make: () => Made, chosen?: ListenerChoice): Outcome[] {
     return patched(traits, 'SIDECAR_OUTBOUND', (context) => {
-      const { listeners, conflicts, problems } = outboundListeners(inputs, chosen)
+      const { listeners, conflicts, problems } = make()
       return [
         ...makeListeners(listeners, context, chosen ? [] : addedListeners(context)),
         ...conflicts.map((conflict) => ({ conflict })),
@@ -74,6 +82,10 @@ export class ListenerGroups {
     })
   }
 }
+
+type Made = Pick<Unpatched, 'listeners' | 'conflicts' | 'problems'>
+
+const unpatchedId = ({ id }: ViewKey, { traits }: ProxyClass): string => `${id}|${traits.listenerShape}`
 
 /** Listeners, changed as patches say; then those that patches add, changed by what is said of filters. */
 export function makeListeners(drafts: readonly Draft<Listener>[], context: PatchContext, added = addedListeners(context)): Outcome[] {

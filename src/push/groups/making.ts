@@ -31,8 +31,8 @@ export interface GroupSpec {
 export interface Making {
   readonly snapshot: MeshSnapshot
   readonly record: Pick<Dependencies<never>, 'cell'>
-  /** A value under a name that all who read it share; who reads it is made again when it is another. */
-  derived<Value>(name: string, make: () => Value): Value
+  /** A value under a name that all who read it share; who reads it is made again when it is another, as `alike` has it. */
+  derived<Value>(name: string, make: () => Value, alike?: (one: Value, other: Value) => boolean): Value
   readonly memo: Memo
   readonly sums: KeyedSums
   /** A view in the present snapshot. */

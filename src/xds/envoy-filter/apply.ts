@@ -205,16 +205,29 @@ export function listenerPatcher(context: PatchContext, whole = true): Patcher<Li
     objects: objectsOf([...listenerPatches, ...inner]),
     apply(original) {
       const [patched] = patchList(ListenerSchema, [original], listenerPatches, context, matchesListener)
-      if (!patched || inner.length === 0) return checked(ListenerSchema, original, patched)
+      const here = (patches: readonly Patch[]) => (patched ? patches.filter(({ patch }) => matchesListener(patched, patch)) : [])
+      if (
+        !patched ||
+        (here(chainPatches).length === 0 && !chainsOf(patched).some((chain) => hasFilters(chain, here(networkPatches), here(httpPatches))))
+      )
+        return checked(ListenerSchema, original, patched)
       const listener = clone(ListenerSchema, patched)
-      const here = (patches: readonly Patch[]) => patches.filter(({ patch }) => matchesListener(listener, patch))
       listener.filterChains = patchList(FilterChainSchema, listener.filterChains, here(chainPatches), context, matchesChain)
-      const chains = [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])]
-      for (const chain of chains) patchFilters(chain, here(networkPatches), here(httpPatches), context)
+      for (const chain of chainsOf(listener)) patchFilters(chain, here(networkPatches), here(httpPatches), context)
       return checked(ListenerSchema, original, listener)
     },
   }
 }
+
+const chainsOf = ({ filterChains, defaultFilterChain }: Listener): FilterChain[] => [
+  ...filterChains,
+  ...(defaultFilterChain ? [defaultFilterChain] : []),
+]
+
+/** Whether there is something in a chain for patches of filters: any place for network filters, an HTTP connection manager for HTTP filters. */
+const hasFilters = (chain: FilterChain, network: readonly Patch[], http: readonly Patch[]): boolean =>
+  network.some(({ patch }) => matchesChain(chain, patch)) ||
+  (chain.filters.some(({ name }) => name === managerName) && http.some(({ patch }) => matchesChain(chain, patch)))
 
 /** Listeners that LISTENER patches add. */
 export function addedListeners(context: PatchContext): Draft<Listener>[] {

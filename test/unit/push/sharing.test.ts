@@ -6,7 +6,7 @@ import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
-import { clusterType, endpointType, routeType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
@@ -120,6 +120,30 @@ describe('what proxies share', () => {
       expect(shared('q')).to.deep.equal(shared('p'))
     }
     expect(mesh.groupsOf('q', routeType).filter((group) => mesh.groupsOf('p', routeType).includes(group))).to.have.length(1)
+  })
+
+  it('are listeners that no EnvoyFilter changes, whatever filters each has, and what filters are applied to', () => {
+    const ports = [{ number: 5432, name: 'tcp', protocol: 'TCP' }]
+    const tcp = { location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints: [{ address: '10.0.0.2' }] }
+    const mesh = new Mesh().service('n1', 'a.com').set('ServiceEntry', 'n1', 'db', { hosts: ['db.com'], ...tcp })
+    for (const namespace of ['n2', 'n3']) {
+      const value = { name: namespace, typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.grpc_web.v3.GrpcWeb' } }
+      const patch = { operation: 'INSERT_FIRST', value }
+      mesh.set('EnvoyFilter', namespace, 'f', { configPatches: [{ applyTo: 'HTTP_FILTER', match: { context: 'SIDECAR_OUTBOUND' }, patch }] })
+    }
+    mesh.connect('p', 'n2', '10.1.0.1').connect('q', 'n3', '10.1.0.2')
+    const listener = (connection: string, name: string) =>
+      resourcesOf(mesh.planner, connection)
+        .get(listenerType)
+        ?.find((each) => each.name === name)
+    expect(listener('p', '0.0.0.0_5432')).to.equal(listener('q', '0.0.0.0_5432')).and.to.be.an('object')
+    expect(listener('p', '0.0.0.0_80')?.version).to.not.equal(listener('q', '0.0.0.0_80')?.version)
+    // Another service on a port that is there changes no listener; one on another port adds one to each.
+    mesh.service('n1', 'b.com')
+    expect(listener('p', '0.0.0.0_5432')).to.equal(listener('q', '0.0.0.0_5432'))
+    mesh.service('n1', 'c.com', 81)
+    for (const connection of ['p', 'q']) expect(listener(connection, '0.0.0.0_81')).to.be.an('object')
+    expect(listener('p', '0.0.0.0_81')?.version).to.not.equal(listener('q', '0.0.0.0_81')?.version)
   })
 
   it('is made anew for a Sidecar that names a host only when something about that host changes', () => {

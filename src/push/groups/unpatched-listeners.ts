@@ -1,0 +1,59 @@
+/** Outbound listeners before EnvoyFilters change them: made once for all classes that differ only in their filters. */
+
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { contain } from '../../model/faults.ts'
+import type { Draft, ListenerConflict, Problem } from '../../xds/draft.ts'
+import { type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
+import { encodeResource, isUsable, type Resource } from '../../xds/slab/resource.ts'
+
+/** Listeners that are ready to be patched, and what else came of making them. */
+export interface Unpatched {
+  readonly listeners: readonly Draft<Listener>[]
+  readonly conflicts: readonly ListenerConflict[]
+  readonly problems: readonly Problem[]
+  /** Equal for equal listeners; undefined when some could not be made. */
+  readonly content: string | undefined
+}
+
+/** Makes them all. A listener that cannot be made is a draft that fails, as in `outboundListeners`. */
+export function unpatchedListeners(inputs: OutboundInputs): Unpatched {
+  const { listeners, conflicts, problems } = outboundListeners(inputs)
+  const made = listeners.flatMap((draft) => madeOnce(draft) ?? [])
+  const isWhole = made.every(({ version }) => version !== undefined)
+  return {
+    listeners: made.map(({ draft }) => draft),
+    conflicts,
+    problems,
+    content: isWhole ? JSON.stringify([made.map(({ version, draft }) => [version, draft.objects(), draft.lacking]), conflicts, problems]) : undefined,
+  }
+}
+
+/** Whether two come to the same for all who patch them. */
+export const sameListeners = (one: Unpatched, other: Unpatched): boolean => one.content !== undefined && one.content === other.content
+
+interface MadeOnce {
+  readonly draft: Draft<Listener>
+  readonly version: string | undefined
+}
+
+/** A draft of what was made now; it is kept as bytes, of which each patched copy is read. Without a version it failed, and fails again when it is asked for. */
+function madeOnce(draft: Draft<Listener>): MadeOnce | undefined {
+  const { name, lacking } = draft
+  return contain<MadeOnce | undefined>(
+    () => {
+      const message = draft.make()
+      if (!message) return undefined
+      const bytes = toBinary(ListenerSchema, message)
+      const objects = draft.objects()
+      const read = () => fromBinary(ListenerSchema, bytes)
+      let resource: Resource = encodeResource(ListenerSchema, message, name)
+      const encoded = () => {
+        if (!isUsable(resource)) resource = encodeResource(ListenerSchema, read(), name)
+        return resource
+      }
+      return { draft: { name, lacking, objects: () => objects, make: read, encoded }, version: `${name} ${resource.version}` }
+    },
+    () => ({ draft, version: undefined }),
+  )
+}
