@@ -7,6 +7,7 @@ import type { ClassAssignment, Manifest, PushContent } from '../../protocols/mes
 import { configKey } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
+import type { ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
@@ -65,6 +66,11 @@ export class Planner {
   /** Connections with their nodes and classes. */
   proxies(): { connection: string; node: ProxyNode; proxyClass: ProxyClass | undefined }[] {
     return [...this.#proxies.entries()].map(([connection, { node, classId }]) => ({ connection, node, proxyClass: this.#classes.get(classId) }))
+  }
+
+  /** The service ports that the workload of a proxy serves. */
+  instancesOf({ addresses }: ProxyNode): readonly ServiceInstance[] {
+    return this.#instances.of(addresses)
   }
 
   /** Number of classes in use. */
@@ -195,7 +201,7 @@ export class Planner {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
     const subject = { type: 'class', resource: proxy.node.id }
-    const find = () => classOf(proxy.node, this.#instances.of(proxy.node.addresses), this.snapshot)
+    const find = () => classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
     const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
     if (!proxyClass) return
     const known = this.#classes.get(proxyClass.id)

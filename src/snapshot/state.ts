@@ -402,7 +402,15 @@ export class MeshState {
     )
     const virtualServices = keep('VirtualService', before?.virtualServices, () =>
       this.#indexed<VirtualService, VirtualServiceIndex>('VirtualService', before?.virtualServices, (objects) =>
-        indexVirtualServices(objects, domain, this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE, before?.virtualServices),
+        indexVirtualServices(
+          objects,
+          {
+            domain,
+            delegates: this.#settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE,
+            defaultExportTo: this.#mesh.defaultVirtualServiceExportTo,
+          },
+          before?.virtualServices,
+        ),
       ),
     )
     const grouped = <T extends ConfigObject>(kind: string, known: ReadonlyMap<string, readonly T[]> | undefined) =>

@@ -1,10 +1,10 @@
-/** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (docs/resources.md, R4, R10). */
-import type { HttpMatch, HttpRoute, StringMatch, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
+/** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (docs/resources.md, R4, R6, R10). */
+import type { HttpMatch, HttpRoute, StringMatch, TcpRoute, TlsRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
 import { byAge, type VirtualService } from './objects.ts'
 
-/** A VirtualService with everything resolved that does not depend on who looks. */
+/** A VirtualService with everything resolved that does not depend on who looks: destinations and gateways in full, delegates in their place. */
 export interface ResolvedVirtualService {
   readonly namespace: string
   readonly name: string
@@ -14,6 +14,8 @@ export interface ResolvedVirtualService {
   readonly gateways: readonly string[]
   readonly exportTo: readonly string[]
   readonly http: readonly HttpRoute[]
+  readonly tls: readonly TlsRoute[]
+  readonly tcp: readonly TcpRoute[]
   readonly source: VirtualService
   /** The object and the delegates it was expanded from: when all are the same, so is this. */
   readonly sources: readonly VirtualService[]
@@ -34,11 +36,19 @@ export interface VirtualServiceIndex {
   readonly byCallerLabel: ReadonlyMap<string, readonly ResolvedVirtualService[]>
 }
 
+/** What VirtualServices are resolved by. */
+export interface Resolution {
+  readonly domain: string
+  /** Whether delegates are taken; rules that name one are left out otherwise. */
+  readonly delegates: boolean
+  /** Who sees a delegate that does not say it. */
+  readonly defaultExportTo: readonly string[]
+}
+
 /** Resolves all objects. Those whose sources are unchanged since `previous` keep their identity. */
 export function indexVirtualServices(
   objects: Iterable<VirtualService>,
-  domain: string,
-  delegates: boolean,
+  { domain, delegates, defaultExportTo }: Resolution,
   previous: VirtualServiceIndex | undefined,
 ): VirtualServiceIndex {
   const sorted = [...objects].sort(byAge)
@@ -49,37 +59,38 @@ export function indexVirtualServices(
   for (const object of sorted) {
     if (!object.spec.hosts?.length) continue
     const sources = [object]
-    const http = (object.spec.http ?? []).flatMap((route): HttpRoute[] => {
+    const resolved = (delegate: VirtualService) => (delegate.spec.http ?? []).map((route) => completeRoute(route, delegate.namespace, domain))
+    const http = resolved(object).flatMap((route): HttpRoute[] => {
       if (!route.delegate) return [route]
       if (!delegates) return []
       const name = `${route.delegate.namespace || object.namespace}/${route.delegate.name}`
       const delegate = byName.get(name)
-      if (!delegate || delegate.spec.hosts?.length || !isExported(delegate.spec.exportTo, ['*'], delegate.namespace, object.namespace)) {
+      if (!delegate || delegate.spec.hosts?.length || !isExported(delegate.spec.exportTo, defaultExportTo, delegate.namespace, object.namespace)) {
         missingDelegates.push(name)
         return []
       }
       sources.push(delegate)
-      return expand(route, delegate)
+      return expand(route, resolved(delegate))
     })
     const old = before.get(object)
     if (old && sameItems(old.sources, sources)) {
       all.push(old)
       continue
     }
-    const spec = { ...object.spec, http }
     const complete = (host: string) => completeHost(host, object.namespace, domain).toLowerCase()
+    const connections = <Route extends TlsRoute | TcpRoute>(routes: readonly Route[] | undefined) =>
+      (routes ?? []).map((route) => completeTargets(route, object.namespace, domain))
+    const spec = { http, tls: connections(object.spec.tls), tcp: connections(object.spec.tcp) }
     all.push({
       namespace: object.namespace,
       name: object.name,
       hosts: object.spec.hosts.map(complete),
-      gateways: (object.spec.gateways?.length ? object.spec.gateways : ['mesh']).map((gateway) =>
-        gateway === 'mesh' ? gateway : qualify(gateway, object.namespace),
-      ),
+      gateways: (object.spec.gateways?.length ? object.spec.gateways : ['mesh']).map((gateway) => qualify(gateway, object.namespace)),
       exportTo: object.spec.exportTo ?? [],
-      http: http.map((route) => completeRoute(route, object.namespace, domain)),
+      ...spec,
       source: object,
       sources,
-      destinations: [...new Set(destinationsOf(spec).map(complete))],
+      destinations: [...new Set(destinationsOf(spec))],
       callerNamespaces: [...new Set(callers(spec).flatMap(({ sourceNamespace }) => sourceNamespace || []))],
       callerLabels: [...new Set(callers(spec).flatMap(({ sourceLabels }) => Object.keys(sourceLabels ?? {})))],
     })
@@ -89,7 +100,7 @@ export function indexVirtualServices(
   return { all, missingDelegates, byCallerLabel }
 }
 
-function destinationsOf({ http, tls, tcp }: VirtualServiceSpec): string[] {
+function destinationsOf({ http, tls, tcp }: Pick<VirtualServiceSpec, 'http' | 'tls' | 'tcp'>): string[] {
   const l4 = [...(tls ?? []), ...(tcp ?? [])].flatMap((route) => route.route.map((entry) => entry.destination.host))
   const l7 = (http ?? []).flatMap((route) => [
     ...(route.route ?? []).map((entry) => entry.destination.host),
@@ -100,14 +111,19 @@ function destinationsOf({ http, tls, tcp }: VirtualServiceSpec): string[] {
 }
 
 /** What the matches of a VirtualService say of the caller. */
-function callers({ http, tls, tcp }: VirtualServiceSpec): readonly Pick<HttpMatch, 'sourceNamespace' | 'sourceLabels'>[] {
+function callers({
+  http,
+  tls,
+  tcp,
+}: Pick<VirtualServiceSpec, 'http' | 'tls' | 'tcp'>): readonly Pick<HttpMatch, 'sourceNamespace' | 'sourceLabels'>[] {
   return [...(http ?? []), ...(tls ?? []), ...(tcp ?? [])].flatMap(
     (route): readonly Pick<HttpMatch, 'sourceNamespace' | 'sourceLabels'>[] => route.match ?? [],
   )
 }
 
-/** A gateway name as `<namespace>/<name>`; names without a namespace are in the namespace of the object that says them. */
+/** A gateway name as `<namespace>/<name>`; names without a namespace are in the namespace of the object that says them. `mesh` stays. */
 export function qualify(gateway: string, namespace: string): string {
+  if (gateway === 'mesh') return gateway
   if (!gateway.includes('/')) return `${namespace}/${gateway}`
   return gateway.startsWith('./') ? `${namespace}/${gateway.slice(2)}` : gateway
 }
@@ -196,22 +212,42 @@ class JointLookup implements HostLookup {
 const oldestFirst = (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
   [...new Set(services)].sort((one, other) => byAge(one.source, other.source))
 
+/** A rule whose short names of hosts and gateways are completed with the namespace of the object that has it. */
 function completeRoute(route: HttpRoute, namespace: string, domain: string): HttpRoute {
-  const complete = <D extends { host: string }>(destination: D): D => ({
-    ...destination,
-    host: completeHost(destination.host, namespace, domain).toLowerCase(),
-  })
+  return {
+    ...completeTargets(route, namespace, domain),
+    ...(route.mirror ? { mirror: completeDestination(route.mirror, namespace, domain) } : {}),
+    ...(route.mirrors
+      ? { mirrors: route.mirrors.map((entry) => ({ ...entry, destination: completeDestination(entry.destination, namespace, domain) })) }
+      : {}),
+  }
+}
+
+function completeDestination<To extends { host: string }>(destination: To, namespace: string, domain: string): To {
+  return { ...destination, host: completeHost(destination.host, namespace, domain).toLowerCase() }
+}
+
+/** What rules for requests, TLS and TCP have in common: matches, and destinations. */
+function completeTargets<Route extends HttpRoute | TlsRoute | TcpRoute>(route: Route, namespace: string, domain: string): Route {
+  const matches: readonly { gateways?: string[] }[] | undefined = route.match
   return {
     ...route,
-    ...(route.route ? { route: route.route.map((entry) => ({ ...entry, destination: complete(entry.destination) })) } : {}),
-    ...(route.mirror ? { mirror: complete(route.mirror) } : {}),
-    ...(route.mirrors ? { mirrors: route.mirrors.map((entry) => ({ ...entry, destination: complete(entry.destination) })) } : {}),
+    ...(route.route
+      ? { route: route.route.map((entry) => ({ ...entry, destination: completeDestination(entry.destination, namespace, domain) })) }
+      : {}),
+    ...(matches
+      ? {
+          match: matches.map((match) =>
+            match.gateways ? { ...match, gateways: match.gateways.map((gateway) => qualify(gateway, namespace)) } : match,
+          ),
+        }
+      : {}),
   }
 }
 
 /** A root rule with the rules of its delegate in its place; rules whose matches exclude each other are left out. */
-function expand(root: HttpRoute, delegate: VirtualService): HttpRoute[] {
-  return (delegate.spec.http ?? []).flatMap((rule): HttpRoute[] => {
+function expand(root: HttpRoute, rules: readonly HttpRoute[]): HttpRoute[] {
+  return rules.flatMap((rule): HttpRoute[] => {
     if (rule.delegate) return []
     const match = intersectMatches(root.match, rule.match)
     if (match === undefined) return []
@@ -243,6 +279,11 @@ function intersectMatch(root: HttpMatch, rule: HttpMatch): HttpMatch | undefined
   for (const field of ['port', 'sourceNamespace', 'ignoreUriCase'] as const) {
     if (root[field] !== undefined && rule[field] !== undefined && root[field] !== rule[field]) return undefined
   }
+  if (root.gateways?.length && rule.gateways?.length) {
+    const both = root.gateways.filter((gateway) => rule.gateways?.includes(gateway))
+    if (both.length === 0) return undefined
+    result.gateways = both
+  } else if (root.gateways?.length) result.gateways = root.gateways
   const name = [root.name, rule.name].filter(Boolean).join('-')
   if (name) result.name = name
   return result as HttpMatch

@@ -66,6 +66,8 @@ export interface ProxyClass {
   /** The labels among them that some route or listener match looks at. */
   readonly sourceLabels: Readonly<Record<string, string>>
   readonly instances: readonly ServiceInstance[]
+  /** Headless services that the workload is a pod of, and its addresses; both empty where it is a pod of none. It needs no listener to reach itself. */
+  readonly headless: { readonly hosts: readonly string[]; readonly addresses: readonly string[] }
   /** Address of the workload, where listeners of its own bind. */
   readonly address: string
   /** Gateways that select the proxy, `<namespace>/<name>`; routers only. */

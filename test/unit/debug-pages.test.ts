@@ -1,5 +1,11 @@
 import { expect } from 'chai'
 import { findConnection, findExactly } from '../../actors/discovery/admin/debug-pages.ts'
+import { debugAnswers } from '../../actors/discovery/push-queue/push-queue-debug.ts'
+import { configKey } from '../../src/config/kinds.ts'
+import { parseConfigFile } from '../../src/config/parse.ts'
+import { readNode } from '../../src/model/proxy.ts'
+import { Planner } from '../../src/push/planner.ts'
+import { names, testSettings } from '../harness/settings.ts'
 
 describe('which connection a page is about', () => {
   const node = (name: string) => `sidecar~10.0.0.1~${name}.ns~ns.svc.cluster.local`
@@ -26,5 +32,37 @@ describe('which connection a page is about', () => {
     for (const find of [findExactly, findConnection]) expect(found(find, `${node('xpod-1')}-`)).to.equal(-1)
     connections.splice(2)
     for (const find of [findExactly, findConnection]) expect(found(find, `${node('pod-1')}-2`)).to.equal(-1)
+  })
+})
+
+describe('the page of service instances', () => {
+  it('shows each proxy its own address, though a class shares all else', () => {
+    const planner = new Planner(testSettings())
+    const { objects } = parseConfigFile(
+      'f.yaml',
+      JSON.stringify({
+        apiVersion: 'networking.mesh.io/v1',
+        kind: 'ServiceEntry',
+        metadata: { name: 'a', namespace: 'ns' },
+        spec: {
+          hosts: ['a.example'],
+          location: 'MESH_INTERNAL',
+          resolution: 'STATIC',
+          ports: [{ number: 80, name: 'http' }],
+          endpoints: [{ address: '10.0.0.1' }, { address: '10.0.0.2' }],
+        },
+      }),
+      names,
+    )
+    for (const object of objects) planner.state.setConfig(configKey(object), object)
+    planner.advance()
+    for (const address of ['10.0.0.1', '10.0.0.2'])
+      planner.connect(address, readNode({ id: `sidecar~${address}~a.ns~ns.svc`, metadata: {}, locality: undefined }, names, false))
+    expect(planner.classCount).to.equal(1)
+    const shown = debugAnswers(planner, { pushAgain: () => 0 }, () => true).instances()
+    expect(Object.entries(shown).map(([connection, [instance]]) => [connection, instance?.address])).to.deep.equal([
+      ['10.0.0.1', '10.0.0.1'],
+      ['10.0.0.2', '10.0.0.2'],
+    ])
   })
 })

@@ -69,9 +69,10 @@ function proxyAnswers(planner: Planner) {
   return {
     instances: () =>
       Object.fromEntries(
-        planner.proxies().map(({ connection, proxyClass }) => [
+        // Proxies of a class share what is behind a port, not their addresses.
+        planner.proxies().map(({ connection, node }) => [
           connection,
-          (proxyClass?.instances ?? []).map(({ service, port, endpoint, targetPort }) => ({
+          planner.instancesOf(node).map(({ service, port, endpoint, targetPort }) => ({
             service: service.hostname,
             namespace: service.namespace,
             port: port.number,

@@ -9,6 +9,7 @@ import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { viewKeyOf } from '../../snapshot/view.ts'
 import { filtersFor } from '../../xds/envoy-filter/selection.ts'
+import { hasPodListeners } from '../../xds/listeners/outbound.ts'
 import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
 
 /** Finds the class of a proxy. */
@@ -23,17 +24,24 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
   const own = node.type === 'sidecar' ? instances : []
   const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
   const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
+  const headless = headlessOf(own, node, snapshot)
   const gateways = node.type === 'router' ? selectedGateways(snapshot, node.namespace, labels) : []
   const { policies: index, mesh } = snapshot
   const policies = policiesFor(index, mesh.rootNamespace, { namespace: node.namespace, labels })
   const policyNames = [policies.authorization, policies.requests, policies.peers].map((list) =>
     list.map(({ namespace, name }) => `${namespace}/${name}`),
   )
-  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, gateways, policyNames])
+  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, headless, gateways, policyNames])
   const id = hash('sha1', facts, 'hex').slice(0, 20)
   const selecting = selectingLabels(index, mesh.rootNamespace, node.namespace)
   const looked = Object.fromEntries(Object.entries(labels).filter(([key]) => selecting.has(key)))
-  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, address: node.addresses[0] ?? '', gateways }
+  const address = node.addresses[0] ?? ''
+  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, headless, address, gateways }
+}
+
+function headlessOf(instances: readonly ServiceInstance[], { addresses }: ProxyNode, snapshot: MeshSnapshot): ProxyClass['headless'] {
+  const hosts = instances.flatMap(({ service }) => (hasPodListeners(service, snapshot) ? [service.hostname] : []))
+  return hosts.length > 0 ? { hosts: [...new Set(hosts)].sort(), addresses } : { hosts: [], addresses: [] }
 }
 
 function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {

@@ -22,7 +22,7 @@ export class ListenerGroups {
   /** The groups of a class. */
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits, viewKey } = proxy
-    const caller = JSON.stringify(proxy.sourceLabels)
+    const caller = JSON.stringify([proxy.sourceLabels, proxy.headless])
     const spec = { given: traits.filtersOf.listeners.filters, typeUrl: listenerType } as const
     const { difference } = this.#making.view(viewKey)
     if (!difference) {
@@ -32,7 +32,8 @@ export class ListenerGroups {
     const shared = publicViewLike(viewKey)
     const id = `listeners-out|${shared.id}|${traits.listenerKey}`
     const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(proxy, () => this.#unpatched(shared, proxy)) }) }
-    if (difference.services.length + difference.routed.length === 0 && caller === '{}') return [all]
+    const isAsAll = Object.keys(proxy.sourceLabels).length + proxy.headless.hosts.length === 0
+    if (difference.services.length + difference.routed.length === 0 && isAsAll) return [all]
     const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${traits.listenerKey}|${caller}`
     return [
       { ...spec, id: own, build: () => this.#differing(shared, proxy) },
@@ -40,12 +41,12 @@ export class ListenerGroups {
     ]
   }
 
-  #inputs(key: ViewKey, { traits, sourceLabels, namespace }: Pick<ProxyClass, 'traits' | 'sourceLabels' | 'namespace'>): OutboundInputs {
-    return { view: this.#making.view(key), snapshot: this.#making.snapshot, traits, sourceLabels, namespace }
+  #inputs(key: ViewKey, { traits, sourceLabels, namespace, headless }: ProxyClass): OutboundInputs {
+    return { view: this.#making.view(key), snapshot: this.#making.snapshot, traits, sourceLabels, namespace, ownAddresses: headless.addresses }
   }
 
-  #strangers(key: ViewKey, { traits }: ProxyClass): OutboundInputs {
-    return this.#inputs(key, { traits, sourceLabels: {}, namespace: '' })
+  #strangers(key: ViewKey, proxy: ProxyClass): OutboundInputs {
+    return { ...this.#inputs(key, proxy), sourceLabels: {}, namespace: '', ownAddresses: [] }
   }
 
   /** The listeners in which a namespace or a caller differs from what all share. */
@@ -53,7 +54,7 @@ export class ListenerGroups {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
     const { services = [], routed = [] } = inputs.view.difference ?? {}
-    const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot, proxy.sourceLabels)])]
+    const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot, proxy.sourceLabels), ...proxy.headless.hosts])]
     const { chosen, hide } = this.#sharesOf(shared, proxy).differing(hosts, inputs)
     return { outcomes: this.#listeners(proxy, () => outboundListeners(inputs, chosen), chosen), hide }
   }

@@ -18,6 +18,7 @@ import {
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { contain } from '../../model/faults.ts'
+import { qualify } from '../../snapshot/virtual-services.ts'
 import type { Draft, Patcher } from '../draft.ts'
 import type { Traits } from '../traits.ts'
 import { checkPacked, editPacked, empty, mergeInto, readValue } from './merge.ts'
@@ -34,6 +35,8 @@ export interface PatchContext {
 interface Patch {
   readonly patch: ConfigPatch
   readonly object: string
+  /** Namespace of the EnvoyFilter. */
+  readonly namespace: string
 }
 
 /** The patches of one kind that hold in a context. */
@@ -49,7 +52,7 @@ function patchesOf(context: PatchContext, applyTo: ConfigPatch['applyTo']): Patc
           matchesProxy(patch, context.traits)
         )
       })
-      .map((patch) => ({ patch, object: `EnvoyFilter/${filter.namespace}/${filter.name}` })),
+      .map((patch) => ({ patch, object: `EnvoyFilter/${filter.namespace}/${filter.name}`, namespace: filter.namespace })),
   )
 }
 
@@ -300,20 +303,23 @@ function patchFilters(chain: FilterChain, network: readonly Patch[], http: reado
   }
 }
 
-function matchesRouteName(name: string, patch: ConfigPatch): boolean {
+/** `http.<port>`, or `https.<port>.<port name>.<gateway>.<namespace>`; the name of a Gateway may have dots. */
+const gatewayRoute = /^http\.(?<plain>\d+)$|^https\.(?<secure>\d+)\.(?<portName>[^.]*)\.(?<gateway>.+)\.(?<owner>[^.]+)$/
+
+function matchesRouteName(name: string, { patch, namespace }: Patch): boolean {
   const match = patch.match?.routeConfiguration
   if (!match) return true
   if (match.name && match.name !== name) return false
-  const parts = name.split('.')
-  const port = parts[0] === 'http' || parts[0] === 'https' ? parts[1] : (/(\d+)$/.exec(name)?.[1] ?? '')
+  const { plain, secure, portName, gateway, owner } = gatewayRoute.exec(name)?.groups ?? {}
+  const port = plain ?? secure ?? /(\d+)$/.exec(name)?.[1]
   if (match.portNumber && String(match.portNumber) !== port) return false
-  if (match.portName && !(parts[0] === 'https' && parts[2] === match.portName)) return false
-  return !match.gateway || (parts[0] === 'https' && match.gateway === `${parts[4]}/${parts[3]}`)
+  if (match.portName && match.portName !== portName) return false
+  return !match.gateway || qualify(match.gateway, namespace) === `${owner}/${gateway}`
 }
 
 /** Applies VIRTUAL_HOST (merge, remove) and HTTP_ROUTE patches to hosts of one route configuration. */
 export function patchVirtualHosts(hosts: VirtualHost[], route: string, context: PatchContext): VirtualHost[] {
-  const onRoute = (applyTo: ConfigPatch['applyTo']) => patchesOf(context, applyTo).filter(({ patch }) => matchesRouteName(route, patch))
+  const onRoute = (applyTo: ConfigPatch['applyTo']) => patchesOf(context, applyTo).filter((entry) => matchesRouteName(route, entry))
   const hostPatches = onRoute('VIRTUAL_HOST').filter(({ patch }) => patch.patch.operation === 'MERGE' || patch.patch.operation === 'REMOVE')
   const routePatches = onRoute('HTTP_ROUTE')
   if (hostPatches.length + routePatches.length === 0) return hosts
@@ -340,13 +346,13 @@ function matchesRoute(route: Route, patch: ConfigPatch): boolean {
 
 /** Virtual hosts that patches add to a route configuration. */
 export function addedVirtualHosts(route: string, context: PatchContext): VirtualHost[] {
-  const patches = patchesOf(context, 'VIRTUAL_HOST').filter((entry) => matchesRouteName(route, entry.patch) && adds(entry))
+  const patches = patchesOf(context, 'VIRTUAL_HOST').filter((entry) => matchesRouteName(route, entry) && adds(entry))
   return patches.flatMap((patch) => readPatch(VirtualHostSchema, patch, context) ?? [])
 }
 
 /** What ROUTE_CONFIGURATION patches merge into a route configuration, as bytes to put behind it. */
 export function routeConfigurationExtra(route: string, context: PatchContext): Uint8Array {
-  const patches = patchesOf(context, 'ROUTE_CONFIGURATION').filter(({ patch }) => matchesRouteName(route, patch))
+  const patches = patchesOf(context, 'ROUTE_CONFIGURATION').filter((entry) => matchesRouteName(route, entry))
   if (patches.length === 0) return new Uint8Array()
   const extra = empty(RouteConfigurationSchema)
   for (const patch of patches) {
@@ -366,7 +372,7 @@ export function routePatcher(context: PatchContext): Patcher<RouteConfiguration>
     apply(original) {
       let route = clone(RouteConfigurationSchema, original)
       for (const patch of patchesOf(context, 'ROUTE_CONFIGURATION')) {
-        if (!matchesRouteName(route.name, patch.patch)) continue
+        if (!matchesRouteName(route.name, patch)) continue
         const value = readPatch(RouteConfigurationSchema, patch, context)
         if (value) route = merged(RouteConfigurationSchema, route, value, patch, context)
       }

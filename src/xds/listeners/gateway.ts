@@ -9,10 +9,10 @@ import {
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
+import type { TcpRoute } from '../../config/kinds/virtual-service.ts'
 import { configKey } from '../../config/kinds.ts'
-import type { Destination } from '../../config/shapes/hosts.ts'
 import { contain } from '../../model/faults.ts'
-import { completeHost, hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
+import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare, type Gateway } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
@@ -22,6 +22,7 @@ import { durationOf, pack, socketAddress } from '../message.ts'
 import { destinationCluster, sniCluster } from '../names.ts'
 import { checkMessage } from '../resource-check.ts'
 import { type RouteInit, routesOf } from '../routes/http-routes.ts'
+import { applies, type Place } from '../routes/matches.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
 import { certificateContext, meshProtocols } from '../security/mutual-tls.ts'
 import type { NamedFilter, PolicyFilters } from '../security/policy-filters.ts'
@@ -258,27 +259,26 @@ function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapsh
   )
 }
 
-function destinationOf(destination: Destination, namespace: string, view: View, snapshot: MeshSnapshot, port: number): string {
-  const host = completeHost(destination.host, namespace, snapshot.settings.domain).toLowerCase()
-  return destinationCluster({ ...destination, host }, port, (name) => view.service(name))
-}
+const targetsOf = ({ route }: Pick<TcpRoute, 'route'>, view: View, port: number) =>
+  route.map(({ destination, weight }) => ({ cluster: destinationCluster(destination, port, (host) => view.service(host)), weight: weight ?? 0 }))
 
-const targetsOf = (
-  route: { route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[] },
-  service: ResolvedVirtualService,
-  view: View,
-  snapshot: MeshSnapshot,
-  port: number,
-) => route.route.map((entry) => ({ cluster: destinationOf(entry.destination, service.namespace, view, snapshot, port), weight: entry.weight ?? 0 }))
+/** Where the connections of a server come to. */
+const placeOf = ({ gateway, server }: ServerInUse, { sourceLabels, namespace }: ProxyClass): Place => ({
+  gateways: new Set([`${gateway.namespace}/${gateway.name}`]),
+  port: server.port.number,
+  sourceLabels,
+  sourceNamespace: namespace,
+})
 
 function tcpTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): Filter[] {
   const port = use.server.port.number
+  const place = placeOf(use, proxy)
   for (const service of boundServices(use, proxy, snapshot)) {
-    for (const route of service.source.spec.tcp ?? []) {
-      if (route.match?.length && !route.match.some((match) => match.port === undefined || match.port === port)) continue
+    for (const route of service.tcp) {
+      if (route.match?.length && !route.match.some((match) => applies(match, place))) continue
       return tcpFilters(
         `outbound_${use.listenPort}`,
-        targetsOf(route, service, view, snapshot, port),
+        targetsOf(route, view, port),
         use.protocol === 'MONGO' ? 'mongo' : undefined,
         snapshot,
         proxy.traits,
@@ -290,16 +290,17 @@ function tcpTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: M
 
 function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): ChainInit[] {
   const port = use.server.port.number
+  const place = placeOf(use, proxy)
   const chains: ChainInit[] = []
   const taken = new Set<string>()
   for (const service of boundServices(use, proxy, snapshot)) {
-    for (const route of service.source.spec.tls ?? []) {
+    for (const route of service.tls) {
       for (const match of route.match) {
-        if (match.port !== undefined && match.port !== port) continue
+        if (!applies(match, place)) continue
         const names = match.sniHosts.filter((name) => !taken.has(name) && use.hosts.some(({ host }) => hostsOverlap(host, name)))
         if (names.length === 0) continue
         for (const name of names) taken.add(name)
-        const filters = tcpFilters(`outbound_${use.listenPort}`, targetsOf(route, service, view, snapshot, port), undefined, snapshot, proxy.traits)
+        const filters = tcpFilters(`outbound_${use.listenPort}`, targetsOf(route, view, port), undefined, snapshot, proxy.traits)
         chains.push({ filterChainMatch: { serverNames: names.includes('*') ? [] : names, transportProtocol: 'tls' }, filters })
       }
     }

@@ -1,11 +1,9 @@
 /** Listeners for what a sidecar's workload calls: `envoy.config.listener.v3.Listener` (docs/resources.md, L1 to L9, L14). */
 import { create } from '@bufbuild/protobuf'
-import type { Protocol, ServicePort } from '../../../protocols/data.ts'
+import type { Protocol, Service, ServicePort } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { configKey } from '../../config/kinds.ts'
-import type { Destination } from '../../config/shapes/hosts.ts'
 import { consequences, contain } from '../../model/faults.ts'
-import { completeHost, labelsMatch } from '../../model/match.ts'
 import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import { compare, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
@@ -13,6 +11,7 @@ import { byNamespaceThenHost, type EgressListener, type View } from '../../snaps
 import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
+import { applies } from '../routes/matches.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
@@ -39,6 +38,8 @@ export interface OutboundInputs {
   readonly traits: Traits
   readonly sourceLabels: Readonly<Record<string, string>>
   readonly namespace: string
+  /** Addresses at which a pod of a headless service is the caller itself. */
+  readonly ownAddresses: readonly string[]
 }
 
 /** A listener before it is written: one address, and what arrives there. */
@@ -134,15 +135,22 @@ function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundI
     if (inputs.view.egress.some((entry) => entry.port?.number === port.number && entry.bind === '' && entry !== egress)) return []
     if (isHttp(port.protocol)) return [{ bind: wildcard, port, kind: 'http', shared: true }]
     const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
-    const headless =
-      addresses.length === 0 &&
-      service.resolution === 'passthrough' &&
-      service.registry === 'Orchestrator' &&
-      features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
-    const binds = addresses.length > 0 ? addresses : headless ? [...new Set(state.endpoints.map((endpoint) => endpoint.address))] : [wildcard]
+    const binds = addresses.length > 0 ? addresses : hasPodListeners(service, inputs.snapshot) ? podAddresses(state, inputs) : [wildcard]
     const kind = port.protocol === 'unknown' && features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND ? 'sniffed' : 'tcp'
     return binds.map((bind) => ({ bind, port, kind, shared: bind === wildcard }))
   })
+}
+
+/** Whether each pod of a headless service has listeners of its own (docs/resources.md, L5). */
+export function hasPodListeners({ addresses, resolution, registry }: Service, { settings }: MeshSnapshot): boolean {
+  const addressed = addresses.some((address) => !address.includes('/') && address !== '0.0.0.0')
+  if (addressed || resolution !== 'passthrough' || registry !== 'Orchestrator') return false
+  return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
+}
+
+/** The pods that a caller reaches by a listener: all but itself. */
+function podAddresses({ endpoints }: ServiceState, { ownAddresses }: OutboundInputs): string[] {
+  return [...new Set(endpoints.map(({ address }) => address))].filter((address) => !ownAddresses.includes(address))
 }
 
 function sharesInSidecarListener({ service }: ServiceState, egress: EgressListener, { traits }: OutboundInputs): Share[] {
@@ -314,30 +322,28 @@ interface TcpChain {
   readonly filters: Filter[]
 }
 
+/** The gateways of callers that are no gateways. */
+const callersInMesh: ReadonlySet<string> = new Set(['mesh'])
+
 function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePort, inputs: OutboundInputs): TcpChain[] {
   const { service } = state
   const { snapshot, traits } = inputs
   const statPrefix = outboundCluster(port.number, '', service.hostname)
   const chains: TcpChain[] = []
-  const gateways = (names: readonly string[] | undefined) => !names?.length || names.includes('mesh')
-  const applies = (match: { port?: number; sourceLabels?: Record<string, string>; sourceNamespace?: string; gateways?: string[] }) =>
-    (match.port === undefined || match.port === port.number) &&
-    gateways(match.gateways) &&
-    labelsMatch(match.sourceLabels, inputs.sourceLabels) &&
-    (!match.sourceNamespace || match.sourceNamespace === inputs.namespace)
+  const place = { gateways: callersInMesh, port: port.number, sourceLabels: inputs.sourceLabels, sourceNamespace: inputs.namespace }
   let caught = false
   for (const virtualService of egress.virtualServices.covering(service.hostname)) {
     const targets = (route: {
       route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[]
     }): TcpTarget[] =>
       route.route.map((entry) => ({
-        cluster: clusterOf(entry.destination, virtualService.namespace, port.number, inputs),
+        cluster: destinationCluster(entry.destination, port.number, (host) => inputs.view.service(host)),
         weight: entry.weight ?? 0,
       }))
     if (isOpaqueTls(port.protocol)) {
-      for (const route of virtualService.source.spec.tls ?? []) {
+      for (const route of virtualService.tls) {
         for (const match of route.match) {
-          if (!applies(match)) continue
+          if (!applies(match, place)) continue
           chains.push({
             match: {
               serverNames: match.sniHosts.includes('*') ? [] : match.sniHosts,
@@ -350,8 +356,8 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
         }
       }
     }
-    for (const route of virtualService.source.spec.tcp ?? []) {
-      const matches = route.match?.length ? route.match.filter(applies) : [{ destinationSubnets: [] as string[] }]
+    for (const route of virtualService.tcp) {
+      const matches = route.match?.length ? route.match.filter((match) => applies(match, place)) : [{ destinationSubnets: [] as string[] }]
       for (const match of matches) {
         chains.push({
           match: { prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) },
@@ -366,11 +372,6 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
     isOpaqueTls(port.protocol) && !service.addresses.length ? { serverNames: [service.hostname], transportProtocol: 'tls' } : {}
   chains.push({ match, filters: tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits) })
   return chains
-}
-
-function clusterOf(destination: Destination, namespace: string, port: number, inputs: OutboundInputs): string {
-  const host = completeHost(destination.host, namespace, inputs.snapshot.settings.domain).toLowerCase()
-  return destinationCluster({ ...destination, host }, port, (name) => inputs.view.service(name))
 }
 
 function cidrOf(text: string) {
@@ -429,7 +430,7 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
 
 function catchAllCluster(inputs: OutboundInputs): string {
   const proxy = inputs.view.egressProxy
-  if (proxy && inputs.view.allowAny) return clusterOf(proxy, inputs.namespace, proxy.port?.number ?? 80, inputs)
+  if (proxy && inputs.view.allowAny) return destinationCluster(proxy, proxy.port?.number ?? 80, (host) => inputs.view.service(host))
   return inputs.view.allowAny ? passthrough : blackHole
 }
 

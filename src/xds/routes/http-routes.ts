@@ -14,14 +14,13 @@ import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/exten
 import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
 import type { HeaderOperations, HttpMatch, HttpRoute, RouteDestination } from '../../config/kinds/virtual-service.ts'
 import type { Destination } from '../../config/shapes/hosts.ts'
-import { labelsMatch } from '../../model/match.ts'
 import type { MergedRule } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { durationOf, pack } from '../message.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
-import { isCatchAll, matchAll, routeMatch, stringMatcher } from './matches.ts'
+import { applies, isCatchAll, matchAll, type Place, routeMatch, stringMatcher } from './matches.ts'
 
 export type RouteInit = MessageInitShape<typeof RouteSchema>
 type RouteAction = MessageInitShape<typeof RouteActionSchema>
@@ -29,13 +28,8 @@ type RetryPolicy = MessageInitShape<typeof RetryPolicySchema>
 type HashPolicy = MessageInitShape<typeof RouteAction_HashPolicySchema>
 
 /** Where the routes will stand, and what they may refer to. */
-export interface RouteContext {
+export interface RouteContext extends Place {
   readonly snapshot: MeshSnapshot
-  /** `mesh`, or the names of the gateways (`<namespace>/<name>`) whose port this is. */
-  readonly gateways: ReadonlySet<string>
-  readonly port: number
-  readonly sourceLabels: Readonly<Record<string, string>>
-  readonly sourceNamespace: string
   service(host: string): ServiceState | undefined
   rule(state: ServiceState): MergedRule | undefined
 }
@@ -55,17 +49,6 @@ export function routesOf(service: ResolvedVirtualService, context: RouteContext)
     }
   }
   return routes
-}
-
-/** Conditions that the control plane decides: port, gateways and who calls. */
-function applies(match: HttpMatch, context: RouteContext): boolean {
-  if (match.port !== undefined && match.port !== context.port) return false
-  if (match.sourceNamespace && match.sourceNamespace !== context.sourceNamespace) return false
-  if (!labelsMatch(match.sourceLabels, context.sourceLabels)) return false
-  return (
-    !match.gateways?.length ||
-    match.gateways.some((gateway) => context.gateways.has(gateway) || [...context.gateways].some((own) => own.endsWith(`/${gateway}`)))
-  )
 }
 
 const withoutPlace = ({ port: _, gateways: __, sourceLabels: ___, sourceNamespace: ____, ...rest }: HttpMatch): HttpMatch => rest

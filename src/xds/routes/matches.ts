@@ -3,6 +3,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { HttpMatch, StringMatch } from '../../config/kinds/virtual-service.ts'
+import { labelsMatch } from '../../model/match.ts'
 
 type RouteMatch = MessageInitShape<typeof RouteMatchSchema>
 type HeaderMatcher = MessageInitShape<typeof HeaderMatcherSchema>
@@ -61,6 +62,23 @@ export function stringMatcher(value: StringMatch): StringMatcher {
   if (value.exact !== undefined) return { matchPattern: { case: 'exact', value: value.exact } }
   if (value.regex !== undefined) return { matchPattern: { case: 'safeRegex', value: { regex: value.regex } } }
   return value.prefix ? { matchPattern: { case: 'prefix', value: value.prefix } } : { matchPattern: { case: 'safeRegex', value: { regex: '.*' } } }
+}
+
+/** Where a rule stands and who calls: what the control plane decides. */
+export interface Place {
+  /** `mesh`, or the names of the gateways (`<namespace>/<name>`) whose port this is. */
+  readonly gateways: ReadonlySet<string>
+  readonly port: number
+  readonly sourceLabels: Readonly<Record<string, string>>
+  readonly sourceNamespace: string
+}
+
+/** Whether a match of a resolved VirtualService holds in a place, as far as the control plane decides it. */
+export function applies(match: Pick<HttpMatch, 'port' | 'gateways' | 'sourceLabels' | 'sourceNamespace'>, place: Place): boolean {
+  if (match.port !== undefined && match.port !== place.port) return false
+  if (match.sourceNamespace && match.sourceNamespace !== place.sourceNamespace) return false
+  if (!labelsMatch(match.sourceLabels, place.sourceLabels)) return false
+  return !match.gateways?.length || match.gateways.some((gateway) => place.gateways.has(gateway))
 }
 
 /** Whether a match takes every request, so that rules after it can never be reached. */

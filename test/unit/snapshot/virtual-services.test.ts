@@ -12,7 +12,11 @@ function expanded(rootMatch: object, delegateMatch: object) {
   const rest = { http: [{ match: [delegateMatch], route: [{ destination: { host: 'a.example' } }] }] }
   const { objects, faults } = parseConfigFile('in', [document('root', root), document('rest', rest)].join('\n---\n'), names)
   expect(faults).to.deep.equal([])
-  return indexVirtualServices(objects as VirtualService[], 'cluster.local', true, undefined).all[0]?.http.map(({ match }) => match?.[0])
+  return indexVirtualServices(
+    objects as VirtualService[],
+    { domain: 'cluster.local', delegates: true, defaultExportTo: ['*'] },
+    undefined,
+  ).all[0]?.http.map(({ match }) => match?.[0])
 }
 
 describe('the matches of a delegate', () => {
@@ -24,6 +28,12 @@ describe('the matches of a delegate', () => {
 
   it('exclude those of the root where one key has two values', () => {
     expect(expanded({ headers: { a: { exact: '1' } } }, { headers: { a: { exact: '2' } } })).to.deep.equal([])
+  })
+
+  it('hold at the gateways that both name, if there are any', () => {
+    expect(expanded({ gateways: ['edge', 'mesh'] }, { gateways: ['ns/edge'] })).to.deep.equal([{ gateways: ['ns/edge'] }])
+    expect(expanded({ gateways: ['edge'] }, { gateways: ['mesh'] })).to.deep.equal([])
+    expect(expanded({ gateways: ['edge'] }, { uri: { prefix: '/' } })).to.deep.equal([{ gateways: ['ns/edge'], uri: { prefix: '/' } }])
   })
 
   for (const field of ['headers', 'queryParams'])
