@@ -99,6 +99,8 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
         if (!failed) events.sent()
         done(failed)
       }),
+    try: (bytes, passed) => stream.try(bytes, passed),
+    go: () => stream.go(),
     end: (code, message) => stream.end(code, message),
     release: (code, message) => stream.release(code, message),
   }

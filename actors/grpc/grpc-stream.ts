@@ -29,6 +29,10 @@ export interface GrpcStream {
   onClose(listen: () => void): void
   /** Writes buffers in pieces; `done` hears when the kernel has taken the last, or that it will not. */
   write(parts: readonly Buffer[], done: (failed: boolean) => void): void
+  /** Lets only so many more bytes leave until {@link go}; `passed` hears when the kernel has taken them. A trial that is under way goes on. */
+  try(bytes: number, passed: () => void): void
+  /** Ends the trial, if there is one: everything may leave. */
+  go(): void
   /** Ends the stream with a gRPC status, after what is half sent. */
   end(code: number, message: string): void
   /** Ends the stream with a gRPC status, and the connection as soon as its other streams have ended; new streams need a new connection. */
@@ -199,6 +203,14 @@ export class Http2GrpcStream implements GrpcStream {
     else this.#flow.write(parts, done)
   }
 
+  try(bytes: number, passed: () => void): void {
+    this.#flow.try(bytes, passed)
+  }
+
+  go(): void {
+    this.#flow.go()
+  }
+
   end(code: number, message: string): void {
     if (this.#ended || this.#stream.destroyed) return
     this.#ended = true
@@ -220,7 +232,7 @@ export class Http2GrpcStream implements GrpcStream {
     // While this side does not read, it is not the client that keeps the message waiting.
     if (this.#holds > 0) return
     if (!this.#arrival.charge(ms, this.#reader.expected ?? 0)) return
-    this.#giveUp('a message of the client did not come', !this.#flow.isBusy)
+    this.#giveUp('a message of the client did not come', this.#flow.isAtBoundary)
   }
 
   #giveUp(reason: string, atBoundary: boolean): void {

@@ -8,6 +8,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { trialBytes } from '../../src/push/pacing/patience.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { OwnTime } from '../harness/own-time.ts'
@@ -98,13 +99,14 @@ describe('settings of the push path', function () {
     ['1', true],
     ['100', false],
   ] as const) {
-    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that does not read ${blocked ? 'keeps the only permit for a moment' : 'holds nobody up'}`, () => {
-      const files = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`many-${index}.yaml`, serviceEntry(`many-${index}`)]))
+    it(`PILOT_PUSH_THROTTLE=${throttle}: a proxy that reads no further than its trial ${blocked ? 'keeps the only permit for a moment' : 'holds nobody up'}`, () => {
+      const files = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`many-${index}.yaml`, serviceEntry(`many-${index}`)]))
       const env = { PILOT_PUSH_THROTTLE: throttle, PILOT_XDS_SEND_TIMEOUT: '2s', PILOT_DEBOUNCE_AFTER: '20ms' }
       return withService({ env, files, flags: ['--writers', '1'] }, async (service) => {
         const client = await clientOf(service)
-        const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: 1000 } })
-        session.on('error', () => undefined)
+        const window = trialBytes + 1000
+        const session = connect(`http://127.0.0.1:${service.grpcPort}`, { settings: { initialWindowSize: window } })
+        session.on('connect', () => session.setLocalWindowSize(window)).on('error', () => undefined)
         const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
         stream.on('error', () => undefined)
         stream.write(clusterRequest('deaf'))

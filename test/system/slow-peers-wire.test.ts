@@ -180,6 +180,26 @@ describe('a proxy that reads 10 KB a second where one response may be half sent'
   })
 })
 
+describe('newcomers that do not read, or slowly, where one response may be half sent', function () {
+  this.timeout(60_000)
+  const { service, peer, client, changed, slow, metric } = slowPeers(4, { PILOT_PUSH_THROTTLE: '1' }, ['--writers', '1'])
+
+  it('never hold the permit that others wait for', async () => {
+    const creeping = Array.from({ length: 12 }, (_, index) => `creeping-${index}`)
+    for (const name of creeping) peer({ window: 64 * kib, bytesPerSecond: 10_000, names: [name] })
+    peer({ window: 64 * kib, bytesPerSecond: 1_000_000, names: ['mute'], silent: ['mute'] })
+    const all = [...creeping, 'mute']
+    await until('all to be there', () => all.every((name) => service.output.includes(`~${name}.ns`)))
+    const started = performance.now()
+    await client('fast')
+    // Each of them would have had the permit for half a second.
+    expect(performance.now() - started).to.be.below(2500)
+    await until('them to be sent the rest without a permit', async () => (await metric('pilot_xds_permits_released_early')) === all.length)
+    expect((await slow('creeping-0'))?.releasedEarly).to.equal(true)
+    expect(await changed()).to.be.below(2500)
+  })
+})
+
 describe('a writer thread that is blocked for longer than the send timeout', function () {
   this.timeout(60_000)
   const { env, block } = disturbed('xds-writer/0')

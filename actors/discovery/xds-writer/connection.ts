@@ -9,8 +9,10 @@ import type { Timer } from '../../runtime/timers.ts'
 /** A response on its way out. */
 export interface Sending {
   readonly bytes: number
-  /** Milliseconds it has been under way, as far as this thread was not blocked. */
+  /** Milliseconds it has been under way, as far as this thread was not blocked, and without those it waited for a permit. */
   elapsedMs: number
+  /** Milliseconds it waited for a permit, half sent. */
+  pausedMs: number
 }
 
 /** A stream with its session and where its pushes stand. Times are monotonic milliseconds, 0 = none. */
@@ -27,12 +29,12 @@ export interface Connection {
   readonly connectedAt: number
   /** Whether its class is known, so that requests can be answered. */
   answered: boolean
-  /** Whether it has not been sent anything yet. */
-  newcomer: boolean
+  /** Whether it has shown that it reads: it passed its trial, and was not slow since (docs/resources.md, Q2). */
+  trusted: boolean
   /** The response on its way out. */
   sending: Sending | undefined
-  /** Whether it is being pushed to: it took a permit of the throttle, which may have been released early since. */
-  permit: boolean
+  /** Whether it is being pushed to: on trial, with a permit of the throttle, or without one because it is slow. */
+  pushing: boolean
   /** First change that waits to be pushed. */
   changedAt: number
   /** First change of the push under way. */

@@ -74,6 +74,9 @@ function connectionGauges(registry: Registry, connections: ReadonlyMap<string, C
   )
 }
 
+/** The metrics of a writer. */
+export type WriterMetrics = ReturnType<typeof writerMetrics>
+
 /** Makes the metrics of a writer. */
 export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
   const registers = [registry]

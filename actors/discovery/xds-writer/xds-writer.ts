@@ -12,19 +12,16 @@ import type { Features } from '../../../src/config/features.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
-import { Patience } from '../../../src/push/pacing/patience.ts'
 import { SharedPermits } from '../../../src/push/pacing/permits.ts'
-import { Throttle } from '../../../src/push/pacing/throttle.ts'
 import { Transports } from '../../../src/push/pacing/transports.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
-import { responseFrame } from '../../../src/xds/stream/frames.ts'
 import { readNodeBytes } from '../../../src/xds/stream/node.ts'
 import { Plans } from '../../../src/xds/stream/plans.ts'
 import { readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
-import { type Outcome, type Response, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
+import { type Outcome, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { measuredMethods } from '../../grpc/grpc-metrics.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
@@ -33,11 +30,10 @@ import { PaceWheel } from '../../grpc/pace-wheel.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
-import { deadlineAfter } from '../../runtime/timers.ts'
 import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
-import { type SlowConnection, slowConnection } from './slow-connections.ts'
+import { Pushes } from './pushes.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
@@ -59,13 +55,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
   readonly #transports = new Transports<Connection>()
   /** Connections by class, so that a push touches those it concerns and no other. */
   readonly #members = new Map<string, Set<Connection>>()
-  readonly #permits: SharedPermits
-  readonly #throttle: Throttle<Connection>
+  readonly #pushes: Pushes
   readonly #wheel = new PaceWheel()
-  readonly #patience = new Patience()
-  /** Connections with a response on its way out. */
-  readonly #sending = new Set<Connection>()
-  #working = false
   readonly #metrics
   readonly #lines = new LineBounds()
   readonly #budgets: Budgets
@@ -83,7 +74,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
     this.#features = context.config.features as Features
     this.#names = meshNames(this.#features.MESH_DOMAIN)
     const tracking = this.#features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
-    this.#metrics = writerMetrics(context.metrics, this.#connections, () => this.#slow())
+    this.#metrics = writerMetrics(context.metrics, this.#connections, () => this.#pushes.slow())
     this.#catalog = new Catalog(new KeyedSums(context.config.versionKey))
     this.#plans = new Plans(this.#catalog, {
       enabled: this.#features.PILOT_ENABLE_XDS_CACHE,
@@ -98,13 +89,18 @@ class XdsWriter implements Behaviour<WriterCommand> {
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
-    this.#permits = new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs)
-    this.#throttle = new Throttle(this.#permits)
+    this.#pushes = new Pushes({
+      permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
+      metrics: this.#metrics,
+      flowControl: this.#parts.flowControl,
+      busy: () => this.#wheel.wake(),
+      refuse: (connection, error) => this.#refuse(connection, error),
+    })
     this.#budgets = new Budgets(context.metrics)
     this.asks = {
       ...connectionAnswers(this.#connections, this.#parts, () => this.#push.ledger),
       exceeded: () => this.#budgets.list(),
-      slow: () => this.#slow(),
+      slow: () => this.#pushes.slow(),
     }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
     this.#server = new GrpcServer(
@@ -123,7 +119,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       () => this.#budgets.refused(),
     )
     // After the server, which knows only then who made progress since the last tick.
-    this.#wheel.add((ms) => this.#charge(ms))
+    this.#wheel.add((ms) => this.#pushes.charge(ms))
   }
 
   linked(peer: Peer): void {
@@ -141,9 +137,9 @@ class XdsWriter implements Behaviour<WriterCommand> {
         this.#push = command.push
         for (const connection of this.#connections.values()) {
           connection.session.again()
-          this.#enqueue(connection)
+          this.#pushes.changed(connection, command.push.startedAt)
         }
-        return this.#work()
+        return this.#pushes.work()
       case 'ReleaseConnections':
         return this.#release(command.count)
       case 'OpenListener':
@@ -169,13 +165,17 @@ class XdsWriter implements Behaviour<WriterCommand> {
       const members = this.#members.get(classId)
       if (members) members.add(connection)
       else this.#members.set(classId, new Set([connection]))
-      if (connection.answered) this.#enqueue(connection)
-      else this.#wake(connection)
+      if (connection.answered) this.#pushes.changed(connection, command.push.startedAt)
+      else {
+        connection.answered = true
+        this.#pushes.wake(connection)
+      }
     }
     for (const classId of touched)
-      for (const connection of this.#members.get(classId) ?? []) if (connection.session.isDue()) this.#enqueue(connection)
+      for (const connection of this.#members.get(classId) ?? [])
+        if (connection.session.isDue()) this.#pushes.changed(connection, command.push.startedAt)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
-    this.#work()
+    this.#pushes.work()
   }
 
   /** A patch that belongs to another state than ours was refused: serves what is there until everything has come again. */
@@ -192,49 +192,6 @@ class XdsWriter implements Behaviour<WriterCommand> {
     for (const { streams } of newest) for (const { stream } of streams) stream.release(status.unavailable, 'connection moves to another writer')
   }
 
-  #enqueue(connection: Connection): void {
-    connection.changedAt = connection.changedAt === 0 ? this.#push.startedAt : Math.min(connection.changedAt, this.#push.startedAt)
-    this.#throttle.add(connection, monotonicMs())
-  }
-
-  /** Has a connection looked at that asked for something. First configurations take permits too: a few at a time arrive sooner than all at once. */
-  #wake(connection: Connection): void {
-    connection.answered = true
-    if (connection.permit) return this.#pump(connection)
-    this.#throttle.add(connection, monotonicMs(), connection.newcomer)
-    this.#work()
-  }
-
-  /** Starts pushes as far as permits go. */
-  #work(): void {
-    // A push that is done at once gets here again from within; the loop that runs takes what follows.
-    if (this.#working) return
-    this.#working = true
-    for (let next = this.#take(); next; next = this.#take()) {
-      const connection = next.thing
-      if (connection.changedAt > 0) this.#metrics.queueTime.observe((monotonicMs() - next.since) / 1000)
-      connection.pushedSince = connection.changedAt
-      connection.changedAt = 0
-      connection.permit = true
-      connection.newcomer = false
-      this.#pump(connection)
-    }
-    this.#working = false
-  }
-
-  /** The next connection to push to. When all permits are out, it looks again as soon as one comes back. */
-  #take() {
-    const next = this.#throttle.take()
-    if (next) return next
-    if (this.#throttle.waiting === 0) this.#permits.satisfied()
-    if (this.#throttle.waiting === 0) return undefined
-    // Said each time: the wait of an earlier time may still be under way although it got its permits some other way since.
-    const since = this.#permits.want()
-    const freed = this.#throttle.take()
-    if (!freed) this.#permits.whenFreed(since, () => this.#work())
-    return freed
-  }
-
   #accept(stream: GrpcStream, delta: boolean): void {
     const session = new XdsSession(delta, this.#parts, this.#budgets.of(stream.connection))
     const connection: Connection = {
@@ -246,9 +203,9 @@ class XdsWriter implements Behaviour<WriterCommand> {
       stream,
       connectedAt: wallClockMs(),
       answered: false,
-      newcomer: true,
+      trusted: false,
       sending: undefined,
-      permit: false,
+      pushing: false,
       changedAt: 0,
       pushedSince: 0,
       heldTimer: undefined,
@@ -320,55 +277,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       rejectionHistory(connection, typeUrl, error)
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
-    if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#wake(connection)
-  }
-
-  /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
-  #pump(connection: Connection): void {
-    if (connection.sending || !connection.permit) return
-    const now = monotonicMs()
-    const response = this.#next(connection, now)
-    if (!response) return this.#pushDone(connection, this.#held(connection, now) ? 'held' : 'complete')
-    const { length } = response.plan
-    connection.sending = { bytes: length, elapsedMs: 0 }
-    this.#sending.add(connection)
-    this.#wheel.wake()
-    connection.stream.write(responseFrame(response, connection.session.delta), (failed) => {
-      const elapsed = monotonicMs() - now
-      connection.sending = undefined
-      this.#sending.delete(connection)
-      this.#metrics.sent(response.typeUrl, elapsed / 1000, length, failed)
-      if (failed) return this.#pushDone(connection, 'failed')
-      this.#patience.record(elapsed, length)
-      this.#pump(connection)
-    })
-  }
-
-  #next(connection: Connection, now: number): Response | undefined {
-    try {
-      return connection.session.next(now)
-    } catch (error) {
-      this.#refuse(connection, error)
-      return undefined
-    }
-  }
-
-  /** Releases the permits of those early that take too long, so that they keep nobody waiting. Returns whether anything is under way. */
-  #charge(ms: number): boolean {
-    for (const connection of this.#sending) {
-      const { sending, stream } = connection
-      if (!sending) continue
-      sending.elapsedMs += ms
-      this.#permits.alive()
-      if (this.#patience.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes: sending.bytes })) this.#throttle.releaseEarly(connection)
-    }
-    this.#work()
-    return this.#sending.size > 0
-  }
-
-  /** Connections that take nothing of a response at present, or whose permit was released early. */
-  #slow(): SlowConnection[] {
-    return [...this.#sending].flatMap((connection) => slowConnection(connection, this.#throttle.releasedEarly.has(connection)) ?? [])
+    if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#pushes.wake(connection)
   }
 
   /** A connection's stream was ended because it stood still. */
@@ -384,32 +293,8 @@ class XdsWriter implements Behaviour<WriterCommand> {
     if (told !== 'no') this.#context.log('ads').warn(told === 'last' ? `${line}${enoughSaid}` : line)
   }
 
-  /** Looks again when what is held back may go after all. Returns whether anything is. */
-  #held(connection: Connection, now: number): boolean {
-    connection.heldTimer?.cancel()
-    connection.heldTimer = undefined
-    if (!connection.session.isDue()) return false
-    const until = connection.session.heldUntil(now) ?? (this.#parts.flowControl !== undefined ? now + this.#parts.flowControl : undefined)
-    if (until !== undefined) connection.heldTimer = deadlineAfter(until - now, () => this.#wake(connection))
-    return true
-  }
-
-  /** A push has come to an end: everything has left, or the rest is held back and belongs to the next one, or the stream takes no more. */
-  #pushDone(connection: Connection, end: 'complete' | 'held' | 'failed'): void {
-    if (!connection.permit) return
-    connection.permit = false
-    const { pushedSince, changedAt } = connection
-    if (pushedSince > 0 && end === 'complete') this.#metrics.convergence.observe(Math.max(0, monotonicMs() - pushedSince) / 1000)
-    if (pushedSince > 0 && end === 'held') connection.changedAt = changedAt === 0 ? pushedSince : Math.min(changedAt, pushedSince)
-    this.#throttle.done(connection)
-    this.#work()
-  }
-
   #gone(connection: Connection): void {
-    connection.heldTimer?.cancel()
-    this.#sending.delete(connection)
-    this.#throttle.drop(connection)
-    connection.permit = false
+    this.#pushes.drop(connection)
     const { session, stream } = connection
     this.#transports.remove(stream.connection, connection)
     const budget = this.#budgets.of(stream.connection)
@@ -422,7 +307,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
       this.#context.log('ads').info(`connection ${connection.id} closed`)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }
-    this.#work()
+    this.#pushes.work()
   }
 }
 

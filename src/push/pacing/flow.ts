@@ -221,6 +221,8 @@ export class StreamFlow {
   /** Whether there was progress since the last tick, or the first bytes came to be outstanding. */
   #moved = false
   #finished: (() => void) | undefined
+  /** While the stream is on trial: bytes that may still be handed over, and who hears when they have left. */
+  #trial: { left: number; readonly passed: () => void } | undefined
   /** Milliseconds without progress while bytes were outstanding. */
   stillMs = 0
   /** Those among them with which this stream is charged. */
@@ -234,9 +236,19 @@ export class StreamFlow {
     this.#shared = shared
   }
 
-  /** Whether bytes are outstanding. */
+  /** Whether bytes are outstanding, and not only because this side keeps them. */
   get isBusy(): boolean {
-    return this.#jobs.length > 0
+    return this.#jobs.length > 0 && !this.#isPaused
+  }
+
+  /** Whether no message is half sent. */
+  get isAtBoundary(): boolean {
+    const [first] = this.#jobs
+    return !first || (first.inFlight === 0 && first.cursor.left === first.length)
+  }
+
+  get #isPaused(): boolean {
+    return this.#trial?.left === 0 && this.#pieces === 0
   }
 
   /** Bytes of responses that have not left yet. */
@@ -255,12 +267,28 @@ export class StreamFlow {
     this.pump()
   }
 
+  /** Hands over only so many more bytes, of whatever responses, until {@link go}; `passed` hears when they have left. A trial that is under way goes on. */
+  try(bytes: number, passed: () => void): void {
+    this.#trial ??= { left: bytes, passed }
+  }
+
+  /** Ends the trial: everything may leave. */
+  go(): void {
+    if (!this.#trial) return
+    this.#trial = undefined
+    if (this.#jobs.length === 0) return
+    this.#moved = true
+    this.#shared.began()
+    this.pump()
+  }
+
   /** Hands over as many pieces as may be. */
   pump(): void {
     for (const job of this.#jobs) {
       while (job.cursor.left > 0) {
-        if (this.#over || this.#pieces >= this.#limits.pieces || this.#shared.room() <= 0) return
-        this.#handOver(job, job.cursor.take(this.#pieceSize()))
+        const allowed = this.#trial?.left ?? Number.POSITIVE_INFINITY
+        if (this.#over || allowed === 0 || this.#pieces >= this.#limits.pieces || this.#shared.room() <= 0) return
+        this.#handOver(job, job.cursor.take(Math.min(this.#pieceSize(), allowed)))
       }
     }
   }
@@ -292,14 +320,15 @@ export class StreamFlow {
   /** Sends what is half sent to its end, drops what waits behind it, and calls back when nothing more will leave. */
   finish(done: () => void): void {
     if (this.#over) return done()
-    const [first, ...rest] = this.#jobs
-    const begun = first && (first.inFlight > 0 || first.cursor.left < first.length)
-    for (const job of begun ? rest : [...this.#jobs]) {
+    const begun = !this.isAtBoundary
+    for (const job of this.#jobs.slice(begun ? 1 : 0)) {
       this.#jobs.splice(this.#jobs.indexOf(job), 1)
       job.done(true)
     }
-    if (begun) this.#finished = done
-    else {
+    if (begun) {
+      this.#finished = done
+      this.go()
+    } else {
       this.#over = true
       done()
     }
@@ -308,8 +337,7 @@ export class StreamFlow {
   /** Ends a stream that stands still. */
   giveUp(reason: string): void {
     if (this.#over) return
-    const [first] = this.#jobs
-    const atBoundary = !first || (first.inFlight === 0 && first.cursor.left === first.length)
+    const atBoundary = this.isAtBoundary
     this.close()
     this.#port.stoodStill(reason, atBoundary)
   }
@@ -331,6 +359,7 @@ export class StreamFlow {
     const started = this.#limits.now()
     job.inFlight += bytes
     this.#pieces++
+    if (this.#trial) this.#trial.left -= bytes
     this.#shared.use(bytes)
     this.#port.send(piece, (failed) => {
       this.#pieces--
@@ -351,7 +380,10 @@ export class StreamFlow {
       if (this.#finished && this.#jobs.length === 0) {
         this.#over = true
         this.#finished()
-      } else this.pump()
+        return
+      }
+      this.pump()
+      if (this.#isPaused) this.#trial?.passed()
     })
   }
 

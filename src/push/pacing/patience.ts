@@ -1,4 +1,10 @@
-/** When a response takes so long that its permit goes to another (docs/resources.md, Q2). */
+/** When a response takes so long that its permit goes to another, and what is sent before there is one (docs/resources.md, Q2). */
+
+/**
+ * Bytes that a proxy of which it is not known that it reads is sent without a permit, before it may ask for one: twice what HTTP/2 lets a client be sent before it
+ * grants more, which leaves whether it reads or not.
+ */
+export const trialBytes = 131_072
 
 /** A permit is released early when its stream took nothing for this long, in milliseconds. */
 const stillMs = 500

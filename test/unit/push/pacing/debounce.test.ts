@@ -76,12 +76,62 @@ describe('throttle', () => {
     expect(throttle.take()).to.deep.equal({ thing: 'a', since: 2 })
   })
 
-  it('lets those who are there and newcomers take turns', () => {
+  it('lets those who are there and those on trial take turns', () => {
     const throttle = new Throttle<string>(permits(10))
     for (const thing of ['n1', 'n2', 'n3']) throttle.add(thing, 1, true)
     for (const thing of ['a', 'b']) throttle.add(thing, 1)
     throttle.add('n1', 2)
     expect([1, 2, 3, 4, 5, 6].map(() => throttle.take()?.thing)).to.deep.equal(['a', 'n1', 'b', 'n2', 'n3', undefined])
+    // Their turn again once they have passed.
+    for (const thing of ['n1', 'n2']) throttle.passed(thing, 3)
+    for (const thing of ['c', 'd']) throttle.add(thing, 4)
+    expect([1, 2, 3, 4, 5].map(() => throttle.take()?.thing)).to.deep.equal(['n1', 'c', 'n2', 'd', undefined])
+  })
+
+  it('gives no permit to who does not pass the trial, however many of them there are', () => {
+    const throttle = new Throttle<string>(permits(1))
+    const mute = ['m1', 'm2', 'm3']
+    for (const thing of [...mute, 'good']) throttle.add(thing, 1, true)
+    expect([1, 2, 3, 4, 5].map(() => throttle.take()?.thing)).to.deep.equal([...mute, 'good', undefined])
+    expect([...mute, 'good'].map((thing) => throttle.isOnTrial(thing))).to.deep.equal([true, true, true, true])
+    throttle.passed('good', 2)
+    expect([throttle.isPaused('good'), throttle.take()?.thing]).to.deep.equal([true, 'good'])
+    // It has the permit now, and gives it back once, whatever the others do.
+    for (const thing of mute) throttle.releaseEarly(thing)
+    throttle.passed('m1', 3)
+    throttle.done('m2')
+    throttle.drop('m3')
+    throttle.add('waits', 4)
+    expect([throttle.take(), [...throttle.releasedEarly]]).to.deep.equal([undefined, ['m1']])
+    throttle.done('good')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['waits', undefined])
+  })
+
+  it('forgets who is gone while it waits for the permit after its trial', () => {
+    const throttle = new Throttle<string>(permits(1))
+    throttle.add('there', 1)
+    for (const thing of ['gone', 'ended']) throttle.add(thing, 1, true)
+    for (let times = 0; times < 3; times++) throttle.take()
+    for (const thing of ['gone', 'ended']) throttle.passed(thing, 2)
+    throttle.drop('gone')
+    throttle.done('ended')
+    expect(throttle.waiting).to.equal(0)
+    throttle.add('next', 3)
+    expect(throttle.take()).to.equal(undefined)
+    throttle.done('there')
+    expect([throttle.take()?.thing, throttle.take()]).to.deep.equal(['next', undefined])
+  })
+
+  it('puts what changes while it is worked on on trial again when it was slow', () => {
+    const throttle = new Throttle<string>(permits(1))
+    throttle.add('slow', 1)
+    throttle.take()
+    throttle.releaseEarly('slow')
+    throttle.add('slow', 2)
+    throttle.add('next', 2)
+    throttle.done('slow', true)
+    expect([throttle.take()?.thing, throttle.take()?.thing].sort()).to.deep.equal(['next', 'slow'])
+    expect(throttle.isOnTrial('slow')).to.equal(true)
   })
 
   it('gives the permit of one that takes long to another, and still works on it once at a time', () => {

@@ -95,6 +95,43 @@ describe('pieces of responses', () => {
     expect([stream.handed, stream.done]).to.deep.equal([[], [false]])
   })
 
+  it('leave on trial only so far, over several responses, and the rest when it is over', () => {
+    const { open, heard, pass } = connection()
+    const stream = open()
+    let passed = 0
+    stream.flow.try(100_000, () => passed++)
+    stream.flow.try(5, () => (passed += 100))
+    stream.write(30_000)
+    stream.write(1_000_000)
+    expect([stream.accept(), stream.handed.map(({ bytes }) => bytes), passed]).to.deep.equal([30_000, [70_000], 0])
+    stream.accept()
+    expect([passed, stream.handed, stream.done, stream.flow.isBusy, stream.flow.isAtBoundary]).to.deep.equal([1, [], [false], false, false])
+    // It is this side that keeps the rest: no standstill, and nothing to look at.
+    pass(60_000)
+    expect([stream.ends, stream.flow.stillMs]).to.deep.equal([[], 0])
+    const before = heard.busy
+    stream.flow.go()
+    expect([heard.busy, stream.handed.length, stream.flow.isBusy]).to.deep.equal([before + 1, 1, true])
+    while (stream.handed.length > 0) stream.accept()
+    expect([stream.done, passed]).to.deep.equal([[false, false], 1])
+    // From then on it is charged again.
+    stream.write(1000)
+    pass(6000)
+    expect(stream.ends).to.deep.equal(['reset'])
+  })
+
+  it('leave to the end of the response when a stream ends on trial', () => {
+    const { open } = connection()
+    const stream = open()
+    stream.flow.try(1000, () => undefined)
+    stream.write(300_000)
+    stream.accept()
+    let finished = false
+    stream.flow.finish(() => (finished = true))
+    while (stream.handed.length > 0) stream.accept()
+    expect([stream.done, finished]).to.deep.equal([[false], true])
+  })
+
   it('that leave are progress enough: the connection is asked where it stands only of a stream of which nothing left', () => {
     const { open, pass, looked } = connection()
     const stream = open()
