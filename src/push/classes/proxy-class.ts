@@ -9,7 +9,7 @@ import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { viewKeyOf } from '../../snapshot/view.ts'
 import { filtersFor } from '../../xds/envoy-filter/selection.ts'
-import { hasPodListeners } from '../../xds/listeners/outbound.ts'
+import { hasPodListeners } from '../../xds/routes/port-uses.ts'
 import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
 
 /** Finds the class of a proxy. */

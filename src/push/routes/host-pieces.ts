@@ -9,8 +9,9 @@ import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { addedVirtualHosts, type PatchContext, patchVirtualHosts } from '../../xds/envoy-filter/apply.ts'
+import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { encodeHost, type HostPiece } from '../../xds/routes/route-table.ts'
-import { hostWithoutService, type RouteName, routeContext, routedPorts } from '../../xds/routes/sidecar-routes.ts'
+import { hasHttpProxy, hostWithoutService, httpProxyRoute, routeContext, routedPorts, routesWithoutService } from '../../xds/routes/sidecar-routes.ts'
 import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../../xds/routes/virtual-hosts.ts'
 import type { Traits } from '../../xds/traits.ts'
 import type { Memo } from '../dependencies/memo.ts'
@@ -34,6 +35,8 @@ export interface Candidate {
   readonly egress: EgressListener | undefined
   /** Namespace of the service; empty for hosts without one, which come last. */
   readonly namespace: string
+  /** Port of the service; one host may stand in a route with several. */
+  readonly port: number
   make(without?: ReadonlySet<string>): MadeHost
 }
 
@@ -73,13 +76,19 @@ export class HostMaker {
   ofService(state: ServiceState, egress: EgressListener): Candidate[] {
     const { namespace, hostname } = state.service
     const own = namespace === this.#caller.namespace
-    return routedPorts(state, egress, this.#snapshot, this.#traits).map(({ route, port }) => ({
+    return routedPorts(state, egress, this.view, this.#snapshot, this.#traits).map(({ route, port }) => ({
       route,
       host: hostname,
       egress,
       namespace,
+      port: port.number,
       make: (without) => this.#ofPort(route, port, state, egress, own, without),
     }))
+  }
+
+  /** Routes that are there without any host. */
+  get fixedRoutes(): readonly RouteName[] {
+    return hasHttpProxy(this.#snapshot, this.#traits) ? [httpProxyRoute] : []
   }
 
   /** That it could not be told what a host wants in the routes. */
@@ -92,12 +101,16 @@ export class HostMaker {
   ofHost(host: string, egress: EgressListener): Candidate[] {
     const virtualService = hostWithoutService(host, egress, this.view)
     if (!virtualService) return []
-    const route: RouteName = { name: '80', port: 80, catchAll: true }
     const objects = virtualService.sources.map(configKey)
     const make = () => virtualServiceHost(host, virtualService, this.#context(80))
-    return [
-      { route, host, egress, namespace: '', make: (without) => this.#encode(route, `${host}:80`, () => withoutDomains(make(), without), objects) },
-    ]
+    return routesWithoutService(egress, this.view, this.#snapshot, this.#traits).map((route) => ({
+      route,
+      host,
+      egress,
+      namespace: '',
+      port: 80,
+      make: (without) => this.#encode(route, `${host}:80`, () => withoutDomains(make(), without), objects),
+    }))
   }
 
   /** The virtual hosts that EnvoyFilters add to a route, and the one for all other hosts. */
@@ -106,11 +119,14 @@ export class HostMaker {
     const added = this.patched(problems, (patches) => addedVirtualHosts(route.name, patches)).map((host): Candidate => {
       const objects = this.filters.map(configKey)
       const make = (without: ReadonlySet<string> | undefined) => this.#encode(route, host.name, () => withoutDomains(host, without), objects)
-      return { route, host: `+${host.name}`, egress: undefined, namespace: '', make: (without) => withProblems(make(without), problems) }
+      return { route, host: `+${host.name}`, egress: undefined, namespace: '', port: 0, make: (without) => withProblems(make(without), problems) }
     })
     if (!route.catchAll) return added
     const rest = (without: ReadonlySet<string> | undefined) => withoutDomains(catchAllHost(this.view, this.#context(route.port)), without)
-    return [...added, { route, host: '*', egress: undefined, namespace: '', make: (without) => this.#encode(route, '*', () => rest(without), []) }]
+    return [
+      ...added,
+      { route, host: '*', egress: undefined, namespace: '', port: 0, make: (without) => this.#encode(route, '*', () => rest(without), []) },
+    ]
   }
 
   /** Applies patches; those that cannot be applied are problems. */
@@ -146,7 +162,9 @@ export class HostMaker {
       [virtualService, port, ...inputs, ...(virtualService ? [view] : []), ...this.filters],
       () => {
         const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
-        const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, own, this.#context(port.number)), without)
+        // Who asks an HTTP proxy for a host without a port means port 80.
+        const withoutPort = route !== httpProxyRoute || port.number === httpProxyRoute.port
+        const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number)), without)
         return this.#encode(route, `${state.service.hostname}:${port.number}`, route.catchAll ? make : () => anyDomain(make()), objects)
       },
     )

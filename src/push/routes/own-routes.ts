@@ -8,8 +8,8 @@ import { append, sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/envoy-filter/apply.ts'
 import { hostOf } from '../../xds/names.ts'
+import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { buildTable, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../../xds/routes/route-table.ts'
-import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import { virtualHostType } from '../../xds/type-urls.ts'
@@ -26,7 +26,7 @@ interface OwnRoute {
   readonly without: readonly string[]
   /** What it has instead of them, and beside them. */
   readonly pieces: readonly HostPiece[]
-  /** Whether any virtual host of a service is left in it. */
+  /** Whether it is there at all: any virtual host of a service is left in it, or it needs none. */
   readonly exists: boolean
   /** Whether it has just what is shared. */
   readonly alike: boolean
@@ -215,13 +215,15 @@ class Differing {
     } while (this.#queue.length > 0)
   }
 
-  /** Whether a route has a virtual host of a service. */
+  /** Whether a route has a virtual host of a service, or needs none. */
   exists(name: string): boolean {
     const shared = this.#shared.routes.get(name)
     const hidden = shared
       ? [...this.hosts].reduce((sum, host) => sum + (shared.places.get(host) ?? []).filter((place) => isService(shared, place)).length, 0)
       : 0
-    const own = (this.candidates.get(name) ?? []).filter(({ namespace }) => namespace !== '').length
+    const candidates = this.candidates.get(name) ?? []
+    if ((shared?.route ?? candidates[0]?.route)?.isFixed) return true
+    const own = candidates.filter(({ namespace }) => namespace !== '').length
     // Then it is up to the services of others.
     if (own === 0) this.domains.add(servicesOf(name))
     return (shared?.services ?? 0) - hidden + own > 0

@@ -3,8 +3,8 @@
 import { consequences } from '../../model/faults.ts'
 import { compare } from '../../snapshot/objects.ts'
 import type { Problem } from '../../xds/draft.ts'
+import type { RouteName } from '../../xds/routes/port-uses.ts'
 import type { HostPiece } from '../../xds/routes/route-table.ts'
-import type { RouteName } from '../../xds/routes/sidecar-routes.ts'
 import type { Candidate, MadeHost } from './host-pieces.ts'
 
 /** A virtual host of a route, or one that has none of its domains left. */

@@ -4,8 +4,8 @@ import { contain } from '../../model/faults.ts'
 import { append, sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/envoy-filter/apply.ts'
+import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
-import { httpProxyRoute, type RouteName } from '../../xds/routes/sidecar-routes.ts'
 import { lost } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import { type Dependencies, Parts } from '../dependencies/dependencies.ts'
@@ -112,7 +112,7 @@ export class SharedRoutes {
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
     this.#keys = keys
     const routes = new Map<string, SharedRoute>()
-    for (const [name, { route, candidates }] of byRoute(all)) {
+    for (const [name, { route, candidates }] of byRoute(all, maker.fixedRoutes)) {
       const before = this.#routes.get(name)
       const build = () => this.#build(route, candidates, changed, maker, before)
       const isSame = before && touched && !touched.has(name) && this.#common.isCurrent(name) && this.#problems.length === 0
@@ -218,10 +218,10 @@ function replaceHosts(
   const hosts = [...before.hosts]
   for (const candidate of services) {
     if (!changed.has(candidate.host)) continue
-    const places = before.places.get(candidate.host)
-    const place = places?.[0]
+    const places = (before.places.get(candidate.host) ?? []).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
+    const [place] = places
     const old = place === undefined ? undefined : hosts[place]
-    if (!old || place === undefined || places?.length !== 1 || old.candidate.namespace !== candidate.namespace) return undefined
+    if (!old || place === undefined || places.length !== 1 || old.candidate.namespace !== candidate.namespace) return undefined
     const made = candidate.make()
     if (made.failed || made.problems.length > 0 || !made.piece || !old.piece) return undefined
     if (!sameItems(made.piece.domains, old.claims) || !sameItems(old.piece.domains, old.claims)) return undefined
@@ -273,20 +273,20 @@ export const everyRoute = 'every route'
 export const placesOf = (host: string): string => `routes of ${host}`
 export const servicesOf = (route: string): string => `${route} has so many services`
 
-/** Virtual hosts by route. Of two egress listeners with routes of one name the first has it; the HTTP proxy's route is of all together. */
-function byRoute(all: readonly Candidate[]): Map<string, { route: RouteName; candidates: Candidate[] }> {
-  const routes = new Map<string, { route: RouteName; candidates: Candidate[]; egress: unknown }>()
-  const proxied = new Set<string>()
+/** Virtual hosts by route. Where egress listeners have routes of one name, a port of a host is that of the first that has it. */
+function byRoute(all: readonly Candidate[], fixed: readonly RouteName[]): Map<string, { route: RouteName; candidates: Candidate[] }> {
+  const routes = new Map(fixed.map((route) => [route.name, { route, candidates: [] as Candidate[], ports: new Set<string>() }]))
   for (const candidate of all) {
-    const { name } = candidate.route
-    const there = routes.get(name)
-    if (name === httpProxyRoute.name && proxied.has(candidate.host)) continue
-    if (name === httpProxyRoute.name) proxied.add(candidate.host)
-    else if (there && there.egress !== candidate.egress) continue
-    if (there) there.candidates.push(candidate)
-    // A host without a service makes no route.
-    else if (candidate.namespace !== '') routes.set(name, { route: candidate.route, candidates: [candidate], egress: candidate.egress })
+    const { route, host, port } = candidate
+    let there = routes.get(route.name)
+    if (!there) routes.set(route.name, (there = { route, candidates: [], ports: new Set() }))
+    const key = `${host}:${port}`
+    if (there.ports.has(key)) continue
+    there.ports.add(key)
+    there.candidates.push(candidate)
   }
+  // A host without a service makes no route.
+  for (const [name, { route, candidates }] of routes) if (!route.isFixed && candidates.every(({ namespace }) => namespace === '')) routes.delete(name)
   return routes
 }
 

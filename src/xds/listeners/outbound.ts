@@ -1,10 +1,10 @@
 /** Listeners for what a sidecar's workload calls: `envoy.config.listener.v3.Listener` (docs/resources.md, L1 to L9, L14). */
 import { create } from '@bufbuild/protobuf'
-import type { Protocol, Service, ServicePort } from '../../../protocols/data.ts'
+import type { Protocol, ServicePort } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
-import { isHttp, isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
+import { isOpaqueTls, isServerFirst } from '../../model/protocol.ts'
 import { compare, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import { byNamespaceThenHost, type EgressListener, type View } from '../../snapshot/view.ts'
@@ -12,6 +12,8 @@ import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import { applies } from '../routes/matches.ts'
+import { type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts'
+import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
@@ -108,58 +110,33 @@ function listenersOfNoService(inputs: OutboundInputs, objects: () => string[]): 
   const { mesh } = inputs.snapshot
   if (inputs.traits.interception === 'NONE' || mesh.proxyListenPort === 0) return []
   const last: Draft<Listener> = { name: 'virtualOutbound', objects, make: () => virtualOutbound(inputs) }
-  if (mesh.proxyHttpPort === 0) return [last]
+  if (!hasHttpProxy(inputs.snapshot, inputs.traits)) return [last]
   return [{ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) }, last]
 }
 
 /** What a service port brings to a listener. */
-interface Share {
+interface Share extends PortUse {
   readonly bind: string
-  readonly port: ServicePort
-  /** `sniffed`: HTTP if it looks like it, bytes otherwise. */
-  readonly kind: 'http' | 'tcp' | 'sniffed'
-  /** Whether the listener's address is not the service's own. */
-  readonly shared: boolean
 }
 
 const nameOf = ({ bind, port }: Share): string => `${bind}_${port.number}`
 
 /** The listeners that a service has a share in when it is called through an egress listener. */
 function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundInputs): Share[] {
-  const { service } = state
-  if (egress.port) return sharesInSidecarListener(state, egress, inputs)
   const wildcard = wildcardOf(inputs.traits)
-  const { features } = inputs.snapshot.settings
-  return service.ports.flatMap((port): Share[] => {
-    if (port.protocol === 'udp') return []
-    if (inputs.view.egress.some((entry) => entry.port?.number === port.number && entry.bind === '' && entry !== egress)) return []
-    if (isHttp(port.protocol)) return [{ bind: wildcard, port, kind: 'http', shared: true }]
-    const addresses = service.addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
-    const binds = addresses.length > 0 ? addresses : hasPodListeners(service, inputs.snapshot) ? podAddresses(state, inputs) : [wildcard]
-    const kind = port.protocol === 'unknown' && features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND ? 'sniffed' : 'tcp'
-    return binds.map((bind) => ({ bind, port, kind, shared: bind === wildcard }))
-  })
-}
-
-/** Whether each pod of a headless service has listeners of its own (docs/resources.md, L5). */
-export function hasPodListeners({ addresses, resolution, registry }: Service, { settings }: MeshSnapshot): boolean {
-  const addressed = addresses.some((address) => !address.includes('/') && address !== '0.0.0.0')
-  if (addressed || resolution !== 'passthrough' || registry !== 'Orchestrator') return false
-  return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
+  const unbound = inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcard
+  const binds: Readonly<Record<PortUse['at'], () => readonly string[]>> = {
+    shared: () => [wildcard],
+    service: () => virtualAddresses(state.service),
+    pods: () => podAddresses(state, inputs),
+    egress: () => [egress.bind || unbound],
+  }
+  return portUses(state.service, egress, inputs.view.egress, inputs.snapshot).flatMap((use) => binds[use.at]().map((bind) => ({ ...use, bind })))
 }
 
 /** The pods that a caller reaches by a listener: all but itself. */
 function podAddresses({ endpoints }: ServiceState, { ownAddresses }: OutboundInputs): string[] {
   return [...new Set(endpoints.map(({ address }) => address))].filter((address) => !ownAddresses.includes(address))
-}
-
-function sharesInSidecarListener({ service }: ServiceState, egress: EgressListener, { traits }: OutboundInputs): Share[] {
-  const bind = egress.bind || (traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcardOf(traits))
-  const declared = (egress.port?.protocol ?? '').toLowerCase()
-  const port = service.ports.find((entry) => entry.number === egress.port?.number)
-  if (!port || port.protocol === 'udp') return []
-  const http = isHttp(port.protocol) || (declared !== '' && isHttp(declared as Protocol))
-  return [{ bind, port, kind: http ? 'http' : 'tcp', shared: egress.bind === '' }]
 }
 
 /** What services of a view bring to its listeners, kept to tell in which of them another view differs. */
@@ -259,7 +236,7 @@ export function wildcardOf(traits: Traits): string {
 /** Adds what a service port brings to its listener. */
 function addShare(
   plans: Map<string, Plan>,
-  { bind, port, kind, shared }: Share,
+  { bind, port, kind, at, route }: Share,
   egress: EgressListener,
   state: ServiceState,
   inputs: OutboundInputs,
@@ -273,7 +250,7 @@ function addShare(
       conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key })
       return
     }
-    plan.routes ??= String(port.number)
+    plan.routes ??= route?.name
     plan.httpProtocols.add(port.protocol)
     return
   }
@@ -281,11 +258,12 @@ function addShare(
     conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key })
     return
   }
-  addTcp(plan, state, port, inputs, shared, conflicts)
+  const isShared = at === 'shared' || (at === 'egress' && egress.bind === '')
+  addTcp(plan, state, port, inputs, isShared, conflicts)
   plan.serverFirst ||= isServerFirst(port.protocol)
   if (kind !== 'sniffed' || plan.serverFirst) return
   plan.sniffs = true
-  plan.routes ??= shared ? String(port.number) : `${state.service.hostname}:${port.number}`
+  plan.routes ??= route?.name
 }
 
 /** Adds the chains of one service port: those its VirtualService asks for, else one to the service itself. */
@@ -440,7 +418,7 @@ function httpProxyListener(inputs: OutboundInputs): Listener {
   const { mesh } = inputs.snapshot
   const name = httpProxyName(inputs)
   const manager = httpConnectionManager(
-    { side: 'outbound', statPrefix: `outbound_${name}`, routes: 'http_proxy', protocols: new Set() },
+    { side: 'outbound', statPrefix: `outbound_${name}`, routes: httpProxyRoute.name, protocols: new Set() },
     inputs.snapshot,
     inputs.traits,
   )

@@ -1,19 +1,11 @@
-/** The route configurations of a view: which there are, and which service ports and hosts take part in each (docs/resources.md, R1, R5, L1, L3). */
+/** The route configurations of a view: which there are, and which service ports and hosts take part in each (docs/resources.md, R1, R5, L1, L3, L14). */
 import type { ServicePort } from '../../../protocols/data.ts'
-import { isHttp } from '../../model/protocol.ts'
 import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Traits } from '../traits.ts'
 import type { RouteContext } from './http-routes.ts'
-
-/** A route configuration by itself. */
-export interface RouteName {
-  readonly name: string
-  readonly port: number
-  /** Whether unknown hosts are dealt with; sniffed ports of one service need no such thing. */
-  readonly catchAll: boolean
-}
+import { offersPort, portUses, type RouteName, routeOfEgress, routeOfPort } from './port-uses.ts'
 
 /** A service port that takes part in a route. */
 export interface RoutedPort {
@@ -21,28 +13,34 @@ export interface RoutedPort {
   readonly port: ServicePort
 }
 
-/** Route of what is sent to the HTTP proxy port; it has hosts of all ports. */
-export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true }
+/** Route of what is sent to the HTTP proxy port; it has hosts of all ports (docs/resources.md, L14). */
+export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true, isFixed: true }
 
-/** The ports of a service that take part in routes when it is called through an egress listener. */
-export function routedPorts({ service }: ServiceState, egress: EgressListener, snapshot: MeshSnapshot, traits: Traits): RoutedPort[] {
-  const sniffing = snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
-  const vips = service.addresses.some((address) => !address.includes('/') && address !== '0.0.0.0')
-  const routed: RoutedPort[] = []
-  for (const port of service.ports) {
-    if (egress.port && egress.port.number !== port.number) continue
-    if (!isHttp(port.protocol) && !(port.protocol === 'unknown' && sniffing)) continue
-    routed.push({ route: { name: String(port.number), port: port.number, catchAll: true }, port })
-    if (port.protocol === 'unknown' && vips && !egress.port)
-      routed.push({ route: { name: `${service.hostname}:${port.number}`, port: port.number, catchAll: false }, port })
-  }
-  if (snapshot.mesh.proxyHttpPort === 0 || traits.interception === 'NONE') return routed
-  const shared = routed.filter(({ route }) => route.catchAll)
-  const proxied = shared.find(({ port }) => port.number === 80) ?? shared[0]
-  return proxied ? [...routed, { route: httpProxyRoute, port: proxied.port }] : routed
+/** Whether proxies have a listener that is an HTTP proxy. */
+export function hasHttpProxy({ mesh }: MeshSnapshot, { interception }: Traits): boolean {
+  return mesh.proxyHttpPort !== 0 && mesh.proxyListenPort !== 0 && interception !== 'NONE'
 }
 
-/** The VirtualService of a host that no visible service has; its routes stand on port 80. */
+/** The ports of a service that take part in routes when it is called through an egress listener. */
+export function routedPorts({ service }: ServiceState, egress: EgressListener, view: View, snapshot: MeshSnapshot, traits: Traits): RoutedPort[] {
+  const isProxied = hasHttpProxy(snapshot, traits)
+  return portUses(service, egress, view.egress, snapshot).flatMap(({ port, kind, route }): RoutedPort[] => {
+    if (!route) return []
+    // A sniffed port with an address of its own answers in the listener that all share as well.
+    const shared = kind === 'sniffed' && !route.catchAll ? [{ route: routeOfPort(port.number), port }] : []
+    return [...shared, { route, port }, ...(isProxied ? [{ route: httpProxyRoute, port }] : [])]
+  })
+}
+
+/** The routes in which a host stands that no service has, when it is called through an egress listener (docs/resources.md, R5). */
+export function routesWithoutService(egress: EgressListener, view: View, snapshot: MeshSnapshot, traits: Traits): RouteName[] {
+  const { port, bind } = egress
+  const route = port ? routeOfEgress(bind, port.number) : routeOfPort(80)
+  if (route.port !== 80 || (!port && !offersPort(egress, view.egress, 80))) return []
+  return [route, ...(hasHttpProxy(snapshot, traits) ? [httpProxyRoute] : [])]
+}
+
+/** The VirtualService of a host that no visible service has. */
 export function hostWithoutService(host: string, egress: EgressListener, view: View): ResolvedVirtualService | undefined {
   if (view.service(host)) return undefined
   const found = egress.virtualServices.find(host)

@@ -9,12 +9,20 @@ import { durationOf } from '../message.ts'
 import { outboundCluster, passthrough } from '../names.ts'
 import { clusterOf, defaultRoute, type RouteContext, routesOf } from './http-routes.ts'
 
-/** The virtual host of one HTTP port of a service; `own` when the caller is in the service's namespace and short names count. */
+/** By which names a service is called. */
+export interface Naming {
+  /** The caller is in the service's namespace, so that short names count. */
+  readonly own: boolean
+  /** Names count without the port as well. */
+  readonly withoutPort: boolean
+}
+
+/** The virtual host of one HTTP port of a service. */
 export function serviceVirtualHost(
   state: ServiceState,
   port: ServicePort,
   virtualService: ResolvedVirtualService | undefined,
-  own: boolean,
+  naming: Naming,
   context: RouteContext,
 ): VirtualHost {
   const { service } = state
@@ -23,7 +31,7 @@ export function serviceVirtualHost(
   const routes = ruled.length > 0 ? ruled : [defaultRoute(outboundCluster(port.number, '', service.hostname), operation, state, context)]
   return create(VirtualHostSchema, {
     name: `${service.hostname}:${port.number}`,
-    domains: domainsOf(service, port.number, own, context.snapshot.settings.domain),
+    domains: domainsOf(service, port.number, naming, context.snapshot.settings.domain),
     routes,
     includeRequestAttemptCount: true,
   })
@@ -69,7 +77,7 @@ export function catchAllHost(view: View, context: RouteContext): VirtualHost {
 }
 
 /** Every name a service answers to: in full, by address, and by the short names that hold from the caller's namespace. */
-function domainsOf(service: Service, port: number, own: boolean, domain: string): string[] {
+function domainsOf(service: Service, port: number, { own, withoutPort }: Naming, domain: string): string[] {
   const names = [service.hostname]
   const suffix = `.${service.namespace}.svc.${domain}`
   if (service.hostname.endsWith(suffix)) {
@@ -80,7 +88,8 @@ function domainsOf(service: Service, port: number, own: boolean, domain: string)
   if (service.resolution === 'passthrough' && service.registry === 'Orchestrator' && service.addresses.length === 0)
     names.push(`*.${service.hostname}`)
   for (const address of service.addresses) if (!address.includes('/')) names.push(address.includes(':') ? `[${address}]` : address)
-  return withPort(names, port)
+  const all = withPort(names, port)
+  return withoutPort ? all : all.filter((name) => name.endsWith(`:${port}`))
 }
 
 const withPort = (names: readonly string[], port: number): string[] => names.flatMap((name) => (name === '*' ? [name] : [name, `${name}:${port}`]))

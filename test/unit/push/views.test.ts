@@ -3,16 +3,21 @@
  * and what it holds after any history is what a planner makes that only ever saw the end.
  */
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { ConfigObject } from '../../../protocols/data.ts'
+import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
+import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
-import { routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import type { Resource } from '../../../src/xds/slab/resource.ts'
+import { listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
@@ -144,15 +149,25 @@ const workload = fc.oneof(
     }),
   ),
 )
+/** An egress listener for one port, which services may have as HTTP, as bytes or not at all. */
+const listener = fc.record({
+  port: fc.record({ number: fc.constantFrom(80, 82, 90), protocol: fc.constantFrom('', 'HTTP', 'TCP'), name: fc.constantFrom('', 'http-x') }),
+  bind: fc.constantFrom('', '127.0.0.3', '127.0.0.4'),
+  captureMode: fc.constantFrom('DEFAULT', 'NONE'),
+  hosts: fc.constantFrom(['*/*'], ['./*'], ['n2/*', '*/a.com']),
+})
 /** A Sidecar of a namespace, or none: what it chooses, and what it does with unknown hosts. */
 const sidecar = fc
   .record({
     own: fc.constantFrom('n1', 'n2', 'mesh-system'),
-    hosts: fc.constantFrom(['*/*'], ['./*'], ['n2/*', '*/a.com'], ['*/*.w.com'], ['~/*']),
+    egress: fc.oneof(
+      fc.constantFrom(['*/*'], ['./*'], ['n2/*', '*/a.com'], ['*/*.w.com'], ['~/*']).map((hosts) => [{ hosts }]),
+      fc.uniqueArray(listener, { maxLength: 3, selector: ({ bind, port: { number } }) => `${bind} ${number}` }),
+    ),
     policy: fc.constantFrom(undefined, { mode: 'REGISTRY_ONLY' }, { mode: 'ALLOW_ANY', egressProxy: { host: 'own' } }),
   })
-  .map(({ own, hosts, policy: outboundTrafficPolicy }) =>
-    object('Sidecar', own, 'default', { egress: [{ hosts }], ...(outboundTrafficPolicy ? { outboundTrafficPolicy } : {}) }),
+  .map(({ own, egress, policy: outboundTrafficPolicy }) =>
+    object('Sidecar', own, 'default', { egress, ...(outboundTrafficPolicy ? { outboundTrafficPolicy } : {}) }),
   )
 const common = fc.oneof(
   { weight: 6, arbitrary: service },
@@ -207,6 +222,7 @@ function held(planner: Planner, connection: string): Record<string, Record<strin
       const text = (index: number) => listed(planner.groups.valueOf(resources[index] as (typeof resources)[number]))
       const content = resources.map(({ name, version }, index) => [name, typeUrl === routeType ? text(index) : version])
       if (typeUrl === virtualHostType) expectDomainsOnce(planner, resources, connection)
+      if (typeUrl === listenerType) expectRoutes(planner, resources, connection)
       return [typeUrl, Object.fromEntries(content.sort())]
     }),
   )
@@ -223,8 +239,32 @@ function expectDomainsOnce(planner: Planner, resources: NonNullable<ReturnType<R
   for (const [route, domains] of routes) expect(domains, `${connection} ${route}`).to.have.length(new Set(domains).size)
 }
 
-function plannerWith(objects: Iterable<ConfigObject>): Planner {
+/** Every route configuration that a listener names is sent: a proxy would wait for it for ever. */
+function expectRoutes(planner: Planner, listeners: readonly Resource[], connection: string): void {
+  const routes = new Set(
+    resourcesOf(planner, connection)
+      .get(routeType)
+      ?.map(({ name }) => name),
+  )
+  for (const resource of listeners) {
+    let named = routesNamed.get(resource)
+    if (!named) {
+      const { filterChains } = fromBinary(ListenerSchema, planner.groups.valueOf(resource))
+      const configs = filterChains.flatMap(({ filters }) => filters.flatMap(({ configType }) => configType.value ?? []))
+      const specifiers = configs.map((config) => anyUnpack(config as Any, HttpConnectionManagerSchema)?.routeSpecifier)
+      routesNamed.set(resource, (named = specifiers.flatMap((specifier) => (specifier?.case === 'rds' ? [specifier.value.routeConfigName] : []))))
+    }
+    for (const name of named) expect([...routes], `${connection} ${resource.name}`).to.include(name)
+  }
+}
+
+const routesNamed = new WeakMap<Resource, readonly string[]>()
+
+function plannerWith(objects: Iterable<ConfigObject>, mesh: object): Planner {
   const planner = new Planner(testSettings())
+  const read = readMeshConfig(JSON.stringify(mesh))
+  if ('error' in read) throw new Error(read.error)
+  planner.state.setMesh(read.value)
   for (const each of objects) planner.state.setConfig(configKey(each), each)
   planner.advance()
   connect(planner)
@@ -236,12 +276,15 @@ function plannerWith(objects: Iterable<ConfigObject>): Planner {
 const listing = namespaces.map((own) => object('Sidecar', own, 'all', { egress: [{ hosts: ['*/*.com', '*/*.local', '*/10.9.0.2'] }] }))
 
 /** A planner that lived through steps, and what there was in the end. */
-function live(steps: readonly { object: ConfigObject; removed: boolean; pushed: boolean }[]): {
+function live(
+  steps: readonly { object: ConfigObject; removed: boolean; pushed: boolean }[],
+  mesh: object,
+): {
   living: Planner
   objects: Map<string, ConfigObject>
 } {
   const objects = new Map<string, ConfigObject>()
-  const living = plannerWith([])
+  const living = plannerWith([], mesh)
   for (const { object: each, removed, pushed } of steps) {
     const key = configKey(each)
     if (removed) objects.delete(key)
@@ -257,14 +300,15 @@ function live(steps: readonly { object: ConfigObject; removed: boolean; pushed: 
   return { living, objects }
 }
 
+const mesh = fc.constantFrom({}, { proxyHttpPort: 15_007 })
 const numRuns = Number(process.env.VIEW_RUNS ?? 50)
 
 describe('views', () => {
   it('hold what they would if all that they see were listed for them alone', () => {
     fc.assert(
-      fc.property(fc.array(stepOf(common), { maxLength: 12 }), (steps) => {
-        const { living, objects } = live(steps)
-        const listed = plannerWith([...objects.values(), ...listing])
+      fc.property(fc.array(stepOf(common), { maxLength: 12 }), mesh, (steps, given) => {
+        const { living, objects } = live(steps, given)
+        const listed = plannerWith([...objects.values(), ...listing], given)
         for (const { connection } of callers) expect(held(living, connection), connection).to.deep.equal(held(listed, connection))
       }),
       { numRuns },
@@ -273,9 +317,9 @@ describe('views', () => {
 
   it('hold what a planner makes that only ever saw the end, after any history', () => {
     fc.assert(
-      fc.property(fc.array(stepOf(fc.oneof({ weight: 10, arbitrary: common }, sidecar)), { maxLength: 16 }), (steps) => {
-        const { living, objects } = live(steps)
-        const fresh = plannerWith(objects.values())
+      fc.property(fc.array(stepOf(fc.oneof({ weight: 10, arbitrary: common }, sidecar)), { maxLength: 16 }), mesh, (steps, given) => {
+        const { living, objects } = live(steps, given)
+        const fresh = plannerWith(objects.values(), given)
         for (const { connection } of callers) expect(held(living, connection), connection).to.deep.equal(held(fresh, connection))
       }),
       { numRuns },

@@ -1,0 +1,74 @@
+/**
+ * How the ports of a service are called through an egress listener: as HTTP, as bytes or sniffed, and by which route configuration. Listeners and
+ * routes are both made from this, so that no listener names a route that is not sent (docs/resources.md, L1, L3, L5, L9, R13).
+ */
+import type { Service, ServicePort } from '../../../protocols/data.ts'
+import { isHttp, selectProtocol } from '../../model/protocol.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import type { EgressListener } from '../../snapshot/view.ts'
+
+/** A route configuration by itself. */
+export interface RouteName {
+  readonly name: string
+  readonly port: number
+  /** Whether unknown hosts are dealt with; sniffed ports of one service need no such thing. */
+  readonly catchAll: boolean
+  /** Whether it is there without any service; all others come with their first. */
+  readonly isFixed?: boolean
+}
+
+/** A port of a service as it is called through an egress listener. */
+export interface PortUse {
+  readonly port: ServicePort
+  /** `sniffed`: HTTP if it looks like it, bytes otherwise. */
+  readonly kind: 'http' | 'tcp' | 'sniffed'
+  /** Where it listens: on the address that all share, on those of the service, on that of each pod, or where the egress listener is bound. */
+  readonly at: 'shared' | 'service' | 'pods' | 'egress'
+  /** Route configuration of its listener; undefined for bytes. */
+  readonly route: RouteName | undefined
+}
+
+/** Virtual addresses of a service to which single connections go. */
+export const virtualAddresses = ({ addresses }: Service): string[] => addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
+
+/** Whether each pod of a headless service has listeners of its own (docs/resources.md, L5). */
+export function hasPodListeners(service: Service, { settings }: MeshSnapshot): boolean {
+  if (virtualAddresses(service).length > 0 || service.resolution !== 'passthrough' || service.registry !== 'Orchestrator') return false
+  return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
+}
+
+/** The route configuration that HTTP ports of all services share. */
+export const routeOfPort = (port: number): RouteName => ({ name: String(port), port, catchAll: true })
+
+/** The route configuration of an egress listener for a port: where the listener has an address of its own, so has the route. */
+export function routeOfEgress(bind: string, port: number): RouteName {
+  return bind === '' ? routeOfPort(port) : { name: `${bind}_${port}`, port, catchAll: true }
+}
+
+/** Whether an egress listener without a port offers a port: it does not where another one has it on the shared address. */
+export function offersPort(egress: EgressListener, all: readonly EgressListener[], port: number): boolean {
+  return !all.some((other) => other !== egress && other.port?.number === port && other.bind === '')
+}
+
+/** The ports of a service that are called through an egress listener; `all` are those of the view. */
+export function portUses(service: Service, egress: EgressListener, all: readonly EgressListener[], snapshot: MeshSnapshot): PortUse[] {
+  if (egress.port) return usesOfEgress(service, egress, egress.port)
+  const isSniffing = snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
+  return service.ports.flatMap((port): PortUse[] => {
+    if (port.protocol === 'udp' || !offersPort(egress, all, port.number)) return []
+    if (isHttp(port.protocol)) return [{ port, kind: 'http', at: 'shared', route: routeOfPort(port.number) }]
+    const at = virtualAddresses(service).length > 0 ? 'service' : hasPodListeners(service, snapshot) ? 'pods' : 'shared'
+    if (port.protocol !== 'unknown' || !isSniffing) return [{ port, kind: 'tcp', at, route: undefined }]
+    const own: RouteName = { name: `${service.hostname}:${port.number}`, port: port.number, catchAll: false }
+    return [{ port, kind: 'sniffed', at, route: at === 'shared' ? routeOfPort(port.number) : own }]
+  })
+}
+
+/** The protocol that an egress listener gives for its port holds for all services on it. */
+function usesOfEgress({ ports }: Service, { bind }: EgressListener, { number, protocol, name }: NonNullable<EgressListener['port']>): PortUse[] {
+  const port = ports.find((entry) => entry.number === number)
+  if (!port || port.protocol === 'udp') return []
+  const given = protocol === '' && name === '' ? 'unknown' : selectProtocol(protocol, name, number)
+  const asHttp = isHttp(given === 'unknown' ? port.protocol : given)
+  return [{ port, kind: asHttp ? 'http' : 'tcp', at: 'egress', route: asHttp ? routeOfEgress(bind, number) : undefined }]
+}
