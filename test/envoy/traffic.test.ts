@@ -219,9 +219,10 @@ spec:
       })
 
       it(`sends a virtual host ${version === '1.40' && delta ? 'by itself' : 'within its route configuration'}`, async () => {
+        // The listener has an address of its own, and so has its route.
         const updates = async () => [
-          await client.stat(`.rds.${ports.http}.update_success`),
-          await client.stat(`.rds.vhds.${ports.http}.update_success`),
+          await client.stat(`.rds.127.0.0.3_${ports.http}.update_success`),
+          await client.stat(`.rds.vhds.127.0.0.3_${ports.http}.update_success`),
         ]
         const viaSidecar = (name = host) => call('127.0.0.3', ports.http, '/', { host: name })
         await route(`  - route: [${to('v1')}]`, async () => (await viaSidecar()).body === 'v1')
