@@ -33,13 +33,19 @@ export interface ServicePort {
 /** How the addresses behind a service are found: listed, by DNS, or the original destination of the connection. */
 export type Resolution = 'static' | 'dns' | 'passthrough'
 
-/** A service of the mesh, whichever registry it came from. */
-export interface Service {
+/** Which registry a record comes from. */
+export interface RegistryId {
+  /** Who keeps it: `ServiceEntry`, `Mock` or `Orchestrator`. */
+  readonly provider: string
+  /** Id of the cluster that it is of; empty for what belongs to no cluster, as entries do. */
+  readonly cluster: string
+}
+
+/** A service of the mesh, with the registry that it came from. */
+export interface Service extends RegistryId {
   readonly hostname: string
   readonly namespace: string
   readonly name: string
-  /** `ServiceEntry`, `Mock` or `Orchestrator`. */
-  readonly registry: string
   /** Virtual addresses or CIDRs; empty when clients reach it by name or by the wildcard listener. */
   readonly addresses: readonly string[]
   readonly ports: readonly ServicePort[]
@@ -67,7 +73,6 @@ export interface Endpoint {
   readonly serviceAccount: string
   readonly namespace: string
   readonly workload: string
-  readonly cluster: string
 }
 
 /** What identifies a proxy and selects its configuration; from the node of its first request. */

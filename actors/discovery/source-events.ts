@@ -1,4 +1,5 @@
 /** What the events of sources are about: one place for the key under which each coalesces and for what a replay withdraws. */
+import type { RegistryId } from '../../protocols/data.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
@@ -6,8 +7,12 @@ import type { ObjectRule } from '../runtime/register.ts'
 
 /** Tells the push queue of an event. */
 export function tellEvent(queue: Peer<SourceEvent>, event: SourceEvent): void {
-  queue.tell(event, 'key' in event ? `${event.type}|${event.key}` : event.type)
+  queue.tell(event, `${event.type}|${'registry' in event ? recordKey(event) : 'key' in event ? event.key : ''}`)
 }
+
+/** A service in its registry, as text. */
+const recordKey = ({ registry: { provider, cluster }, key }: { readonly registry: RegistryId; readonly key: string }): string =>
+  JSON.stringify([provider, cluster, key])
 
 /** Which objects the events of sources are about. Other messages are about none. */
 export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> = {
@@ -19,9 +24,9 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
       case 'ConfigUnusable':
         return { key: `config|${event.key}`, there: event.standIn ? true : 'unchanged' }
       case 'ServiceChanged':
-        return { key: `service|${event.key}`, there: event.service !== undefined }
+        return { key: `service|${recordKey(event)}`, there: event.service !== undefined }
       case 'EndpointsChanged':
-        return { key: `service|${event.key}`, there: true }
+        return { key: `service|${recordKey(event)}`, there: true }
       default:
         return undefined
     }
@@ -29,8 +34,8 @@ export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> 
   withdrawal(object) {
     const key = object.slice(object.indexOf('|') + 1)
     const at = monotonicMs()
-    return object.startsWith('config|')
-      ? { type: 'ConfigChanged', key, object: undefined, at }
-      : { type: 'ServiceChanged', key, service: undefined, endpoints: [], at }
+    if (object.startsWith('config|')) return { type: 'ConfigChanged', key, object: undefined, at }
+    const [provider, cluster, service] = JSON.parse(key) as [string, string, string]
+    return { type: 'ServiceChanged', registry: { provider, cluster }, key: service, service: undefined, endpoints: [], at }
   },
 }

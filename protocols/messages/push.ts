@@ -1,5 +1,5 @@
 /** What the push queue and the XDS writers tell each other (boundary 2), and what sources tell the push queue (boundary 1). */
-import type { ConfigObject, Endpoint, ProxyNode, Service } from '../data.ts'
+import type { ConfigObject, Endpoint, ProxyNode, RegistryId, Service } from '../data.ts'
 
 /** Source to push queue; sources send all of these in a replay when they are linked. `at` is when the source saw the change, in milliseconds of the monotonic clock. */
 export type SourceEvent =
@@ -10,13 +10,20 @@ export type SourceEvent =
   /** A registry's service is there as said with its endpoints, or gone. `key` is `<namespace>/<hostname>`. */
   | {
       readonly type: 'ServiceChanged'
+      readonly registry: RegistryId
       readonly key: string
       readonly service: Service | undefined
       readonly endpoints: readonly Endpoint[]
       readonly at: number
     }
   /** The endpoints of a registry's service are now these. */
-  | { readonly type: 'EndpointsChanged'; readonly key: string; readonly endpoints: readonly Endpoint[]; readonly at: number }
+  | {
+      readonly type: 'EndpointsChanged'
+      readonly registry: RegistryId
+      readonly key: string
+      readonly endpoints: readonly Endpoint[]
+      readonly at: number
+    }
   | { readonly type: 'MeshChanged' /** A `MeshConfig` with its defaults filled in. */; readonly mesh: object; readonly at: number }
   | { readonly type: 'NetworksChanged' /** A `MeshNetworks`. */; readonly networks: object; readonly at: number }
 

@@ -168,6 +168,7 @@ export const variables = {
     default: 'mesh.io',
     meaning: 'domain of mesh-owned API groups, labels and annotations; istio.io is accepted as an alias of it',
   },
+  CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
   PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'services that the Mock registry makes up' },
   PILOT_MOCK_ENDPOINTS: { type: 'integer', default: 3, range: [0, 100000], meaning: 'endpoints of each Mock service' },
   PILOT_MOCK_NAMESPACES: { type: 'integer', default: 2, range: [1, 100000], meaning: 'namespaces that the Mock services are spread over' },

@@ -6,7 +6,6 @@ import { longest, type Variable } from './variable.ts'
 
 /** The table. */
 export const unbuiltVariables = {
-  CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
   ENABLE_CA_SERVER: { type: 'boolean', default: true, meaning: 'when false, no CA server is created in the discovery component' },
   ENABLE_LEGACY_FSGROUP_INJECTION: {
     type: 'boolean',

@@ -1,5 +1,5 @@
 /** JSON Web Key Sets (RFC 7517) as text. */
-import { compare } from '../snapshot/objects.ts'
+import { compare } from '../model/order.ts'
 
 /** The same set with its keys in an order that does not depend on who wrote it: equal keys are equal text. */
 export function sortedKeySet(content: string): string {

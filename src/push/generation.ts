@@ -8,7 +8,7 @@ import type { GroupUse } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { sameItems } from '../model/lists.ts'
-import type { Changes, MeshSnapshot } from '../snapshot/snapshot.ts'
+import { type Changes, isOnlyEndpoints, type MeshSnapshot } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
 import { type ListenerConflict, makeAll, settle } from '../xds/draft.ts'
 import { extensionConfigs } from '../xds/envoy-filter/apply.ts'
@@ -113,9 +113,9 @@ export class Generation implements Making {
   /** Turns to a new snapshot at a time (monotonic milliseconds). Load assignments are made at once; groups that something else touches are made by {@link remake}. */
   advance(snapshot: MeshSnapshot, changes: Changes, now: number): void {
     this.#now = now
-    if (changes.kinds.size === 0) this.#record.replace(snapshot)
+    if (isOnlyEndpoints(changes)) this.#record.replace(snapshot)
     else this.#record.advance(snapshot)
-    for (const host of changes.endpointHosts) this.#refreshEndpoints(host)
+    for (const host of changes.hosts) this.#refreshEndpoints(host)
   }
 
   /** Classes whose groups may be others than they were. */

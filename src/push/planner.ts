@@ -9,7 +9,7 @@ import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
 import type { ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
-import { type Changes, isNothing, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
+import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
@@ -111,7 +111,7 @@ export class Planner {
   /** Takes all events so far into a new snapshot and makes what changed, at a time in monotonic milliseconds. Returns what changed. */
   advance(now = 0): Changes {
     const { snapshot, changes: taken } = this.state.take(now)
-    this.#ledger = this.state.ledger
+    this.#ledger = this.state.objects.ledger
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) return changes
     const subject = { type: 'push', resource: 'everything that changed' }
@@ -124,7 +124,7 @@ export class Planner {
     this.generation.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
     // A class without proxies was not found anew: what it would make is of the past.
-    if (changes.kinds.size > 0) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
+    if (!isOnlyEndpoints(changes)) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
     this.#buildClasses(this.generation.outdatedClasses)
     this.#buildClasses(this.generation.remake())
     this.generation.retain()
@@ -180,10 +180,8 @@ export class Planner {
   }
 
   #updateInstances(snapshot: MeshSnapshot, changes: Changes): Set<string> {
-    const hosts = new Set(changes.endpointHosts)
-    for (const key of changes.keys) if (key.startsWith('ServiceEntry/')) hosts.add(key.slice(key.lastIndexOf('/') + 1))
     const addresses = new Set<string>()
-    for (const host of hosts) for (const address of this.#instances.update(host, snapshot.services.get(host))) addresses.add(address)
+    for (const host of changes.hosts) for (const address of this.#instances.update(host, snapshot.services.get(host))) addresses.add(address)
     const connections = new Set<string>()
     for (const address of addresses) for (const connection of this.#proxies.at(address)) connections.add(connection)
     return connections
@@ -266,8 +264,11 @@ export class Planner {
 
 function joined(one: Changes, other: Changes): Changes {
   return {
-    kinds: new Set([...one.kinds, ...other.kinds]),
-    keys: new Set([...one.keys, ...other.keys]),
-    endpointHosts: new Set([...one.endpointHosts, ...other.endpointHosts]),
+    objects: new Map(
+      [...other.objects, ...one.objects].map(([key, change]) => [key, { before: change.before, now: (other.objects.get(key) ?? change).now }]),
+    ),
+    services: new Set([...one.services, ...other.services]),
+    hosts: new Set([...one.hosts, ...other.hosts]),
+    settings: one.settings || other.settings,
   }
 }

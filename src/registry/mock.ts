@@ -2,7 +2,7 @@
  * The Mock registry: services, endpoints and churn made up from a seed, for load tests without a cluster. Equal settings
  * make equal services; the n-th churn step replaces the same endpoint in every run.
  */
-import type { Endpoint, Service } from '../../protocols/data.ts'
+import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
 
 /** Size and shape of the made-up mesh. */
 export interface MockSettings {
@@ -14,7 +14,12 @@ export interface MockSettings {
   readonly churnPerSecond: number
   readonly seed: number
   readonly domain: string
+  /** Id of the cluster that the services are in. */
+  readonly cluster: string
 }
+
+/** The registry that made-up services come from. */
+export const mockRegistry = ({ cluster }: MockSettings): RegistryId => ({ provider: 'Mock', cluster })
 
 /** One service of the Mock registry with its endpoints. */
 export interface MockService {
@@ -43,7 +48,7 @@ export function mockServices(settings: MockSettings): MockService[] {
       hostname: `${name}.${namespace}.svc.${settings.domain}`,
       namespace,
       name,
-      registry: 'Mock',
+      ...mockRegistry(settings),
       addresses: [`240.${(index >> 16) & 15}.${(index >> 8) & 255}.${index & 255}`],
       ports: [
         { number: 80, name: 'http', protocol: 'http', targetPort: 8080 },
@@ -94,6 +99,5 @@ function mockEndpoint(settings: MockSettings, service: Service, index: number, s
     serviceAccount: 'default',
     namespace: service.namespace,
     workload: impersonated ? `${service.name}-${slot}` : '',
-    cluster: '',
   }
 }

@@ -6,8 +6,8 @@ import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 
-type ServiceEntry = ConfigObject<ServiceEntrySpec>
-type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
+export type ServiceEntry = ConfigObject<ServiceEntrySpec>
+export type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
 
 const resolutions: Readonly<Record<string, Resolution>> = { NONE: 'passthrough', STATIC: 'static', DNS: 'dns', DNS_ROUND_ROBIN: 'dns' }
 
@@ -22,7 +22,8 @@ export function servicesOf(entry: ServiceEntry): Service[] {
     hostname: host.toLowerCase(),
     namespace: entry.namespace,
     name: entry.name,
-    registry: 'ServiceEntry',
+    provider: 'ServiceEntry',
+    cluster: '',
     addresses: spec.addresses ?? [],
     ports,
     resolution: resolutions[spec.resolution ?? 'NONE'] ?? 'passthrough',
@@ -34,7 +35,7 @@ export function servicesOf(entry: ServiceEntry): Service[] {
   }))
 }
 
-/** The endpoints of a ServiceEntry: those it lists, or the workload entries of its namespace that it selects. */
+/** The endpoints of a ServiceEntry: those it lists, or those of the given workloads of its namespace that it selects. */
 export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] {
   const spec = entry.spec
   if (spec.workloadSelector) {
@@ -42,8 +43,7 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
     const found: Endpoint[] = []
     for (const workload of workloads) {
       const labels = workloadLabels(workload, names)
-      if (workload.namespace === entry.namespace && labelsMatch(wanted, labels))
-        found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
+      if (labelsMatch(wanted, labels)) found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
     }
     return found
   }
@@ -70,6 +70,5 @@ function endpointOf(spec: WorkloadEntrySpec, namespace: string, workload: string
     serviceAccount: spec.serviceAccount ?? '',
     namespace,
     workload,
-    cluster: '',
   }
 }

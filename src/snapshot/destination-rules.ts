@@ -4,7 +4,8 @@ import type { Service } from '../../protocols/data.ts'
 import type { TrafficPolicy } from '../config/kinds/destination-rule.ts'
 import { sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported, isPublic } from '../model/match.ts'
-import { byAge, type DestinationRule } from './objects.ts'
+import { byAge } from '../model/order.ts'
+import type { DestinationRule } from './objects.ts'
 
 /** A named subset of a service's endpoints with its own policy. */
 export interface Subset {

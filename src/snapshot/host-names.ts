@@ -1,5 +1,5 @@
 /** Host names that are found by wildcards in the time of what they cover. */
-import { compare } from './objects.ts'
+import { compare } from '../model/order.ts'
 
 /** A set of host names. */
 export interface HostNames {

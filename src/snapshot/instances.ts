@@ -1,7 +1,7 @@
 /** Which services a workload address is behind: kept up to date host by host, never rebuilt. */
 import type { Endpoint } from '../../protocols/data.ts'
 import { portOf, type ServiceInstance } from '../model/workload.ts'
-import type { ServiceState } from './snapshot.ts'
+import type { ServiceState } from '../registry/merged-services.ts'
 
 /** Finds the service instances of an address. */
 export class InstanceIndex {

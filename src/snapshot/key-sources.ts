@@ -1,7 +1,7 @@
 /** Where the keys come from that RequestAuthentications name (docs/resources.md, A4). */
 import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
-import { compare } from './objects.ts'
+import { compare } from '../model/order.ts'
 import type { RequestAuthentication } from './policies.ts'
 
 /** Marks a key source that is an issuer to be asked for its OpenID configuration. */

@@ -1,11 +1,12 @@
 /** Networks (docs/resources.md, S7, S8): which network an endpoint is in, and the gateways through which others reach it. */
 import ipaddr from 'ipaddr.js'
-import type { Endpoint } from '../../protocols/data.ts'
+import type { Endpoint, RegistryId } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'
 import type { MeshNetworks } from '../config/mesh-config.ts'
 import { consequences, type ResourceFault } from '../model/faults.ts'
 import { portOf } from '../model/workload.ts'
-import type { NetworkGateway, ServiceState } from './snapshot.ts'
+import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
+import type { NetworkGateway } from './snapshot.ts'
 
 /** Port of a gateway that passes mutual TLS on by SNI. */
 const sniPort = 15_443
@@ -16,7 +17,7 @@ const sniPort = 15_443
  */
 export function networkGateways(
   networks: MeshNetworks,
-  services: ReadonlyMap<string, readonly ServiceState[]>,
+  services: ServicesByHost,
 ): { gateways: ReadonlyMap<string, readonly NetworkGateway[]>; faults: ResourceFault[] } {
   const found = new Map<string, readonly NetworkGateway[]>()
   const faults: ResourceFault[] = []
@@ -47,21 +48,23 @@ function gatewaysOf({ service, endpoints }: ServiceState, number: number): Netwo
     .map((endpoint) => ({ address: endpoint.address, port: port ? portOf(endpoint, port) : number }))
 }
 
-type Rule = (address: string, registry: string) => boolean
+type Rule = (address: string, registry: RegistryId) => boolean
 
 const rules = new WeakMap<MeshNetworks, readonly (readonly [network: string, rule: Rule])[]>()
 
-/** Endpoints of a registry with their networks: the one they name, else one whose CIDR has their address, else the registry's. */
-export function withNetworks(endpoints: readonly Endpoint[], registry: string, networks: MeshNetworks): readonly Endpoint[] {
+/** The endpoints of a service with their networks: the one they name, else one whose CIDR has their address, else that of their registry. */
+export function withNetworks({ endpoints, shards }: ServiceState, networks: MeshNetworks): readonly Endpoint[] {
   let known = rules.get(networks)
   if (!known) rules.set(networks, (known = rulesOf(networks)))
   if (known.length === 0) return endpoints
   const found = known
-  return endpoints.map((endpoint) => {
-    if (endpoint.network !== '') return endpoint
-    const network = found.find(([, rule]) => rule(endpoint.address, endpoint.cluster || registry))?.[0]
-    return network === undefined ? endpoint : { ...endpoint, network }
-  })
+  return shards.flatMap((shard) =>
+    shard.endpoints.map((endpoint) => {
+      if (endpoint.network !== '') return endpoint
+      const network = found.find(([, rule]) => rule(endpoint.address, shard))?.[0]
+      return network === undefined ? endpoint : { ...endpoint, network }
+    }),
+  )
 }
 
 /** CIDRs first, then registries, each in the order of the file. */
@@ -75,7 +78,9 @@ function rulesOf(networks: MeshNetworks): (readonly [string, Rule])[] {
     return [[network, (address) => isIp(address) && within(ipaddr.parse(address), block, bits)]]
   })
   const registries = given.flatMap(({ network, fromRegistry }): [string, Rule][] =>
-    fromRegistry === undefined ? [] : [[network, (_, registry) => registry === fromRegistry]],
+    fromRegistry === undefined || fromRegistry === ''
+      ? []
+      : [[network, (_, { provider, cluster }) => fromRegistry === cluster || fromRegistry === provider]],
   )
   return [...cidrs, ...registries]
 }

@@ -2,12 +2,13 @@
  * The mesh snapshot: everything known at one moment, indexed, never changed. Parts that did not change keep their identity
  * from one snapshot to the next; that is what lets the generators see at a glance what they need not make again.
  */
-import type { Endpoint, Service } from '../../protocols/data.ts'
 import type { Features } from '../config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import type { ServicesByHost } from '../registry/merged-services.ts'
 import type { DestinationRuleIndex } from './destination-rules.ts'
 import type { KeySets } from './key-sources.ts'
+import type { ObjectChange } from './object-store.ts'
 import type { EnvoyFilter, Gateway, Sidecar } from './objects.ts'
 import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
@@ -27,12 +28,6 @@ export interface Settings {
   readonly plugins: readonly string[]
 }
 
-/** A service with its endpoints from all sources. Both keep their identity while unchanged. */
-export interface ServiceState {
-  readonly service: Service
-  readonly endpoints: readonly Endpoint[]
-}
-
 /** Where a network is entered: an IP address and a port. */
 export interface NetworkGateway {
   readonly address: string
@@ -46,8 +41,7 @@ export interface MeshSnapshot {
   readonly networks: MeshNetworks
   /** Gateways by network. */
   readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
-  /** Services by host name; several when namespaces define the same host, sorted by namespace. */
-  readonly services: ReadonlyMap<string, readonly ServiceState[]>
+  readonly services: ServicesByHost
   readonly destinationRules: DestinationRuleIndex
   readonly virtualServices: VirtualServiceIndex
   readonly visibility: Visibility
@@ -62,15 +56,22 @@ export interface MeshSnapshot {
 
 /** What changed from one snapshot to the next. */
 export interface Changes {
-  /** Kinds of objects that changed; `Service` for services of any registry, `Mesh` for mesh configuration and networks. */
-  readonly kinds: ReadonlySet<string>
-  /** Keys of changed objects, `<Kind>/<namespace>/<name>`; services are `ServiceEntry/<namespace>/<hostname>`. */
-  readonly keys: ReadonlySet<string>
-  /** Hosts of which only endpoints changed. */
-  readonly endpointHosts: ReadonlySet<string>
+  /** Objects by key, `<Kind>/<namespace>/<name>`. Entries are not among them: what they change is services. */
+  readonly objects: ReadonlyMap<string, ObjectChange>
+  /** Hosts of services of which more changed than load assignments show. */
+  readonly services: ReadonlySet<string>
+  /** Hosts of services of which anything changed. */
+  readonly hosts: ReadonlySet<string>
+  /** Whether anything else changed: the mesh configuration, networks, their gateways, key sets. */
+  readonly settings: boolean
+}
+
+/** Whether load assignments are all that a proxy could see of the changes. */
+export function isOnlyEndpoints({ objects, services, settings }: Changes): boolean {
+  return objects.size === 0 && services.size === 0 && !settings
 }
 
 /** Whether nothing a proxy could see has changed. */
 export function isNothing(changes: Changes): boolean {
-  return changes.kinds.size === 0 && changes.endpointHosts.size === 0
+  return isOnlyEndpoints(changes) && changes.hosts.size === 0
 }

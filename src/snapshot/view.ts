@@ -6,9 +6,11 @@
 import type { Service } from '../../protocols/data.ts'
 import { type SidecarSpec, sidecar as sidecarKind } from '../config/kinds/sidecar.ts'
 import { completeHost, hostCovers, hostsOverlap, isExported, labelsMatch } from '../model/match.ts'
+import { byAge, compare } from '../model/order.ts'
+import type { ServiceState } from '../registry/merged-services.ts'
 import type { MergedRule } from './destination-rules.ts'
-import { byAge, compare, type Sidecar } from './objects.ts'
-import type { MeshSnapshot, ServiceState } from './snapshot.ts'
+import type { Sidecar } from './objects.ts'
+import type { MeshSnapshot } from './snapshot.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService } from './virtual-services.ts'
 import { choose, type Difference, visibleRule } from './visibility.ts'
 

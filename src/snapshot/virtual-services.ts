@@ -2,7 +2,8 @@
 import type { HttpMatch, HttpRoute, StringMatch, TcpRoute, TlsRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
-import { byAge, type VirtualService } from './objects.ts'
+import { byAge } from '../model/order.ts'
+import type { VirtualService } from './objects.ts'
 
 /** A VirtualService with everything resolved that does not depend on who looks: destinations and gateways in full, delegates in their place. */
 export interface ResolvedVirtualService {

@@ -9,9 +9,10 @@ import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
 import { isExported, isPublic } from '../model/match.ts'
+import { compare } from '../model/order.ts'
 import { type DestinationRuleIndex, type MergedRule, ruleFor } from './destination-rules.ts'
 import { HostNameIndex, type HostNames } from './host-names.ts'
-import { compare, serviceKey } from './objects.ts'
+import { serviceKey } from './objects.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
 
 /** In what a namespace differs from what all see. A host that is in it may still be seen alike; one that is not is seen alike. Hosts are sorted. */
@@ -36,8 +37,15 @@ export interface VisibilityInputs {
   readonly mesh: MeshConfig
   /** Services by host, sorted by namespace. */
   readonly services: ReadonlyMap<string, readonly Visible[]>
+  /** A number that differs where definitions of services do. */
+  readonly definitions: number
   readonly destinationRules: DestinationRuleIndex
   readonly virtualServices: VirtualServiceIndex
+}
+
+/** Whether visibility comes to the same from both. Services are the same where their definitions are. */
+export function sameInputs(one: VisibilityInputs, other: VisibilityInputs): boolean {
+  return (Object.keys(other) as (keyof VisibilityInputs)[]).every((field) => field === 'services' || one[field] === other[field])
 }
 
 /** What all see, and in what namespaces differ from that. */
@@ -69,7 +77,11 @@ export function choose<State extends Visible>(states: readonly State[] | undefin
 }
 
 /** The rule for a service as a viewer sees it. */
-export function visibleRule(inputs: VisibilityInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
+export function visibleRule(
+  inputs: Pick<VisibilityInputs, 'destinationRules' | 'mesh'>,
+  service: Service,
+  viewer: string | undefined,
+): MergedRule | undefined {
   return ruleFor(inputs.destinationRules, service, viewer, inputs.mesh.rootNamespace, inputs.mesh.defaultDestinationRuleExportTo)
 }
 
@@ -97,7 +109,7 @@ interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'name
 /** Works out who sees what. Differences that are as in `previous` keep their identity. */
 export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | undefined): WorkedOut {
   const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
-  const services = previous && same('mesh', 'services') ? previous.services : servicePart(inputs, previous?.services.names)
+  const services = previous && same('mesh', 'definitions') ? previous.services : servicePart(inputs, previous?.services.names)
   const rules = previous && services === previous.services && same('destinationRules') ? previous.rules : rulePart(inputs, services)
   const { hosts, hostsOf, names } = services
   const outbound = inputs.virtualServices.all.filter((service) => service.gateways.includes('mesh'))

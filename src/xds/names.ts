@@ -1,6 +1,6 @@
 /** Names of generated resources (docs/resources.md, C1, C2, C11, C12). */
 import type { Destination } from '../config/shapes/hosts.ts'
-import type { ServiceState } from '../snapshot/snapshot.ts'
+import type { ServiceState } from '../registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from './type-urls.ts'
 
 export const blackHole = 'BlackHoleCluster'

@@ -40,10 +40,22 @@ async function queueWithWriters(takeMs: number) {
     }
     queue.linked?.(writer as never)
   }
-  const settings = { services: 10, endpoints: 2, namespaces: 2, proxiesPerService: 0, churnPerSecond: 0, seed: 1, domain: 'cluster.local' }
+  const settings = {
+    services: 10,
+    endpoints: 2,
+    namespaces: 2,
+    proxiesPerService: 0,
+    churnPerSecond: 0,
+    seed: 1,
+    domain: 'cluster.local',
+    cluster: 'c',
+  }
   const services = mockServices(settings)
   for (const { service, endpoints } of services)
-    queue.receive({ type: 'ServiceChanged', key: `${service.namespace}/${service.hostname}`, service, endpoints, at: monotonicMs() }, source as never)
+    queue.receive(
+      { type: 'ServiceChanged', registry: service, key: `${service.namespace}/${service.hostname}`, service, endpoints, at: monotonicMs() },
+      source as never,
+    )
   queue.synced?.(source as never)
   let address = 0
   let proxies = 0
@@ -57,7 +69,10 @@ async function queueWithWriters(takeMs: number) {
       const { service, endpoints } = services[0] as (typeof services)[number]
       const at = monotonicMs()
       const changed = endpoints.map((endpoint) => ({ ...endpoint, address: `10.200.0.${++address % 250}` }))
-      queue.receive({ type: 'EndpointsChanged', key: `${service.namespace}/${service.hostname}`, endpoints: changed, at }, source as never)
+      queue.receive(
+        { type: 'EndpointsChanged', registry: service, key: `${service.namespace}/${service.hostname}`, endpoints: changed, at },
+        source as never,
+      )
       return at
     },
     connect(writer = 0, transport = proxies): void {

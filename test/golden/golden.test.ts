@@ -14,6 +14,7 @@ import { readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.t
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
+import { registryName } from '../../src/registry/merged-services.ts'
 import { hostOf } from '../../src/xds/names.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
@@ -56,7 +57,7 @@ function generate(content: string): Json {
   if (head.mesh) planner.state.setMesh(valid(readMeshConfig(JSON.stringify(head.mesh))))
   if (head.networks) planner.state.setNetworks(valid(readMeshNetworks(JSON.stringify(head.networks))))
   for (const { service, endpoints } of head.services ?? [])
-    planner.state.setService('registry', service, endpoints, `${service.namespace}/${service.hostname}`)
+    planner.state.services.set(registryName(service), `${service.namespace}/${service.hostname}`, { service, endpoints })
   for (const object of objects) planner.state.setConfig(configKey(object), object)
   planner.advance()
   const asking = head.proxies ?? { proxy: head.proxy as Asking }

@@ -1,5 +1,6 @@
 /** The debug pages: what is known, who is connected, what they were sent. No secrets in them. */
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page, type PageServer } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
@@ -19,7 +20,7 @@ const pageTexts: readonly (readonly [path: string, what: string])[] = [
   ['configz', 'all configuration objects'],
   ['registryz', 'all services'],
   ['endpointz', 'endpoints of each service port; ?brief=1 for addresses only'],
-  ['endpointShardz', 'endpoints by host, namespace and source'],
+  ['endpointShardz', 'endpoints by host, namespace and registry (provider and cluster)'],
   ['edsz', 'load assignments of a proxy (proxyID)'],
   ['config_dump', 'configuration of a proxy as Envoy dumps it (proxyID)'],
   ['config_distribution', 'which proxies have which generation of a resource (resource)'],
@@ -212,9 +213,9 @@ export function findConnection<C extends Named>(connections: readonly C[], named
 interface EndpointState {
   readonly hostname: string
   readonly namespace: string
-  readonly registry: string
   readonly ports: readonly { number: number; name: string; targetPort: number }[]
   readonly endpoints: readonly { address: string; ports: Readonly<Record<string, number>>; labels: object; locality: string; weight: number }[]
+  readonly shards: readonly { provider: string; cluster: string; endpoints: readonly object[] }[]
 }
 
 function endpointPage(states: readonly EndpointState[], brief: boolean): unknown {
@@ -234,7 +235,7 @@ function shardPage(states: readonly EndpointState[]): unknown {
   for (const state of states) {
     shards[state.hostname] ??= {}
     const byNamespace = shards[state.hostname] as Record<string, Record<string, unknown>>
-    byNamespace[state.namespace] = { [state.registry]: state.endpoints }
+    byNamespace[state.namespace] = Object.fromEntries(state.shards.map((shard) => [registryName(shard), shard.endpoints]))
   }
   return shards
 }

@@ -15,7 +15,7 @@ export function debugAnswers(planner: Planner, own: { pushAgain: () => number },
 function configurationAnswers(planner: Planner, isTold: (ledger: string) => boolean) {
   return {
     configs: () =>
-      planner.state.configs().map((object) => ({
+      planner.state.objects.all().map((object) => ({
         apiVersion: `${object.group}/${object.version}`,
         kind: object.kind,
         metadata: {
@@ -32,7 +32,7 @@ function configurationAnswers(planner: Planner, isTold: (ledger: string) => bool
     mesh: () => planner.snapshot.mesh,
     /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
     generations: (key: string, ledgers: readonly string[]) =>
-      ledgers.map((ledger) => planner.state.generation(key, isTold(ledger) ? planner.ledger : ledger)),
+      ledgers.map((ledger) => planner.state.objects.generation(key, isTold(ledger) ? planner.ledger : ledger)),
     authorizationPolicies: () => ({
       namespace_to_policies: Object.fromEntries(
         [...planner.snapshot.policies.authorization].map(([namespace, policies]) => [
@@ -50,12 +50,12 @@ function stateAnswers(planner: Planner) {
   return {
     services: () => [...planner.snapshot.services.values()].flat().map(({ service }) => service),
     endpoints: () =>
-      [...planner.snapshot.services.values()].flat().map(({ service, endpoints }) => ({
+      [...planner.snapshot.services.values()].flat().map(({ service, endpoints, shards }) => ({
         hostname: service.hostname,
         namespace: service.namespace,
-        registry: service.registry,
         ports: service.ports,
         endpoints,
+        shards,
       })),
     faults: () => planner.faults.all(),
     cacheKeys: () => [...planner.groups.ids()].sort().map((id) => ({ group: id, resources: planner.groups.resources(id).size })),

@@ -24,6 +24,7 @@ import { Balance } from '../../../src/push/pacing/balance.ts'
 import { Debounce } from '../../../src/push/pacing/debounce.ts'
 import { Takers } from '../../../src/push/pacing/takers.ts'
 import { Planner } from '../../../src/push/planner.ts'
+import { registryName } from '../../../src/registry/merged-services.ts'
 import { isNothing } from '../../../src/snapshot/snapshot.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
@@ -171,7 +172,7 @@ class PushQueue implements Behaviour<Message> {
         if (this.#ready) this.#tellEverything(from as Peer<WriterCommand>)
         return
       default:
-        this.#event(message, from.name)
+        this.#event(message)
     }
   }
 
@@ -194,7 +195,7 @@ class PushQueue implements Behaviour<Message> {
     this.#startWhenComplete()
   }
 
-  #event(event: SourceEvent, source: string): void {
+  #event(event: SourceEvent): void {
     const { state } = this.#planner
     switch (event.type) {
       case 'ConfigChanged':
@@ -211,10 +212,14 @@ class PushQueue implements Behaviour<Message> {
         return this.#note(state.keepConfig(event.key, event.standIn), 'config', event.at)
       case 'ServiceChanged':
         this.#metrics.inbound.inc({ type: event.service ? 'svc' : 'svcdelete' })
-        return this.#note(state.setService(source, event.service, event.endpoints, event.key), 'service', event.at)
+        return this.#note(
+          state.services.set(registryName(event.registry), event.key, event.service && { service: event.service, endpoints: event.endpoints }),
+          'service',
+          event.at,
+        )
       case 'EndpointsChanged':
         this.#metrics.inbound.inc({ type: 'eds' })
-        return this.#note(state.setEndpoints(source, event.key, event.endpoints), 'endpoint', event.at)
+        return this.#note(state.services.setEndpoints(registryName(event.registry), event.key, event.endpoints), 'endpoint', event.at)
       case 'MeshChanged':
         return this.#note(state.setMesh(event.mesh as MeshConfig), 'global', event.at)
       case 'NetworksChanged':

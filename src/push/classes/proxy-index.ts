@@ -1,7 +1,6 @@
 /** The connected proxies, found by what changes may touch them by: no change makes a pass over all of them unless it concerns all. */
 
-import type { ProxyNode } from '../../../protocols/data.ts'
-import type { Kind } from '../../config/kinds/kind.ts'
+import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import { kinds } from '../../config/kinds.ts'
 import { addTo } from '../../model/lists.ts'
 import type { Changes, MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -12,9 +11,6 @@ export interface Connected {
   /** Empty until a class was found. */
   classId: string
 }
-
-/** What else changes than objects, and selects no proxies. What is neither here nor a kind concerns all proxies. */
-const selectingNone: ReadonlySet<string> = new Set(['Service', 'KeySets'])
 
 /** Connections with their proxies. */
 export class ProxyIndex {
@@ -57,33 +53,27 @@ export class ProxyIndex {
   /** Connections whose class may be another since a snapshot: of proxies that changed objects select, or whose namespace sees otherwise than before. */
   reclassified(before: MeshSnapshot, now: MeshSnapshot, changes: Changes): Iterable<string> {
     const labels = (snapshot: MeshSnapshot) => [...snapshot.virtualServices.byCallerLabel.keys()].sort().join()
-    if (labels(before) !== labels(now)) return this.#proxies.keys()
+    if (labels(before) !== labels(now) || before.mesh !== now.mesh) return this.#proxies.keys()
     const found = new Set<string>()
     const take = (connections: Iterable<string> = []) => {
       for (const connection of connections) found.add(connection)
     }
-    const selecting = new Map<string, Kind>()
-    for (const name of changes.kinds) {
-      const kind = kinds.get(name)
-      if (kind?.selects) selecting.set(name, kind)
-      else if (!kind && !selectingNone.has(name)) return this.#proxies.keys()
-    }
-    if (selecting.size > 0)
-      for (const key of changes.keys) {
-        const [name = '', namespace = ''] = key.split('/')
-        const kind = selecting.get(name)
-        if (kind) take(this.#within(kind, namespace, now.mesh.rootNamespace))
-      }
+    for (const { before: old, now: object } of changes.objects.values())
+      for (const each of [old, object]) if (each) take(this.#selected(each, now.mesh.rootNamespace))
     for (const namespace of this.#differently(before, now)) take(this.#byNamespace.get(namespace))
     return found
   }
 
-  /** Connections that an object of a kind in a namespace may select. */
-  #within({ scope, selects }: Kind, namespace: string, rootNamespace: string): Iterable<string> {
+  /** Connections of the proxies that an object may select; all where nobody declared whom its kind selects. */
+  #selected({ kind, namespace }: ConfigObject, rootNamespace: string): Iterable<string> {
+    const declared = kinds.get(kind)
+    if (!declared) return this.#proxies.keys()
+    const { scope, selects } = declared
+    if (!selects) return []
     const everywhere = scope === 'mesh' || scope === 'exported' || (scope === 'namespace or mesh' && namespace === rootNamespace)
     const reached = everywhere ? this.#proxies.keys() : (this.#byNamespace.get(namespace) ?? [])
-    if (selects?.proxies === 'routers') return everywhere ? this.#routers : [...reached].filter((connection) => this.#routers.has(connection))
-    return selects?.proxies === 'sidecars' ? [...reached].filter((connection) => !this.#routers.has(connection)) : reached
+    if (selects.proxies === 'routers') return everywhere ? this.#routers : [...reached].filter((connection) => this.#routers.has(connection))
+    return selects.proxies === 'sidecars' ? [...reached].filter((connection) => !this.#routers.has(connection)) : reached
   }
 
   /** Namespaces that came to differ from the others, or ceased to. */

@@ -1,9 +1,9 @@
 /** The snapshot as makers of resources read it: whatever they ask is recorded. What has no question of its own is recorded as a whole. */
 
 import { sameItems } from '../../model/lists.ts'
+import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import type { HostNames } from '../../snapshot/host-names.ts'
-import type { MeshSnapshot, ServiceState, Settings } from '../../snapshot/snapshot.ts'
-import { reachesClusters } from '../../snapshot/state.ts'
+import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
 import type { Dependencies } from './dependencies.ts'

@@ -8,8 +8,8 @@ import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config
 import { isIp } from '../../config/addresses.ts'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
-import type { ServiceState } from '../../snapshot/snapshot.ts'
 import { publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
 import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
 import { policyFor } from '../../xds/clusters/traffic-policy.ts'
@@ -222,7 +222,8 @@ function withAddresses(state: ServiceState): { addressed: ServiceState; problems
     const reason = `endpoint ${address} is not an IP address`
     return { problem: { type: 'eds', resource: service.hostname, objects, reason, consequence: consequences.leftOut } }
   })
-  return { addressed: { service, endpoints: state.endpoints.filter(usable) }, problems }
+  const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(usable) }))
+  return { addressed: { service, endpoints: state.endpoints.filter(usable), shards }, problems }
 }
 
 const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${sniDnat}|${placeKey}`

@@ -1,7 +1,7 @@
 /** The virtual hosts of a route in the order of their claims: no domain twice, the first that claims it has it. */
 
 import { consequences } from '../../model/faults.ts'
-import { compare } from '../../snapshot/objects.ts'
+import { compare } from '../../model/order.ts'
 import type { Problem } from '../../xds/draft.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
 import type { HostPiece } from '../../xds/routes/route-table.ts'

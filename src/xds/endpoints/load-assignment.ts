@@ -4,12 +4,13 @@ import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { labelsMatch } from '../../model/match.ts'
+import { compare } from '../../model/order.ts'
 import { portOf } from '../../model/workload.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { withNetworks } from '../../snapshot/networks.ts'
-import { compare } from '../../snapshot/objects.ts'
 import { mutualTls, peersFor } from '../../snapshot/policies.ts'
-import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import { endpointAddress } from '../message.ts'
 import type { Traits } from '../traits.ts'
@@ -38,7 +39,7 @@ export function loadAssignment(
 ): ClusterLoadAssignment {
   const wanted = subset?.labels
   const groups = new Map<string, LbEndpoint[]>()
-  const targets = reachable(withNetworks(state.endpoints, state.service.registry, snapshot.networks), snapshot, traits).filter(
+  const targets = reachable(withNetworks(state, snapshot.networks), snapshot, traits).filter(
     ({ endpoint }) => !wanted || labelsMatch(wanted, endpoint.labels),
   )
   const weigh = fitting(targets)

@@ -3,7 +3,8 @@ import { RE2JS } from 're2js'
 import type { ProxyNode } from '../../../protocols/data.ts'
 import { type ConfigPatch, envoyFilter } from '../../config/kinds/envoy-filter.ts'
 import { labelsMatch } from '../../model/match.ts'
-import { byAge, type EnvoyFilter } from '../../snapshot/objects.ts'
+import { byAge } from '../../model/order.ts'
+import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 
 /** The filters for a proxy: those of the root namespace, then those of its own; by priority, then age. */

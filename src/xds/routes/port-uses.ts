@@ -33,7 +33,7 @@ export const virtualAddresses = ({ addresses }: Service): string[] => addresses.
 
 /** Whether each pod of a headless service has listeners of its own (docs/resources.md, L5). */
 export function hasPodListeners(service: Service, { settings }: MeshSnapshot): boolean {
-  if (virtualAddresses(service).length > 0 || service.resolution !== 'passthrough' || service.registry !== 'Orchestrator') return false
+  if (virtualAddresses(service).length > 0 || service.resolution !== 'passthrough' || service.provider !== 'Orchestrator') return false
   return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
 }
 

@@ -1,6 +1,7 @@
 /** The route configurations of a view: which there are, and which service ports and hosts take part in each (docs/resources.md, R1, R5, L1, L3, L14). */
 import type { ServicePort } from '../../../protocols/data.ts'
-import type { MeshSnapshot, ServiceState } from '../../snapshot/snapshot.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Traits } from '../traits.ts'

@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
-import type { ServiceState } from '../../snapshot/snapshot.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { durationOf } from '../message.ts'
@@ -85,7 +85,7 @@ function domainsOf(service: Service, port: number, { own, withoutPort }: Naming,
     if (own) names.push(short)
     names.push(`${short}.${service.namespace}`, `${short}.${service.namespace}.svc`)
   }
-  if (service.resolution === 'passthrough' && service.registry === 'Orchestrator' && service.addresses.length === 0)
+  if (service.resolution === 'passthrough' && service.provider === 'Orchestrator' && service.addresses.length === 0)
     names.push(`*.${service.hostname}`)
   for (const address of service.addresses) if (!address.includes('/')) names.push(address.includes(':') ? `[${address}]` : address)
   const all = withPort(names, port)

@@ -1,7 +1,7 @@
 /** A group of resources as a writer has it at present, and what classes see of it. */
 
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
-import { compare } from '../../snapshot/objects.ts'
+import { compare } from '../../model/order.ts'
 import { hostOf } from '../names.ts'
 import { addSums, type KeyedSums, readSum, type Sum, subtractSums, zeroSum } from '../slab/sums.ts'
 import { Contents } from './contents.ts'

@@ -9,6 +9,7 @@ const settings: MockSettings = {
   churnPerSecond: 0,
   seed: 7,
   domain: 'cluster.local',
+  cluster: 'east',
 }
 
 describe('the Mock registry', () => {

@@ -15,37 +15,39 @@ describe('generations of objects that count none themselves', () => {
   const at = (now: number, host: string | undefined) => {
     state.setConfig(key, host === undefined ? undefined : rule(host))
     state.take(now)
-    ledgers.push(state.ledger)
+    ledgers.push(state.objects.ledger)
   }
 
   it('grow with each change, and tell versions apart, older ones included', () => {
     for (const [index, host] of ['a', 'b', 'b', 'a', undefined, 'a'].entries()) at(index, host)
     expect(ledgers[1]).to.equal(ledgers[2])
     expect(new Set(ledgers).size, 'equal content at another time is another version').to.equal(5)
-    expect(ledgers.map((ledger) => state.generation(key, ledger))).to.deep.equal([1, 2, 2, 3, undefined, 4])
-    expect(state.generation('DestinationRule/ns/other', ledgers[0] ?? '')).to.equal(undefined)
-    expect(state.generation(key, 'no-such-one')).to.equal(undefined)
+    expect(ledgers.map((ledger) => state.objects.generation(key, ledger))).to.deep.equal([1, 2, 2, 3, undefined, 4])
+    expect(state.objects.generation('DestinationRule/ns/other', ledgers[0] ?? '')).to.equal(undefined)
+    expect(state.objects.generation(key, 'no-such-one')).to.equal(undefined)
   })
 
   it('are forgotten a minute after they were replaced', () => {
     at(59_000, 'c')
-    expect(state.generation(key, ledgers[3] ?? '')).to.equal(3)
+    expect(state.objects.generation(key, ledgers[3] ?? '')).to.equal(3)
     at(65_000, 'd')
-    expect([state.generation(key, ledgers[3] ?? ''), state.generation(key, ledgers[6] ?? ''), state.generation(key, ledgers[7] ?? '')]).to.deep.equal(
-      [undefined, 5, 6],
-    )
+    expect([
+      state.objects.generation(key, ledgers[3] ?? ''),
+      state.objects.generation(key, ledgers[6] ?? ''),
+      state.objects.generation(key, ledgers[7] ?? ''),
+    ]).to.deep.equal([undefined, 5, 6])
   })
 
   it('what waits for the next snapshot is in no version yet', () => {
     state.setConfig(key, rule('waiting'))
-    expect(state.generation(key, ledgers[7] ?? '')).to.equal(6)
+    expect(state.objects.generation(key, ledgers[7] ?? '')).to.equal(6)
   })
 
   it('tell content apart that a restarted process counts alike', () => {
     const of = (host: string) => {
       const again = new MeshState(testSettings(), new Faults())
       again.setConfig(key, rule(host))
-      return again.ledger
+      return again.objects.ledger
     }
     expect(of('a')).to.equal(of('a'))
     expect(of('a')).not.to.equal(of('b'))

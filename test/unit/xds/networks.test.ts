@@ -90,6 +90,24 @@ describe('networks', () => {
     expect(mesh.seen('far')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])
   })
 
+  it('fromRegistry takes the id of a cluster too, for the endpoints of that cluster', () => {
+    const mesh = new Mesh('networks: {far: {endpoints: [{fromRegistry: west}, {fromRegistry: ""}], gateways: [{address: 1.2.3.4}]}}')
+    const [state] = mesh.planner.snapshot.services.get('a.com') ?? []
+    if (!state) throw new Error('there is no service')
+    for (const [cluster, address] of [
+      ['east', '10.2.0.1'],
+      ['west', '10.2.0.2'],
+    ] as const) {
+      const endpoints = state.endpoints.slice(0, 1).map((endpoint) => ({ ...endpoint, address }))
+      mesh.planner.state.services.set(`Orchestrator/${cluster}`, 'ns/a.com', {
+        service: { ...state.service, provider: 'Orchestrator', cluster },
+        endpoints,
+      })
+    }
+    mesh.planner.advance()
+    expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80', '10.2.0.1:80', '1.2.3.4:15443'])
+  })
+
   it('registryServiceName takes the endpoints of a service for gateways, and follows them', () => {
     const mesh = new Mesh('networks: {far: {endpoints: [{fromCidr: 10.7.0.0/16}], gateways: [{registryServiceName: gw.com, port: 443}]}}')
     expect(mesh.seen('')).to.deep.equal(['10.0.0.1:80', '10.7.0.1:80'])

@@ -2,7 +2,7 @@
 import type { MockRegistryConfig } from '../../../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
-import { type MockService, type MockSettings, mockChurn, mockServices } from '../../../../src/registry/mock.ts'
+import { type MockService, type MockSettings, mockChurn, mockRegistry, mockServices } from '../../../../src/registry/mock.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
@@ -33,6 +33,7 @@ class MockRegistry implements Behaviour<never> {
       churnPerSecond: features.PILOT_MOCK_CHURN_PER_SECOND,
       seed: features.PILOT_MOCK_SEED,
       domain: context.config.domain,
+      cluster: features.CLUSTER_ID,
     }
     this.#services = mockServices(this.#settings)
     context
@@ -51,7 +52,7 @@ class MockRegistry implements Behaviour<never> {
     const replay = peer.replay()
     for (const { service, endpoints } of this.#services) {
       const key = `${service.namespace}/${service.hostname}`
-      tellEvent(this.#queue, { type: 'ServiceChanged', key, service, endpoints, at: monotonicMs() })
+      tellEvent(this.#queue, { type: 'ServiceChanged', registry: mockRegistry(this.#settings), key, service, endpoints, at: monotonicMs() })
     }
     replay.finish()
   }
@@ -72,7 +73,7 @@ class MockRegistry implements Behaviour<never> {
       this.#services[change.index] = change.replaced
       const { service, endpoints } = change.replaced
       const key = `${service.namespace}/${service.hostname}`
-      if (this.#queue) tellEvent(this.#queue, { type: 'EndpointsChanged', key, endpoints, at: monotonicMs() })
+      if (this.#queue) tellEvent(this.#queue, { type: 'EndpointsChanged', registry: mockRegistry(this.#settings), key, endpoints, at: monotonicMs() })
     }
   }
 }

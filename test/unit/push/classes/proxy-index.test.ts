@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { ConfigObject } from '../../../../protocols/data.ts'
 import { readNode } from '../../../../src/model/proxy.ts'
 import { ProxyIndex } from '../../../../src/push/classes/proxy-index.ts'
 import { Planner } from '../../../../src/push/planner.ts'
@@ -19,12 +20,17 @@ describe('proxies that changes concern', () => {
       readNode({ id: `${type}~10.0.0.1~p.${namespace}~${namespace}.svc`, metadata: {}, locality: undefined }, names, false),
     )
   const all = ['router a', 'router b', 'sidecar a', 'sidecar b']
+  const object = (key: string): ConfigObject => {
+    const [kind = '', namespace = '', name = ''] = key.split('/')
+    return { kind, namespace, name, group: '', version: '', labels: {}, annotations: {}, createdAt: 0, generation: 1, spec: {}, origin: '' }
+  }
   const concerned = (key: string) =>
     [
       ...index.reclassified(snapshot, snapshot, {
-        kinds: new Set([key.split('/')[0] as string]),
-        keys: new Set([key]),
-        endpointHosts: new Set(),
+        objects: new Map([[key, { before: undefined, now: object(key) }]]),
+        services: new Set(),
+        hosts: new Set(),
+        settings: false,
       }),
     ].sort()
 
@@ -38,9 +44,8 @@ describe('proxies that changes concern', () => {
   })
 
   it('are none where the kind selects none, and all where nobody declared it', () => {
-    for (const key of ['VirtualService/a/v', 'DestinationRule/a/r', 'ServiceEntry/a/s', 'WorkloadEntry/a/w', 'Service/a/s', 'KeySets/a/k'])
+    for (const key of ['VirtualService/a/v', 'DestinationRule/a/r', 'ServiceEntry/a/s', 'WorkloadEntry/a/w'])
       expect(concerned(key), key).to.deep.equal([])
-    expect(concerned('Mesh/a/m')).to.deep.equal(all)
     expect(concerned('Unheard/a/u')).to.deep.equal(all)
   })
 })

@@ -1,0 +1,175 @@
+/**
+ * Services and endpoints of all sources, merged (docs/resources.md, S9). A source is a registry of a cluster, or one object in it. Only what
+ * sources said since the last merge is merged again; what did not change keeps its identity.
+ */
+import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
+import type { Faults } from '../model/faults.ts'
+import { append, sameItems } from '../model/lists.ts'
+import { compare } from '../model/order.ts'
+
+/** What one source says of one service. */
+export interface ServiceRecord {
+  readonly service: Service
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** The endpoints that one registry of one cluster has of a service. */
+export interface Shard extends RegistryId {
+  readonly endpoints: readonly Endpoint[]
+}
+
+/** A service with its endpoints from all sources. All parts keep their identity while unchanged. */
+export interface ServiceState {
+  readonly service: Service
+  /** Those of all shards, one shard after the other. */
+  readonly endpoints: readonly Endpoint[]
+  /** Sorted by cluster, then provider. */
+  readonly shards: readonly Shard[]
+}
+
+/** Services by host name; several when namespaces define the same host, sorted by namespace. */
+export type ServicesByHost = ReadonlyMap<string, readonly ServiceState[]>
+
+/** What came of a merge. */
+export interface Merge {
+  readonly services: ServicesByHost
+  /** A number that changes with the definition of any service, and not with endpoints. */
+  readonly definitions: number
+  /** Hosts of which anything changed. */
+  readonly hosts: ReadonlySet<string>
+  /** Those of them where more changed than load assignments show. */
+  readonly redefined: ReadonlySet<string>
+}
+
+/** A registry as part of keys and pages: `<provider>/<cluster>`, or the provider alone where there is no cluster. */
+export const registryName = ({ provider, cluster }: RegistryId): string => (cluster === '' ? provider : `${provider}/${cluster}`)
+
+/** Takes what sources say of services, and merges it. Keys of services are `<namespace>/<hostname>`. */
+export class MergedServices {
+  readonly #faults: Faults
+  /** Records by service and source. */
+  readonly #records = new Map<string, Map<string, ServiceRecord>>()
+  readonly #touched = new Set<string>()
+  #onlyEndpoints = true
+  #services: ServicesByHost = new Map()
+  #definitions = 0
+
+  constructor(faults: Faults) {
+    this.#faults = faults
+  }
+
+  /** Whether what waits for the next merge is changes of endpoints and nothing else. */
+  get onlyEndpoints(): boolean {
+    return this.#onlyEndpoints
+  }
+
+  /** Sets what a source says of a service, or that it says nothing more. Returns whether it differs from before; a record that cannot be taken leaves things as they were. */
+  set(source: string, key: string, record: ServiceRecord | undefined): boolean {
+    const subject = { type: 'object', resource: `${source} ${key}` }
+    const kept = this.#records.get(key)?.has(source) ?? false
+    return this.#faults.attempt(`service|${source}|${key}`, subject, () => this.#set(source, key, record), false, kept)
+  }
+
+  /** Replaces the endpoints that a source has of a service. Endpoints of a service that the source did not name are ignored: they come with it. */
+  setEndpoints(source: string, key: string, endpoints: readonly Endpoint[]): boolean {
+    const before = this.#records.get(key)?.get(source)
+    return before !== undefined && this.set(source, key, { service: before.service, endpoints })
+  }
+
+  /** Merges what sources said since the last call. A service that cannot be merged stays as it was. */
+  merge(): Merge {
+    const hosts = new Set<string>()
+    const redefined = new Set<string>()
+    if (this.#touched.size > 0) {
+      const services = new Map(this.#services)
+      for (const key of this.#touched) {
+        const merge = () => this.#mergeService(services, key, hosts, redefined)
+        this.#faults.attempt(`merge|${key}`, { type: 'object', resource: key }, merge, undefined, true)
+      }
+      this.#touched.clear()
+      this.#onlyEndpoints = true
+      this.#services = services
+    }
+    return { services: this.#services, definitions: this.#definitions, hosts, redefined }
+  }
+
+  #set(source: string, key: string, record: ServiceRecord | undefined): boolean {
+    const known = this.#records.get(key)
+    const before = known?.get(source)
+    const now = record && keepEqual(before, record)
+    if (now === before) return false
+    if (now) {
+      if (known) known.set(source, now)
+      else this.#records.set(key, new Map([[source, now]]))
+    } else {
+      known?.delete(source)
+      if (known?.size === 0) this.#records.delete(key)
+    }
+    this.#onlyEndpoints &&= now !== undefined && now.service === before?.service
+    this.#touched.add(key)
+    return true
+  }
+
+  #mergeService(services: Map<string, readonly ServiceState[]>, key: string, hosts: Set<string>, redefined: Set<string>): undefined {
+    const namespace = key.slice(0, key.indexOf('/'))
+    const hostname = key.slice(key.indexOf('/') + 1)
+    const states = services.get(hostname) ?? []
+    const others = states.filter((state) => state.service.namespace !== namespace)
+    const before = states.find((state) => state.service.namespace === namespace)
+    const records = this.#records.get(key)
+    const now = records && stateOf(records, before)
+    if (now === before) return
+    if (now) services.set(hostname, [...others, now].sort(byNamespace))
+    else if (others.length > 0) services.set(hostname, others)
+    else services.delete(hostname)
+    hosts.add(hostname)
+    if (now?.service !== before?.service) this.#definitions++
+    if (!now || !before || now.service !== before.service || reachesClusters(now, before)) redefined.add(hostname)
+  }
+}
+
+const byNamespace = (one: ServiceState, other: ServiceState): number => compare(one.service.namespace, other.service.namespace)
+
+function keepEqual(before: ServiceRecord | undefined, now: ServiceRecord): ServiceRecord {
+  if (!before) return now
+  const service = JSON.stringify(before.service) === JSON.stringify(now.service) ? before.service : now.service
+  const endpoints = JSON.stringify(before.endpoints) === JSON.stringify(now.endpoints) ? before.endpoints : now.endpoints
+  return service === before.service && endpoints === before.endpoints ? before : { service, endpoints }
+}
+
+/** One service of what all sources say: the first definition in their order counts, endpoints add up. */
+function stateOf(records: ReadonlyMap<string, ServiceRecord>, before: ServiceState | undefined): ServiceState {
+  const ordered = [...records].sort(inOrder).map(([, record]) => record)
+  const { service } = ordered[0] as ServiceRecord
+  const shards = shardsOf(ordered, before?.shards ?? [])
+  if (before && before.service === service && sameItems(before.shards, shards)) return before
+  const endpoints = shards.length === 1 ? (shards[0] as Shard).endpoints : shards.flatMap((shard) => shard.endpoints)
+  return { service, endpoints, shards }
+}
+
+/** The oldest comes first; of equally old ones that of a ServiceEntry, then by name of the source. */
+function inOrder([source, { service }]: [string, ServiceRecord], [otherSource, { service: other }]: [string, ServiceRecord]): number {
+  const isEntry = ({ provider }: Service): number => Number(provider === 'ServiceEntry')
+  return service.createdAt - other.createdAt || isEntry(other) - isEntry(service) || compare(source, otherSource)
+}
+
+function shardsOf(records: readonly ServiceRecord[], before: readonly Shard[]): Shard[] {
+  const byRegistry = new Map<string, ServiceRecord[]>()
+  for (const record of records) append(byRegistry, registryName(record.service), record)
+  const shards = [...byRegistry.values()].map((of): Shard => {
+    const { service, endpoints: first } = of[0] as ServiceRecord
+    const { provider, cluster } = service
+    const endpoints = of.length === 1 ? first : of.flatMap((record) => record.endpoints)
+    const known = before.find((shard) => shard.provider === provider && shard.cluster === cluster)
+    return known && sameItems(known.endpoints, endpoints) ? known : { provider, cluster, endpoints }
+  })
+  return shards.sort((one, other) => compare(one.cluster, other.cluster) || compare(one.provider, other.provider))
+}
+
+/** Endpoints reach proxies on their own (EDS) unless clusters carry them (DNS), or who they run as. */
+export function reachesClusters(now: ServiceState, before: ServiceState): boolean {
+  if (now.service.resolution !== 'static') return true
+  const accounts = ({ endpoints }: ServiceState) =>
+    [...new Set(endpoints.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`))].sort().join()
+  return now.service.serviceAccounts.length === 0 && accounts(now) !== accounts(before)
+}

@@ -1,0 +1,126 @@
+/** What a snapshot finds objects by: one index a kind, made again when objects of the kind change. */
+import type { ConfigObject } from '../../protocols/data.ts'
+import { configKey, type KindName } from '../config/kinds.ts'
+import type { MeshConfig } from '../config/mesh-config.ts'
+import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
+import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
+import type { ObjectStore } from './object-store.ts'
+import type { DestinationRule, EnvoyFilter, Gateway, Sidecar, VirtualService } from './objects.ts'
+import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type RequestAuthentication } from './policies.ts'
+import type { Settings } from './snapshot.ts'
+import { indexVirtualServices, type VirtualServiceIndex } from './virtual-services.ts'
+
+/** What indexes are made from beside objects. */
+interface Context {
+  readonly settings: Settings
+  readonly mesh: MeshConfig
+}
+
+/**
+ * How the objects of each kind, the oldest first, are found; `before` is what was made last: what did not change keeps its identity. A kind
+ * that is not listed does not compile.
+ */
+const indexers = {
+  VirtualService: (objects: VirtualService[], { settings, mesh }: Context, before: VirtualServiceIndex | undefined) =>
+    indexVirtualServices(
+      objects,
+      {
+        domain: settings.domain,
+        delegates: settings.features.PILOT_ENABLE_VIRTUAL_SERVICE_DELEGATE,
+        defaultExportTo: mesh.defaultVirtualServiceExportTo,
+      },
+      before,
+    ),
+  DestinationRule: (objects: DestinationRule[], { settings }: Context, before: DestinationRuleIndex | undefined) =>
+    indexDestinationRules(objects, settings.domain, before),
+  Gateway: (objects: Gateway[]): readonly Gateway[] => objects,
+  Sidecar: (objects: Sidecar[]) => byNamespace(objects),
+  EnvoyFilter: (objects: EnvoyFilter[]): readonly EnvoyFilter[] => objects,
+  AuthorizationPolicy: (objects: AuthorizationPolicy[]) => byNamespace(objects),
+  RequestAuthentication: (objects: RequestAuthentication[]) => byNamespace(objects),
+  PeerAuthentication: (objects: PeerAuthentication[]) => byNamespace(objects),
+  // Entries are services and endpoints by then.
+  ServiceEntry: undefined,
+  WorkloadEntry: undefined,
+  // What registers workloads is not built.
+  WorkloadGroup: undefined,
+} satisfies Record<KindName, ((objects: never[], context: Context, before: never) => unknown) | undefined>
+
+type Indexers = typeof indexers
+type IndexedKind = { [Kind in KindName]: Indexers[Kind] extends undefined ? never : Kind }[KindName]
+type IndexOf<Kind extends IndexedKind> = ReturnType<Indexers[Kind]>
+type Indexer = (objects: ConfigObject[], context: Context, before: unknown) => unknown
+
+/** The indexes of all kinds, as of the last update. */
+export class Indexes {
+  readonly #settings: Settings
+  readonly #objects: ObjectStore
+  readonly #faults: Faults
+  readonly #made = new Map<string, unknown>()
+  #mesh: MeshConfig
+  /** Kinds whose index looked at the mesh configuration. */
+  readonly #readMesh = new Set<string>()
+
+  constructor(settings: Settings, mesh: MeshConfig, objects: ObjectStore, faults: Faults) {
+    this.#settings = settings
+    this.#mesh = mesh
+    this.#objects = objects
+    this.#faults = faults
+    this.update(Object.keys(indexers), mesh)
+  }
+
+  /** Makes the indexes of some kinds again, and those that a changed mesh configuration touches. */
+  update(kinds: Iterable<string>, mesh: MeshConfig): void {
+    const touched = new Set([...kinds, ...(mesh === this.#mesh ? [] : this.#readMesh)])
+    this.#mesh = mesh
+    for (const kind of touched) {
+      const indexer = indexers[kind as KindName] as Indexer | undefined
+      if (indexer) this.#made.set(kind, this.#index(kind, indexer))
+    }
+  }
+
+  /** The index of a kind. */
+  of<Kind extends IndexedKind>(kind: Kind): IndexOf<Kind> {
+    return this.#made.get(kind) as IndexOf<Kind>
+  }
+
+  /** Indexes all objects of a kind. If that fails, those that fail by themselves are left out; if it still fails, the index stays as it was. */
+  #index(kind: string, indexer: Indexer): unknown {
+    const objects = this.#objects.ofKind(kind)
+    const before = this.#made.get(kind)
+    const settings = this.#settings
+    const mesh = () => {
+      this.#readMesh.add(kind)
+      return this.#mesh
+    }
+    const context: Context = {
+      settings,
+      get mesh() {
+        return mesh()
+      },
+    }
+    const make = (of: ConfigObject[]) => indexer(of, context, before)
+    const faults: ResourceFault[] = []
+    const index = contain(
+      () => make(objects),
+      (whole) => {
+        const good = objects.filter((object) => {
+          const resource = configKey(object)
+          const reason = contain<string | undefined>(
+            () => {
+              make([object])
+              return undefined
+            },
+            (found) => found,
+          )
+          if (reason !== undefined) faults.push({ type: 'index', resource, objects: [resource], reason, consequence: consequences.leftOut })
+          return reason === undefined
+        })
+        if (good.length === objects.length) faults.push({ type: 'index', resource: kind, objects: [], reason: whole, consequence: consequences.kept })
+        return good.length === objects.length ? (before ?? make([])) : make(good)
+      },
+    )
+    this.#faults.replace(`index|${kind}`, faults)
+    return index
+  }
+}

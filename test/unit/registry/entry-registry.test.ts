@@ -1,0 +1,87 @@
+import { expect } from 'chai'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { Faults } from '../../../src/model/faults.ts'
+import { EntryRegistry } from '../../../src/registry/entry-registry.ts'
+import { MergedServices } from '../../../src/registry/merged-services.ts'
+import type { ServiceEntry, WorkloadEntry } from '../../../src/registry/service-entries.ts'
+import { names } from '../../harness/settings.ts'
+
+const object = <T>(kind: string, namespace: string, name: string, spec: string): T =>
+  parseConfigFile('f', `{apiVersion: networking.mesh.io/v1, kind: ${kind}, metadata: {name: ${name}, namespace: ${namespace}}, spec: ${spec}}`, names)
+    .objects[0] as T
+const selecting = (namespace: string, app: string) =>
+  object<ServiceEntry>(
+    'ServiceEntry',
+    namespace,
+    's',
+    `{hosts: [${app}.com], resolution: STATIC, ports: [{number: 80, name: http}], workloadSelector: {labels: {app: ${app}}}}`,
+  )
+const workload = (namespace: string, name: string, app: string) =>
+  object<WorkloadEntry>('WorkloadEntry', namespace, name, `{address: 10.0.0.${name.length}, labels: {app: ${app}}}`)
+
+class Mesh {
+  readonly faults = new Faults()
+  readonly services = new MergedServices(this.faults)
+  readonly entries = new EntryRegistry(this.services, names, this.faults)
+
+  entry(before: ServiceEntry | undefined, now: ServiceEntry | undefined): void {
+    const { namespace = '', name = '' } = now ?? before ?? {}
+    this.entries.setEntry(`ServiceEntry/${namespace}/${name}`, before, now, now ? this.entries.recordsOf(now) : [])
+  }
+
+  /** Addresses behind the hosts, and which hosts changed. */
+  seen(): { [host: string]: string[] } {
+    this.entries.reselect()
+    const { services, hosts } = this.services.merge()
+    return {
+      ...Object.fromEntries(
+        [...services].map(([host, states]) => [host, states.flatMap(({ endpoints }) => endpoints.map(({ address }) => address))]),
+      ),
+      changed: [...hosts],
+    }
+  }
+}
+
+describe('the registry of entries', () => {
+  it('selects the workloads of the same namespace, whichever came first', () => {
+    const mesh = new Mesh()
+    mesh.entries.setWorkload('WorkloadEntry/a/w', undefined, workload('a', 'w', 'x'))
+    mesh.entry(undefined, selecting('a', 'x'))
+    mesh.entry(undefined, selecting('b', 'y'))
+    mesh.entries.setWorkload('WorkloadEntry/a/ww', undefined, workload('a', 'ww', 'x'))
+    mesh.entries.setWorkload('WorkloadEntry/b/www', undefined, workload('b', 'www', 'x'))
+    expect(mesh.seen()).to.deep.equal({ 'x.com': ['10.0.0.1', '10.0.0.2'], 'y.com': [], changed: ['x.com', 'y.com'] })
+    mesh.entries.setWorkload('WorkloadEntry/b/www', workload('b', 'www', 'x'), workload('b', 'www', 'y'))
+    expect(mesh.seen()).to.deep.equal({ 'x.com': ['10.0.0.1', '10.0.0.2'], 'y.com': ['10.0.0.3'], changed: ['y.com'] })
+    mesh.entries.setWorkload('WorkloadEntry/a/w', workload('a', 'w', 'x'), undefined)
+    expect(mesh.seen()).to.deep.include({ 'x.com': ['10.0.0.2'], changed: ['x.com'] })
+  })
+
+  it('forgets the hosts that an entry no longer names, and selects nothing for one that is gone', () => {
+    const mesh = new Mesh()
+    mesh.entry(undefined, selecting('a', 'x'))
+    mesh.entry(selecting('a', 'x'), selecting('a', 'z'))
+    expect(mesh.seen()).to.deep.include({ 'z.com': [] }).and.not.to.have.property('x.com')
+    mesh.entry(selecting('a', 'z'), undefined)
+    mesh.entries.setWorkload('WorkloadEntry/a/w', undefined, workload('a', 'w', 'z'))
+    expect(mesh.seen()).to.deep.equal({ changed: ['z.com'] })
+  })
+
+  it('leaves an entry as it was whose workloads cannot be read, and no other', () => {
+    const mesh = new Mesh()
+    mesh.entry(undefined, selecting('a', 'x'))
+    mesh.entry(undefined, selecting('b', 'y'))
+    mesh.entries.setWorkload('WorkloadEntry/a/w', undefined, workload('a', 'w', 'x'))
+    mesh.seen()
+    const broken = { ...workload('a', 'ww', 'x'), spec: undefined as never }
+    mesh.entries.setWorkload('WorkloadEntry/a/ww', undefined, broken)
+    mesh.entries.setWorkload('WorkloadEntry/b/www', undefined, workload('b', 'www', 'y'))
+    expect(mesh.seen()).to.deep.equal({ 'x.com': ['10.0.0.1'], 'y.com': ['10.0.0.3'], changed: ['y.com'] })
+    expect(mesh.faults.all().map(({ resource, consequence }) => `${resource}: ${consequence}`)).to.deep.equal([
+      'ServiceEntry/a/s: the last good state stays',
+    ])
+    mesh.entries.setWorkload('WorkloadEntry/a/ww', broken, undefined)
+    mesh.seen()
+    expect(mesh.faults.all()).to.deep.equal([])
+  })
+})
