@@ -1,7 +1,7 @@
 /**
  * What a proxy has subscribed to. Equal subscriptions of different proxies are one object, in whatever order the names came:
- * what is worked out for one holds for all, and a name that many ask for is held once. Subscriptions live as long as a stream
- * has them; only the last long lists are kept beyond that, within a number of bytes.
+ * what is worked out for one holds for all, and a name that many ask for is held once. Subscriptions, and the lists that they came from, live
+ * as long as a stream has them.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -33,11 +33,16 @@ export interface Asked {
 
 /** Lists above this many bytes are long. */
 const longList = 256
-/** Bytes of long lists that are remembered, and how many bytes one costs at most beyond its own: its names. */
-const listBytes = 16 * 1024 * 1024
-const nameFactor = 3
+/** Bytes of long lists that are remembered: a client can make one as long as a message, and send the same names in any order. */
+const listBytes = 8 * 1024 * 1024
 /** Subscriptions with one likeness among which an equal one is looked for. */
 const candidates = 16
+
+/** A long list, as long as its subscription is there, and the bytes it came in. */
+interface RememberedList {
+  readonly asked: WeakRef<Asked>
+  readonly bytes: number
+}
 
 const nothingAsked: Asked = { raw: Buffer.alloc(0), isEmpty: true, subscription: nothing }
 
@@ -49,8 +54,14 @@ export function keptList(asked: Asked): { deref(): Asked | undefined } {
 /** Makes subscriptions, equal ones only once. */
 export class Subscriptions {
   /** The last long lists by digest: proxies that are alike ask for the same, and repeat it with each answer. */
-  readonly #lists = new LRUCache<string, Asked>({ maxSize: listBytes, sizeCalculation: ({ raw }) => raw.length * nameFactor })
-  #last = nothingAsked
+  readonly #lists = new LRUCache<string, RememberedList>({
+    maxSize: listBytes,
+    sizeCalculation: ({ bytes }) => bytes,
+    dispose: ({ asked }) => this.#drop(asked.deref()),
+  })
+  /** Who holds them: the subscriptions that they came to, each as long as a stream has it. */
+  readonly #holders = new WeakMap<Subscription, Set<Asked>>()
+  #last: WeakRef<Asked> | undefined
   /** What long lists came to by digest, as long as a stream has it: where proxies see different things, more lists are in use than are remembered. */
   readonly #read = new LRUCache<string, WeakRef<Subscription>>({ max: 16_384 })
   /** Subscriptions in use by what equal ones have in common ({@link likeness}). */
@@ -68,15 +79,29 @@ export class Subscriptions {
     if (raw.length === 0) return nothingAsked
     if (before?.raw.equals(raw)) return before
     if (raw.length <= longList) return this.#asked(Buffer.from(raw), undefined)
-    if (this.#last.raw.equals(raw)) return this.#last
+    const last = this.#last?.deref()
+    if (last?.raw.equals(raw)) return last
     const key = hash('sha1', raw, 'base64')
-    let asked = this.#lists.get(key)
-    if (!asked) {
-      this.#lists.set(key, (asked = this.#asked(Buffer.from(raw), this.#read.get(key)?.deref())))
-      this.#read.set(key, new WeakRef(asked.subscription))
-    }
-    this.#last = asked
+    const known = this.#lists.get(key)?.asked.deref()
+    const asked = known ?? this.#asked(Buffer.from(raw), this.#read.get(key)?.deref())
+    if (!known) this.#remember(key, asked)
+    this.#last = new WeakRef(asked)
     return asked
+  }
+
+  #remember(key: string, asked: Asked): void {
+    const { raw, subscription } = asked
+    // What means everything or nothing is held by nobody.
+    if (subscription.names.size === 0) return
+    this.#read.set(key, new WeakRef(subscription))
+    const lists = this.#holders.get(subscription)
+    if (lists) lists.add(asked)
+    else this.#holders.set(subscription, new Set([asked]))
+    this.#lists.set(key, { asked: new WeakRef(asked), bytes: raw.length })
+  }
+
+  #drop(asked: Asked | undefined): void {
+    if (asked) this.#holders.get(asked.subscription)?.delete(asked)
   }
 
   #asked(raw: Buffer, known: Subscription | undefined): Asked {

@@ -139,7 +139,7 @@ describe('budgets of a stream', () => {
     const raw = (prefix: string, count: number) =>
       readSotwRequest(Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { resourceNames: list(count, prefix) })))).rawNames
     const first = subscriptions.asked(raw('one', 2200))
-    for (let index = 0; index < 60; index++) subscriptions.asked(raw(`other-${index}`, 2200))
+    for (let index = 0; index < 120; index++) subscriptions.asked(raw(`other-${index}`, 2200))
     // Nothing else remembers it any more.
     expect(subscriptions.asked(raw('one', 2200))).not.to.equal(first)
     expect(subscriptions.asked(raw('one', 2200), first)).to.equal(first)

@@ -1,0 +1,67 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect } from 'chai'
+import { textField } from '../../../../src/xds/slab/wire.ts'
+import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
+import { until } from '../../../harness/until.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+const list = (names: Iterable<string>): Buffer => Buffer.concat([...names].map((name) => textField(3, name)))
+const names = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${prefix}-${index}.example.com`)
+
+describe('lists of names that were asked for', () => {
+  it('go with the last stream that has their subscription, however few others come', async () => {
+    const subscriptions = new Subscriptions()
+    const kept = subscriptions.asked(list(names('kept', 1000))).subscription
+    const once = names('once', 20).map((prefix) => new WeakRef(subscriptions.asked(list(names(prefix, 1000))).subscription))
+    await until('those to go that nobody has', () => {
+      collect()
+      return once.every((subscription) => subscription.deref() === undefined)
+    })
+    expect(subscriptions.asked(list(names('kept', 1000))).subscription).to.equal(kept)
+  })
+
+  it('stay while a stream has their subscription, in each order that they came in', async () => {
+    const subscriptions = new Subscriptions()
+    const all = names('some', 1000)
+    const first = new WeakRef(subscriptions.asked(list(all)))
+    const { subscription } = subscriptions.asked(list(all.toReversed()))
+    const second = new WeakRef(subscriptions.asked(list(all.toReversed())))
+    for (let round = 0; round < 3; round++) {
+      await new Promise(setImmediate)
+      collect()
+    }
+    expect([first.deref()?.subscription, second.deref()?.subscription]).to.deep.equal([subscription, subscription])
+    expect(subscriptions.asked(list(all))).to.equal(first.deref())
+  })
+
+  it('are bounded in bytes where one subscription is asked for in ever new ways', async () => {
+    const subscriptions = new Subscriptions()
+    const all = names('some', 10_000)
+    const { subscription } = subscriptions.asked(list(all))
+    const asked: WeakRef<object>[] = []
+    for (let turn = 0; turn < 60; turn++) {
+      const turned = subscriptions.asked(list([...all.slice(turn), ...all.slice(0, turn)]))
+      expect(turned.subscription).to.equal(subscription)
+      asked.push(new WeakRef(turned))
+    }
+    const bytes = list(all).length
+    await until('the oldest to go', () => {
+      collect()
+      return asked.filter((one) => one.deref() !== undefined).length * bytes <= 8 * 1024 * 1024 + bytes
+    })
+    expect(asked.filter((one) => one.deref() !== undefined).length).to.be.above(20)
+  })
+
+  it('that mean everything are not remembered, however long they are', async () => {
+    const subscriptions = new Subscriptions()
+    const asked = new WeakRef(subscriptions.asked(list(Array.from({ length: 100_000 }, () => '*'))))
+    expect(asked.deref()?.subscription.wildcard).to.equal(true)
+    await until('it to go', () => {
+      collect()
+      return asked.deref() === undefined
+    })
+  })
+})
