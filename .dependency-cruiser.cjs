@@ -31,7 +31,7 @@ module.exports = {
       name: 'parts-share-only-data',
       severity: 'error',
       comment: 'the parts of the service speak in messages; the pages and the wiring name what they ask for',
-      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets)/' },
+      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates)/' },
       to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
     },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },

@@ -16,6 +16,7 @@ const actors = [
   'sources/files/parse-task',
   'sources/mock/mock-registry',
   'key-sets/jwks-resolver',
+  'certificates/certificate-watcher',
 ].map((name) => `actors/discovery/${name}.ts`)
 await build({
   absWorkingDir: root,

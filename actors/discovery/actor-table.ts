@@ -1,8 +1,11 @@
-/** The actors of the discovery service: which there are, where they run, what they are told at their start. */
-import type { FileWatcherConfig, JwksResolverConfig, MockRegistryConfig, PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
+/** The wiring of the discovery service as one table: which actors there are, what each consumes and emits, and where it runs. */
+import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
+import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
+import type { ActorDefinition } from '../runtime/actor.ts'
 import type { ActorSpec, SpawnMode } from '../runtime/spawn.ts'
 import { processSecrets } from './process-secrets.ts'
 
@@ -14,56 +17,143 @@ export interface TableParts {
   /** Number of writers. */
   readonly writers: number
   /** Where the writers listen. */
-  readonly listen: Pick<XdsWriterConfig, 'host' | 'port' | 'secure'>
+  readonly listen: Pick<XdsWriterConfig, 'plain' | 'secure'>
+  /** The certificate files of the secured port, if that is listened on. */
+  readonly certificates: CertificateFiles | undefined
   /** Where actors run that have work to do. */
   readonly mode: SpawnMode
   /** Finds the module of an actor by its path in this folder. */
   readonly module: (name: string) => URL
 }
 
-/** The actor that all others are linked to, and to nobody else. */
-export const hub = 'push-queue'
+/** The actors to start, and who is linked to whom. */
+export interface Wiring {
+  /** In the order in which they are started. */
+  readonly actors: readonly ActorSpec[]
+  /** Pairs of names: one of the two emits what the other consumes. */
+  readonly links: readonly (readonly [string, string])[]
+  /** Names of the actors that must have said everything once before the first push. */
+  readonly sources: readonly string[]
+}
 
-/** All actors in the order in which they are started, and the names of those that are sources. */
-export function actorTable({ options, features, writers, listen, mode, module }: TableParts): { actors: ActorSpec[]; sources: string[] } {
+/** What actors tell each other. */
+interface Messages {
+  SourceEvent: SourceEvent
+  KeySetEvent: KeySetEvent
+  ResolverCommand: ResolverCommand
+  WriterCommand: WriterCommand
+  WriterEvent: WriterEvent
+  CertificateEvent: CertificateEvent
+}
+type Name = keyof Messages
+
+/** Names of the messages that a type consists of. */
+type Named<Message> = { [N in Name]: [Messages[N]] extends [Message] ? N : never }[Name]
+/** These names, all of them and no others. */
+type Exactly<Names extends Name> = { readonly [N in Names]: true } & { readonly [N in Exclude<Name, Names>]?: never }
+
+/** One kind of actor; `Definition` is what its module exports. A row that says something else of it than its module does not compile. */
+interface Row<Definition> {
+  /** Path in this folder. */
+  readonly module: string
+  readonly consumes: Definition extends ActorDefinition<infer _, infer Message, infer __> ? Exactly<Named<Message>> : never
+  readonly emits: Definition extends ActorDefinition<infer _, infer __, infer Told> ? Exactly<Named<Told>> : never
+  readonly runs: SpawnMode
+  /** The actors of this kind. */
+  readonly actors: readonly {
+    readonly name: string
+    readonly config: Definition extends ActorDefinition<infer Config, infer _, infer __> ? Config : never
+    readonly ended?: () => void
+  }[]
+}
+
+type AnyRow = Omit<Row<never>, 'consumes' | 'emits' | 'actors'> & {
+  readonly consumes: Partial<Record<Name, true>>
+  readonly emits: Partial<Record<Name, true>>
+  readonly actors: readonly Omit<ActorSpec, 'module' | 'mode'>[]
+}
+
+type PushQueue = typeof import('./push-queue/push-queue.ts').actor
+type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
+type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
+type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
+type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
+type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
+
+/** The wiring of a service. Two actors are linked where one emits what the other consumes. */
+export function actorTable(parts: TableParts): Wiring {
+  const { options, features, mode } = parts
   const { configDir, meshConfig, networksConfig, trustDomain, domain, plugins } = options
-  const files: FileWatcherConfig = { features, configDir, meshConfig, networksConfig, trustDomain }
-  const mock: MockRegistryConfig = { features, domain }
-  const resolver: JwksResolverConfig = { features }
-  // An actor that only waits needs no thread of its own: the watcher without a directory, beside the two files of settings.
-  const filesMode = configDir === '' ? 'in-thread' : mode
-  const mockMode = features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread'
-  const sources: ActorSpec[] = [
-    { name: 'registry-watcher/files', module: module('sources/files/file-watcher'), config: files, mode: filesMode },
-    ...(options.registries.includes('Mock')
-      ? [{ name: 'registry-watcher/mock', module: module('sources/mock/mock-registry'), config: mock, mode: mockMode } as const]
-      : []),
-  ]
-  const names = sources.map(({ name }) => name)
   const secrets = processSecrets()
-  const queue: PushQueueConfig = { features, secrets, domain, trustDomain, plugins, sources: names }
-  const permits = permitWords(writers)
-  const writer = (index: number): ActorSpec => {
-    const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
-    const { versionKey } = secrets
-    const config: XdsWriterConfig = {
-      features,
-      ...listen,
-      writers,
-      index,
-      versionKey,
-      permits,
-      keepaliveInterval,
-      keepaliveTimeout,
-      maxConnectionAge,
-    }
-    return { name: `xds-writer/${index}`, module: module('xds-writer/xds-writer'), config, ended: () => reclaimPermits(permits, index) }
+  // An actor that only waits needs no thread of its own: the watcher without a directory, beside the two files of settings.
+  const files: Row<FileWatcher> = {
+    module: 'sources/files/file-watcher',
+    consumes: {},
+    emits: { SourceEvent: true },
+    runs: configDir === '' ? 'in-thread' : mode,
+    actors: [{ name: 'registry-watcher/files', config: { features, configDir, meshConfig, networksConfig, trustDomain } }],
   }
-  const actors: ActorSpec[] = [
-    { name: hub, module: module('push-queue/push-queue'), config: queue },
-    ...sources,
-    { name: 'jwks-resolver', module: module('key-sets/jwks-resolver'), config: resolver, mode: 'in-thread' },
-    ...Array.from({ length: writers }, (_, index) => writer(index)),
-  ]
-  return { actors, sources: names }
+  const mock: Row<MockRegistry> = {
+    module: 'sources/mock/mock-registry',
+    consumes: {},
+    emits: { SourceEvent: true },
+    runs: features.PILOT_MOCK_CHURN_PER_SECOND > 0 ? mode : 'in-thread',
+    actors: options.registries.includes('Mock') ? [{ name: 'registry-watcher/mock', config: { features, domain } }] : [],
+  }
+  const sources = [...files.actors, ...mock.actors].map(({ name }) => name)
+  const queue: Row<PushQueue> = {
+    module: 'push-queue/push-queue',
+    consumes: { SourceEvent: true, KeySetEvent: true, WriterEvent: true },
+    emits: { WriterCommand: true, ResolverCommand: true },
+    runs: mode,
+    actors: [{ name: 'push-queue', config: { features, secrets, domain, trustDomain, plugins, sources } }],
+  }
+  const resolver: Row<KeySetResolver> = {
+    module: 'key-sets/jwks-resolver',
+    consumes: { ResolverCommand: true },
+    emits: { KeySetEvent: true },
+    runs: 'in-thread',
+    actors: [{ name: 'jwks-resolver', config: { features } }],
+  }
+  const certificates: Row<CertificateWatcher> = {
+    module: 'certificates/certificate-watcher',
+    consumes: {},
+    emits: { CertificateEvent: true },
+    runs: 'in-thread',
+    actors: parts.certificates ? [{ name: 'certificate-watcher', config: { files: parts.certificates } }] : [],
+  }
+  const writers: Row<XdsWriter> = {
+    module: 'xds-writer/xds-writer',
+    consumes: { WriterCommand: true, CertificateEvent: true },
+    emits: { WriterEvent: true },
+    runs: mode,
+    actors: writerActors(parts, secrets.versionKey),
+  }
+  const rows: readonly AnyRow[] = [queue, files, mock, resolver, certificates, writers]
+  return {
+    actors: rows.flatMap(({ module, runs, actors }) => actors.map((actor) => ({ ...actor, module: parts.module(module), mode: runs }))),
+    links: linksOf(rows),
+    sources,
+  }
+}
+
+function writerActors({ options, features, writers, listen }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
+  const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
+  const connections = { keepaliveInterval, keepaliveTimeout, maxConnectionAge }
+  const permits = permitWords(writers)
+  return Array.from({ length: writers }, (_, index) => ({
+    name: `xds-writer/${index}`,
+    config: { features, ...listen, writers, index, versionKey, permits, connections },
+    ended: () => reclaimPermits(permits, index),
+  }))
+}
+
+function linksOf(rows: readonly AnyRow[]): [string, string][] {
+  const tells = (one: AnyRow, other: AnyRow) => (Object.keys(one.emits) as Name[]).some((name) => other.consumes[name])
+  return rows.flatMap((one, index) =>
+    rows
+      .slice(index + 1)
+      .filter((other) => tells(one, other) || tells(other, one))
+      .flatMap((other) => one.actors.flatMap(({ name }) => other.actors.map((peer): [string, string] => [name, peer.name]))),
+  )
 }

@@ -1,7 +1,7 @@
 /** Files and the directory that flags name: those that were given must be there at start, those of the defaults may be absent. */
 import { accessSync, constants, statSync } from 'node:fs'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import { isGone } from './sources/files/file-content.ts'
+import { isGone } from '../runtime/directory-watch.ts'
 
 /** Throws an Error that names flag and path when a file or the directory that was given cannot be read. */
 export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'configDir' | 'meshConfig' | 'networksConfig'>): void {

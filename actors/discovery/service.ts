@@ -6,9 +6,9 @@ import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { readSecureServer } from '../grpc/secure-server.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
-import { monotonicMs } from '../runtime/clock.ts'
+import { readCertificate, validityFault } from '../http/certificate.ts'
+import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
@@ -16,9 +16,10 @@ import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
-import { actorTable, hub } from './actor-table.ts'
+import { actorTable } from './actor-table.ts'
 import { statusAnswers } from './admin/status-answers.ts'
 import { exposure } from './exposure.ts'
+import { certificateFiles } from './given-certificates.ts'
 import { checkGivenFiles } from './given-files.ts'
 
 /** A running discovery service. */
@@ -51,23 +52,30 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
   const { features, warnings } = readFeatures(process.env)
-  const certificates = readSecureServer(given)
+  const files = certificateFiles(given)
+  const certificate = files && (await readCertificate(files))
   checkGivenFiles(given)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
-    { flag: 'secureGRPCAddr', address: certificates ? given.secureGRPCAddr : '', listeners: writers },
+    { flag: 'secureGRPCAddr', address: files ? given.secureGRPCAddr : '', listeners: writers },
     { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
   const options = { ...given, ...realAddresses(claim.of) }
-  const secure = certificates && options.secureGRPCAddr !== '' ? { ...certificates, ...hostAndPort(options.secureGRPCAddr) } : undefined
+  const isSecured = options.secureGRPCAddr !== ''
+  const listen = {
+    plain: hostAndPort(options.grpcAddr),
+    secure: isSecured ? { ...hostAndPort(options.secureGRPCAddr), asksClients: files?.ca !== undefined } : undefined,
+  }
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
   for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
   for (const { level, message } of exposure(options)) log('default')[level](message)
+  const fault = isSecured && certificate ? validityFault(certificate, wallClockMs()) : undefined
+  if (fault !== undefined) log('default').warn(`--tlsCertFile ${options.tlsCertFile}: ${fault}; clients will refuse it`)
 
   const metrics = new Registry()
   const answers = {} as Record<string, unknown>
@@ -84,22 +92,13 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   })
   Object.assign(answers, statusAnswers(supervisor))
 
-  const { actors: table, sources } = actorTable({
-    options,
-    features,
-    writers,
-    listen: { ...hostAndPort(options.grpcAddr), secure },
-    mode,
-    module,
-  })
-  for (const spec of table) {
-    supervisor.start(spec)
-    if (spec.name !== hub) supervisor.connect(hub, spec.name)
-  }
+  const wiring = actorTable({ options, features, writers, listen, certificates: isSecured ? files : undefined, mode, module })
+  for (const spec of wiring.actors) supervisor.start(spec)
+  for (const [one, other] of wiring.links) supervisor.connect(one, other)
 
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin/admin.ts')
-  const admin = await startAdmin({ supervisor, sources, options, features, metrics, startedAt, log })
+  const admin = await startAdmin({ supervisor, sources: wiring.sources, options, features, metrics, startedAt, log })
   // Until the writers listen, a port that the kernel chose is held for them.
   const ready = admin.ready().then(claim.release)
   return {
@@ -109,9 +108,10 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     reload() {
       writer.reopen()
       log('default').info(
-        'SIGHUP: reading configuration files again, log files are opened anew; flags, variables and certificates are read at start only',
+        'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
       )
-      supervisor.ask('registry-watcher/files', 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
+      for (const name of ['registry-watcher/files', ...(isSecured ? ['certificate-watcher'] : [])])
+        supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
     },
     async stop(reason) {
       log('default').info(reason === undefined ? 'shutting down' : `shutting down: ${reason}`)

@@ -2,18 +2,18 @@
 
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, Histogram, type Registry } from '../runtime/metrics.ts'
-import type { Methods } from './grpc-server.ts'
 import type { GrpcStream } from './grpc-stream.ts'
-import { codeName } from './status-codes.ts'
+import type { Method } from './methods.ts'
+import { codeName, status } from './status-codes.ts'
 
 /** Seconds. Streams of proxies last for hours; the last bucket is theirs. */
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Methods that take one message and give one answer. The others are streams both ways. */
-const unaryMethods = new Set(['FetchClientStatus'])
+/** Opens streams; each that passes is counted: started, handled by status code, messages both ways, and how long it took. */
+export type Measure = (path: string, type: Method['type'], open: (stream: GrpcStream) => void) => (stream: GrpcStream) => void
 
-/** The same methods, each stream of which is counted: started, handled by status code, messages both ways, and how long it took. */
-export function measuredMethods(registry: Registry, methods: Methods): Methods {
+/** Makes the metrics of a server. */
+export function grpcMetrics(registry: Registry): Measure {
   const registers = [registry]
   const labelNames = ['grpc_type', 'grpc_service', 'grpc_method']
   const started = new Counter({ name: 'grpc_server_started_total', help: 'RPCs started on the server', labelNames, registers })
@@ -26,14 +26,14 @@ export function measuredMethods(registry: Registry, methods: Methods): Methods {
     labelNames: [...labelNames, 'grpc_code'],
     registers,
   })
-  const measured = (path: string, method: (stream: GrpcStream) => void) => {
+  return (path, type, open) => {
     const [, service = '', name = ''] = path.split('/')
-    const labels = { grpc_type: unaryMethods.has(name) ? 'unary' : 'bidi_stream', grpc_service: service, grpc_method: name }
+    const labels = { grpc_type: type, grpc_service: service, grpc_method: name }
     for (const counter of [started, received, sent]) counter.inc(labels, 0)
     return (stream: GrpcStream) => {
       const at = monotonicMs()
       started.inc(labels)
-      method(
+      open(
         observed(stream, {
           received: () => received.inc(labels),
           sent: () => sent.inc(labels),
@@ -45,7 +45,6 @@ export function measuredMethods(registry: Registry, methods: Methods): Methods {
       )
     }
   }
-  return new Map([...methods].map(([path, method]) => [path, measured(path, method)]))
 }
 
 interface StreamEvents {
@@ -55,20 +54,18 @@ interface StreamEvents {
   ended(code: number): void
 }
 
-const canceled = 1
-const deadlineExceeded = 4
-
 /** A stream that tells what happens on it. One that is gone without a status was cancelled by its client. */
 function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
   let stoodStill: ((reason: string) => void) | undefined
   let still = false
-  stream.onClose(() => events.ended(still ? deadlineExceeded : (stream.status ?? canceled)))
+  stream.onClose(() => events.ended(still ? status.deadlineExceeded : (stream.status ?? status.canceled)))
   stream.onStandstill((reason) => {
     still = true
     stoodStill?.(reason)
   })
   return {
     peer: stream.peer,
+    headers: stream.headers,
     connection: stream.connection,
     get stillMs() {
       return stream.stillMs

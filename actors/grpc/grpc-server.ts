@@ -10,23 +10,66 @@ import {
 } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import type { SecureServer, XdsWriterConfig } from '../../protocols/messages/config.ts'
-import type { Features } from '../../src/config/features.ts'
+import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { LineBounds } from '../../src/logging/line-bounds.ts'
 import { arrivalLimits } from '../../src/push/pacing/arrival.ts'
 import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
 import { FrameBuffers } from '../../src/xds/stream/frames.ts'
 import { sharing } from '../http/address.ts'
-import { connectionShare, descriptorLimit, limitConnections } from '../http/connection-limit.ts'
+import { serveWith, tlsDefaults } from '../http/certificate.ts'
+import { limitConnections } from '../http/connection-limit.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
+import type { Registry } from '../runtime/metrics.ts'
 import { after } from '../runtime/timers.ts'
+import { grpcMetrics } from './grpc-metrics.ts'
 import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
-import { Http2Connection } from './http2-connection.ts'
+import { type ConnectionLimits, Http2Connection } from './http2-connection.ts'
+import type { Methods } from './methods.ts'
 import type { PaceWheel } from './pace-wheel.ts'
+import { status } from './status-codes.ts'
+import { unaryStreams } from './unary.ts'
 
-/** A service method by its path. */
-export type Methods = ReadonlyMap<string, (stream: GrpcStream) => void>
+/** An address on which a server listens. An empty host means every address. */
+export interface Listening {
+  readonly host: string
+  readonly port: number
+}
+
+/** What a server is told when it is made; {@link Listening} in plain text, over TLS, or both. */
+export interface GrpcServerOptions {
+  readonly plain: Listening | undefined
+  /** Listens once it has a certificate ({@link GrpcServer.useCertificate}). */
+  readonly secure: SecureListening | undefined
+  /** How many servers, each on a thread of its own, listen on the same addresses; the kernel spreads connections over them. */
+  readonly sharers: number
+  /** Connections at a time; one more is closed at once. */
+  readonly maxConnections: number
+  /** Streams at a time on one connection. */
+  readonly maxStreams: number
+  /** Largest message of a client in bytes, where its method sets no other. */
+  readonly messageBytes: number
+  /** How long a stream may stand still while bytes for it are outstanding, in milliseconds; infinite for good. */
+  readonly sendTimeout: number
+  readonly connections: ConnectionLimits
+}
+
+/** Where TLS is listened for. */
+export interface SecureListening extends Listening {
+  /** Whether clients are asked for a certificate. One that has none is served; one whose certificate is not from the given authorities is not. */
+  readonly asksClients: boolean
+}
+
+/** What a server works with. */
+export interface GrpcServerParts {
+  readonly log: ScopedLogger
+  readonly metrics: Registry
+  /** What charges streams for the time in which they stand still. */
+  readonly wheel: PaceWheel
+  readonly methods: Methods
+  /** Hears of connections that are closed at once because there are too many. */
+  refused(): void
+}
 
 /**
  * Bytes of requests that a connection, and a stream, may send before the server has taken them. An ACK repeats all names of its
@@ -37,14 +80,19 @@ const receiveWindow = 262_144
 /** Pieces that a stream may have handed over: over TLS, one is encrypted while the other leaves. */
 const piecesOverTls = 2
 
-/** The server of one writer, in plain text and over TLS. All writers listen on the same ports; the kernel spreads connections over them. */
+/** How the streams of a method are taken. */
+interface Served {
+  readonly open: (stream: GrpcStream) => void
+  readonly messageBytes: number
+}
+
+/** A server of streams and of single calls, in plain text and over TLS. */
 export class GrpcServer {
-  readonly #config: XdsWriterConfig
+  readonly #options: GrpcServerOptions
   readonly #log: ScopedLogger
-  readonly #methods: Methods
-  readonly #features: Features
+  readonly #methods: ReadonlyMap<string, Served>
   readonly #wheel: PaceWheel
-  readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly host: string; readonly port: number }[] = []
+  readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
   /** Connections with bytes outstanding, and streams in the middle of a message. */
   readonly #busy = new Set<Http2Connection>()
@@ -52,55 +100,71 @@ export class GrpcServer {
   readonly #buffers = new FrameBuffers()
   readonly #pace: FleetPace
   readonly #lines = new LineBounds()
+  #secure: Http2SecureServer | undefined
+  readonly #certified = Promise.withResolvers<void>()
   #opened: Promise<void> | undefined
+  #isClosed = false
 
-  /** `refused` hears of connections that are closed at once because there are too many. */
-  constructor(config: XdsWriterConfig, features: Features, log: ScopedLogger, wheel: PaceWheel, methods: Methods, refused: () => void) {
-    this.#config = config
-    this.#log = log
-    this.#methods = methods
-    this.#features = features
-    this.#wheel = wheel
-    const timeout = features.PILOT_XDS_SEND_TIMEOUT
-    this.#pace = new FleetPace(timeout > 0 ? timeout : Number.POSITIVE_INFINITY)
-    wheel.add((ms) => this.#charge(ms))
-    const options = {
-      settings: { maxConcurrentStreams: features.MESH_GPRC_MAXSTREAMS, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
+  constructor(options: GrpcServerOptions, parts: GrpcServerParts) {
+    this.#options = options
+    this.#log = parts.log
+    this.#wheel = parts.wheel
+    this.#methods = this.#served(parts)
+    this.#pace = new FleetPace(options.sendTimeout)
+    parts.wheel.add((ms) => this.#charge(ms))
+    const settings = {
+      settings: { maxConcurrentStreams: options.maxStreams, initialWindowSize: receiveWindow, maxHeaderListSize: 16_384 },
       maxSessionMemory: 64,
       maxSessionInvalidFrames: 100,
       streamResetBurst: 1000,
       streamResetRate: 33,
       unknownProtocolTimeout: 10_000,
     }
-    this.#serve(createServer(options), 'connection', config)
-    if (config.secure) this.#serve(this.#secureServer(config.secure, options), 'secureConnection', config.secure)
-    const most = connectionShare(descriptorLimit(), config.writers)
+    const { plain, secure, maxConnections: most } = options
+    if (plain) this.#serve(createServer(settings), 'connection', plain)
+    if (secure) this.#serve(this.#secureServer(secure, settings), 'secureConnection', secure)
     limitConnections(
       this.#servers.map(({ server }) => server),
       most,
-      refused,
+      () => parts.refused(),
       (count, address) =>
-        log.warn(`refused ${count} connections, the last from ${address}: this writer has ${most}, as many as the limit of file descriptors allows`),
+        parts.log.warn(
+          `refused ${count} connections, the last from ${address}: this server has ${most}, as many as the limit of file descriptors allows`,
+        ),
     )
   }
 
-  /** Starts to listen, once. Resolves when connections are taken. */
+  /** Starts to listen, once. Resolves when connections are taken, those over TLS included, which wait for the first certificate. */
   open(): Promise<void> {
     this.#opened ??= Promise.all(
-      this.#servers.map(
-        ({ server, host, port }) =>
-          new Promise<void>((resolve) => server.listen({ host: host || undefined, port, ...sharing(this.#config.writers) }, resolve)),
-      ),
+      this.#servers.map(async ({ server, at }) => {
+        if (server === this.#secure) await this.#certified.promise
+        if (this.#isClosed) return
+        await new Promise<void>((resolve) => server.listen({ host: at.host || undefined, port: at.port, ...sharing(this.#options.sharers) }, resolve))
+      }),
     ).then(() => undefined)
     return this.#opened
   }
 
+  /** Serves connections that come from now on with a certificate that was checked ({@link readCertificate}). Those that are open stay as they are. */
+  useCertificate(certificate: ServingCertificate): void {
+    if (!this.#secure) return
+    serveWith(this.#secure, certificate)
+    this.#certified.resolve()
+  }
+
+  #served({ methods, metrics, log }: GrpcServerParts): Map<string, Served> {
+    const measure = grpcMetrics(metrics)
+    const taken = [...methods].map(([path, method]): [string, Served] => {
+      if (method.type !== 'unary') return [path, { open: measure(path, method.type, method.open), messageBytes: this.#options.messageBytes }]
+      const open = unaryStreams(method, (error) => log.error(`${path} failed: ${error instanceof Error ? error.message : error}`))
+      return [path, { open: measure(path, method.type, open), messageBytes: method.bounds.requestBytes }]
+    })
+    return new Map(taken)
+  }
+
   /** `announced` is the event with which the server takes a socket. */
-  #serve(
-    server: Http2Server | Http2SecureServer,
-    announced: 'connection' | 'secureConnection',
-    { host, port }: { host: string; port: number },
-  ): void {
+  #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection', at: Listening): void {
     // The session is made while its socket is announced.
     let arriving: Socket | undefined
     server.prependListener(announced, (socket: Socket) => {
@@ -112,24 +176,26 @@ export class GrpcServer {
     server.on('error', (error: Error) => {
       throw error
     })
-    this.#servers.push({ server, host, port })
+    this.#servers.push({ server, at })
   }
 
-  /** A client need not have a certificate; one that has must have it from the given authority. */
-  #secureServer({ cert, key, ca }: SecureServer, options: object): Http2SecureServer {
-    const asked = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: false }
-    const server = createSecureServer({ ...options, cert, key, ...asked, minVersion: 'TLSv1.2', handshakeTimeout: 10_000 })
+  #secureServer({ asksClients }: SecureListening, settings: object): Http2SecureServer {
+    const asked = asksClients ? { requestCert: true, rejectUnauthorized: false } : {}
+    const server = createSecureServer({ ...settings, ...asked, ...tlsDefaults })
     server.on('secureConnection', (socket: TLSSocket) => {
-      if (ca === undefined || socket.authorized || Object.keys(socket.getPeerCertificate()).length === 0) return
+      if (!asksClients || socket.authorized || Object.keys(socket.getPeerCertificate()).length === 0) return
       this.#tell(socket.remoteAddress ?? '', `client certificate refused: ${socket.authorizationError}`)
       socket.destroy()
     })
     server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
+    this.#secure = server
     return server
   }
 
   /** Stops listening and ends connections, those that do not end by themselves after a moment. */
   async close(): Promise<void> {
+    this.#isClosed = true
+    this.#certified.resolve()
     const closed = Promise.all(this.#servers.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))))
     if (this.#servers.every(({ server }) => !server.listening) && this.#sessions.size === 0) return
     for (const session of this.#sessions.keys()) session.close()
@@ -148,7 +214,7 @@ export class GrpcServer {
       pieces: 'encrypted' in socket ? piecesOverTls : 1,
       now: monotonicMs,
     }
-    const connection = new Http2Connection(session, socket, this.#config, limits, {
+    const connection = new Http2Connection(session, socket, this.#options.connections, limits, {
       busy: () => {
         this.#busy.add(connection)
         this.#wheel.wake()
@@ -187,17 +253,18 @@ export class GrpcServer {
       return
     }
     if (!method) {
-      stream.respond(trailersOf(12, `unknown method ${headers[':path']?.slice(0, 200)}`), { endStream: true })
+      stream.respond(trailersOf(status.unimplemented, `unknown method ${headers[':path']?.slice(0, 200)}`), { endStream: true })
       return
     }
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-    method(
+    method.open(
       new Http2GrpcStream(stream, {
         peer: connection.peer,
+        headers,
         flow: connection.flow,
         budget: connection.budget,
         buffers: this.#buffers,
-        limit: this.#features.MESH_GPRC_MAXRECVMSGSIZE,
+        limit: method.messageBytes,
         arrival: arrivalLimits,
         reading: {
           add: (reading) => {

@@ -1,15 +1,18 @@
 /** One gRPC stream over `node:http2`: messages in, buffers out, nothing decoded. */
-import type { ServerHttp2Stream } from 'node:http2'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { Arrival, type ArrivalLimits } from '../../src/push/pacing/arrival.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
+import { status } from './status-codes.ts'
 
 /** A stream as the services see it. */
 export interface GrpcStream {
   /** Address of the other side, for messages. */
   readonly peer: string
+  /** What the client sent ahead of its messages: the metadata of the call. */
+  readonly headers: IncomingHttpHeaders
   /** The same object for all streams of a connection. */
   readonly connection: object
   /** Milliseconds for which bytes have been outstanding without progress. */
@@ -43,6 +46,7 @@ export interface GrpcStream {
 export interface StreamParts {
   /** Address of the other side. */
   readonly peer: string
+  readonly headers: IncomingHttpHeaders
   readonly flow: SessionFlow
   readonly budget: FrameBudget
   readonly buffers: FrameBuffers
@@ -61,8 +65,6 @@ export interface ReadingStreams {
 
 const cancel = 8
 const noError = 0
-const deadlineExceeded = 4
-const internal = 13
 /** How long the other half of a stream may stay open after its status was sent, in milliseconds. */
 const closeMs = 1000
 /** How long a stream may take to be over once it was ended and its last message has left, in milliseconds; then it is reset. */
@@ -74,6 +76,7 @@ const turnMs = 20
 /** A stream of a server whose response headers were sent with `waitForTrailers`. */
 export class Http2GrpcStream implements GrpcStream {
   readonly peer: string
+  readonly headers: IncomingHttpHeaders
   readonly #stream: ServerHttp2Stream
   readonly #parts: StreamParts
   readonly #flow: StreamFlow
@@ -91,6 +94,7 @@ export class Http2GrpcStream implements GrpcStream {
 
   constructor(stream: ServerHttp2Stream, parts: StreamParts) {
     this.peer = parts.peer
+    this.headers = parts.headers
     this.#stream = stream
     this.#parts = parts
     this.#reader = new FrameReader(parts.limit, parts.buffers)
@@ -130,7 +134,7 @@ export class Http2GrpcStream implements GrpcStream {
       try {
         for (const message of waiting) if (!this.#ended && !this.#stream.destroyed) await take(message)
       } catch (error) {
-        this.end(internal, (error as Error).message)
+        this.end(status.internal, (error as Error).message)
       }
       waiting.length = 0
       readOn()
@@ -240,7 +244,7 @@ export class Http2GrpcStream implements GrpcStream {
     // It was ended before, and what was half sent then does not leave.
     if (this.#ended) return this.#reset()
     this.#stoodStill?.(reason)
-    if (atBoundary) return this.end(deadlineExceeded, reason)
+    if (atBoundary) return this.end(status.deadlineExceeded, reason)
     this.#ended = true
     this.#reset()
   }

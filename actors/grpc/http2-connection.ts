@@ -1,4 +1,4 @@
-/** One HTTP/2 connection of a writer: how much of it is under way, whether its peer lives, when it has to go. */
+/** One HTTP/2 connection of a gRPC server: how much of it is under way, whether its peer lives, when it has to go. */
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
@@ -9,8 +9,10 @@ import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.
 
 /** How long connections live. Times in milliseconds. */
 export interface ConnectionLimits {
+  /** How long a connection may be silent before it is asked for a sign of life, at least a second, and how long that may take. */
   readonly keepaliveInterval: number
   readonly keepaliveTimeout: number
+  /** After how long its client is asked to come back on another connection. */
   readonly maxConnectionAge: number
 }
 
@@ -29,7 +31,7 @@ const shortestIntervalMs = 1000
 /** How long the streams of a connection have to end once it is too old, and how long a peer has to close a connection that was ended, in milliseconds. */
 const graceMs = 10_000
 
-/** A connection of an `node:http2` server. */
+/** A connection of a `node:http2` server. */
 export class Http2Connection {
   readonly flow: SessionFlow
   readonly budget = new FrameBudget(monotonicMs())

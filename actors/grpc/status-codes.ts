@@ -1,4 +1,18 @@
-/** Names of gRPC status codes, as metrics have them (gRPC, statuscodes.md). */
+/** Status codes of gRPC (statuscodes.md). */
+
+/** Codes with which streams and calls end. */
+export const status = {
+  ok: 0,
+  canceled: 1,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  resourceExhausted: 8,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+} as const
+
+/** Names of gRPC status codes, as metrics have them. */
 const grpcCodes = [
   'OK',
   'Canceled',

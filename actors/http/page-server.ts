@@ -1,6 +1,9 @@
 /** A small HTTP/1.1 server for pages: exact paths, GET and forms, bounded requests. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import { text } from 'node:stream/consumers'
+import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
+import { serveWith, tlsDefaults } from './certificate.ts'
 
 /** What is answered. */
 export class Page {
@@ -22,25 +25,40 @@ interface Entry {
   readonly forms: boolean
 }
 
-/** Longest form in bytes. */
-const formBytes = 1_048_576
-/** Longest time a client may take to send a request, in milliseconds. */
-const requestMs = 60_000
+/** What a server of pages is told when it is made. */
+export interface PageServerOptions {
+  /** Connections at a time; one more is closed at once. As many as come when this is left out. */
+  readonly maxConnections?: number
+  /** Longest form in bytes. */
+  readonly formBytes?: number
+  /** Longest time a client may take to send a request, in milliseconds. */
+  readonly requestMs?: number
+  /** The first certificate, for pages over TLS ({@link PageServer.useCertificate}); they are served in plain text without one. */
+  readonly certificate?: ServingCertificate
+  /** Hears of connections that are closed at once. */
+  readonly refused?: () => void
+}
 
-/** Serves pages. */
+/** Serves pages, in plain text or over TLS. */
 export class PageServer {
   readonly #pages = new Map<string, Entry>()
   readonly #server: Server
+  readonly #secure: SecureServer | undefined
+  readonly #formBytes: number
 
-  /** `most` connections are taken at a time; one more is closed at once, of which `refused` is told. */
-  constructor(most = Number.POSITIVE_INFINITY, refused = () => {}) {
-    this.#server = createServer({ requestTimeout: requestMs, headersTimeout: requestMs }, (request, response) => {
-      this.#serve(request)
+  constructor(options: PageServerOptions = {}) {
+    const { maxConnections, formBytes = 1_048_576, requestMs = 60_000, certificate, refused } = options
+    this.#formBytes = formBytes
+    const http: ServerOptions = { requestTimeout: requestMs, headersTimeout: requestMs }
+    const serve = (request: IncomingMessage, response: ServerResponse) =>
+      void this.#serve(request)
         .catch((error: unknown) => new Page(error instanceof Error ? error.message : String(error), undefined, 500))
         .then((page) => send(request, response, page))
-    })
-    if (Number.isFinite(most)) this.#server.maxConnections = most
-    this.#server.on('drop', refused)
+    this.#secure = certificate && createSecureServer({ ...http, ...tlsDefaults }, serve)
+    this.#server = this.#secure ?? createServer(http, serve)
+    if (certificate) this.useCertificate(certificate)
+    if (maxConnections !== undefined && Number.isFinite(maxConnections)) this.#server.maxConnections = maxConnections
+    if (refused) this.#server.on('drop', refused)
     // What is not HTTP is answered with 400 by Node and closed; a client that is gone meanwhile is no error of this process.
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
@@ -64,6 +82,11 @@ export class PageServer {
     })
   }
 
+  /** Serves connections that come from now on with this certificate. No effect on a server of plain text. */
+  useCertificate(certificate: ServingCertificate): void {
+    if (this.#secure) serveWith(this.#secure, certificate)
+  }
+
   /** Ends all connections. */
   close(): Promise<void> {
     return new Promise((resolve) => {
@@ -82,23 +105,23 @@ export class PageServer {
     const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
     if (type === undefined) return entry.answer(url.searchParams)
     if (type !== 'application/x-www-form-urlencoded') return new Page('only forms are read here', undefined, 415)
-    const body = await bounded(request)
-    return body === undefined ? new Page(`a form has at most ${formBytes} bytes`, undefined, 413) : entry.answer(new URLSearchParams(body))
+    const body = await bounded(request, this.#formBytes)
+    return body === undefined ? new Page(`a form has at most ${this.#formBytes} bytes`, undefined, 413) : entry.answer(new URLSearchParams(body))
   }
 }
 
 /** The body of a request; undefined when it is too long. */
-async function bounded(request: IncomingMessage): Promise<string | undefined> {
+async function bounded(request: IncomingMessage, most: number): Promise<string | undefined> {
   let length = 0
   return text(
     (async function* () {
       for await (const chunk of request) {
         length += (chunk as Buffer).length
-        if (length > formBytes) return
+        if (length > most) return
         yield chunk as Buffer
       }
     })(),
-  ).then((body) => (length > formBytes ? undefined : body))
+  ).then((body) => (length > most ? undefined : body))
 }
 
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {

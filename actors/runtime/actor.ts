@@ -18,17 +18,20 @@ export interface ActorContext<Config> {
   ask<Answer>(question: string, ...details: unknown[]): Promise<Answer>
 }
 
-/** A started actor. State lives in it and nowhere else; an exception that leaves it ends it, and its supervisor starts another. */
-export interface Behaviour<Message> {
+/**
+ * A started actor: takes messages of the type `Message`, and tells its peers those of the type `Told`. State lives in it and nowhere
+ * else; an exception that leaves it ends it, and its supervisor starts another.
+ */
+export interface Behaviour<Message, Told = unknown> {
   /** Takes one message. */
   receive(message: Message, from: Peer): void
   /**
    * A peer can be told things from now on. Sources replay their whole state here ({@link Peer.replay}): the peer may have just
    * restarted. Of one peer at most one link is there at a time: its predecessor was unlinked before.
    */
-  linked?(peer: Peer): void
+  linked?(peer: Peer<Told>): void
   /** A peer is gone, and its undelivered mail with it; its successor comes as a new link. */
-  unlinked?(peer: Peer): void
+  unlinked?(peer: Peer<Told>): void
   /** Which objects the messages of sources are about: makes the runtime withdraw those that a finished replay did not mention. */
   readonly objects?: ObjectRule<Message>
   /** A source has said everything it knows, and what it did not mention has been withdrawn by messages to {@link receive}. */
@@ -40,8 +43,8 @@ export interface Behaviour<Message> {
 }
 
 /** An actor module exports one of these under the name `actor`. */
-export interface ActorDefinition<Config, Message> {
+export interface ActorDefinition<Config, Message, Told = unknown> {
   /** What its names start with. */
   readonly kind: string
-  start(context: ActorContext<Config>): Behaviour<Message> | Promise<Behaviour<Message>>
+  start(context: ActorContext<Config>): Behaviour<Message, Told> | Promise<Behaviour<Message, Told>>
 }

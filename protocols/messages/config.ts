@@ -23,21 +23,13 @@ export interface PushQueueConfig {
   readonly sources: readonly string[]
 }
 
-/** A gRPC server over TLS: where, and its certificate, key and the authorities of its clients as PEM. */
-export interface SecureServer {
-  readonly host: string
-  readonly port: number
-  readonly cert: string
-  readonly key: string
-  readonly ca: string | undefined
-}
-
 /** Of an XDS writer. */
 export interface XdsWriterConfig {
   readonly features: object
-  readonly host: string
-  readonly port: number
-  readonly secure: SecureServer | undefined
+  /** Where it listens in plain text. */
+  readonly plain: { readonly host: string; readonly port: number }
+  /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), and whether clients are asked for one. */
+  readonly secure: { readonly host: string; readonly port: number; readonly asksClients: boolean } | undefined
   /** How many writers share the port. */
   readonly writers: number
   /** This writer's number, from 0. */
@@ -46,9 +38,8 @@ export interface XdsWriterConfig {
   readonly versionKey: string
   /** Where the permits of all writers are counted. */
   readonly permits: SharedArrayBuffer
-  readonly keepaliveInterval: number
-  readonly keepaliveTimeout: number
-  readonly maxConnectionAge: number
+  /** In milliseconds: silence after which a connection is asked for a sign of life, how long that may take, longest life. */
+  readonly connections: { readonly keepaliveInterval: number; readonly keepaliveTimeout: number; readonly maxConnectionAge: number }
 }
 
 /** Of a watcher of configuration files. */

@@ -1,27 +1,55 @@
 import { expect } from 'chai'
 import { actorTable } from '../../actors/discovery/actor-table.ts'
+import type { CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { readFeatures } from '../../src/config/features.ts'
 
+const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFiles) =>
+  actorTable({
+    options: { registries: [], configDir: '', ...options } as unknown as DiscoveryOptions,
+    features: readFeatures({}).features,
+    writers: 2,
+    listen: { plain: { host: '127.0.0.1', port: 0 }, secure: undefined },
+    certificates,
+    mode: 'threads',
+    module: (name) => new URL(`file:///${name}`),
+  })
+
 describe('the table of actors', () => {
   it('gives writers the key of the sums that the push queue makes, of each process another', () => {
-    const options = { registries: [] } as unknown as DiscoveryOptions
-    const listen = { host: '127.0.0.1', port: 0, secure: undefined }
     const keys = () => {
-      const { actors } = actorTable({
-        options,
-        features: readFeatures({}).features,
-        writers: 2,
-        listen,
-        mode: 'in-thread',
-        module: (name) => new URL(`file:///${name}`),
-      })
+      const { actors } = wiring({})
       const of = (prefix: string) => actors.filter(({ name }) => name.startsWith(prefix)).map(({ config }) => config)
       const [queue] = of('push-queue') as PushQueueConfig[]
       return [queue?.secrets.versionKey, ...(of('xds-writer') as XdsWriterConfig[]).map(({ versionKey }) => versionKey)]
     }
     const [one, other] = [new Set(keys()), new Set(keys())]
     expect([one.size, other.size, new Set([...one, ...other]).size]).to.deep.equal([1, 1, 2])
+  })
+
+  it('links those of whom one emits what the other consumes, and nobody else', () => {
+    const file = { flag: 'f', path: '/f' }
+    const { actors, links, sources } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
+    expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
+      'certificate-watcher - xds-writer/0',
+      'certificate-watcher - xds-writer/1',
+      'jwks-resolver - push-queue',
+      'push-queue - registry-watcher/files',
+      'push-queue - registry-watcher/mock',
+      'push-queue - xds-writer/0',
+      'push-queue - xds-writer/1',
+    ])
+    expect(sources).to.deep.equal(['registry-watcher/files', 'registry-watcher/mock'])
+    const runs = Object.fromEntries(actors.map(({ name, mode }) => [name, mode]))
+    expect(runs).to.deep.equal({
+      'push-queue': 'threads',
+      'registry-watcher/files': 'in-thread',
+      'registry-watcher/mock': 'in-thread',
+      'jwks-resolver': 'in-thread',
+      'certificate-watcher': 'in-thread',
+      'xds-writer/0': 'threads',
+      'xds-writer/1': 'threads',
+    })
   })
 })

@@ -56,7 +56,7 @@ describe('the server of pages', () => {
 
   it('closes connections beyond its bound, and tells of each', async () => {
     let refused = 0
-    const small = new PageServer(1, () => refused++)
+    const small = new PageServer({ maxConnections: 1, refused: () => refused++ })
     const at = await freePort()
     await small.listen('127.0.0.1', at)
     const sockets = Array.from({ length: 3 }, () => connect(at, '127.0.0.1'))

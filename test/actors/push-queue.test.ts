@@ -230,16 +230,13 @@ describe('key sets in the push queue', () => {
 
 /** A writer that is the only one. */
 const writerConfig = (port: number) => ({
-  host: '127.0.0.1',
-  port,
+  plain: { host: '127.0.0.1', port },
   secure: undefined,
   versionKey: 'key',
   writers: 1,
   index: 0,
   permits: permitWords(1),
-  keepaliveInterval: 1e4,
-  keepaliveTimeout: 1e4,
-  maxConnectionAge: 1e9,
+  connections: { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 },
 })
 
 describe('an XDS writer', () => {

@@ -227,7 +227,7 @@ describe('a limit of file descriptors', function () {
       }
       for (let index = 0; index < 400; index++) open(service.grpcPort)
       await until('connections to be refused', () => closed >= 400 - 172)
-      expect(service.output).to.match(/refused \d+ connections, the last from .*: this writer has 172,/)
+      expect(service.output).to.match(/refused \d+ connections, the last from .*: this server has 172,/)
       service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)

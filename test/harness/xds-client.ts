@@ -1,7 +1,7 @@
 /** Raw XDS clients over gRPC: state of the world and delta, keeping what a proxy would keep. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
-import { type Client, credentials, makeGenericClientConstructor } from '@grpc/grpc-js'
+import { type ChannelCredentials, type Client, credentials, makeGenericClientConstructor } from '@grpc/grpc-js'
 import { Cluster_DiscoveryType, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { HttpConnectionManagerSchema } from '../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
@@ -57,6 +57,7 @@ export class XdsClient {
   silent = false
   /** Answers with a refusal instead, once. */
   refuseNext: string | undefined
+  readonly #channel: ChannelCredentials
   #client: Client | undefined
   // biome-ignore lint/suspicious/noExplicitAny: grpc-js has no type for methods made from a table
   #stream: any
@@ -65,15 +66,16 @@ export class XdsClient {
   readonly #nonces = new Map<string, string>()
   readonly #port: number
 
-  constructor(port: number, node: ClientNode, delta: boolean) {
+  constructor(port: number, node: ClientNode, delta: boolean, channel = credentials.createInsecure()) {
     this.#port = port
+    this.#channel = channel
     this.node = node
     this.delta = delta
   }
 
   /** Connects and subscribes to clusters and listeners; what they refer to follows. */
   connect(initialVersions: Record<string, string> = {}): this {
-    this.#client = new Ads(`127.0.0.1:${this.#port}`, credentials.createInsecure(), {
+    this.#client = new Ads(`127.0.0.1:${this.#port}`, this.#channel, {
       'grpc.max_receive_message_length': -1,
       'grpc.use_local_subchannel_pool': 1,
     })

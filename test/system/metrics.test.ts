@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { clusterType, endpointType } from '../../src/xds/type-urls.ts'
 import { Service } from '../harness/service.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -135,6 +137,11 @@ describe('metrics', () => {
 
   before(async () => {
     service.write('a.yaml', entry('a', 'HTTP'))
+    const made = new ServingCertificates(service.dir)
+    made.authority('serving')
+    const files = { tlsCertFile: 'serving.pem', tlsKeyFile: 'serving-key.pem' }
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push('--secureGRPCAddr', `127.0.0.1:${await freePort()}`)
     await service.start()
   })
   after(() => service.dispose())

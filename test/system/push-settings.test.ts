@@ -1,18 +1,14 @@
-import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { type ClientHttp2Session, connect } from 'node:http2'
+import { connect } from 'node:http2'
 import { connect as tcpConnect } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
-import { freePort } from '../../bench/ports.ts'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { trialBytes } from '../../src/push/pacing/patience.ts'
-import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
+import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
 import { OwnTime } from '../harness/own-time.ts'
-import { runCommand, Service } from '../harness/service.ts'
+import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -239,97 +235,4 @@ describe('settings of the push path', function () {
       }
       for (const client of clients) client.close()
     }))
-})
-
-describe('the secured gRPC port', function () {
-  this.timeout(40_000)
-  const service = new Service()
-  const file = (name: string) => join(service.dir, name)
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'ignore', cwd: service.dir })
-  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  const firstClusters = (session: ClientHttp2Session) =>
-    new Promise<boolean>((resolve) => {
-      session.on('error', () => resolve(false))
-      session.on('close', () => resolve(false))
-      const stream = session.request({ ':method': 'POST', ':path': ads, 'content-type': 'application/grpc' })
-      const reader = new FrameReader(1 << 24, new FrameBuffers())
-      stream.on('error', () => resolve(false))
-      stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => resolve(message.includes('outbound|80||a.ns.svc.cluster.local'))))
-      stream.write(clusterRequest('secure'))
-    })
-
-  before(() => {
-    service.write('a.yaml', serviceEntry('a'))
-    for (const name of ['ca', 'other'])
-      openssl('req', ...newKey, '-x509', '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
-    for (const [name, authority] of [
-      ['server', 'ca'],
-      ['client', 'ca'],
-      ['stranger', 'other'],
-    ] as const) {
-      openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.csr`)
-      openssl(
-        'x509',
-        '-req',
-        '-days',
-        '1',
-        '-in',
-        `${name}.csr`,
-        '-CA',
-        `${authority}.pem`,
-        '-CAkey',
-        `${authority}-key.pem`,
-        '-CAcreateserial',
-        '-out',
-        `${name}.pem`,
-      )
-    }
-  })
-  after(() => service.dispose())
-
-  it('serves configuration over TLS in the writers, and refuses a client certificate of a stranger', async () => {
-    const port = await freePort()
-    service.flags.push(
-      '--secureGRPCAddr',
-      `127.0.0.1:${port}`,
-      '--tlsCertFile',
-      file('server.pem'),
-      '--tlsKeyFile',
-      file('server-key.pem'),
-      '--caCertFile',
-      file('ca.pem'),
-    )
-    await service.start()
-    expect(service.output).to.contain(`gRPC over TLS 127.0.0.1:${port}`).and.to.contain(`127.0.0.1:${port} speaks TLS and authenticates nobody`)
-    const pem = (name: string) => execFileSync('cat', [file(name)])
-    const client = (identity: object) =>
-      connect(`https://127.0.0.1:${port}`, { ca: pem('ca.pem'), checkServerIdentity: () => undefined, ...identity })
-    for (const [identity, served] of [
-      [{}, true],
-      [{ cert: pem('client.pem'), key: pem('client-key.pem') }, true],
-      [{ cert: pem('stranger.pem'), key: pem('stranger-key.pem') }, false],
-    ] as const) {
-      const session = client(identity)
-      expect(await firstClusters(session)).to.equal(served)
-      session.destroy()
-    }
-    const plain = connect(`http://127.0.0.1:${port}`)
-    expect(await firstClusters(plain)).to.equal(false)
-    plain.destroy()
-  })
-
-  it('says which file is wrong, and why', async () => {
-    writeFileSync(file('garbage.pem'), 'garbage')
-    for (const [flags, words] of [
-      [['--tlsCertFile', file('server.pem')], 'Error: --tlsKeyFile: needed with the other of the two'],
-      [['--tlsCertFile', file('server.pem'), '--tlsKeyFile', file('client-key.pem')], 'is not the key of the certificate in'],
-      [['--tlsCertFile', file('garbage.pem'), '--tlsKeyFile', file('server-key.pem')], `--tlsCertFile ${file('garbage.pem')}: `],
-      [['--tlsCertFile', file('none.pem'), '--tlsKeyFile', file('server-key.pem')], 'ENOENT'],
-      [['--caCertFile', file('ca.pem')], '--caCertFile: needs --tlsCertFile and --tlsKeyFile'],
-    ] as const) {
-      const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--grpcAddr', '127.0.0.1:0', ...flags])
-      expect(code).not.to.equal(0)
-      expect(stderr).to.contain(words)
-    }
-  })
 })

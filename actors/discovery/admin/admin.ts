@@ -69,13 +69,13 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   })()
   const scraper = new Scraper(supervisor, metrics)
   const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 1 : 2)
-  const refused = refusals(parts, most)
-  const http = new PageServer(most, refused)
+  const bounds = { maxConnections: most, refused: refusals(parts, most) }
+  const http = new PageServer(bounds)
   http.add('/ready', () => {
     const { ready, text } = judge()
     return new Page(text, undefined, ready ? 200 : 503)
   })
-  const monitoring = options.monitoringAddr === '' ? http : new PageServer(most, refused)
+  const monitoring = options.monitoringAddr === '' ? http : new PageServer(bounds)
   monitoring.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
   monitoring.add('/version', () => {
     const { version, revision, status } = buildInfo()

@@ -36,7 +36,7 @@ interface Source {
   discovered: { readonly uri: string; readonly until: number } | undefined
 }
 
-class JwksResolver implements Behaviour<ResolverCommand> {
+class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
   readonly #context: ActorContext<JwksResolverConfig>
   readonly #bounds: FetchBounds
   readonly #refreshMs: number
@@ -66,8 +66,8 @@ class JwksResolver implements Behaviour<ResolverCommand> {
     }
   }
 
-  linked(peer: Peer): void {
-    this.#queue = peer as Peer<KeySetEvent>
+  linked(peer: Peer<KeySetEvent>): void {
+    this.#queue = peer
   }
 
   receive({ sources }: ResolverCommand): void {
@@ -187,7 +187,7 @@ class JwksResolver implements Behaviour<ResolverCommand> {
 }
 
 /** The resolver of key sets as an actor. */
-export const actor: ActorDefinition<JwksResolverConfig, ResolverCommand> = {
+export const actor: ActorDefinition<JwksResolverConfig, ResolverCommand, KeySetEvent> = {
   kind: 'jwks-resolver',
   start: (context) => new JwksResolver(context),
 }

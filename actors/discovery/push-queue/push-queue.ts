@@ -48,7 +48,7 @@ const takenMs = 1000
 /** What is made ahead of the first proxy, if none comes for a moment: for so many milliseconds at a time, up to so many bytes. */
 const preparation = { afterMs: 200, sliceMs: 5, bytes: 32 * 1024 * 1024 }
 
-class PushQueue implements Behaviour<Message> {
+class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly asks: Behaviour<Message>['asks']
   readonly objects = sourceObjects as Behaviour<Message>['objects']
   readonly #context: ActorContext<PushQueueConfig>
@@ -120,14 +120,14 @@ class PushQueue implements Behaviour<Message> {
     )
   }
 
-  linked(peer: Peer): void {
+  linked(peer: Peer<WriterCommand | ResolverCommand>): void {
     if (peer.kind === 'jwks-resolver') {
-      this.#resolver = peer as Peer<ResolverCommand>
+      this.#resolver = peer
       this.#resolver.tell({ type: 'ResolveKeySets', sources: [...this.#wantedKeys] }, 'sources')
       this.#askForKeys()
     }
     if (peer.kind !== 'xds-writer') return
-    const writer = peer as Peer<WriterCommand>
+    const writer: Peer<WriterCommand> = peer
     if (this.#ready) {
       this.#tellEverything(writer)
       writer.tell({ type: 'OpenListener' })
@@ -395,4 +395,7 @@ class PushQueue implements Behaviour<Message> {
 }
 
 /** The push queue as an actor. */
-export const actor: ActorDefinition<PushQueueConfig, Message> = { kind: 'push-queue', start: (context) => new PushQueue(context) }
+export const actor: ActorDefinition<PushQueueConfig, Message, WriterCommand | ResolverCommand> = {
+  kind: 'push-queue',
+  start: (context) => new PushQueue(context),
+}

@@ -1,36 +1,42 @@
 /** The small gRPC services beside ADS: client status discovery (`envoy.service.status.v3`) and server reflection. */
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
-import type { Methods } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
+import type { Method, Methods } from '../../grpc/methods.ts'
+import { status } from '../../grpc/status-codes.ts'
+import type { CallBounds } from '../../grpc/unary.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 
 type Ask = (question: string) => Promise<unknown>
-const invalidArgument = 3
-const internal = 13
+
+/** Bounds of a question for client status: it names node matchers, and is answered by all writers. */
+const statusBounds: CallBounds = { timeLimit: 30_000, requestBytes: 65_536, concurrent: 16 }
 
 /** The methods of these services. What they need is loaded when they are first called: writers start without it. */
 export function statusServices(ask: Ask): Methods {
   const messages = () => import('./status-messages.ts')
-  const status = (stream: GrpcStream) =>
-    answerEach(stream, async () => (await messages()).clientStatus((await ask('connections')) as ConnectionStatus[]))
-  const reflection = (stream: GrpcStream) => answerEach(stream, async (message) => (await messages()).reflect(message))
-  return new Map([
-    ['/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', status],
-    ['/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', status],
+  const clientStatus = async () => (await messages()).clientStatus((await ask('connections')) as ConnectionStatus[])
+  const reflection = answeringEach(async (message) => (await messages()).reflect(message))
+  return new Map<string, Method>([
+    ['/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', answeringEach(clientStatus)],
+    ['/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', { type: 'unary', bounds: statusBounds, answer: clientStatus }],
     ['/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', reflection],
     ['/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo', reflection],
   ])
 }
 
-/** Answers each message with one, in order; the stream ends when the client has said all and has every answer. */
-function answerEach(stream: GrpcStream, answer: (message: Buffer) => Promise<Uint8Array>): void {
-  stream.onMessage(async (message) => {
-    try {
-      const bytes = await answer(message)
-      await new Promise<void>((resolve) => stream.write([messageFrame(bytes)], () => resolve()))
-    } catch (error) {
-      stream.end(error instanceof RangeError || (error as Error).message.includes('premature') ? invalidArgument : internal, (error as Error).message)
-    }
-  })
-  stream.onEnd(() => stream.end(0, ''))
+/** Answers each message with one, in order; a stream ends when the client has said all and has every answer. */
+function answeringEach(answer: (message: Buffer) => Promise<Uint8Array>): Method {
+  const open = (stream: GrpcStream) => {
+    stream.onMessage(async (message) => {
+      try {
+        const bytes = await answer(message)
+        await new Promise<void>((resolve) => stream.write([messageFrame(bytes)], () => resolve()))
+      } catch (error) {
+        const isGarbled = error instanceof RangeError || (error as Error).message.includes('premature')
+        stream.end(isGarbled ? status.invalidArgument : status.internal, (error as Error).message)
+      }
+    })
+    stream.onEnd(() => stream.end(status.ok, ''))
+  }
+  return { type: 'bidi_stream', open }
 }

@@ -1,10 +1,11 @@
 /**
  * An XDS writer: owns the connections that reach it and their stream state, and writes slices of shared memory to them. It
- * consumes pushes (`WriterCommand`) and emits which proxies came and went (`WriterEvent`). When it dies it loses its own
- * connections only; they come back to whichever writer takes them.
+ * consumes pushes (`WriterCommand`) and the certificate of the secured port (`CertificateEvent`), and emits which proxies came and
+ * went (`WriterEvent`). When it dies it loses its own connections only; they come back to whichever writer takes them.
  */
 
 import { randomBytes } from 'node:crypto'
+import type { CertificateEvent } from '../../../protocols/messages/certificates.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import { servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
@@ -23,10 +24,11 @@ import { Plans } from '../../../src/xds/stream/plans.ts'
 import { readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
 import { type Outcome, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
-import { measuredMethods } from '../../grpc/grpc-metrics.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
+import type { Method } from '../../grpc/methods.ts'
 import { PaceWheel } from '../../grpc/pace-wheel.ts'
+import { status } from '../../grpc/status-codes.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -34,16 +36,14 @@ import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { Pushes } from './pushes.ts'
+import { serverOptions } from './server-options.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
-
-/** gRPC status codes that streams end with. */
-const status = { invalidArgument: 3, resourceExhausted: 8, unavailable: 14 }
 
 /** What the last line says that is written of a client for the moment. */
 const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
 
-class XdsWriter implements Behaviour<WriterCommand> {
+class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEvent> {
   readonly asks
   readonly #context: ActorContext<XdsWriterConfig>
   readonly #features: Features
@@ -103,34 +103,34 @@ class XdsWriter implements Behaviour<WriterCommand> {
       slow: () => this.#pushes.slow(),
     }
     const services = statusServices((question, ...details) => context.ask(question, ...details))
-    this.#server = new GrpcServer(
-      context.config,
-      this.#features,
-      context.log('ads'),
-      this.#wheel,
-      measuredMethods(
-        context.metrics,
-        new Map([
-          ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', (stream) => this.#accept(stream, false)],
-          ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', (stream) => this.#accept(stream, true)],
-          ...services,
-        ]),
-      ),
-      () => this.#budgets.refused(),
-    )
+    const streams = (delta: boolean): Method => ({ type: 'bidi_stream', open: (stream) => this.#accept(stream, delta) })
+    this.#server = new GrpcServer(serverOptions(context.config), {
+      log: context.log('ads'),
+      metrics: context.metrics,
+      wheel: this.#wheel,
+      methods: new Map([
+        ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', streams(false)],
+        ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', streams(true)],
+        ...services,
+      ]),
+      refused: () => this.#budgets.refused(),
+    })
     // After the server, which knows only then who made progress since the last tick.
     this.#wheel.add((ms) => this.#pushes.charge(ms))
   }
 
-  linked(peer: Peer): void {
-    this.#queue = peer as Peer<WriterEvent>
+  linked(peer: Peer<WriterEvent>): void {
+    if (peer.kind !== 'push-queue') return
+    this.#queue = peer
     this.#catalog.forgetSlabs()
     this.#askedForEverything = false
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
-  receive(command: WriterCommand): void {
+  receive(command: WriterCommand | CertificateEvent): void {
     switch (command.type) {
+      case 'CertificateChanged':
+        return this.#server.useCertificate(command.certificate)
       case 'PublishPush':
         return this.#publish(command)
       case 'PushAgain':
@@ -312,4 +312,7 @@ class XdsWriter implements Behaviour<WriterCommand> {
 }
 
 /** An XDS writer as an actor. */
-export const actor: ActorDefinition<XdsWriterConfig, WriterCommand> = { kind: 'xds-writer', start: (context) => new XdsWriter(context) }
+export const actor: ActorDefinition<XdsWriterConfig, WriterCommand | CertificateEvent, WriterEvent> = {
+  kind: 'xds-writer',
+  start: (context) => new XdsWriter(context),
+}

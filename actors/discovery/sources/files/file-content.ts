@@ -1,15 +1,10 @@
 /** Reading configuration files: what one holds, whether it is gone, whether it may have changed. */
 import { readFile, stat } from 'node:fs/promises'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
+import { isGone } from '../../../runtime/directory-watch.ts'
 
 /** What a file holds, or why that cannot be had; a file that is not there has neither. */
 export type Content = { readonly text: string } | { readonly fault: string }
-
-/** Whether an error of the file system means that there is no such file. Every other error leaves open whether it is there. */
-export function isGone(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException
-  return code === 'ENOENT' || code === 'ENOTDIR'
-}
 
 /** Reads a file. Undefined when there is none; what is no file (a pipe, say) is none. */
 export async function readContent(file: string): Promise<Content | undefined> {

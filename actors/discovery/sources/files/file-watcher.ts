@@ -18,7 +18,7 @@ import { SettingsFiles, type WatchParts } from './settings-files.ts'
 /** How often everything is looked at, in milliseconds. */
 const auditMs = 30_000
 
-class FileWatcher implements Behaviour<never> {
+class FileWatcher implements Behaviour<never, SourceEvent> {
   /** `reload` has every file read again, changed or not. */
   readonly asks = { reload: () => void this.#reload() }
   readonly #context: ActorContext<FileWatcherConfig>
@@ -56,8 +56,8 @@ class FileWatcher implements Behaviour<never> {
     }).unref()
   }
 
-  linked(peer: Peer): void {
-    void this.#loaded.then(() => this.#replay(peer as Peer<SourceEvent>))
+  linked(queue: Peer<SourceEvent>): void {
+    void this.#loaded.then(() => this.#replay(queue))
   }
 
   receive(): void {}
@@ -95,4 +95,7 @@ class FileWatcher implements Behaviour<never> {
 }
 
 /** The watcher of configuration files as an actor. */
-export const actor: ActorDefinition<FileWatcherConfig, never> = { kind: 'registry-watcher', start: (context) => new FileWatcher(context) }
+export const actor: ActorDefinition<FileWatcherConfig, never, SourceEvent> = {
+  kind: 'registry-watcher',
+  start: (context) => new FileWatcher(context),
+}

@@ -13,14 +13,14 @@ import { PatternChecks } from '../../../../src/config/patterns.ts'
 import { isStandIn } from '../../../../src/config/stand-in.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
+import { DirectoryWatch, isGone } from '../../../runtime/directory-watch.ts'
 import { Counter, Gauge, type Registry } from '../../../runtime/metrics.ts'
 import { createPool, type Pool } from '../../../runtime/pool.ts'
 import { after, type Timer } from '../../../runtime/timers.ts'
-import { DirectoryWatch } from './directory-watch.ts'
-import { type Content, isGone, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
+import { WorkQueue } from '../../../runtime/work-queue.ts'
+import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
 import type { ParseTask } from './parse-task.ts'
 import type { WatchParts } from './settings-files.ts'
-import { WorkQueue } from './work-queue.ts'
 
 /**
  * Files above this size, and files whose regular expressions take longer than this to compile, are parsed on the pool, within a

@@ -15,11 +15,11 @@ import {
   withTrustDomain,
 } from '../../../../src/config/mesh-config.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
+import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import type { Logger } from '../../../runtime/logger.ts'
-import { DirectoryWatch } from './directory-watch.ts'
+import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
-import { WorkQueue } from './work-queue.ts'
 
 /** What the parts of the watcher of configuration files share. */
 export interface WatchParts {

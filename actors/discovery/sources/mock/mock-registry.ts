@@ -13,7 +13,7 @@ const shortestTickMs = 10
 /** Changes that are made up for after a standstill, in seconds of their rate. */
 const mostDue = 1
 
-class MockRegistry implements Behaviour<never> {
+class MockRegistry implements Behaviour<never, SourceEvent> {
   readonly #settings: MockSettings
   readonly #services: MockService[]
   #queue: Peer<SourceEvent> | undefined
@@ -47,8 +47,8 @@ class MockRegistry implements Behaviour<never> {
     }
   }
 
-  linked(peer: Peer): void {
-    this.#queue = peer as Peer<SourceEvent>
+  linked(peer: Peer<SourceEvent>): void {
+    this.#queue = peer
     const replay = peer.replay()
     for (const { service, endpoints } of this.#services) {
       const key = `${service.namespace}/${service.hostname}`
@@ -79,4 +79,7 @@ class MockRegistry implements Behaviour<never> {
 }
 
 /** The Mock registry as an actor. */
-export const actor: ActorDefinition<MockRegistryConfig, never> = { kind: 'registry-watcher', start: (context) => new MockRegistry(context) }
+export const actor: ActorDefinition<MockRegistryConfig, never, SourceEvent> = {
+  kind: 'registry-watcher',
+  start: (context) => new MockRegistry(context),
+}

@@ -2,7 +2,6 @@
 import { existsSync, type FSWatcher, statSync, watch } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
-import { isGone } from './file-content.ts'
 
 /** Who is told. */
 export interface DirectoryListener {
@@ -12,6 +11,12 @@ export interface DirectoryListener {
   everything(): void
   /** A directory that is there could not be watched. */
   unwatchable(directory: string, error: Error): void
+}
+
+/** Whether an error of the file system means that there is no such file. Every other error leaves open whether it is there. */
+export function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
 /** The watch of one directory, and which directory was at its path when it began. */

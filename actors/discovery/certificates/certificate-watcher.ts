@@ -1,0 +1,75 @@
+/**
+ * The watcher of the certificate files of the secured port (`--tlsCertFile`, `--tlsKeyFile`, `--caCertFile`). Emits
+ * `CertificateChanged` to the writers, to each when it is linked and to all when the files hold another certificate. While the
+ * files cannot be used, writers keep what they were told before.
+ */
+import { X509Certificate } from 'node:crypto'
+import type { CertificateEvent, CertificateWatcherConfig } from '../../../protocols/messages/certificates.ts'
+import { CertificateWatch } from '../../http/certificate-watch.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { Counter } from '../../runtime/metrics.ts'
+
+class CertificateWatcher implements Behaviour<never, CertificateEvent> {
+  /** `reload` reads the files now. */
+  readonly asks = { reload: () => this.#watch.look() }
+  readonly #watch: CertificateWatch
+  /** Whether the files could be used since this actor started. */
+  #hasTold = false
+  readonly #writers = new Map<string, Peer<CertificateEvent>>()
+
+  constructor({ config: { files }, log, metrics }: ActorContext<CertificateWatcherConfig>) {
+    const labelNames = ['outcome']
+    const reloads = new Counter({
+      name: 'pilot_certificate_reloads_total',
+      help: 'changes of the certificate files of the secured port, by whether they are used',
+      labelNames,
+      registers: [metrics],
+    })
+    for (const outcome of ['used', 'refused']) reloads.inc({ outcome }, 0)
+    this.#watch = new CertificateWatch(files, undefined, {
+      changed: (changed) => {
+        for (const writer of this.#writers.values()) this.#tell(writer)
+        const isFirst = !this.#hasTold
+        this.#hasTold = true
+        if (isFirst) return
+        reloads.inc({ outcome: 'used' })
+        const { serialNumber, validTo } = new X509Certificate(changed.cert)
+        log('default').info(
+          `--${files.cert.flag} ${files.cert.path}: new connections get the certificate with the serial number ${serialNumber}, valid until ${validTo}`,
+        )
+      },
+      refused: (reason) => {
+        reloads.inc({ outcome: 'refused' })
+        log('default').error(`${reason}; the certificate that is in force stays`)
+      },
+      unwatchable: (directory, error) => log('default').warn(`${directory} cannot be watched: ${error.message}; it is looked at every ten seconds`),
+    })
+  }
+
+  linked(writer: Peer<CertificateEvent>): void {
+    this.#writers.set(writer.name, writer)
+    this.#tell(writer)
+  }
+
+  unlinked(peer: Peer): void {
+    this.#writers.delete(peer.name)
+  }
+
+  receive(): void {}
+
+  async drain(): Promise<void> {
+    this.#watch.close()
+  }
+
+  #tell(writer: Peer<CertificateEvent>): void {
+    const { certificate } = this.#watch
+    if (certificate) writer.tell({ type: 'CertificateChanged', certificate }, 'certificate')
+  }
+}
+
+/** The watcher of certificate files as an actor. */
+export const actor: ActorDefinition<CertificateWatcherConfig, never, CertificateEvent> = {
+  kind: 'certificate-watcher',
+  start: (context) => new CertificateWatcher(context),
+}

@@ -1,0 +1,133 @@
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { readCertificate, validityFault } from '../../actors/http/certificate.ts'
+import { CertificateWatch } from '../../actors/http/certificate-watch.ts'
+import { Page, PageServer } from '../../actors/http/page-server.ts'
+import { wallClockMs } from '../../actors/runtime/clock.ts'
+import { freePort } from '../../bench/ports.ts'
+import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
+import { ServingCertificates, servedName } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+
+describe('certificate files', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-serving-'))
+  const made = new ServingCertificates(dir)
+  const filesIn = (directory: string) => ({
+    cert: { flag: 'tlsCertFile', path: join(directory, 'tls.crt') },
+    key: { flag: 'tlsKeyFile', path: join(directory, 'tls.key') },
+    ca: undefined,
+  })
+  const put = (name: string, directory = dir) => {
+    copyFileSync(made.file(`${name}-key.pem`), join(directory, 'tls.key'))
+    copyFileSync(made.file(`${name}.pem`), join(directory, 'tls.crt'))
+  }
+  before(() => {
+    made.authority('ca')
+    for (const name of ['one', 'two', 'three']) made.issue(name, 'ca')
+    made.issue('expired', 'ca', -1)
+  })
+  after(() => rmSync(dir, { recursive: true, force: true }))
+
+  /** A watch that starts with the certificate `one`. */
+  async function watched(directory = dir) {
+    put('one', directory)
+    const changed: ServingCertificate[] = []
+    const refused: string[] = []
+    const watch = new CertificateWatch(filesIn(directory), await readCertificate(filesIn(directory)), {
+      changed: (certificate) => changed.push(certificate),
+      refused: (reason) => refused.push(reason),
+      unwatchable: (_, error) => refused.push(error.message),
+    })
+    return { watch, changed, refused }
+  }
+
+  it('are told anew when both fit together, and what does not is refused once', async () => {
+    const { watch, changed, refused } = await watched()
+    try {
+      put('two')
+      await until('the second to be told', () => changed.length === 1)
+      expect(changed[0]?.cert).to.equal(made.text('two.pem'))
+      copyFileSync(made.file('three.pem'), join(dir, 'tls.crt'))
+      await until('the half that does not fit to be refused', () => refused.length === 1)
+      expect(refused).to.deep.equal([`--tlsKeyFile ${dir}/tls.key: is not the key of the certificate in ${dir}/tls.crt`])
+      await watch.look()
+      await watch.look()
+      expect(refused.length, 'looked at three times').to.equal(1)
+      expect(watch.certificate).to.equal(changed[0])
+      copyFileSync(made.file('three-key.pem'), join(dir, 'tls.key'))
+      await until('the third to be told', () => changed.length === 2)
+      writeFileSync(join(dir, 'tls.crt'), made.text('two.pem') + made.text('ca.pem').slice(0, 200))
+      await until('a chain that is cut off to be refused', () => refused.length === 2)
+      expect(refused[1]).to.equal(`--tlsCertFile ${dir}/tls.crt: ends within a certificate`)
+      put('expired')
+      await until('one that has expired to be refused', () => refused.length === 3)
+      expect(refused[2]).to.match(/--tlsCertFile .*: the certificate has expired on /)
+      rmSync(join(dir, 'tls.key'))
+      await until('a missing key to be refused', () => refused.length === 4)
+      expect(refused[3]).to.contain('--tlsKeyFile').and.to.contain('ENOENT')
+      put('three')
+      await watch.look()
+      expect([changed.length, refused.length], 'back to what is in force').to.deep.equal([2, 4])
+      rmSync(join(dir, 'tls.key'))
+      await until('a new fault to be told although it was told before', () => refused.length === 5)
+    } finally {
+      watch.close()
+    }
+  })
+
+  it('may be links into a directory that is exchanged', async () => {
+    const mount = join(dir, 'mount')
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(mount, `..${name}`), { recursive: true })
+      put(name, join(mount, `..${name}`))
+    }
+    symlinkSync('..one', join(mount, '..data'))
+    for (const name of ['tls.crt', 'tls.key']) symlinkSync(join('..data', name), join(mount, name))
+    const { watch, changed } = await watched(mount)
+    symlinkSync('..two', join(mount, '..new'))
+    renameSync(join(mount, '..new'), join(mount, '..data'))
+    await until('the second to be told', () => changed.length === 1)
+    expect(changed[0]?.cert).to.equal(made.text('two.pem'))
+    watch.close()
+  })
+
+  it('are refused whatever is wrong with them', async () => {
+    const bad = (cert: string, key: string) =>
+      readCertificate({ cert: { flag: 'c', path: cert }, key: { flag: 'k', path: key }, ca: undefined }).then(
+        () => 'taken',
+        (error: Error) => error.message,
+      )
+    writeFileSync(made.file('empty'), '')
+    writeFileSync(made.file('large'), 'x'.repeat(1_048_577))
+    writeFileSync(made.file('garbled.pem'), made.text('one.pem').replace(/\n[A-Za-z0-9+/]{20}/, '\nAAAA'))
+    expect(await bad(made.file('empty'), made.file('one-key.pem'))).to.equal(`--c ${dir}/empty: holds no certificate in PEM`)
+    expect(await bad(made.file('large'), made.file('one-key.pem'))).to.equal(`--c ${dir}/large: has more than 1048576 bytes`)
+    expect(await bad(made.file('garbled.pem'), made.file('one-key.pem'))).to.match(/^--c .*garbled.pem: /)
+    expect(await bad(dir, made.file('one-key.pem'))).to.equal(`--c ${dir}: is not a file`)
+    expect(await bad(made.file('one.pem'), made.file('one.pem'))).to.match(/^--k .*one.pem: /)
+    const read = await readCertificate({
+      cert: { flag: 'c', path: made.file('one.pem') },
+      key: { flag: 'k', path: made.file('one-key.pem') },
+      ca: undefined,
+    })
+    expect(validityFault(read, wallClockMs())).to.equal(undefined)
+    expect(validityFault(read, 0)).to.match(/is not valid before/)
+  })
+
+  it('serve pages over TLS, and are exchanged under open connections', async () => {
+    const { watch, changed } = await watched()
+    const server = new PageServer({ certificate: await readCertificate(filesIn(dir)) })
+    server.add('/', () => new Page('hello'))
+    const port = await freePort()
+    await server.listen('127.0.0.1', port)
+    expect(await servedName(port)).to.equal('one')
+    put('two')
+    await until('the second to be told', () => changed.length === 1)
+    server.useCertificate(changed[0] as ServingCertificate)
+    expect(await servedName(port)).to.equal('two')
+    watch.close()
+    await server.close()
+  })
+})

@@ -1,0 +1,152 @@
+import { connect } from 'node:http2'
+import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
+import type { Method } from '../../actors/grpc/methods.ts'
+import { PaceWheel } from '../../actors/grpc/pace-wheel.ts'
+import { status } from '../../actors/grpc/status-codes.ts'
+import type { AnswerCall } from '../../actors/grpc/unary.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import { freePort } from '../../bench/ports.ts'
+import { messageFrame } from '../../src/xds/stream/frames.ts'
+import { until } from '../harness/until.ts'
+
+/** Answers that are held back. */
+class Held {
+  readonly signals: AbortSignal[] = []
+  readonly #waiting: ((answer: Buffer) => void)[] = []
+
+  hold(signal: AbortSignal): Promise<Buffer> {
+    this.signals.push(signal)
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  get count(): number {
+    return this.#waiting.length
+  }
+
+  release(answer: string): void {
+    for (const resolve of this.#waiting.splice(0)) resolve(Buffer.from(answer))
+    this.signals.length = 0
+  }
+}
+
+describe('a method of single calls', () => {
+  const registry = new Registry()
+  const logged: string[] = []
+  const held = new Held()
+  let server: GrpcServer
+  let client: Client
+  let port = 0
+
+  before(async () => {
+    port = await freePort()
+    const unary = (answer: AnswerCall, concurrent = 100, timeLimit = 10_000): Method => ({
+      type: 'unary',
+      bounds: { timeLimit, requestBytes: 100, concurrent },
+      answer,
+    })
+    const connections = { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 }
+    const limits = { sharers: 1, maxConnections: 100, maxStreams: 100, messageBytes: 1000, sendTimeout: 5000, connections }
+    server = new GrpcServer(
+      { plain: { host: '127.0.0.1', port }, secure: undefined, ...limits },
+      {
+        log: { error: (line: string) => logged.push(line), debug: () => {}, warn: () => {} } as never,
+        metrics: registry,
+        wheel: new PaceWheel(),
+        methods: new Map([
+          ['/t.T/Echo', unary((request, { headers }) => Buffer.from(`${request.toString()} ${headers['x-who']}`))],
+          ['/t.T/Refuse', unary(() => ({ code: 7, message: 'not you' }))],
+          ['/t.T/Break', unary(() => Promise.reject(new Error('the reason is ours')))],
+          ['/t.T/Wait', unary((_, { signal }) => held.hold(signal), 2)],
+          ['/t.T/Late', unary((_, { signal }) => held.hold(signal), 2, 50)],
+        ]),
+        refused: () => {},
+      },
+    )
+    await server.open()
+    client = new Client(`127.0.0.1:${port}`, credentials.createInsecure())
+  })
+  after(async () => {
+    client.close()
+    await server.close()
+  })
+
+  const same = (value: Buffer) => value
+  /** What a call comes to: the answer, or code and message. */
+  const start = (name: string, request = '', options: { deadline?: number } = {}) => {
+    const metadata = new Metadata()
+    metadata.set('x-who', 'me')
+    let cancel = () => {}
+    const ended = new Promise<string | [number, string]>((resolve) => {
+      const call = client.makeUnaryRequest(`/t.T/${name}`, same, same, Buffer.from(request), metadata, options, (error: ServiceError | null, value) =>
+        resolve(error ? [error.code, error.details] : String(value)),
+      )
+      cancel = () => call.cancel()
+    })
+    return { ended, cancel }
+  }
+  const call = (name: string, request?: string) => start(name, request).ended
+
+  it('is answered with bytes or with a status, and errors keep their reasons for the log', async () => {
+    expect(await call('Echo', 'hello')).to.equal('hello me')
+    expect(await call('Refuse')).to.deep.equal([7, 'not you'])
+    expect(await call('Break')).to.deep.equal([status.internal, 'internal error'])
+    expect(logged).to.deep.equal(['/t.T/Break failed: the reason is ours'])
+    expect(await call('Echo', 'x'.repeat(101))).to.deep.equal([status.resourceExhausted, 'received message larger than max (101 vs. 100)'])
+  })
+
+  it('takes so many calls at a time, counted until their answers are there', async () => {
+    const [one, other] = [start('Wait'), start('Wait')]
+    await until('both to be answered', () => held.count === 2)
+    expect(await call('Wait')).to.deep.equal([status.resourceExhausted, 'more than 2 calls at a time'])
+    one.cancel()
+    expect((await one.ended)[0]).to.equal(status.canceled)
+    await until('it to hear that nobody waits', () => held.signals[0]?.aborted === true)
+    expect((await call('Wait'))[0], 'while the work goes on').to.equal(status.resourceExhausted)
+    held.release('done')
+    expect(await other.ended).to.equal('done')
+    const third = start('Wait')
+    await until('the next to be answered', () => held.count === 1)
+    held.release('third')
+    expect(await third.ended).to.equal('third')
+  })
+
+  it('ends with the time that it has, of the server or of the client', async () => {
+    const late = start('Late')
+    expect(await late.ended).to.deep.equal([status.deadlineExceeded, 'the time for the call is over'])
+    expect(held.signals.map(({ aborted }) => aborted)).to.deep.equal([true])
+    held.release('too late')
+    expect((await start('Wait', '', { deadline: Date.now() + 50 }).ended)[0]).to.equal(status.deadlineExceeded)
+    await until('the server to know', () => held.signals.every(({ aborted }) => aborted))
+    held.release('too late')
+  })
+
+  it('takes exactly one message, and time limits that can be read', async () => {
+    const ask = (frames: Buffer[], headers: Record<string, string> = {}) =>
+      new Promise<unknown[]>((resolve, reject) => {
+        const session = connect(`http://127.0.0.1:${port}`)
+        const stream = session.request({ ':method': 'POST', ':path': '/t.T/Echo', 'content-type': 'application/grpc', ...headers })
+        stream.on('trailers', (trailers) => resolve([trailers['grpc-status'], decodeURIComponent(String(trailers['grpc-message'] ?? ''))]))
+        stream.on('close', () => session.destroy())
+        for (const each of [stream, session]) each.on('error', reject)
+        stream.resume()
+        for (const frame of frames) stream.write(frame)
+        stream.end()
+      })
+    const frame = messageFrame(Buffer.from('a'))
+    expect(await ask([frame])).to.deep.equal(['0', ''])
+    expect(await ask([])).to.deep.equal(['12', 'the method takes one message, and none came'])
+    expect(await ask([frame, frame])).to.deep.equal(['12', 'the method takes one message'])
+    for (const timeout of ['1', 'S', '123456789m', '1x', '-1S'])
+      expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['3', 'grpc-timeout cannot be read'])
+    for (const timeout of ['99999999H', '10S', '5000m']) expect(await ask([frame], { 'grpc-timeout': timeout }), timeout).to.deep.equal(['0', ''])
+  })
+
+  it('is counted as what it is', () => {
+    const family = registry.collect().find(({ name }) => name === 'grpc_server_started_total')
+    const echo = family?.series.find(({ labels }) => labels.includes('"Echo"'))
+    expect(echo?.labels).to.equal('grpc_type="unary",grpc_service="t.T",grpc_method="Echo"')
+    expect(echo?.values[0]).to.be.above(5)
+  })
+})

@@ -1,0 +1,51 @@
+/** Certificates of servers, as the files of a directory. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connect as tlsConnect } from 'node:tls'
+
+const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+
+/** Makes certificates with openssl in a directory. */
+export class ServingCertificates {
+  readonly #dir: string
+
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  file(name: string): string {
+    return join(this.#dir, name)
+  }
+
+  text(name: string): string {
+    return readFileSync(this.file(name), 'utf8')
+  }
+
+  /** An authority: `<name>.pem` and `<name>-key.pem`. */
+  authority(name: string): void {
+    this.#openssl('req', ...newKey, '-x509', '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
+  }
+
+  /** A certificate with the name as its common name, signed by an authority, and its key; one of negative days has expired. */
+  issue(name: string, authority: string, days = 1): void {
+    this.#openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.csr`)
+    const signer = ['-CA', `${authority}.pem`, '-CAkey', `${authority}-key.pem`, '-CAcreateserial']
+    this.#openssl('x509', '-req', '-days', String(days), '-in', `${name}.csr`, ...signer, '-out', `${name}.pem`)
+  }
+
+  #openssl(...args: string[]): void {
+    execFileSync('openssl', args, { stdio: 'ignore', cwd: this.#dir })
+  }
+}
+
+/** The common name of the certificate that a port serves; the reason when the handshake fails. */
+export function servedName(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = tlsConnect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2', 'http/1.1'] }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN))
+      socket.destroy()
+    })
+    socket.on('error', (error) => resolve(error.message))
+  })
+}

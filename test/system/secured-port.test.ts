@@ -1,0 +1,194 @@
+import { writeFileSync } from 'node:fs'
+import { type ConnectionOptions, connect as tlsConnect } from 'node:tls'
+import { credentials } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { endpointType } from '../../src/xds/type-urls.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
+import { runCommand, Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { ServingCertificates, servedName } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+/** A client of the secured port; `identity` names its certificate. */
+function secureClient(made: ServingCertificates, port: number, name: string, identity?: string): XdsClient {
+  const [key, cert] =
+    identity === undefined ? [null, null] : [Buffer.from(made.text(`${identity}-key.pem`)), Buffer.from(made.text(`${identity}.pem`))]
+  const channel = credentials.createSsl(Buffer.from(made.text('roots.pem')), key, cert, { checkServerIdentity: () => undefined })
+  return new XdsClient(port, sidecarNode('10.7.0.9', name, 'ns'), name.length % 2 === 0, channel).connect()
+}
+
+/** Puts a serving certificate where the flags say. */
+function put(made: ServingCertificates, name: string): void {
+  writeFileSync(made.file('tls.key'), made.text(`${name}-key.pem`))
+  writeFileSync(made.file('tls.crt'), made.text(`${name}.pem`))
+}
+
+/** Two authorities and what they have signed. */
+function make(made: ServingCertificates): void {
+  for (const name of ['ca', 'other']) made.authority(name)
+  for (const name of ['first', 'second', 'client']) made.issue(name, 'ca')
+  for (const name of ['third', 'stranger']) made.issue(name, 'other')
+  writeFileSync(made.file('roots.pem'), made.text('ca.pem') + made.text('other.pem'))
+  writeFileSync(made.file('clients.pem'), made.text('ca.pem'))
+  put(made, 'first')
+}
+
+describe('the secured gRPC port', function () {
+  this.timeout(40_000)
+  const service = new Service()
+  const made = new ServingCertificates(service.dir)
+  const clients: XdsClient[] = []
+  let port = 0
+  const connected = async (name: string, identity?: string) => {
+    const client = secureClient(made, port, name, identity)
+    clients.push(client)
+    await until(`${name} to be served or refused`, () => client.closed !== undefined || client.resources.get(endpointType)?.size === 1)
+    return client.closed === undefined
+  }
+  /** What new connections get, of which there are enough to reach both writers. */
+  const served = async () => [...new Set(await Promise.all(Array.from({ length: 16 }, () => servedName(port))))]
+  let changes = 1
+  const allStreamsHaveChanges = async () => {
+    const address = `10.0.0.${++changes}`
+    service.write('a.yaml', serviceEntry('a', address))
+    const has = (client: XdsClient) => client.resources.get(endpointType)?.get('outbound|80||a.ns.svc.cluster.local')?.includes(address) ?? false
+    const open = clients.filter(({ node }) => !node.id.includes('refused'))
+    for (const client of open) await until(`${client.node.id} to have ${address}`, () => has(client))
+    expect(open.map(({ closed }) => closed)).to.deep.equal(open.map(() => undefined))
+  }
+  const reloads = async (outcome: string) =>
+    Number(new RegExp(`^pilot_certificate_reloads_total{outcome="${outcome}"} (\\d+)$`, 'm').exec(await service.metrics())?.[1])
+
+  before(async () => {
+    make(made)
+    service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    port = await freePort()
+    const files = { tlsCertFile: 'tls.crt', tlsKeyFile: 'tls.key', caCertFile: 'clients.pem' }
+    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  it('serves configuration over TLS in the writers, and refuses a client certificate of a stranger', async () => {
+    expect(service.output).to.contain(`gRPC over TLS 127.0.0.1:${port}`).and.to.contain(`127.0.0.1:${port} speaks TLS and authenticates nobody`)
+    for (let index = 0; index < 8; index++) expect(await connected(`nobody-${index}`)).to.equal(true)
+    expect(await connected('known', 'client')).to.equal(true)
+    expect(await connected('refused', 'stranger')).to.equal(false)
+    const plain = new XdsClient(port, sidecarNode('10.7.0.9', 'refused', 'ns'), false).connect()
+    await until('plain text to be refused', () => plain.closed !== undefined)
+    plain.close()
+    expect(await served()).to.deep.equal(['first'])
+  })
+
+  it('serves new connections with a new pair, in every writer, and open streams go on', async () => {
+    const session = await ticket(port)
+    put(made, 'second')
+    await until('both writers to serve it', async () => String(await served()) === 'second')
+    await allStreamsHaveChanges()
+    expect(await reloads('used')).to.equal(1)
+    expect(service.output).to.match(/tls.crt: new connections get the certificate with the serial number [0-9A-F]+, valid until/)
+    expect(await connected('newcomer')).to.equal(true)
+    for (let time = 0; time < 8; time++) expect(await isResumed(port, session), 'a session of the certificate before').to.equal(false)
+  })
+
+  it('keeps the pair in force when the files do not fit, which is logged and counted once', async () => {
+    writeFileSync(made.file('tls.crt'), made.text('third.pem'))
+    await until('it to be counted', async () => (await reloads('refused')) === 1)
+    expect(await served()).to.deep.equal(['second'])
+    await allStreamsHaveChanges()
+    expect(await reloads('refused')).to.equal(1)
+    expect(service.output.match(/is not the key of the certificate in .*; the certificate that is in force stays/g)).to.have.length(1)
+    expect(await reloads('used')).to.equal(1)
+    writeFileSync(made.file('tls.key'), made.text('third-key.pem'))
+    await until('both writers to serve the whole pair', async () => String(await served()) === 'third')
+    await allStreamsHaveChanges()
+  })
+
+  it('takes other authorities of clients, and reads all files again when it is told to', async () => {
+    writeFileSync(made.file('clients.pem'), made.text('other.pem'))
+    process.kill(service.pid, 'SIGHUP')
+    await until('the change to be counted', async () => (await reloads('used')) === 3)
+    for (let index = 0; index < 4; index++) {
+      expect(await connected(`refused-${index}`, 'client')).to.equal(false)
+      expect(await connected(`taken-${index}`, 'stranger')).to.equal(true)
+    }
+    await allStreamsHaveChanges()
+  })
+
+  it('says which file is wrong, and why', async () => {
+    writeFileSync(made.file('garbage.pem'), 'garbage')
+    const [cert, key] = ['--tlsCertFile', '--tlsKeyFile']
+    for (const [flags, words] of [
+      [[cert, made.file('first.pem')], 'Error: --tlsKeyFile: needed with the other of the two'],
+      [[cert, made.file('first.pem'), key, made.file('client-key.pem')], 'is not the key of the certificate in'],
+      [[cert, made.file('garbage.pem'), key, made.file('first-key.pem')], `--tlsCertFile ${made.file('garbage.pem')}: `],
+      [[cert, made.file('none.pem'), key, made.file('first-key.pem')], 'ENOENT'],
+      [['--caCertFile', made.file('ca.pem')], '--caCertFile: needs --tlsCertFile and --tlsKeyFile'],
+    ] as const) {
+      const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--grpcAddr', '127.0.0.1:0', ...flags])
+      expect(code).not.to.equal(0)
+      expect(stderr).to.contain(words)
+    }
+  })
+})
+
+describe('the certificate of the secured port', function () {
+  this.timeout(40_000)
+  const discovery = new LocalDiscovery({})
+  const made = new ServingCertificates(discovery.dir)
+  after(() => discovery.dispose())
+
+  it('is that of the files after a writer or the watcher was restarted', async () => {
+    make(made)
+    discovery.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    const port = await freePort()
+    const files = { tlsCertFile: made.file('tls.crt'), tlsKeyFile: made.file('tls.key') }
+    await discovery.start({ writers: 1, secureGRPCAddr: `127.0.0.1:${port}`, ...files })
+    await discovery.service.ready()
+    put(made, 'second')
+    await until('the second to be served', async () => (await servedName(port)) === 'second')
+    for (const name of ['xds-writer/0', 'certificate-watcher', 'xds-writer/0']) {
+      discovery.service.supervisor.kill(name)
+      await until('the restart', () => discovery.state(name).state === 'running')
+      await until(`the second to be served after the end of ${name}`, async () => (await servedName(port)) === 'second')
+    }
+    put(made, 'third')
+    await until('the third to be served', async () => (await servedName(port)) === 'third')
+  })
+})
+
+const options = (port: number): ConnectionOptions => ({
+  host: '127.0.0.1',
+  port,
+  rejectUnauthorized: false,
+  ALPNProtocols: ['h2'],
+  maxVersion: 'TLSv1.2',
+})
+
+/** The ticket of a session. */
+function ticket(port: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = tlsConnect(options(port), () => {
+      resolve(socket.getSession() as Buffer)
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
+}
+
+/** Whether a session goes on without a handshake in full. */
+function isResumed(port: number, session: Buffer): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = tlsConnect({ ...options(port), session }, () => {
+      resolve(socket.isSessionReused())
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
+}
