@@ -39,7 +39,7 @@ export class Generation implements Making {
   readonly memo: Memo
   readonly sums: KeyedSums
   /** The present snapshot; what is read of it is recorded. */
-  readonly snapshot: MeshSnapshot
+  readonly snapshot: SnapshotReader
   readonly #record: Dependencies<MeshSnapshot>
   readonly #groups: GroupStore
   readonly #faults: Faults
@@ -76,7 +76,7 @@ export class Generation implements Making {
     this.#workloads = new WorkloadGroups(this)
   }
 
-  get record(): Pick<Dependencies<never>, 'cell'> {
+  get record(): Pick<Dependencies<never>, 'collection'> {
     return this.#record
   }
 
@@ -200,7 +200,9 @@ export class Generation implements Making {
         this.#record.produce(id, () => {
           const built = build()
           const settled = settle(built.outcomes, (name) => this.#groups.resources(id).get(name))
-          this.#groups.replace(id, settled.resources, lingers.has(typeUrl) ? this.#now + lingerMs : undefined)
+          if (built.isPart) this.#groups.update(id, settled.resources)
+          else this.#groups.replace(id, settled.resources, lingers.has(typeUrl) ? this.#now + lingerMs : undefined)
+          built.settled?.()
           this.#conflicts.set(id, settled.conflicts)
           if (built.hide) this.#hide(id, built.hide)
           faults.push(...settled.faults)

@@ -55,7 +55,7 @@ export interface Visibility {
   /** Hosts of which a namespace has a service, whoever may see it. */
   readonly hostsOf: ReadonlyMap<string, readonly string[]>
   /** All hosts of services, to be searched by wildcards. */
-  readonly names: HostNames
+  readonly names: Pick<HostNames, 'covered'>
   /** VirtualServices for sidecars that all see. */
   readonly virtualServices: HostLookup
   /** VirtualServices for sidecars by namespace, whoever may see them, oldest first. */
@@ -101,7 +101,8 @@ interface Part {
   readonly faults: readonly ResourceFault[]
 }
 
-interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'names'> {
+interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf'> {
+  readonly names: HostNames
   /** Namespace of the service that all see, by host. */
   readonly owners: ReadonlyMap<string, string>
 }
@@ -225,7 +226,7 @@ function differencesOf(
 }
 
 /** The hosts of services that a host or a wildcard means. */
-function covered(pattern: string, names: HostNames, services: VisibilityInputs['services']): readonly string[] {
+function covered(pattern: string, names: Visibility['names'], services: VisibilityInputs['services']): readonly string[] {
   if (pattern.startsWith('*')) return names.covered(pattern)
   return services.has(pattern) ? [pattern] : []
 }

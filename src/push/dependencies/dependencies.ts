@@ -11,8 +11,10 @@ class Node {
   value: unknown
   reads = new Set<Node>()
   readonly readers = new Set<Node>()
-  /** Parts of a product that were made by themselves since it was made. */
-  readonly parts = new Map<string, Node>()
+  /** Parts of a product that were made by themselves since it was made, if there are any. */
+  parts: Map<string, Node> | undefined
+  /** Called when it becomes outdated. */
+  told: (() => void) | undefined
   /** Something that it read may be another. */
   outdated = true
   readonly kind: 'question' | 'derived' | 'cell' | 'product'
@@ -42,6 +44,13 @@ class Failed {
 const identical = (one: unknown, other: unknown): boolean => one === other
 const nothing = () => undefined
 
+/** What questions of one sort are asked of. There is one object of each. */
+export interface Topic<State, Value> {
+  readonly of: (state: State) => Value
+  /** Keys of the questions whose answers may differ between two values; undefined when that may be any. By default it may be any. */
+  changed?(before: Value, now: Value): Iterable<string> | undefined
+}
+
 /** A value that belongs to whoever keeps it. */
 export interface Cell<Value> {
   /** Whether nothing that it was made from is another; else another cell has to take its place. */
@@ -50,10 +59,23 @@ export interface Cell<Value> {
   read(): Value
 }
 
+/** Values by key, each of which is made anew only when something that it read is another. */
+export interface Collection<Value> {
+  /** Keys whose values are to be made anew. */
+  readonly outdated: ReadonlySet<string>
+  isCurrent(key: string): boolean
+  /** The value of a key, and whether it was made just now. Throws what making it threw. */
+  get(key: string, make: () => Value): { value: Value; isNew: boolean }
+  /** Forgets all keys but these. */
+  keep(keys: ReadonlySet<string>): void
+  /** Records that whoever is being made has read all values. Those that are outdated must have been got before. */
+  read(): void
+}
+
 /** Records what is read of a state, and finds what a change of the state outdates. */
 export class Dependencies<State extends object> {
   #state: State
-  readonly #questions = new Map<keyof State, Map<string, Node>>()
+  readonly #questions = new Map<Topic<State, unknown>, Map<string, Node>>()
   readonly #products = new Map<string, Node>()
   readonly #derived = new Map<string, Node>()
   /** What is being made. */
@@ -76,24 +98,24 @@ export class Dependencies<State extends object> {
     return [...this.#questions.values()].reduce((sum, asked) => sum + asked.size, 0)
   }
 
-  /** The answer to a question to a field of the state. Equal keys ask the same. `alike` says whether two answers come to the same for whoever asks. Throws what `ask` throws. */
-  read<Field extends keyof State, Answer>(
-    field: Field,
+  /** The answer to a question about a topic. Equal keys ask the same. `alike` says whether two answers come to the same for whoever asks. Throws what `ask` throws. */
+  read<Value, Answer>(
+    topic: Topic<State, Value>,
     key: string,
-    ask: (value: State[Field]) => Answer,
+    ask: (value: Value) => Answer,
     alike: (one: Answer, other: Answer) => boolean = identical,
   ): Answer {
-    const answer = ask(this.#state[field])
+    const answer = ask(topic.of(this.#state))
     if (!this.#making) return answer
-    let asked = this.#questions.get(field)
-    if (!asked) this.#questions.set(field, (asked = new Map()))
+    let asked = this.#questions.get(topic)
+    if (!asked) this.#questions.set(topic, (asked = new Map()))
     let node = asked.get(key)
     if (!node) {
       const there = asked
       node = new Node(
         'question',
         key,
-        () => ask(this.#state[field]),
+        () => ask(topic.of(this.#state)),
         alike as Node['alike'],
         () => there.delete(key),
       )
@@ -103,6 +125,11 @@ export class Dependencies<State extends object> {
     }
     this.#record(node)
     return answer
+  }
+
+  /** Names of the products that have asked a question themselves. */
+  *askers<Value>(topic: Topic<State, Value>, key: string): Generator<string> {
+    for (const { kind, name } of this.#questions.get(topic)?.get(key)?.readers ?? []) if (kind === 'product') yield name
   }
 
   /** A value under a name that all who read it share. Who reads it is outdated only when it is another, as `alike` has it; the value that they have read stays otherwise. */
@@ -125,6 +152,56 @@ export class Dependencies<State extends object> {
         return !node.outdated
       },
       read: () => this.#valueOf(node) as Value,
+    }
+  }
+
+  /** Values by key that are read all together: what they read is recorded for each by itself, so that it is known which are to be made anew. */
+  collection<Value>(): Collection<Value> {
+    const all = new Node('cell', '', nothing, identical, nothing)
+    all.outdated = false
+    const cells = new Map<string, Node>()
+    const outdated = new Set<string>()
+    const leave = (cell: Node) => {
+      all.reads.delete(cell)
+      this.#unread(all, [cell])
+    }
+    return {
+      outdated,
+      isCurrent: (key) => cells.get(key)?.outdated === false,
+      get: (key, make) => {
+        const known = cells.get(key)
+        const isNew = known?.outdated !== false
+        let cell = known as Node
+        if (isNew) {
+          cell = new Node('cell', key, make, identical, nothing)
+          cell.told = () => outdated.add(key)
+          this.#workOut(cell)
+          cells.set(key, cell)
+          all.reads.add(cell)
+          cell.readers.add(all)
+          if (known) {
+            known.told = undefined
+            leave(known)
+          }
+          outdated.delete(key)
+        }
+        if (cell.value instanceof Failed) throw new Error(cell.value.reason)
+        return { value: cell.value as Value, isNew }
+      },
+      keep: (keys) => {
+        if (cells.size === keys.size) return
+        for (const [key, cell] of cells) {
+          if (keys.has(key)) continue
+          cells.delete(key)
+          cell.told = undefined
+          outdated.delete(key)
+          leave(cell)
+        }
+      },
+      read: () => {
+        all.outdated = false
+        this.#record(all)
+      },
     }
   }
 
@@ -152,8 +229,9 @@ export class Dependencies<State extends object> {
   remake(name: string, part: string, make: () => void): void {
     const product = this.#products.get(name)
     if (!product) return
-    let node = product.parts.get(part)
-    if (!node) product.parts.set(part, (node = new Node('cell', part, nothing, identical, () => product.parts.delete(part))))
+    const parts = (product.parts ??= new Map())
+    let node = parts.get(part)
+    if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, () => parts.delete(part))))
     node.outdated = false
     node.readers.add(product)
     product.reads.add(node)
@@ -170,13 +248,15 @@ export class Dependencies<State extends object> {
     return this.#products.get(name)?.outdated === false
   }
 
-  /** Turns to another state: asks again what was asked of the fields that differ, and works out anew what read something that is another. */
+  /** Turns to another state: asks again what was asked about topics that differ, and works out anew what read something that is another. */
   advance(state: State): void {
     const before = this.#state
     this.#state = state
-    for (const [field, asked] of this.#questions) {
-      if (before[field] === state[field]) continue
-      for (const node of [...asked.values()])
+    for (const [topic, asked] of this.#questions) {
+      const [one, other] = [topic.of(before), topic.of(state)]
+      if (one === other) continue
+      const changed = topic.changed?.(one, other)
+      for (const node of changed ? questionsOf(asked, changed) : [...asked.values()])
         this.#settle(
           node,
           contain<unknown>(node.ask, (reason) => new Failed(reason)),
@@ -234,6 +314,7 @@ export class Dependencies<State extends object> {
     for (const reader of readers) {
       if (reader.outdated) continue
       reader.outdated = true
+      reader.told?.()
       if (reader.kind === 'product') this.#outdated.add(reader.name)
       else if (reader.kind === 'cell') this.#outdate(reader.readers)
       else this.#pending.add(reader)
@@ -255,48 +336,26 @@ export class Dependencies<State extends object> {
     }
   }
 
-  #unread(reader: Node, reads: ReadonlySet<Node>): void {
+  #unread(reader: Node, reads: Iterable<Node>): void {
     for (const node of reads) {
       node.readers.delete(reader)
       if (node.readers.size > 0) continue
       // A cell stays as long as it is kept; it is told of changes only while somebody reads it.
       node.dropped()
       node.outdated = true
+      node.told?.()
       this.#unread(node, node.reads)
       node.reads = new Set()
     }
   }
 }
 
-/** Values by key, each of which is made anew only when something that it read is another. */
-export class Parts<Value> {
-  readonly #record: Pick<Dependencies<never>, 'cell'>
-  readonly #cells = new Map<string, Cell<Value>>()
-
-  constructor(record: Pick<Dependencies<never>, 'cell'>) {
-    this.#record = record
+/** The questions of some keys, each once. */
+function questionsOf(asked: ReadonlyMap<string, Node>, keys: Iterable<string>): ReadonlySet<Node> {
+  const found = new Set<Node>()
+  for (const key of keys) {
+    const node = asked.get(key)
+    if (node) found.add(node)
   }
-
-  /** The value of a key, and whether it was made just now; recorded for whoever is being made. */
-  get(key: string, make: () => Value): { value: Value; isNew: boolean } {
-    const known = this.#cells.get(key)
-    if (known?.isCurrent) return { value: known.read(), isNew: false }
-    const cell = this.#record.cell(make)
-    this.#cells.set(key, cell)
-    return { value: cell.read(), isNew: true }
-  }
-
-  /** Whether there is a value of a key, made from what is still so; recorded for whoever is being made. */
-  isCurrent(key: string): boolean {
-    const known = this.#cells.get(key)
-    if (!known?.isCurrent) return false
-    known.read()
-    return true
-  }
-
-  /** Forgets all keys but these. */
-  keep(keys: ReadonlySet<string>): void {
-    if (this.#cells.size === keys.size) return
-    for (const key of this.#cells.keys()) if (!keys.has(key)) this.#cells.delete(key)
-  }
+  return found
 }

@@ -2,18 +2,29 @@
 
 import { sameItems } from '../../model/lists.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
-import type { HostNames } from '../../snapshot/host-names.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
-import type { Dependencies } from './dependencies.ts'
+import type { Dependencies, Topic } from './dependencies.ts'
 
 type Recording = Dependencies<MeshSnapshot>
+type About<Value> = Topic<MeshSnapshot, Value>
+
+/** Parts of the snapshot that are read as a whole. */
+const wholes = {
+  mesh: { of: ({ mesh }) => mesh } satisfies About<unknown>,
+  networks: { of: ({ networks }) => networks } satisfies About<unknown>,
+  networkGateways: { of: ({ networkGateways }) => networkGateways } satisfies About<unknown>,
+  virtualServices: { of: ({ virtualServices }) => virtualServices } satisfies About<unknown>,
+  gateways: { of: ({ gateways }) => gateways } satisfies About<unknown>,
+  envoyFilters: { of: ({ envoyFilters }) => envoyFilters } satisfies About<unknown>,
+}
+const itself = <Value>(value: Value): Value => value
 
 /** A snapshot of which every read is recorded. */
 export class SnapshotReader implements MeshSnapshot {
   readonly #record: Recording
-  readonly services: ReadonlyMap<string, readonly ServiceState[]>
+  readonly services: RecordedMap<readonly ServiceState[]>
   readonly sidecars: MeshSnapshot['sidecars']
   readonly keySets: MeshSnapshot['keySets']
   readonly destinationRules: MeshSnapshot['destinationRules']
@@ -22,14 +33,14 @@ export class SnapshotReader implements MeshSnapshot {
 
   constructor(record: Recording) {
     this.#record = record
-    this.services = new RecordedMap(record, 'services', '', (services) => services, sameServices)
-    this.sidecars = new RecordedMap(record, 'sidecars', '', (sidecars) => sidecars, sameItems)
-    this.keySets = new RecordedMap(record, 'keySets', '', (keySets) => keySets)
-    this.destinationRules = { byNamespace: new RecordedMap(record, 'destinationRules', '', ({ byNamespace }) => byNamespace) }
+    this.services = new RecordedMap(record, ({ services }) => services, sameServices)
+    this.sidecars = new RecordedMap(record, ({ sidecars }) => sidecars, sameItems)
+    this.keySets = new RecordedMap(record, ({ keySets }) => keySets)
+    this.destinationRules = { byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace) }
     this.policies = {
-      authorization: new RecordedMap(record, 'policies', 'authorization', ({ authorization }) => authorization, sameItems),
-      requests: new RecordedMap(record, 'policies', 'requests', ({ requests }) => requests, sameItems),
-      peers: new RecordedMap(record, 'policies', 'peers', ({ peers }) => peers, sameItems),
+      authorization: new RecordedMap(record, ({ policies }) => policies.authorization, sameItems),
+      requests: new RecordedMap(record, ({ policies }) => policies.requests, sameItems),
+      peers: new RecordedMap(record, ({ policies }) => policies.peers, sameItems),
     }
     this.visibility = new VisibilityReader(record)
   }
@@ -39,33 +50,32 @@ export class SnapshotReader implements MeshSnapshot {
   }
 
   get mesh(): MeshSnapshot['mesh'] {
-    return this.#whole('mesh')
+    return this.#record.read(wholes.mesh, '', itself)
   }
 
   get networks(): MeshSnapshot['networks'] {
-    return this.#whole('networks')
+    return this.#record.read(wholes.networks, '', itself)
   }
 
   get networkGateways(): MeshSnapshot['networkGateways'] {
-    return this.#whole('networkGateways')
+    return this.#record.read(wholes.networkGateways, '', itself)
   }
 
   get virtualServices(): MeshSnapshot['virtualServices'] {
-    return this.#whole('virtualServices')
+    return this.#record.read(wholes.virtualServices, '', itself)
   }
 
   get gateways(): MeshSnapshot['gateways'] {
-    return this.#whole('gateways')
+    return this.#record.read(wholes.gateways, '', itself)
   }
 
   get envoyFilters(): MeshSnapshot['envoyFilters'] {
-    return this.#whole('envoyFilters')
-  }
-
-  #whole<Field extends keyof MeshSnapshot>(field: Field): MeshSnapshot[Field] {
-    return this.#record.read(field, '', (value) => value)
+    return this.#record.read(wholes.envoyFilters, '', itself)
   }
 }
+
+const allHosts: About<Visibility['hosts']> = { of: ({ visibility }) => visibility.hosts }
+const allNames: About<Visibility['names']> = { of: ({ visibility }) => visibility.names }
 
 /** Who sees what, of which every read is recorded. */
 class VisibilityReader implements Visibility {
@@ -73,29 +83,30 @@ class VisibilityReader implements Visibility {
   readonly hostsOf: Visibility['hostsOf']
   readonly virtualServicesOf: Visibility['virtualServicesOf']
   readonly differences: ReadonlyMap<string, Difference>
-  readonly names: HostNames
+  readonly names: Visibility['names']
   readonly virtualServices: HostLookup
 
   constructor(record: Recording) {
     this.#record = record
-    this.hostsOf = new RecordedMap(record, 'visibility', 'hosts of', ({ hostsOf }) => hostsOf, sameItems)
-    this.virtualServicesOf = new RecordedMap(record, 'visibility', 'routes of', ({ virtualServicesOf }) => virtualServicesOf, sameItems)
-    this.differences = new RecordedMap(record, 'visibility', 'difference of', ({ differences }) => differences)
-    const names = () => record.read('visibility', 'names', (visibility) => visibility.names)
-    this.names = {
-      get size() {
-        return names().size
-      },
-      has: (name) => names().has(name),
-      covered: (pattern) => record.read('visibility', `covered ${pattern}`, ({ names }) => names.covered(pattern), sameItems),
-    }
+    this.hostsOf = new RecordedMap(record, ({ visibility }) => visibility.hostsOf, sameItems)
+    this.virtualServicesOf = new RecordedMap(record, ({ visibility }) => visibility.virtualServicesOf, sameItems)
+    this.differences = new RecordedMap(record, ({ visibility }) => visibility.differences)
+    this.names = { covered: (pattern) => record.read(allNames, pattern, (names) => names.covered(pattern), sameItems) }
     this.virtualServices = new RecordedLookup(record)
   }
 
   get hosts(): readonly string[] {
-    return this.#record.read('visibility', 'hosts', ({ hosts }) => hosts, sameItems)
+    return this.#record.read(allHosts, '', itself, sameItems)
   }
 }
+
+const lookup = ({ visibility }: MeshSnapshot): HostLookup => visibility.virtualServices
+/** Questions about a host, and about all of them. */
+const routesOfHosts: Record<'find' | 'covering', About<HostLookup>> = {
+  find: { of: lookup, changed: differingHosts },
+  covering: { of: lookup, changed: differingHosts },
+}
+const allRoutes: Record<'all' | 'hosts', About<HostLookup>> = { all: { of: lookup }, hosts: { of: lookup } }
 
 class RecordedLookup implements HostLookup {
   readonly #record: Recording
@@ -105,79 +116,93 @@ class RecordedLookup implements HostLookup {
   }
 
   get all(): readonly ResolvedVirtualService[] {
-    return this.#record.read('visibility', 'routes', ({ virtualServices }) => virtualServices.all, sameItems)
+    return this.#record.read(allRoutes.all, '', ({ all }) => all, sameItems)
   }
 
   find(host: string): ResolvedVirtualService | undefined {
-    return this.#record.read('visibility', `route ${host}`, ({ virtualServices }) => virtualServices.find(host))
+    return this.#record.read(routesOfHosts.find, host, (there) => there.find(host))
   }
 
   covering(host: string): readonly ResolvedVirtualService[] {
-    return this.#record.read('visibility', `routes ${host}`, ({ virtualServices }) => virtualServices.covering(host), sameItems)
+    return this.#record.read(routesOfHosts.covering, host, (there) => there.covering(host), sameItems)
   }
 
-  hosts(): Iterable<string> {
-    return this.#record.read('visibility', 'routed hosts', ({ virtualServices }) => [...virtualServices.hosts()], sameItems)
+  hosts(): readonly string[] {
+    return this.#record.read(allRoutes.hosts, '', (there) => [...there.hosts()], sameItems)
   }
 }
 
+/** Hosts of the VirtualServices that only one of two lookups has; undefined when there is a wildcard among them: what it covers is up to it. */
+function differingHosts(before: HostLookup, now: HostLookup): readonly string[] | undefined {
+  const [one, other] = [new Set(before.all), new Set(now.all)]
+  const hosts = [...before.all.filter((each) => !other.has(each)), ...now.all.filter((each) => !one.has(each))].flatMap((each) => each.hosts)
+  return hosts.some((host) => host.startsWith('*')) ? undefined : hosts
+}
+
 /** A map in the state of which each entry that is looked for is recorded by itself, there or not. */
-class RecordedMap<Field extends keyof MeshSnapshot, Value> implements ReadonlyMap<string, Value> {
+export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
   readonly #record: Recording
-  readonly #field: Field
-  readonly #name: string
-  readonly #pick: (value: MeshSnapshot[Field]) => ReadonlyMap<string, Value>
+  readonly #entries: About<ReadonlyMap<string, Value>>
+  readonly #whole: About<ReadonlyMap<string, Value>>
   readonly #alike: (one: Value | undefined, other: Value | undefined) => boolean
 
   constructor(
     record: Recording,
-    field: Field,
-    name: string,
-    pick: (value: MeshSnapshot[Field]) => ReadonlyMap<string, Value>,
+    of: (snapshot: MeshSnapshot) => ReadonlyMap<string, Value>,
     alike: (one: Value, other: Value) => boolean = (one, other) => one === other,
   ) {
     this.#record = record
-    this.#field = field
-    this.#name = name
-    this.#pick = pick
+    this.#entries = { of, changed: differingKeys }
+    this.#whole = { of }
     this.#alike = (one, other) => one !== undefined && other !== undefined && alike(one, other)
   }
 
   get(key: string): Value | undefined {
-    return this.#record.read(this.#field, `${this.#name} ${key}`, (value) => this.#pick(value).get(key), this.#alike)
+    return this.#record.read(this.#entries, key, (map) => map.get(key), this.#alike)
   }
 
   has(key: string): boolean {
     return this.get(key) !== undefined
   }
 
-  get #whole(): ReadonlyMap<string, Value> {
-    return this.#record.read(this.#field, this.#name, this.#pick)
+  /** Names of the products that have looked for a key themselves. */
+  askers(key: string): Iterable<string> {
+    return this.#record.askers(this.#entries, key)
+  }
+
+  get #all(): ReadonlyMap<string, Value> {
+    return this.#record.read(this.#whole, '', itself)
   }
 
   get size(): number {
-    return this.#whole.size
+    return this.#all.size
   }
 
   forEach(visit: (value: Value, key: string, map: ReadonlyMap<string, Value>) => void): void {
-    this.#whole.forEach(visit)
+    this.#all.forEach(visit)
   }
 
   entries(): MapIterator<[string, Value]> {
-    return this.#whole.entries()
+    return this.#all.entries()
   }
 
   keys(): MapIterator<string> {
-    return this.#whole.keys()
+    return this.#all.keys()
   }
 
   values(): MapIterator<Value> {
-    return this.#whole.values()
+    return this.#all.values()
   }
 
   [Symbol.iterator](): MapIterator<[string, Value]> {
-    return this.#whole[Symbol.iterator]()
+    return this.#all[Symbol.iterator]()
   }
+}
+
+/** Keys under which two maps have other values. */
+function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {
+  for (const [key, value] of now) if (before.get(key) !== value) yield key
+  for (const key of before.keys()) if (!now.has(key)) yield key
 }
 
 /** Endpoints reach proxies by themselves; whoever else reads a service is outdated only when they show in clusters. */

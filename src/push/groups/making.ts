@@ -1,5 +1,4 @@
 /** What makers of groups share: the snapshot, the views in it, the memory, and how patches are applied. */
-import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View, ViewKey } from '../../snapshot/view.ts'
 import type { Outcome, Problem } from '../../xds/draft.ts'
 import type { PatchContext } from '../../xds/envoy-filter/apply.ts'
@@ -8,12 +7,17 @@ import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Traits } from '../../xds/traits.ts'
 import type { Dependencies } from '../dependencies/dependencies.ts'
 import type { Memo } from '../dependencies/memo.ts'
+import type { SnapshotReader } from '../dependencies/snapshot-reader.ts'
 
 /** What came of making a group. */
 export interface Built {
   readonly outcomes: Iterable<Outcome>
   /** What of the group that all share is hidden by this one, as `hostOf` names it; sorted. */
   readonly hide?: readonly string[]
+  /** The outcomes are only what differs from when it was made last; nothing went. */
+  readonly isPart?: boolean
+  /** Called when the outcomes are in the group. */
+  settled?(): void
 }
 
 /** A group of resources that a class has, and how it is made. */
@@ -29,8 +33,8 @@ export interface GroupSpec {
 
 /** The present state of everything that groups are made from. What is read of it is recorded for the group that is being built. */
 export interface Making {
-  readonly snapshot: MeshSnapshot
-  readonly record: Pick<Dependencies<never>, 'cell'>
+  readonly snapshot: SnapshotReader
+  readonly record: Pick<Dependencies<never>, 'collection'>
   /** A value under a name that all who read it share; who reads it is made again when it is another, as `alike` has it. */
   derived<Value>(name: string, make: () => Value, alike?: (one: Value, other: Value) => boolean): Value
   readonly memo: Memo

@@ -95,11 +95,9 @@ export class OutboundGroups {
     return { id: `clusters-common|${traits.clusterKey}`, given: traits.filtersOf.clusters.filters, typeUrl: clusterType, build }
   }
 
-  /** Groups that have load assignments of a host, to be made anew when its endpoints change. */
-  *endpointGroups(host: string): Generator<string> {
-    for (const [id, { extent }] of this.#endpointGroups) {
-      if (extent.hosts ? extent.hosts.includes(host) : this.#making.view(extent.viewKey).service(host)) yield id
-    }
+  /** Groups that have load assignments of a host, to be made anew when its endpoints change: they have looked for its services. */
+  endpointGroups(host: string): string[] {
+    return [...this.#making.snapshot.services.askers(host)].filter((id) => this.#endpointGroups.has(id))
   }
 
   /** The load assignments of one host in a group. */

@@ -15,11 +15,16 @@ import { type Built, type GroupSpec, type Making, told } from './making.ts'
 const named = (id: string, { filtersOf }: Traits): string =>
   `${id} ${filtersOf.routes.filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
 
+/** The group of the route configurations of a set of routes, for which the set is kept. */
+const routesGroup = (of: string): string => `routes-out|${of}`
+
 /** Maker of the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
   readonly #shared = new Map<string, SharedRoutes>()
   readonly #own = new Map<string, OwnRoutes>()
+  /** Which virtual hosts of shared routes a group of them has. */
+  readonly #hostsOf = new Map<string, { readonly shared: SharedRoutes; readonly at: number }>()
   /** The last route configurations that all share, by their table. */
   readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
@@ -45,7 +50,7 @@ export class RouteGroups {
     const build = (make: (overlay: OwnRoutes) => Built) => () => make(this.#ownRoutes(own, tables, shared, proxy))
     const ownRoutes: GroupSpec = {
       ...spec,
-      id: `routes-out|of ${own}`,
+      id: routesGroup(`of ${own}`),
       build: build((overlay) => {
         // Its routes are made of the shared tables.
         if (!traits.takesVirtualHosts)
@@ -72,7 +77,7 @@ export class RouteGroups {
     const routes: GroupSpec = {
       given: traits.filtersOf.routes.filters,
       typeUrl: routeType,
-      id: `routes-out|${tables}`,
+      id: routesGroup(tables),
       build: () => {
         const shared = this.#sharedRoutes(tables, key, caller, proxy)
         const made = [...shared.routes.values()].map((route) =>
@@ -82,19 +87,21 @@ export class RouteGroups {
       },
     }
     if (!traits.takesVirtualHosts) return [routes]
-    const hosts: GroupSpec = {
-      given: traits.filtersOf.routes.filters,
-      typeUrl: virtualHostType,
-      id: `vhosts|${tables}`,
-      build: () => {
-        const shared = this.#sharedRoutes(tables, key, caller, proxy)
-        const outcomes: Outcome[] = []
-        for (const { route, hosts: all } of shared.routes.values())
-          if (route.catchAll) for (const { piece } of all) if (piece) outcomes.push(hostResource(route.name, piece))
-        return { outcomes }
-      },
-    }
-    return [routes, hosts]
+    const id = `vhosts|${tables}`
+    const build = () => this.#sharedHosts(id, this.#sharedRoutes(tables, key, caller, proxy))
+    return [routes, { given: traits.filtersOf.routes.filters, typeUrl: virtualHostType, id, build }]
+  }
+
+  /** Virtual hosts as resources of their own: those that differ from what the group has, or all of them. */
+  #sharedHosts(id: string, shared: SharedRoutes): Built {
+    const before = this.#hostsOf.get(id)
+    const { at } = shared
+    const settled = () => this.#hostsOf.set(id, { shared, at })
+    const replaced = before?.shared === shared ? shared.replacedSince(before.at) : undefined
+    const outcomes: Outcome[] = []
+    for (const { route, hosts } of replaced ?? shared.routes.values())
+      if (route.catchAll) for (const { piece } of hosts) if (piece) outcomes.push(hostResource(route.name, piece))
+    return { outcomes, settled, isPart: replaced !== undefined }
   }
 
   #resource(shared: SharedRoutes, { route, extra }: SharedRoute): Resource {
@@ -112,7 +119,7 @@ export class RouteGroups {
     const shared = this.#keptRoutes(tables, traits)
     this.#making.derived(`routes ${named(tables, traits)}`, () => {
       const { owner } = memo
-      memo.owner = `routes-out|${tables}`
+      memo.owner = routesGroup(tables)
       shared.refresh(new HostMaker(this.#making.view(key), snapshot, traits, caller, memo))
       memo.owner = owner
       return shared.revision
@@ -122,21 +129,23 @@ export class RouteGroups {
 
   /** The routes that groups share, as they were when somebody asked last. */
   #keptRoutes(tables: string, { takesVirtualHosts }: Traits): SharedRoutes {
-    let kept = this.#shared.get(tables)
-    if (!kept) this.#shared.set(tables, (kept = new SharedRoutes(this.#making.record, this.#making.sums, !takesVirtualHosts)))
+    const group = routesGroup(tables)
+    let kept = this.#shared.get(group)
+    if (!kept) this.#shared.set(group, (kept = new SharedRoutes(this.#making.record, this.#making.sums, !takesVirtualHosts)))
     return kept
   }
 
   /** What a namespace has of its own, as it is now. */
   #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
     const shared = () => this.#sharedRoutes(tables, sharedKey, stranger, proxy)
-    let kept = this.#own.get(own)
-    if (!kept) this.#own.set(own, (kept = new OwnRoutes(this.#keptRoutes(tables, proxy.traits), this.#making.sums)))
+    const group = routesGroup(`of ${own}`)
+    let kept = this.#own.get(group)
+    if (!kept) this.#own.set(group, (kept = new OwnRoutes(this.#keptRoutes(tables, proxy.traits), this.#making.sums)))
     const routes = kept
     this.#making.derived(`own routes ${named(own, proxy.traits)}`, () => {
       // Who claims what in the shared routes concerns it where it claims the same.
       this.#making.derived(`claims of ${named(own, proxy.traits)}`, () => {
-        shared()
+        this.#part(`claims in ${named(tables, proxy.traits)}`, tables, sharedKey, proxy, ({ claims }) => claims.at)
         return routes.claimed()
       })
       this.#refreshOwn(routes, proxy)
@@ -175,7 +184,8 @@ export class RouteGroups {
 
   /** A group is gone. */
   forget(group: string): void {
-    this.#own.delete(group.replace('routes-out|of ', ''))
-    this.#shared.delete(group.replace('routes-out|', ''))
+    this.#own.delete(group)
+    this.#shared.delete(group)
+    this.#hostsOf.delete(group)
   }
 }

@@ -2,13 +2,14 @@
 
 import { contain } from '../../model/faults.ts'
 import { append, sameItems } from '../../model/lists.ts'
+import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
 import { routeConfigurationExtra } from '../../xds/envoy-filter/apply.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/route-table.ts'
 import { lost } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
-import { type Dependencies, Parts } from '../dependencies/dependencies.ts'
+import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder, type RouteHosts } from './route-hosts.ts'
 
@@ -28,31 +29,43 @@ export interface SharedRoute extends RouteHosts {
   readonly services: number
 }
 
+/** What hosts want in the routes of an egress listener: those of services, and others that VirtualServices have. */
+interface Wanted {
+  readonly hosts: readonly string[]
+  readonly others: readonly string[]
+  readonly ofHosts: Collection<readonly Candidate[]>
+  readonly ofOthers: Collection<readonly Candidate[]>
+}
+
+/** Virtual hosts of a route that took the places of others. */
+export type Replaced = Pick<SharedRoute, 'route' | 'hosts'>
+
 /** The routes of one view. */
 export class SharedRoutes {
   readonly #sums: KeyedSums
   readonly #hasTables: boolean
-  readonly #record: Pick<Dependencies<never>, 'cell'>
-  /** What each host wants, and what came of making it, for the view and the filters that it was made with. */
-  #wanted: Parts<readonly Candidate[]>
+  readonly #record: Pick<Dependencies<never>, 'collection'>
+  /** By egress listener what each host wants, and what came of making it, for the view and the filters that it was made with. */
+  #wanted: readonly Wanted[] = []
   /** The same for what a route has besides hosts. */
-  #common: Parts<readonly Candidate[]>
+  #common: Collection<readonly Candidate[]>
   #given: readonly unknown[] = []
-  #keys: readonly string[] = []
   /** Another object whenever anything in the routes is another. */
   #revision: object = {}
   #routes = new Map<string, SharedRoute>()
   #routesOf = new Map<string, string[]>()
   readonly #changes = new ClaimLog()
+  /** Virtual hosts that took the places of others, the last of them; `#at` counts them all. */
+  #replaced: Replaced[] = []
+  #at = 0
   /** Routes that could not be made. */
   #problems: readonly Problem[] = []
 
   /** `hasTables`: routes that take unknown hosts hold their virtual hosts themselves; otherwise these are resources of their own. */
-  constructor(record: Pick<Dependencies<never>, 'cell'>, sums: KeyedSums, hasTables: boolean) {
+  constructor(record: Pick<Dependencies<never>, 'collection'>, sums: KeyedSums, hasTables: boolean) {
     this.#hasTables = hasTables
     this.#record = record
-    this.#wanted = new Parts(record)
-    this.#common = new Parts(record)
+    this.#common = record.collection()
     this.#sums = sums
   }
 
@@ -78,6 +91,17 @@ export class SharedRoutes {
     return this.#changes
   }
 
+  /** Number of the present state. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** Virtual hosts that took the places of others since a state, in their order; undefined when more is another, or that is too long ago. */
+  replacedSince(at: number): readonly Replaced[] | undefined {
+    const count = this.#at - at
+    return count > this.#replaced.length ? undefined : this.#replaced.slice(this.#replaced.length - count)
+  }
+
   /** Everything that went wrong. */
   get problems(): readonly Problem[] {
     return [...this.#problems, ...[...this.#routes.values()].flatMap(({ problems }) => problems)]
@@ -98,21 +122,111 @@ export class SharedRoutes {
 
   /** Turns to what the maker's view is now. A route that cannot be made stays as it was. */
   refresh(maker: HostMaker): void {
-    const given = [maker.view, ...maker.filters]
-    if (!sameItems(given, this.#given)) {
-      this.#wanted = new Parts(this.#record)
-      this.#common = new Parts(this.#record)
+    const { fixedRoutes } = maker
+    const given = [maker.view, ...maker.filters, ...fixedRoutes]
+    const isSame = sameItems(given, this.#given)
+    if (!isSame) {
+      this.#wanted = []
+      this.#common = this.#record.collection()
     }
     this.#given = given
+    const isListed = this.#list(maker.view)
+    const remade = new Set<string>()
+    if (!isSame || !isListed || !this.#replace(maker, remade)) this.#settle(maker, fixedRoutes, isListed, remade)
+    this.#common.read()
+    for (const { ofHosts, ofOthers } of this.#wanted) {
+      ofHosts.read()
+      ofOthers.read()
+    }
+  }
+
+  /** Lists the hosts of the view. Returns whether they are those that it had. */
+  #list(view: View): boolean {
+    const before = this.#wanted
+    this.#wanted = view.egress.map((egress, index): Wanted => {
+      const [hosts, others] = [egress.hosts, [...egress.virtualServices.hosts()]]
+      const { ofHosts = this.#record.collection<readonly Candidate[]>(), ofOthers = this.#record.collection<readonly Candidate[]>() } =
+        before[index] ?? {}
+      return { hosts, others, ofHosts, ofOthers }
+    })
+    return (
+      before.length === this.#wanted.length &&
+      this.#wanted.every(({ hosts, others }, index) => sameItems(hosts, before[index]?.hosts ?? []) && sameItems(others, before[index]?.others ?? []))
+    )
+  }
+
+  /**
+   * Puts virtual hosts that are others now in the places of those before, at the cost of these. Returns false, having changed no route, when more is another.
+   * `remade` takes the hosts for which it was worked out anew what they want.
+   */
+  #replace(maker: HostMaker, remade: Set<string>): boolean {
+    const [wanted, more] = this.#wanted
+    const [egress] = maker.view.egress
+    if (!wanted || !egress || more || this.#common.outdated.size > 0 || this.problems.length > 0) return false
+    const made = contain<Map<string, Candidate[]> | undefined>(
+      () => {
+        for (const host of [...wanted.ofHosts.outdated, ...wanted.ofOthers.outdated]) remade.add(host)
+        const candidates = [
+          ...[...wanted.ofHosts.outdated].flatMap((host) => this.#ofHost(wanted, host, maker, egress).value),
+          ...[...wanted.ofOthers.outdated].flatMap((host) => this.#ofOther(wanted, host, maker, egress).value),
+        ]
+        const found = new Map<string, Candidate>()
+        for (const candidate of candidates) {
+          const { route, host, namespace, port } = candidate
+          const place = `${route.name} ${host}:${port}`
+          // A host without a service makes no route.
+          if ((namespace !== '' || this.#routes.has(route.name)) && !found.has(place)) found.set(place, candidate)
+        }
+        const before = [...remade].flatMap((host) => this.#placesOf(host))
+        return before.length === found.size && before.every((place) => found.has(place))
+          ? Map.groupBy(found.values(), ({ route }) => route.name)
+          : undefined
+      },
+      () => undefined,
+    )
+    if (!made) return false
+    const replaced: { name: string; after: SharedRoute; hosts: SharedRoute['hosts'] }[] = []
+    for (const [name, candidates] of made) {
+      const before = this.#routes.get(name)
+      const hosts = before && replaceHosts(before, candidates)
+      if (!before || !hosts) return false
+      const others = candidates
+        .flatMap(({ host }) => before.places.get(host) ?? [])
+        .filter((place) => hosts[place]?.piece !== before.hosts[place]?.piece)
+      const pieces = this.#hasTables || !before.route.catchAll ? hosts.map(({ piece }) => piece) : []
+      const after = { ...before, hosts, table: buildTable(name, pieces, this.#sums) }
+      if (others.length > 0) replaced.push({ name, after, hosts: others.map((place) => hosts[place] as SharedRoute['hosts'][number]) })
+    }
+    if (replaced.length === 0) return true
+    const routes = new Map(this.#routes)
+    for (const { name, after, hosts } of replaced) {
+      routes.set(name, after)
+      this.#replaced.push({ route: after.route, hosts })
+      this.#at++
+    }
+    this.#replaced.splice(0, this.#replaced.length - mostReplaced)
+    this.#routes = routes
+    this.#revision = {}
+    return true
+  }
+
+  /** Routes and ports with which a host stands in them. */
+  #placesOf(host: string): string[] {
+    return this.routesOf(host).flatMap((name) => {
+      const route = this.#routes.get(name)
+      return (route?.places.get(host) ?? []).map((place) => `${name} ${host}:${route?.hosts[place]?.candidate.port}`)
+    })
+  }
+
+  /** Settles all routes. */
+  #settle(maker: HostMaker, fixed: readonly RouteName[], isListed: boolean, changed: Set<string>): void {
     const problems: Problem[] = []
-    const { all, changed, keys } = this.#candidates(maker, problems)
+    const all = this.#candidates(maker, changed, problems)
     // Without other hosts than before, only the routes of those that were made anew are looked at.
-    const isListed = sameItems(keys, this.#keys)
     const touched = isListed ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
-    this.#keys = keys
     const routes = new Map<string, SharedRoute>()
-    for (const [name, { route, candidates }] of byRoute(all, maker.fixedRoutes)) {
+    for (const [name, { route, candidates }] of byRoute(all, fixed)) {
       const before = this.#routes.get(name)
       const build = () => this.#build(route, candidates, changed, maker, before)
       const isSame = before && touched && !touched.has(name) && this.#common.isCurrent(name) && this.#problems.length === 0
@@ -127,7 +241,11 @@ export class SharedRoutes {
     this.#common.keep(new Set(routes.keys()))
     const differs = (of: (route: SharedRoute) => unknown) =>
       routes.size !== this.#routes.size || [...routes].some(([name, route]) => of(route) !== of(this.#routes.get(name) ?? ({} as SharedRoute)))
-    if (differs((route) => route) || problems.length + this.#problems.length > 0) this.#revision = {}
+    if (differs((route) => route) || problems.length + this.#problems.length > 0) {
+      this.#revision = {}
+      this.#replaced = []
+      this.#at++
+    }
     const reclaimed = differs(({ places }) => places)
     if (reclaimed) this.#changes.add(this.#routes, routes)
     this.#problems = problems
@@ -135,17 +253,13 @@ export class SharedRoutes {
     if (reclaimed) this.#routesOf = invert(routes)
   }
 
-  /** What all hosts want, in the order of egress listeners; `changed` are those that were made anew. */
-  #candidates(maker: HostMaker, problems: Problem[]): { all: readonly Candidate[]; changed: ReadonlySet<string>; keys: readonly string[] } {
-    const { view } = maker
+  /** What all hosts want, in the order of egress listeners; `changed` takes those that are made anew. */
+  #candidates(maker: HostMaker, changed: Set<string>, problems: Problem[]): readonly Candidate[] {
     const all: Candidate[] = []
-    const changed = new Set<string>()
-    const keys: string[] = []
-    const take = (key: string, host: string, make: () => Candidate[]) => {
-      keys.push(key)
+    const take = (host: string, get: () => ReturnType<Wanted['ofHosts']['get']>) =>
       contain(
         () => {
-          const { value, isNew } = this.#wanted.get(key, () => make().map(madeOnce))
+          const { value, isNew } = get()
           if (isNew) changed.add(host)
           for (const candidate of value) all.push(candidate)
         },
@@ -154,17 +268,25 @@ export class SharedRoutes {
           problems.push(maker.problem(host, reason))
         },
       )
+    for (const [index, wanted] of this.#wanted.entries()) {
+      const egress = maker.view.egress[index] as EgressListener
+      for (const host of wanted.hosts) take(host, () => this.#ofHost(wanted, host, maker, egress))
+      for (const host of wanted.others) take(host, () => this.#ofOther(wanted, host, maker, egress))
+      wanted.ofHosts.keep(new Set(wanted.hosts))
+      wanted.ofOthers.keep(new Set(wanted.others))
     }
-    for (const [index, egress] of view.egress.entries()) {
-      for (const host of egress.hosts)
-        take(`${index} ${host}`, host, () => {
-          const state = view.service(host)
-          return state ? maker.ofService(state, egress) : []
-        })
-      for (const host of egress.virtualServices.hosts()) take(`${index} other ${host}`, host, () => maker.ofHost(host, egress))
-    }
-    this.#wanted.keep(new Set(keys))
-    return { all, changed, keys }
+    return all
+  }
+
+  #ofHost({ ofHosts }: Wanted, host: string, maker: HostMaker, egress: EgressListener) {
+    return ofHosts.get(host, () => {
+      const state = maker.view.service(host)
+      return (state ? maker.ofService(state, egress) : []).map(madeOnce)
+    })
+  }
+
+  #ofOther({ ofOthers }: Wanted, host: string, maker: HostMaker, egress: EgressListener) {
+    return ofOthers.get(host, () => maker.ofHost(host, egress).map(madeOnce))
   }
 
   #build(
@@ -177,7 +299,14 @@ export class SharedRoutes {
     const patches: Problem[] = []
     const extra = maker.patched(patches, (context) => routeConfigurationExtra(route.name, context))
     const { value: common, isNew } = this.#common.get(route.name, () => maker.ofRoute(route).map(madeOnce))
-    const replaced = before && !isNew ? replaceHosts(before, services, common, changed) : undefined
+    const isWhole = before && !isNew && services.length + common.length === before.hosts.length
+    const hosts = isWhole
+      ? replaceHosts(
+          before,
+          services.filter(({ host }) => changed.has(host)),
+        )
+      : undefined
+    const replaced = hosts && { route, hosts, problems: [] }
     const lastGood = (name: string): HostPiece | undefined => before?.hosts.find(({ piece }) => piece?.name === name)?.piece
     const settled = replaced ?? claimDomains(route, [...services, ...common].sort(inOrder), lastGood)
     const problems = [...settled.problems, ...patches]
@@ -207,17 +336,11 @@ function madeOnce(candidate: Candidate): Candidate {
   return { ...candidate, make: (without) => (without && without.size > 0 ? candidate.make(without) : made) }
 }
 
-/** A route with some virtual hosts made anew, if they claim just what they claimed and nothing went wrong; undefined when it is to be settled as a whole. */
-function replaceHosts(
-  before: SharedRoute,
-  services: readonly Candidate[],
-  common: readonly Candidate[],
-  changed: ReadonlySet<string>,
-): RouteHosts | undefined {
-  if (before.problems.length > 0 || services.length + common.length !== before.hosts.length) return undefined
+/** The virtual hosts of a route with some in the places of those before, if they claim just what these claimed and nothing went wrong; undefined when the route is to be settled as a whole. */
+function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): RouteHosts['hosts'] | undefined {
+  if (before.problems.length > 0) return undefined
   const hosts = [...before.hosts]
-  for (const candidate of services) {
-    if (!changed.has(candidate.host)) continue
+  for (const candidate of candidates) {
     const places = (before.places.get(candidate.host) ?? []).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
     const [place] = places
     const old = place === undefined ? undefined : hosts[place]
@@ -227,7 +350,7 @@ function replaceHosts(
     if (!sameItems(made.piece.domains, old.claims) || !sameItems(old.piece.domains, old.claims)) return undefined
     hosts[place] = { candidate, claims: old.claims, piece: made.piece }
   }
-  return { route: before.route, hosts, problems: [] }
+  return hosts
 }
 
 /** The last changes of who claims which domain, so that whoever claims none of them need not look again. */
@@ -267,6 +390,8 @@ class ClaimLog {
 }
 
 const mostChanges = 16
+/** How many replaced virtual hosts are remembered for who has those before. */
+const mostReplaced = 64
 
 /** What stands among the domains of {@link ClaimLog} for all routes that there are, for those that a host is in, and for the number of services in a route. */
 export const everyRoute = 'every route'

@@ -159,6 +159,29 @@ describe('what proxies share', () => {
     expect(mesh.planner.generation.memo.made).to.be.above(before)
   })
 
+  it('notices what else shapes routes after virtual hosts in them took the places of others', () => {
+    const route = (seconds: number) => ({ hosts: ['a.com'], http: [{ timeout: `${seconds}s`, route: [{ destination: { host: 'a.com' } }] }] })
+    const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com').set('VirtualService', 'n1', 'v', route(1)).connect('p', 'n2', '10.1.0.1')
+    const timeout = () => {
+      const action = mesh.route('p', '80')?.virtualHosts.find(({ name }) => name === 'a.com:80')?.routes[0]?.action
+      return action?.case === 'route' ? Number(action.value.timeout?.seconds) : undefined
+    }
+    for (const seconds of [2, 3]) {
+      mesh.set('VirtualService', 'n1', 'v', route(seconds))
+      expect(timeout()).to.equal(seconds)
+    }
+    const { mesh: before } = mesh.planner.snapshot
+    mesh.planner.state.setMesh({ ...before, proxyHttpPort: 15007 })
+    mesh.push()
+    expect(mesh.route('p', 'http_proxy')?.virtualHosts.map(({ name }) => name)).to.include.members(['a.com:80', 'b.com:80'])
+    mesh.set('VirtualService', 'n1', 'v', route(4))
+    expect(timeout()).to.equal(4)
+    mesh.planner.state.setMesh({ ...before, outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } })
+    mesh.push()
+    expect(mesh.route('p', 'http_proxy')).to.equal(undefined)
+    expect(mesh.route('p', '80')?.virtualHosts.map(({ name }) => name)).to.include('block_all')
+  })
+
   it('costs only the service of which nothing can be told, and only while that is so', () => {
     const mesh = new Mesh().service('n1', 'a.com').service('n2', 'b.com')
     // The first that is made for the namespace of this proxy is made while the service is broken.

@@ -1,0 +1,149 @@
+/** What is read is recorded, and a change of the state has that made again which read what changed. */
+import { expect } from 'chai'
+import * as fc from 'fast-check'
+import { type Collection, Dependencies, type Topic } from '../../../src/push/dependencies/dependencies.ts'
+
+interface State {
+  readonly words: ReadonlyMap<string, string>
+  readonly wanted: readonly string[]
+}
+
+const words: Topic<State, State['words']> = {
+  of: (state) => state.words,
+  changed: (before, now) => [...new Set([...before.keys(), ...now.keys()])].filter((key) => before.get(key) !== now.get(key)),
+}
+const wanted: Topic<State, State['wanted']> = { of: (state) => state.wanted }
+
+const state = (entries: Readonly<Record<string, string>>, keys: readonly string[] = ['a', 'b', 'c']): State => ({
+  words: new Map(Object.entries(entries)),
+  wanted: keys,
+})
+const ask = (record: Dependencies<State>, key: string) => record.read(words, key, (map) => map.get(key))
+
+describe('dependencies', () => {
+  it('ask only the questions again whose answers may be others', () => {
+    const record = new Dependencies(state({ a: '1', b: '1' }))
+    let asked: string[] = []
+    record.produce('p', () => {
+      for (const key of ['a', 'b', 'missing'])
+        record.read(words, key, (map) => {
+          asked.push(key)
+          return map.get(key)
+        })
+    })
+    asked = []
+    record.advance(state({ a: '2', b: '1' }))
+    expect(asked).to.deep.equal(['a'])
+    expect([...record.outdated]).to.deep.equal(['p'])
+    record.produce('p', () => ask(record, 'missing'))
+    record.advance(state({ missing: '1' }))
+    expect([...record.outdated]).to.deep.equal(['p'])
+  })
+
+  it('know which products asked a question themselves', () => {
+    const record = new Dependencies(state({ a: '1' }))
+    record.produce('asks', () => ask(record, 'a'))
+    record.produce('reads', () => record.derived('d', () => ask(record, 'a')))
+    expect([...record.askers(words, 'a')]).to.deep.equal(['asks'])
+    expect([...record.askers(words, 'b')]).to.deep.equal([])
+    record.forget('asks')
+    expect([...record.askers(words, 'a')]).to.deep.equal([])
+  })
+
+  it('keep a derived value that is alike, and leave alone who read it', () => {
+    const record = new Dependencies(state({ a: 'x1' }))
+    const first = () =>
+      record.derived(
+        'first letter',
+        () => ({ letter: ask(record, 'a')?.[0] }),
+        (one, other) => one.letter === other.letter,
+      )
+    let made = first()
+    record.produce('p', () => {
+      made = first()
+    })
+    record.advance(state({ a: 'x2' }))
+    expect([...record.outdated]).to.deep.equal([])
+    record.produce('q', () => expect(first()).to.equal(made))
+    record.advance(state({ a: 'y' }))
+    expect([...record.outdated]).to.deep.equal(['p', 'q'])
+  })
+
+  /** A product that joins the words that are wanted, each of which is looked for by itself. */
+  class Joined {
+    readonly record: Dependencies<State>
+    readonly #collection: Collection<string>
+    made: string[] = []
+    value = ''
+
+    constructor(from: State) {
+      this.record = new Dependencies(from)
+      this.#collection = this.record.collection()
+    }
+
+    get outdated(): string[] {
+      return [...this.#collection.outdated]
+    }
+
+    make(): void {
+      this.made = []
+      this.record.produce('p', () => {
+        this.value = this.record.derived('joined', () => {
+          const keys = this.record.read(wanted, '', (list) => list)
+          const parts = keys.map((key) => {
+            const { value, isNew } = this.#collection.get(key, () => ask(this.record, key) ?? '-')
+            if (isNew) this.made.push(key)
+            return value
+          })
+          this.#collection.keep(new Set(keys))
+          this.#collection.read()
+          return parts.join()
+        })
+      })
+    }
+  }
+
+  it('know which values of a collection are to be made anew', () => {
+    const joined = new Joined(state({ a: '1', b: '1' }))
+    joined.make()
+    expect(joined.made).to.deep.equal(['a', 'b', 'c'])
+    joined.record.advance(state({ a: '1', b: '2', c: '1' }))
+    expect([...joined.record.outdated]).to.deep.equal(['p'])
+    expect(joined.made).to.deep.equal(['a', 'b', 'c', 'b', 'c'])
+    expect(joined.outdated).to.deep.equal([])
+    joined.make()
+    expect(joined.value).to.equal('1,2,1')
+    joined.record.advance(state({ a: '1', b: '2', c: '1', d: '1' }))
+    expect([...joined.record.outdated]).to.deep.equal([])
+  })
+
+  it('forget a collection that nobody reads, and make it again for the next', () => {
+    const joined = new Joined(state({ a: '1', b: '1' }))
+    joined.make()
+    joined.record.forget('p')
+    expect(joined.record.questions).to.equal(0)
+    joined.record.advance(state({ a: '2', b: '1' }))
+    joined.make()
+    expect(joined.value).to.equal('2,1,-')
+    joined.record.advance(state({ a: '3', b: '1' }))
+    expect([...joined.record.outdated]).to.deep.equal(['p'])
+  })
+
+  it('come to what is made from scratch, after any history', () => {
+    const some = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2'))
+    const step = fc.record({ entries: some, keys: fc.subarray(['a', 'b', 'c', 'd', 'e']), forgets: fc.boolean() })
+    fc.assert(
+      fc.property(some, fc.array(step, { maxLength: 8 }), (start, steps) => {
+        const joined = new Joined(state(start))
+        joined.make()
+        for (const { entries, keys, forgets } of steps) {
+          joined.record.advance(state(entries, keys))
+          if (forgets) joined.record.forget('p')
+          const now = keys.map((key) => entries[key] ?? '-').join()
+          if (!joined.record.isCurrent('p')) joined.make()
+          expect(joined.value).to.equal(now)
+        }
+      }),
+    )
+  })
+})
