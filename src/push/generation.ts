@@ -16,19 +16,18 @@ import type { GroupStore } from '../xds/slab/group-store.ts'
 import type { Resource } from '../xds/slab/resource.ts'
 import type { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
-import { clusterType, endpointType, extensionConfigType } from '../xds/type-urls.ts'
+import { extensionConfigType } from '../xds/type-urls.ts'
 import { Dependencies } from './dependencies/dependencies.ts'
 import { Memo } from './dependencies/memo.ts'
 import { SnapshotReader } from './dependencies/snapshot-reader.ts'
+import { Lingering, lingeringTypes, type Uses } from './groups/lingering.ts'
 import { ListenerGroups } from './groups/listener-groups.ts'
 import { type GroupSpec, type Making, patched } from './groups/making.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
 import { RouteGroups } from './groups/route-groups.ts'
 import { WorkloadGroups } from './groups/workload-groups.ts'
 
-/** Types whose resources outlive their reason for a moment: routes that still name them must go first. */
-const lingers = new Set([clusterType, endpointType])
-/** How long they do, in milliseconds. */
+/** How long what routes may still name outlives its reason, in milliseconds. */
 const lingerMs = 2000
 
 /** Owner, in the memory, of what is made before any proxy wants it. */
@@ -49,6 +48,9 @@ export class Generation implements Making {
   /** Groups by class, and classes by group. */
   readonly #groupsOf = new Map<string, ReadonlySet<string>>()
   readonly #users = new Map<string, Set<string>>()
+  /** What classes have by type, and what they keep beside it for a moment. */
+  readonly #usesOf = new Map<string, Uses>()
+  readonly #lingering: Lingering
   /** Groups without classes. */
   readonly #unused = new Set<string>()
   /** Classes that use a group of which now other things are hidden. */
@@ -69,6 +71,7 @@ export class Generation implements Making {
     this.memo = new Memo(this.#record)
     this.snapshot = new SnapshotReader(this.#record)
     this.#groups = groups
+    this.#lingering = new Lingering(groups)
     this.#faults = faults
     this.#outbound = new OutboundGroups(this)
     this.#listeners = new ListenerGroups(this)
@@ -134,10 +137,13 @@ export class Generation implements Making {
     return rehidden
   }
 
-  /** The groups of a class by type URL, every one built for the present snapshot. */
-  groupsFor(proxy: ProxyClass): Record<string, GroupUse[]> {
+  /**
+   * The groups of a class by type URL, every one built for the present snapshot, and what it keeps of those that it had before. `classId` is another
+   * than the class's own where proxies have just come to it from the class `from`: then what that had is kept.
+   */
+  groupsFor(proxy: ProxyClass, classId = proxy.id, from = classId): Record<string, GroupUse[]> {
     let specs: readonly GroupSpec[] = []
-    this.#record.produce(`${classPrefix}${proxy.id}`, () => {
+    this.#record.produce(`${classPrefix}${classId}`, () => {
       specs = this.#specsOf(proxy)
     })
     const groups: Record<string, GroupUse[]> = {}
@@ -153,14 +159,39 @@ export class Generation implements Making {
       else if (hiddenBy !== undefined) uses.unshift(use)
       else uses.push(use)
     }
-    this.#use(proxy.id, new Set(specs.map(({ id }) => id)))
+    this.#use(classId, new Set(specs.map(({ id }) => id)))
+    const had = Object.entries(this.#usesOf.get(from) ?? {}).filter(([typeUrl]) => lingeringTypes.has(typeUrl))
+    const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
+    this.#lingering.settle(classId, [...left, ...this.#lingering.of(from)], groups)
+    this.#usesOf.set(classId, Object.fromEntries(Object.entries(groups).map(([typeUrl, uses]) => [typeUrl, [...uses]])))
+    // Of a name in several groups the first counts.
+    for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
     return groups
+  }
+
+  /** Whether a class keeps something of what it had. */
+  isLingering(classId: string): boolean {
+    return this.#lingering.of(classId).length > 0
+  }
+
+  /** When the first of what is to go is due, in monotonic milliseconds; undefined when nothing is to go. */
+  nextLeaving(): number | undefined {
+    const due = [this.#groups.nextLeaving(), this.#lingering.next].filter((time) => time !== undefined)
+    return due.length > 0 ? Math.min(...due) : undefined
+  }
+
+  /** Lets go of what stayed only until routes to it were gone, and whose time is over by `now`. Returns the classes that kept it. */
+  sweep(now: number): string[] {
+    this.#groups.sweep(now)
+    return this.#lingering.sweep(now)
   }
 
   /** A class is gone. */
   dropClass(classId: string): void {
     this.#use(classId, new Set())
     this.#groupsOf.delete(classId)
+    this.#usesOf.delete(classId)
+    this.#lingering.forget(classId)
     this.#record.forget(`${classPrefix}${classId}`)
   }
 
@@ -201,7 +232,7 @@ export class Generation implements Making {
           const built = build()
           const settled = settle(built.outcomes, (name) => this.#groups.resources(id).get(name))
           if (built.isPart) this.#groups.update(id, settled.resources)
-          else this.#groups.replace(id, settled.resources, lingers.has(typeUrl) ? this.#now + lingerMs : undefined)
+          else this.#groups.replace(id, settled.resources, lingeringTypes.has(typeUrl) ? this.#now + lingerMs : undefined)
           built.settled?.()
           this.#conflicts.set(id, settled.conflicts)
           if (built.hide) this.#hide(id, built.hide)
@@ -225,9 +256,12 @@ export class Generation implements Making {
     if (before) for (const classId of this.#users.get(id) ?? []) this.#rehidden.add(classId)
   }
 
-  /** Forgets groups that no class uses. */
+  /** Forgets groups that no class uses, or keeps. */
   retain(): void {
+    const kept = this.#lingering.groups
     for (const id of this.#unused) {
+      if (kept.has(id)) continue
+      this.#unused.delete(id)
       if ((this.#users.get(id)?.size ?? 0) > 0) continue
       this.#users.delete(id)
       this.#groups.retire(id)
@@ -239,7 +273,6 @@ export class Generation implements Making {
       this.memo.release(id)
       for (const maker of [this.#outbound, this.#routes]) maker.forget(id)
     }
-    this.#unused.clear()
   }
 
   /** A view in the present snapshot. */

@@ -2,6 +2,7 @@
  * From events to pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and works out,
  * for each push, the patches that bring every writer up to date. Pure: no threads, no clock, no sockets.
  */
+import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
 import type { ClassAssignment, Manifest, PushContent } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
@@ -34,6 +35,12 @@ export class Planner {
   readonly #members = new Map<string, number>()
   /** Classes without proxies, and since when. */
   readonly #empty = new Map<string, number>()
+  /** Classes of proxies that have just come to another class, which they are in else, and keep for a moment what they had: by that class. */
+  readonly #arriving = new Map<string, string>()
+  /** Names of such classes that nothing has to be kept for, since the last {@link advance}. */
+  readonly #arrived = new Set<string>()
+  /** The time of the last {@link advance}, in monotonic milliseconds. */
+  #now = 0
   readonly #manifests = new Map<string, Manifest>()
   readonly #instances = new InstanceIndex()
   /** What the proxies were classified by. */
@@ -112,6 +119,8 @@ export class Planner {
   advance(now = 0): Changes {
     const { snapshot, changes: taken } = this.state.take(now)
     this.#ledger = this.state.objects.ledger
+    this.#now = now
+    this.#arrived.clear()
     const changes = this.#missed ? joined(this.#missed, taken) : taken
     if (isNothing(changes)) return changes
     const subject = { type: 'push', resource: 'everything that changed' }
@@ -133,13 +142,20 @@ export class Planner {
   #buildClasses(ids: Iterable<string>): void {
     for (const id of ids) {
       const proxyClass = this.#classes.get(id)
-      if (proxyClass) this.#buildClass(proxyClass)
+      if (proxyClass) this.#buildClass(id, proxyClass)
     }
   }
 
   /** Removes resources that stayed only until routes to them were gone, and whose time is over: by default all of them. */
   sweep(now = Number.POSITIVE_INFINITY): void {
-    this.groups.sweep(now)
+    const arrived = new Set<string>()
+    for (const id of this.generation.sweep(now)) {
+      if (this.#arriving.has(id) && !this.generation.isLingering(id)) arrived.add(id)
+      else this.#buildClasses([id])
+    }
+    if (arrived.size > 0) for (const [connection, { classId }] of this.#proxies.entries()) if (arrived.has(classId)) this.#classify(connection)
+    for (const id of arrived) if (this.#members.get(id) === 0) this.#drop(id)
+    this.generation.retain()
   }
 
   /** What changed since the last call, for writers that have everything before. */
@@ -202,18 +218,37 @@ export class Planner {
     const find = () => classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
     const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
     if (!proxyClass) return
-    const known = this.#classes.get(proxyClass.id)
+    const id = this.#classIdFor(proxy.classId, proxyClass)
+    const known = this.#classes.get(id)
     // An equal class stays the same object: what was made for it is kept by that.
     if (!known || !sameClass(known, proxyClass)) {
-      this.#classes.set(proxyClass.id, proxyClass)
-      this.#buildClass(proxyClass)
+      this.#classes.set(id, proxyClass)
+      this.#buildClass(id, proxyClass)
     }
-    if (proxy.classId === proxyClass.id) return
-    this.#members.set(proxyClass.id, (this.#members.get(proxyClass.id) ?? 0) + 1)
-    this.#empty.delete(proxyClass.id)
+    if (proxy.classId === id) return
+    this.#members.set(id, (this.#members.get(id) ?? 0) + 1)
+    this.#empty.delete(id)
     this.#leave(proxy.classId)
-    proxy.classId = proxyClass.id
-    this.#assignments.push({ connection, classId: proxyClass.id })
+    proxy.classId = id
+    this.#assignments.push({ connection, classId: id })
+  }
+
+  /** The class that a proxy of the class `from` is in now: the one that it belongs to, or one of those who arrive there and keep something for a moment. */
+  #classIdFor(from: string, proxyClass: ProxyClass): string {
+    const { id: own } = proxyClass
+    if (from === '' || from === own) return own
+    if (this.#arriving.get(from) === own && this.generation.isLingering(from)) return from
+    const id = hash('sha1', `${own} from ${from} at ${this.#now}`, 'hex').slice(0, 20)
+    if (this.#arriving.has(id)) return id
+    if (this.#arrived.has(id)) return own
+    this.#classes.set(id, this.#classes.get(own) ?? proxyClass)
+    this.#arriving.set(id, own)
+    this.#members.set(id, 0)
+    this.#buildClass(id, proxyClass, from)
+    if (this.generation.isLingering(id)) return id
+    this.#drop(id)
+    this.#arrived.add(id)
+    return own
   }
 
   #leave(classId: string): void {
@@ -221,16 +256,16 @@ export class Planner {
     if (members !== undefined) this.#members.set(classId, members - 1)
   }
 
-  #buildClass(proxyClass: ProxyClass): void {
-    const before = this.#manifests.get(proxyClass.id)
+  #buildClass(id: string, proxyClass: ProxyClass, from = id): void {
+    const before = this.#manifests.get(id)
     const { sidecar } = proxyClass.viewKey
-    const subject = { type: 'class', resource: proxyClass.id, objects: sidecar ? [configKey(sidecar)] : [] }
-    const make = () => this.generation.groupsFor(proxyClass)
-    const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${proxyClass.id}`, subject, make, undefined, before !== undefined)
+    const subject = { type: 'class', resource: id, objects: sidecar ? [configKey(sidecar)] : [] }
+    const make = () => this.generation.groupsFor(proxyClass, id, from)
+    const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${id}`, subject, make, undefined, before !== undefined)
     if (!groups) return
     if (before && JSON.stringify(before.groups) === JSON.stringify(groups)) return
-    this.#manifests.set(proxyClass.id, { classId: proxyClass.id, groups })
-    this.#changedManifests.add(proxyClass.id)
+    this.#manifests.set(id, { classId: id, groups })
+    this.#changedManifests.add(id)
   }
 
   /**
@@ -252,6 +287,7 @@ export class Planner {
 
   #drop(id: string): void {
     this.#empty.delete(id)
+    this.#arriving.delete(id)
     this.#members.delete(id)
     this.#classes.delete(id)
     this.#manifests.delete(id)

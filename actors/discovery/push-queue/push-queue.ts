@@ -312,7 +312,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
 
   /** Sees to it that what is to go goes when its own time is over, however often anything else changes. */
   #scheduleSweep(): void {
-    const due = this.#planner.groups.nextLeaving()
+    const due = this.#planner.generation.nextLeaving()
     if (due === undefined || (this.#sweepAt !== undefined && this.#sweepAt <= due)) return
     this.#sweepTimer?.cancel()
     this.#sweepAt = due

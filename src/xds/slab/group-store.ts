@@ -1,5 +1,7 @@
 /** Groups of resources that classes share, and the patches that bring writers from one state of a group to the next. */
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
+import { append } from '../../model/lists.ts'
+import { hostOf } from '../names.ts'
 import { type Block, isUsable, type Resource } from './resource.ts'
 import type { SlabStore } from './slab-store.ts'
 import { addSums, type KeyedSums, type Sum, subtractSums, sumText, zeroSum } from './sums.ts'
@@ -15,6 +17,8 @@ interface Group {
   removed: Set<string>
   /** Resources that are to go, and when, in monotonic milliseconds. */
   readonly leaving: Map<string, number>
+  /** Names by host, once somebody has asked for them and until a name comes or goes. */
+  byHost: ReadonlyMap<string, readonly string[]> | undefined
 }
 
 /** Owner of the groups. */
@@ -45,6 +49,18 @@ export class GroupStore {
   /** The resources of a group by name. */
   resources(id: string): ReadonlyMap<string, Resource> {
     return this.#groups.get(id)?.resources ?? new Map()
+  }
+
+  /** Names of a host's resources in a group, which has resources of one type. */
+  namesOf(id: string, typeUrl: string, host: string): readonly string[] {
+    const group = this.#groups.get(id)
+    if (!group) return []
+    if (!group.byHost) {
+      const found = new Map<string, string[]>()
+      for (const name of group.resources.keys()) append(found, hostOf(typeUrl, name), name)
+      group.byHost = found
+    }
+    return group.byHost.get(host) ?? []
   }
 
   /** The message of a resource that is in use, without what makes it a list element. Throws when its bytes are gone. */
@@ -144,7 +160,16 @@ export class GroupStore {
   #groupOf(id: string): Group {
     const known = this.#groups.get(id)
     if (known) return known
-    const group: Group = { id, resources: new Map(), sum: zeroSum, sequence: 0, changed: new Map(), removed: new Set(), leaving: new Map() }
+    const group: Group = {
+      id,
+      resources: new Map(),
+      sum: zeroSum,
+      sequence: 0,
+      changed: new Map(),
+      removed: new Set(),
+      leaving: new Map(),
+      byHost: undefined,
+    }
     this.#groups.set(id, group)
     this.#touched.add(group)
     return group
@@ -156,6 +181,7 @@ export class GroupStore {
     if (before?.version === resource.version) return
     if (!isUsable(resource)) throw new Error(`the bytes of ${resource.name} are gone`)
     this.#slabs.retain(resource)
+    if (!before) group.byHost = undefined
     if (before) {
       this.#slabs.release(before)
       group.sum = subtractSums(group.sum, this.#numberOf(before))
@@ -173,6 +199,7 @@ export class GroupStore {
     this.#slabs.release(before)
     group.sum = subtractSums(group.sum, this.#numberOf(before))
     group.resources.delete(name)
+    group.byHost = undefined
     group.changed.delete(name)
     group.removed.add(name)
     this.#touched.add(group)

@@ -17,8 +17,9 @@ import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import type { Resource } from '../../../src/xds/slab/resource.ts'
-import { listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
+import { Received } from '../../harness/received.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
 const namespaces = ['n1', 'n2', 'n3', 'n4']
@@ -268,12 +269,23 @@ function plannerWith(objects: Iterable<ConfigObject>, mesh: object): Planner {
   for (const each of objects) planner.state.setConfig(configKey(each), each)
   planner.advance()
   connect(planner)
-  planner.takePush()
   return planner
 }
 
 /** Sidecars that name what everybody sees: then everything that a namespace sees is listed for it alone. */
 const listing = namespaces.map((own) => object('Sidecar', own, 'all', { egress: [{ hosts: ['*/*.com', '*/*.local', '*/10.9.0.2'] }] }))
+
+/** Takes a push in which no proxy loses a cluster or its endpoints: routes to them must go first. */
+function takeAll(received: Received): void {
+  const kept = [clusterType, endpointType].flatMap((typeUrl) => callers.map(({ connection }) => ({ connection, typeUrl })))
+  const before = kept.map(({ connection, typeUrl }) => received.of(connection, typeUrl))
+  received.take()
+  for (const [index, { connection, typeUrl }] of kept.entries()) {
+    const now = received.of(connection, typeUrl)
+    const lost = [...(before[index]?.keys() ?? [])].filter((name) => !now.has(name))
+    expect(lost, connection).to.deep.equal([])
+  }
+}
 
 /** A planner that lived through steps, and what there was in the end. */
 function live(
@@ -285,6 +297,7 @@ function live(
 } {
   const objects = new Map<string, ConfigObject>()
   const living = plannerWith([], mesh)
+  const received = new Received(living)
   for (const { object: each, removed, pushed } of steps) {
     const key = configKey(each)
     if (removed) objects.delete(key)
@@ -292,11 +305,17 @@ function live(
     living.state.setConfig(key, objects.get(key))
     if (!pushed) continue
     living.advance()
-    living.takePush()
+    takeAll(received)
   }
   living.advance()
+  takeAll(received)
   living.sweep()
-  living.takePush()
+  received.take()
+  for (const { connection } of callers)
+    for (const [typeUrl, resources] of resourcesOf(living, connection))
+      expect(received.of(connection, typeUrl), `${connection} ${typeUrl}`).to.deep.equal(
+        new Map(resources.map(({ name, version }) => [name, version])),
+      )
   return { living, objects }
 }
 
