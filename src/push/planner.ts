@@ -8,7 +8,7 @@ import type { ClassAssignment, Manifest, PushContent } from '../../protocols/mes
 import { configKey } from '../config/kinds.ts'
 import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
-import type { ServiceInstance } from '../model/workload.ts'
+import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
@@ -215,7 +215,11 @@ export class Planner {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
     const subject = { type: 'class', resource: proxy.node.id }
-    const find = () => classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
+    const find = () => {
+      const instances = this.instancesOf(proxy.node)
+      this.#proxies.label(connection, proxyLabels(proxy.node, instances))
+      return classOf(proxy.node, instances, this.snapshot)
+    }
     const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
     if (!proxyClass) return
     const id = this.#classIdFor(proxy.classId, proxyClass)

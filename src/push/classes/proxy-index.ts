@@ -2,8 +2,11 @@
 
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import { kinds } from '../../config/kinds.ts'
+import { contain } from '../../model/faults.ts'
 import { addTo } from '../../model/lists.ts'
+import { labelsMatch } from '../../model/match.ts'
 import type { Changes, MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { LabelIndex } from './label-index.ts'
 
 /** A connected proxy. */
 export interface Connected {
@@ -18,6 +21,7 @@ export class ProxyIndex {
   readonly #byAddress = new Map<string, Set<string>>()
   readonly #byNamespace = new Map<string, Set<string>>()
   readonly #routers = new Set<string>()
+  readonly #labels = new LabelIndex()
 
   add(connection: string, node: ProxyNode): void {
     this.#proxies.set(connection, { node, classId: '' })
@@ -34,7 +38,13 @@ export class ProxyIndex {
     this.#routers.delete(connection)
     for (const address of proxy.node.addresses) deleteFrom(this.#byAddress, address, connection)
     deleteFrom(this.#byNamespace, proxy.node.namespace, connection)
+    this.#labels.delete(connection)
     return proxy
+  }
+
+  /** Sets the labels that selectors see of a proxy. */
+  label(connection: string, labels: Readonly<Record<string, string>>): void {
+    this.#labels.set(connection, labels)
   }
 
   get(connection: string): Connected | undefined {
@@ -64,16 +74,24 @@ export class ProxyIndex {
     return found
   }
 
-  /** Connections of the proxies that an object may select; all where nobody declared whom its kind selects. */
-  #selected({ kind, namespace }: ConfigObject, rootNamespace: string): Iterable<string> {
+  /** Connections of the proxies that an object selects; all where nobody declared whom its kind selects. */
+  #selected({ kind, namespace, spec }: ConfigObject, rootNamespace: string): Iterable<string> {
     const declared = kinds.get(kind)
     if (!declared) return this.#proxies.keys()
     const { scope, selects } = declared
     if (!selects) return []
-    const everywhere = scope === 'mesh' || scope === 'exported' || (scope === 'namespace or mesh' && namespace === rootNamespace)
-    const reached = everywhere ? this.#proxies.keys() : (this.#byNamespace.get(namespace) ?? [])
-    if (selects.proxies === 'routers') return everywhere ? this.#routers : [...reached].filter((connection) => this.#routers.has(connection))
-    return selects.proxies === 'sidecars' ? [...reached].filter((connection) => !this.#routers.has(connection)) : reached
+    // An object whose selector cannot be read may select anything.
+    const labels = contain(
+      () => selects.labels(spec) ?? {},
+      () => ({}),
+    )
+    const isOfType = (connection: string) => selects.proxies === 'all' || this.#routers.has(connection) === (selects.proxies === 'routers')
+    if (scope === 'namespace' || (scope === 'namespace or mesh' && namespace !== rootNamespace))
+      return [...(this.#byNamespace.get(namespace) ?? [])].filter(
+        (connection) => isOfType(connection) && labelsMatch(labels, this.#labels.of(connection)),
+      )
+    if (Object.keys(labels).length > 0) return this.#labels.having(labels).filter(isOfType)
+    return selects.proxies === 'routers' ? this.#routers : [...this.#proxies.keys()].filter(isOfType)
   }
 
   /** Namespaces that came to differ from the others, or ceased to. */

@@ -20,14 +20,14 @@ describe('proxies that changes concern', () => {
       readNode({ id: `${type}~10.0.0.1~p.${namespace}~${namespace}.svc`, metadata: {}, locality: undefined }, names, false),
     )
   const all = ['router a', 'router b', 'sidecar a', 'sidecar b']
-  const object = (key: string): ConfigObject => {
+  const object = (key: string, spec: unknown): ConfigObject => {
     const [kind = '', namespace = '', name = ''] = key.split('/')
-    return { kind, namespace, name, group: '', version: '', labels: {}, annotations: {}, createdAt: 0, generation: 1, spec: {}, origin: '' }
+    return { kind, namespace, name, group: '', version: '', labels: {}, annotations: {}, createdAt: 0, generation: 1, spec, origin: '' }
   }
-  const concerned = (key: string) =>
+  const concerned = (key: string, spec: unknown = {}, before?: unknown) =>
     [
       ...index.reclassified(snapshot, snapshot, {
-        objects: new Map([[key, { before: undefined, now: object(key) }]]),
+        objects: new Map([[key, { before: before === undefined ? undefined : object(key, before), now: object(key, spec) }]]),
         services: new Set(),
         hosts: new Set(),
         settings: false,
@@ -41,6 +41,30 @@ describe('proxies that changes concern', () => {
     expect(concerned(`Sidecar/${root}/s`)).to.deep.equal(['sidecar a', 'sidecar b'])
     expect(concerned('Gateway/a/g')).to.deep.equal(['router a', 'router b'])
     expect(concerned('AuthorizationPolicy/c/p')).to.deep.equal([])
+  })
+
+  it('are those with the labels of its selector, before or after the change', () => {
+    for (const [connection, labels] of [
+      ['sidecar a', { app: 'x', version: '1' }],
+      ['router a', { app: 'x' }],
+      ['sidecar b', { app: 'x', version: '2' }],
+    ] as const)
+      index.label(connection, labels)
+    const policy = (matchLabels: Record<string, string>) => ({ selector: { matchLabels } })
+    const rootPolicy = `AuthorizationPolicy/${root}/p`
+    expect(concerned('AuthorizationPolicy/a/p', policy({ version: '1' }))).to.deep.equal(['sidecar a'])
+    expect(concerned('AuthorizationPolicy/a/p', policy({ app: 'y' }))).to.deep.equal([])
+    expect(concerned(rootPolicy, policy({ app: 'x' }))).to.deep.equal(['router a', 'sidecar a', 'sidecar b'])
+    expect(concerned(rootPolicy, policy({ app: 'x', version: '2' }))).to.deep.equal(['sidecar b'])
+    expect(concerned(rootPolicy, policy({ app: 'x', other: '2' }))).to.deep.equal([])
+    expect(concerned(rootPolicy, policy({ version: '1' }), policy({ version: '2' }))).to.deep.equal(['sidecar a', 'sidecar b'])
+    expect(concerned('Gateway/c/g', { selector: { app: 'x' } })).to.deep.equal(['router a'])
+    expect(concerned('Sidecar/a/s', { workloadSelector: { matchLabels: { app: 'x' } } })).to.deep.equal(['sidecar a'])
+    expect(concerned('EnvoyFilter/a/f', { workloadSelector: { labels: { constructor: 'x' } } })).to.deep.equal([])
+    expect(concerned(rootPolicy, null), 'an object that cannot be read').to.deep.equal(all)
+    index.label('sidecar a', { app: 'y' })
+    expect(concerned(rootPolicy, policy({ app: 'x' })), 'of labels that changed').to.deep.equal(['router a', 'sidecar b'])
+    expect(concerned(rootPolicy, policy({ version: '1' }))).to.deep.equal([])
   })
 
   it('are none where the kind selects none, and all where nobody declared it', () => {
