@@ -1,0 +1,130 @@
+import { expect } from 'chai'
+import { Departures } from '../../actors/discovery/push-queue/idle-work.ts'
+import { assignmentsOf, Proxies } from '../../actors/discovery/push-queue/proxies.ts'
+import { PushSchedule } from '../../actors/discovery/push-queue/push-schedule.ts'
+import { WantedKeys } from '../../actors/discovery/push-queue/wanted-keys.ts'
+import { Writers } from '../../actors/discovery/push-queue/writers.ts'
+import { monotonicMs } from '../../actors/runtime/clock.ts'
+import type { ProxyNode } from '../../protocols/data.ts'
+import type { PushContent, ResolverCommand, WriterCommand } from '../../protocols/messages/push.ts'
+import { RecordingPeer } from '../harness/actor.ts'
+import { until } from '../harness/until.ts'
+
+const nothing: PushContent = {
+  whole: false,
+  slabs: [],
+  retiredSlabs: [],
+  groups: [],
+  retiredGroups: [],
+  manifests: [],
+  retiredClasses: [],
+  assignments: [],
+}
+
+describe('the writers of the push queue', () => {
+  const push = { startedAt: 0, reasons: [], ledger: 'l' }
+
+  it('count pushes of changes only, and say once when all have taken one', () => {
+    let taken = 0
+    const writers = new Writers(() => taken++)
+    const peers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
+    for (const peer of peers) writers.add(peer)
+    expect([writers.publish(push, nothing), writers.lastPush, writers.areTaking]).to.deep.equal([false, 0, false])
+    expect([writers.tell({ ...push, id: 0 }, { ...nothing, retiredSlabs: [1] }), writers.lastPush]).to.deep.equal([true, 0])
+    expect([writers.publish(push, { ...nothing, whole: true }), writers.lastPush, writers.areTaking]).to.deep.equal([true, 1, true])
+    writers.taken('xds-writer/0', 1)
+    expect(taken).to.equal(0)
+    writers.remove('xds-writer/1')
+    expect([taken, writers.areTaking]).to.deep.equal([1, false])
+    expect(writers.isTold('l')).to.equal(true)
+    writers.close()
+  })
+
+  it('are told of their own proxies by their own names', () => {
+    const assignments = [
+      { connection: 'xds-writer/1/a', classId: 'c' },
+      { connection: 'xds-writer/10/b', classId: 'c' },
+    ]
+    expect(assignmentsOf('xds-writer/1', assignments)).to.deep.equal([{ connection: 'a', classId: 'c' }])
+  })
+})
+
+describe('the proxies of the push queue', () => {
+  it('go with their writer', () => {
+    const there = new Set<string>()
+    const proxies = new Proxies({ connect: (name: string) => there.add(name), disconnect: (name: string) => there.delete(name) } as never)
+    const node = {} as ProxyNode
+    for (const writer of ['xds-writer/0', 'xds-writer/1']) {
+      proxies.addWriter(writer)
+      for (const connection of ['a', 'b']) proxies.connected(writer, { type: 'ProxyConnected', connection, transport: 1, node })
+    }
+    proxies.disconnected('xds-writer/1', 'b')
+    proxies.removeWriter('xds-writer/0')
+    expect([...there]).to.deep.equal(['xds-writer/1/a'])
+  })
+
+  it('are asked to go elsewhere only while few come or go', () => {
+    const proxies = new Proxies({ connect: () => {}, disconnect: () => {} } as never)
+    for (const writer of ['w/0', 'w/1']) proxies.addWriter(writer)
+    const node = {} as ProxyNode
+    for (let transport = 0; transport < 40; transport++)
+      proxies.connected('w/0', { type: 'ProxyConnected', connection: String(transport), transport, node })
+    expect([...proxies.surplus()], 'all of them have just come').to.deep.equal([])
+    expect([...proxies.surplus()]).to.deep.equal([['w/0', 3]])
+  })
+})
+
+describe('the key sets of the push queue', () => {
+  it('are asked for when they change, hold the first push back until they are heard of, and go when nobody names them', () => {
+    const known = new Map<string, string | undefined>()
+    let sources = new Set(['a', 'b'])
+    const keys = new WantedKeys({ keySources: () => sources, setKeySet: (source, value) => Boolean(known.set(source, value)) })
+    const resolver = new RecordingPeer<ResolverCommand>('jwks-resolver')
+    keys.ask()
+    keys.linked(resolver)
+    keys.ask()
+    expect(resolver.told.map((command) => command.sources)).to.deep.equal([[], ['a', 'b']])
+    expect(keys.holdBack(() => {})).to.equal(true)
+    expect([keys.heard('a', 'keys'), keys.heard('b', undefined)]).to.deep.equal([true, false])
+    expect(keys.holdBack(() => {})).to.equal(false)
+    sources = new Set(['b'])
+    keys.ask()
+    expect([...known]).to.deep.equal([['a', undefined]])
+    keys.unlinked()
+    sources = new Set(['c'])
+    keys.ask()
+    expect(resolver.told.at(-1)?.sources).to.deep.equal(['b'])
+    keys.close()
+  })
+})
+
+describe('the schedule of pushes', () => {
+  it('begins none before the first, one at a time after that, with all that led to it', async () => {
+    const begun: string[][] = []
+    const schedule = new PushSchedule({ after: 5, max: 50 }, false, () => begun.push([...schedule.begin().reasons]))
+    schedule.changed('config', 7, false)
+    const first = schedule.begin()
+    expect([first.reasons, first.startedAt, first.events]).to.deep.equal([['config'], 7, 1])
+    for (const reason of ['service', 'global', 'service']) schedule.changed(reason, monotonicMs(), false)
+    expect(begun).to.deep.equal([])
+    schedule.done()
+    await until('the next', () => begun.length === 1)
+    expect(begun).to.deep.equal([['service', 'global']])
+    schedule.close()
+  })
+})
+
+describe('what has had its time in the push queue', () => {
+  it('goes when the first of it is due, however often it is scheduled', async () => {
+    const due = [monotonicMs() + 30, monotonicMs() + 60]
+    const left: number[] = []
+    const departures = new Departures(
+      () => due[0],
+      () => left.push(due.shift() as number),
+    )
+    for (let time = 0; time < 3; time++) departures.schedule()
+    await until('both to go', () => left.length === 2)
+    expect(due).to.deep.equal([])
+    departures.close()
+  })
+})
