@@ -9,6 +9,10 @@ const lookMs = 10_000
 const restShare = 0.02
 /** Growth since the last collection, in bytes, below which none is worth its time; of a large heap, a quarter. */
 const worthBytes = 12 * 2 ** 20
+/** The same of a thread that has been at rest for longer, where a collection is in nobody's way. */
+const worthAtLengthBytes = 2 * 2 ** 20
+/** Looks that find a thread at rest, one after the other, before it counts as at rest for longer. */
+const atLength = 2
 /** A heap with more bytes in use is left to V8: a collection holds its thread up for about a millisecond for each MiB. */
 const defaultMost = 256 * 2 ** 20
 
@@ -20,11 +24,14 @@ const defaultMost = 256 * 2 ** 20
 export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer {
   let since = performance.eventLoopUtilization()
   let kept = 0
+  let rests = 0
   return every(everyMs, () => {
     const { utilization } = performance.eventLoopUtilization(since)
     since = performance.eventLoopUtilization()
     const used = getHeapStatistics().used_heap_size
-    if (utilization > restShare || used > mostBytes || used - kept < Math.max(worthBytes, kept / 4)) return
+    rests = utilization > restShare ? 0 : rests + 1
+    if (rests === 0 || used > mostBytes) return
+    if (used - kept < (rests < atLength ? Math.max(worthBytes, kept / 4) : worthAtLengthBytes)) return
     collect()
     kept = getHeapStatistics().used_heap_size
   }).unref()

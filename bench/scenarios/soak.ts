@@ -11,8 +11,8 @@ const namespaces = 10
 /** Changes in one file, and so in one round. */
 const batch = 100
 const residents = 20
-/** How long everything rests before it is measured, in milliseconds: what nobody needs goes within ten seconds. */
-const restMs = 25_000
+/** How long everything rests before it is measured, in milliseconds: what nobody needs goes within half a minute. */
+const restMs = 45_000
 const client: Omit<LoadOptions, 'port'> = { tls: false, delta: true, hosts: true, namespaces, reads: 'first', own: false, misbehaving: 0 }
 
 interface Memory {

@@ -15,6 +15,7 @@ const work = () => {
 }
 parentPort.on('message', (command) => {
   if (command === 'fill') kept = Array.from({ length: 300_000 }, (_, index) => ({ index, next: [index] }))
+  if (command === 'fill a little') kept = Array.from({ length: 60_000 }, (_, index) => ({ index, next: [index] }))
   if (command === 'drop') kept = undefined
   if (command === 'work') busy = setInterval(work, 20)
   if (command === 'rest') clearInterval(busy)
@@ -55,6 +56,16 @@ describe('a thread at rest', () => {
       await ask('rest')
       await until('the garbage to be collected', async () => (await ask('used')).used < 10 * mib)
     }
+  })
+
+  it('gives back little too, when it rests on', async () => {
+    const ask = await thread()
+    await ask('fill')
+    await ask('drop')
+    await until('a collection', async () => (await ask('used')).used < 10 * mib)
+    const { used } = await ask('fill a little')
+    await ask('drop')
+    await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib, 2000)
   })
 
   it('keeps it where the heap is so large that a collection would hold it up', async () => {
