@@ -1,4 +1,4 @@
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -31,7 +31,7 @@ for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
       forged: stranger.issue('forged', 'spiffe://cluster.local/ns/shop/sa/client'),
     }
     const [serverAddress, clientAddress] = ['127.0.0.7', '127.0.0.8']
-    const ports = { http: 0, tcp: 0, inbound: 0, inboundTcp: 0 }
+    const ports = { http: 0, tcp: 0, inbound: 0, inboundTcp: 0, inboundAny: 0 }
     let tcp: Awaited<ReturnType<typeof tcpBackend>>
     let server: Envoy
     let client: Envoy
@@ -87,6 +87,7 @@ spec:
   ingress:
   - {port: {number: ${ports.inbound}, protocol: HTTP, name: http}, bind: ${serverAddress}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}
   - {port: {number: ${ports.inboundTcp}, protocol: TCP, name: tcp}, bind: ${serverAddress}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${tcp.port}'}
+  - {port: {number: ${ports.inboundAny}, protocol: '', name: any}, bind: ${serverAddress}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backend.port}'}
   egress: [{hosts: ['./*']}]
 ---
 apiVersion: networking.mesh.io/v1
@@ -138,6 +139,21 @@ spec:
       await inForce(peer('PERMISSIVE'))
       expect([await direct(), await direct(certificates.other), await direct(certificates.alias)]).to.deep.equal([200, 200, 200])
       expect([await direct(certificates.forged), await direct(certificates.foreign)]).to.deep.equal([0, 0])
+    })
+
+    it('passes TLS of strangers on as bytes, and what is not HTTP on ports that say nothing', async () => {
+      const hello = await clientHello()
+      for (const mode of ['PERMISSIVE', 'DISABLE']) {
+        await inForce(peer(mode))
+        expect(await readTcp(serverAddress, ports.inboundTcp, undefined, undefined, hello), `TLS to a TCP port, ${mode}`).to.equal('tcp-workload')
+        // The workload speaks HTTP, and says itself that it was sent something else.
+        for (const bytes of [hello, Buffer.from('\0\x01\0\r\n\r\n')])
+          expect(await readTcp(serverAddress, ports.inboundAny, undefined, undefined, bytes), mode).to.match(/^HTTP\/1.1 400 (?!.*envoy)/s)
+        const answer = await call(serverAddress, ports.inboundAny, '/', { host: 'server' })
+        expect([answer.status, answer.headers.server], mode).to.deep.equal([200, 'istio-envoy'])
+      }
+      await inForce(peer('STRICT'))
+      expect(await readTcp(serverAddress, ports.inboundAny, undefined, undefined, '\0\r\n\r\n'), 'STRICT').to.equal('')
     })
 
     it('STRICT takes mutual TLS only', async () => {
@@ -298,13 +314,36 @@ spec:
   })
 }
 
+/** What a TLS client that knows nothing of the mesh says first. */
+function clientHello(): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => {
+      socket.once('data', (bytes) => {
+        socket.destroy()
+        server.close(() => resolve(bytes))
+      })
+    })
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      connectTls({ host: '127.0.0.1', port, servername: 'elsewhere.example', ALPNProtocols: ['http/1.1'] }).on('error', () => undefined)
+    })
+    server.on('error', reject)
+  })
+}
+
 /** What a TCP workload says to a greeting, in plain text or with a certificate; nothing when it is not reached. */
-function readTcp(address: string, port: number, certificate?: Certificate, servername?: string): Promise<string> {
+function readTcp(
+  address: string,
+  port: number,
+  certificate?: Certificate,
+  servername?: string,
+  greeting: string | Buffer = 'hello',
+): Promise<string> {
   return new Promise((resolve) => {
     const options = { host: address, port, ...(servername ? { servername } : {}) }
     const socket = certificate
-      ? connectTls({ ...options, ...Authority.read(certificate), rejectUnauthorized: false, ALPNProtocols: ['istio'] }, () => socket.write('hello'))
-      : connect(options, () => socket.write('hello'))
+      ? connectTls({ ...options, ...Authority.read(certificate), rejectUnauthorized: false, ALPNProtocols: ['istio'] }, () => socket.write(greeting))
+      : connect(options, () => socket.write(greeting))
     let text = ''
     socket.on('data', (bytes) => (text += bytes))
     socket.on('error', () => resolve(text))

@@ -78,7 +78,12 @@ export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snap
 export const sniffs = (port: InboundPort, snapshot: MeshSnapshot): boolean =>
   port.protocol === 'unknown' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
 
+/** Envoy looks among the chains of the transport that it found, and not among those without one if there are any: plain text names its own. */
 const plainHttp = { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
+
+const plainText = { transportProtocol: 'raw_buffer' }
+/** TLS that is not of the mesh: the workload ends it. */
+const opaqueTls = { transportProtocol: 'tls' }
 
 /** The chains of one port. */
 export function portChains(port: InboundPort, guard: Guard, match: Chain['filterChainMatch']): Chain[] {
@@ -87,7 +92,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   const cluster = inboundCluster(port.port)
   const http = () => [
     httpConnectionManager(
-      { side: 'inbound', statPrefix: `inbound_${name}`, routes: inboundRoutes(port), protocols: new Set([port.protocol]), first: guard.http },
+      { side: 'inbound', statPrefix: `inbound_${name}`, routes: routesOfPort(port), protocols: new Set([port.protocol]), first: guard.http },
       snapshot,
       traits,
     ),
@@ -104,55 +109,79 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
     const known = isHttp(port.protocol)
     return [
       ...(mode === 'DISABLE' ? [] : [secured(known, mesh(known ? meshProtocols.http : meshProtocols.tcp))]),
+      ...(mode === 'PERMISSIVE' && !known ? [chain(tcp(), opaqueTls)] : []),
       ...(mode === 'STRICT' ? [] : [chain(known ? http() : tcp())]),
     ]
   }
   return [
     ...(mode === 'DISABLE' ? [] : [secured(true, { applicationProtocols: [...meshProtocols.onlyHttp] }), secured(false, mesh(meshProtocols.tcp))]),
-    ...(mode === 'STRICT' ? [] : [chain(http(), plainHttp), chain(tcp())]),
+    ...(mode === 'STRICT' ? [] : [chain(http(), plainHttp), chain(tcp(), opaqueTls), chain(tcp(), plainText)]),
   ]
 }
 
-/** Chains for ports that nobody declared: passed on as bytes, those that a policy names by its own mode. */
+/**
+ * Chains for ports that nobody declared, those that a policy names by its own mode: everything is passed on as bytes, and what looks like HTTP as
+ * requests, so that policies on requests hold.
+ */
 export function passthroughChains(declared: readonly number[], guard: Guard): Chain[] {
   const named = guard.named.filter((port) => !declared.includes(port))
   const clusters = [
     { cluster: inboundPassthrough4, addressPrefix: '0.0.0.0' },
     { cluster: inboundPassthrough6, addressPrefix: '::0' },
   ]
-  return [...named, undefined].flatMap((port) =>
-    clusters.flatMap(({ cluster, addressPrefix }) => {
-      const { snapshot, traits } = guard
-      const match = { prefixRanges: [{ addressPrefix, prefixLen: 0 }], ...(port === undefined ? {} : { destinationPort: port }) }
-      const filters = [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits)]
-      const mode = guard.mode(port ?? 0)
-      const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...meshProtocols.http] }
-      const secured: Chain = {
-        name: 'virtualInbound',
-        filterChainMatch: { ...match, transportProtocol: 'tls', ...protocols },
-        transportSocket: inboundSocket(traits.certificates, false, snapshot),
-        filters,
-      }
-      const plain: Chain = { name: 'virtualInbound', filterChainMatch: match, filters }
-      return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [plain])]
-    }),
-  )
+  const isSniffing = guard.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+  const of = (asHttp: boolean) =>
+    [...named, undefined].flatMap((port) =>
+      clusters.flatMap(({ cluster, addressPrefix }) => {
+        const match = { prefixRanges: [{ addressPrefix, prefixLen: 0 }], ...(port === undefined ? {} : { destinationPort: port }) }
+        return asHttp ? httpPassthrough(cluster, match, guard.mode(port ?? 0), guard) : tcpPassthrough(cluster, match, guard.mode(port ?? 0), guard)
+      }),
+    )
+  return [...of(false), ...(isSniffing ? of(true) : [])]
 }
 
-function inboundRoutes(port: InboundPort) {
-  const cluster = inboundCluster(port.port)
+function tcpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode: MutualTls, guard: Guard): Chain[] {
+  const { snapshot, traits } = guard
+  const filters = [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits)]
+  const chain = (more: Chain['filterChainMatch']): Chain => ({ name: 'virtualInbound', filterChainMatch: { ...match, ...more }, filters })
+  const isSniffing = snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+  const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...(isSniffing ? meshProtocols.tcp : meshProtocols.http)] }
+  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: inboundSocket(traits.certificates, false, snapshot) }
+  return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(opaqueTls), chain(plainText)])]
+}
+
+function httpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode: MutualTls, guard: Guard): Chain[] {
+  const { snapshot, traits } = guard
+  const routes = inboundRoutes(cluster, 'inbound|http|0', `${cluster}:0/*`)
+  const filters = [httpConnectionManager({ side: 'inbound', statPrefix: cluster, routes, protocols: new Set(), first: guard.http }, snapshot, traits)]
+  const chain = (more: Chain['filterChainMatch']): Chain => ({
+    name: 'virtualInbound-catchall-http',
+    filterChainMatch: { ...match, ...more },
+    filters,
+  })
+  const secured: Chain = {
+    ...chain({ ...opaqueTls, applicationProtocols: [...meshProtocols.onlyHttp] }),
+    transportSocket: inboundSocket(traits.certificates, true, snapshot),
+  }
+  return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(plainHttp)])]
+}
+
+const routesOfPort = ({ port, host, servicePort }: InboundPort) =>
+  inboundRoutes(inboundCluster(port), `inbound|http|${servicePort}`, `${host || inboundCluster(port)}:${servicePort}/*`)
+
+function inboundRoutes(cluster: string, virtualHost: string, operation: string) {
   return create(RouteConfigurationSchema, {
     name: cluster,
     validateClusters: false,
     virtualHosts: [
       {
-        name: `inbound|http|${port.servicePort}`,
+        name: virtualHost,
         domains: ['*'],
         routes: [
           {
             name: 'default',
             match: { pathSpecifier: { case: 'prefix', value: '/' } },
-            decorator: { operation: `${port.host || cluster}:${port.servicePort}/*` },
+            decorator: { operation },
             action: {
               case: 'route',
               value: {
