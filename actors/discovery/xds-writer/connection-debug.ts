@@ -1,5 +1,6 @@
 /** Answers of a writer to the debug pages: what it knows of its connections. */
-import type { SessionParts, Watch } from '../../../src/xds/stream/session.ts'
+import type { SessionParts } from '../../../src/xds/stream/session.ts'
+import type { Watch } from '../../../src/xds/stream/watch.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { Connection } from './connection.ts'
 

@@ -1,7 +1,8 @@
 /** One XDS connection of a writer. */
 
 import type { ProxyNode } from '../../../protocols/data.ts'
-import type { Rejection, XdsSession } from '../../../src/xds/stream/session.ts'
+import type { XdsSession } from '../../../src/xds/stream/session.ts'
+import type { Rejection } from '../../../src/xds/stream/watch.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Timer } from '../../runtime/timers.ts'

@@ -3,14 +3,17 @@
  * (docs/xds-protocol.md; docs/resources.md, Q3, Q4). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
 import { WireError } from '../slab/wire.ts'
-import { clusterType, endpointType, isWholeType, isWildcardType, listenerType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
-import { BudgetExceeded, bytesOf, type ConnectionBudget, earlyNameBytes, memoryOf, unknownNameBytes } from './budget.ts'
+import { clusterType, endpointType, isWholeType, isWildcardType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
+import { AskedNames } from './asked-names.ts'
+import { type ConnectionBudget, memoryOf } from './budget.ts'
 import type { Catalog } from './catalog.ts'
+import { ClusterGate } from './cluster-gate.ts'
 import { onlyIn } from './name-set.ts'
 import type { Plan, Plans } from './plans.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
 import { everything, keptList, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
-import type { Holding, TypeState } from './type-state.ts'
+import type { TypeState } from './type-state.ts'
+import { openWatch, type Watch } from './watch.ts'
 
 /** What a session needs besides its own state; shared by all sessions of a writer. */
 export interface SessionParts {
@@ -25,48 +28,6 @@ export interface SessionParts {
   held(typeUrl: string, timedOut: boolean): void
 }
 
-/** A refused response. */
-export interface Rejection {
-  readonly typeUrl: string
-  readonly nonce: string
-  readonly version: string
-  readonly code: number
-  readonly message: string
-  /** Milliseconds of the clock that whoever keeps it goes by. */
-  readonly at: number
-}
-
-/** One type on one stream. */
-export interface Watch {
-  readonly typeUrl: string
-  subscription: Subscription
-  /** The list that it comes from in the state of the world, as long as it is remembered. */
-  asked: ReturnType<typeof keptList> | undefined
-  /** No name was ever given, which means everything. */
-  legacy: boolean
-  /** Names that did not exist when they were asked for, and the bytes they count for. */
-  unknown: ReadonlySet<string>
-  unknownBytes: number
-  /** The names are to be looked at once the class is known; `resumed` if the proxy says that it had them from an earlier stream. */
-  unchecked: 'new' | 'resumed' | undefined
-  /** What the proxy has, as far as it was sent: versions by name, and no bytes. */
-  sent: Holding | undefined
-  version: string
-  nonce: string
-  nonceAcked: string
-  sentAt: number
-  /** Everything is to be sent, because the proxy asked. */
-  dueInFull: boolean
-  /** These are to be sent, because the proxy asked or because its clusters warm again. */
-  readonly dueNames: Set<string>
-  /** What the proxy said that it has, until it is answered, and the bytes that it counts for. */
-  initialVersions: Map<string, string> | undefined
-  versionBytes: number
-  lastError: Rejection | undefined
-  /** Whether a push has been held back since the last answer. */
-  delayed: boolean
-}
-
 /** What a request turned out to be. */
 export type Outcome = 'ack' | 'nack' | 'stale' | 'subscribed' | 'unsubscribed'
 
@@ -77,12 +38,6 @@ export interface Response {
   readonly nonce: string
   readonly plan: Plan
 }
-
-/** Types that refer to clusters. */
-const referring = new Set([listenerType, routeType, virtualHostType])
-
-/** How long listeners and routes wait for new clusters to be taken, in milliseconds. */
-const gateMs = 5000
 
 /** Types that one stream may ask for; proxies ask for fewer than ten. */
 const mostTypes = 64
@@ -96,14 +51,15 @@ export class XdsSession {
   #inOrder: readonly Watch[] = []
   readonly #parts: SessionParts
   readonly #budget: ConnectionBudget
-  /** Until when listeners and routes wait for the answer to clusters they may refer to. */
-  #gateUntil = 0
+  readonly #names: AskedNames
+  readonly #gate = new ClusterGate()
 
   /** `budget` is that of the connection, which its streams share; {@link close} gives back what this one takes of it. */
   constructor(delta: boolean, parts: SessionParts, budget: ConnectionBudget) {
     this.delta = delta
     this.#parts = parts
     this.#budget = budget
+    this.#names = new AskedNames(this.watches, parts.subscriptions, parts.plans)
   }
 
   /** The stream is over. */
@@ -200,31 +156,9 @@ export class XdsSession {
     if (asked.wildcard) watch.dueInFull = true
   }
 
-  /** Counts the names that do not exist, but not those that did when they were asked for. Throws {@link BudgetExceeded}. */
   #count(watch: Watch, before: Subscription): void {
-    if (this.classId === '') {
-      watch.unchecked ??= 'new'
-      let early = 0
-      for (const { subscription } of this.watches.values()) for (const name of subscription.names) early += memoryOf(name)
-      if (early > earlyNameBytes) throw new BudgetExceeded(`resource names: more than ${earlyNameBytes} bytes at once`)
-      return
-    }
-    const { subscriptions, plans } = this.#parts
-    const missing = plans.missing(watch.subscription, this.#state(watch))
-    const charged = new Set(missing.filter((name) => !before.names.has(name) || watch.unknown.has(name)))
-    let bytes = bytesOf(charged)
-    const others = [...this.watches.values()].reduce((sum, other) => sum + (other === watch ? 0 : other.unknownBytes), 0)
-    if (others + bytes > unknownNameBytes) {
-      if (watch.unchecked !== 'resumed')
-        throw new BudgetExceeded(`resource names: ${others + bytes} bytes of names that do not exist, at most ${unknownNameBytes} on one stream`)
-      // They existed when the proxy was last here. It learns what is gone; until then the others must reach it.
-      watch.subscription = subscriptions.without(watch.subscription, charged)
-      charged.clear()
-      bytes = 0
-    }
-    watch.unknown = charged
-    watch.unknownBytes = bytes
-    watch.unchecked = undefined
+    if (this.classId === '') this.#names.defer(watch)
+    else this.#names.check(watch, before, this.#state(watch))
   }
 
   #dropVersions(watch: Watch): void {
@@ -246,7 +180,7 @@ export class XdsSession {
 
   /** Time at which held-back types may be sent after all, or undefined when nothing is held back at this time. */
   heldUntil(now: number): number | undefined {
-    return this.#gateUntil > now ? this.#gateUntil : undefined
+    return this.#gate.heldUntil(now)
   }
 
   /** The next response in push order, or undefined when nothing is to be sent now. Throws {@link BudgetExceeded}. */
@@ -255,7 +189,7 @@ export class XdsSession {
     for (const watch of this.#inOrder) {
       if (!this.#isDue(watch)) continue
       const { typeUrl } = watch
-      if (referring.has(typeUrl) && watch.sent && now < this.#gateUntil && !watch.dueInFull && watch.dueNames.size === 0) continue
+      if (watch.sent && !watch.dueInFull && watch.dueNames.size === 0 && this.#gate.holds(typeUrl, now)) continue
       if (typeUrl === virtualHostType && this.#routesAreDue()) continue
       if (this.#heldByFlowControl(watch, now)) continue
       const response = this.#respond(watch, now)
@@ -352,7 +286,7 @@ export class XdsSession {
   /** A changed cluster warms again and needs its endpoints again; a new one must be taken before anything refers to it. */
   #afterClusters(difference: Plan, now: number): void {
     const added = difference.added ?? new Set<string>()
-    if (added.size > 0) this.#gateUntil = now + gateMs
+    if (added.size > 0) this.#gate.clustersAdded(now)
     const endpoints = this.watches.get(endpointType)
     if (!endpoints) return
     for (const name of difference.changed ?? []) if (!added.has(name) && endpoints.subscription.names.has(name)) endpoints.dueNames.add(name)
@@ -361,26 +295,7 @@ export class XdsSession {
   #open(typeUrl: string, subscription: Subscription, legacy: boolean, resumed: boolean): Watch {
     const before = this.watches.get(typeUrl)
     if (this.watches.size >= mostTypes && !before) throw new WireError(`more than ${mostTypes} types on one stream`)
-    const watch: Watch = {
-      typeUrl,
-      subscription,
-      asked: undefined,
-      legacy,
-      unknown: before?.unknown ?? new Set(),
-      unknownBytes: before?.unknownBytes ?? 0,
-      unchecked: resumed && !before ? 'resumed' : 'new',
-      sent: undefined,
-      version: '',
-      nonce: '',
-      nonceAcked: '',
-      sentAt: 0,
-      dueInFull: false,
-      dueNames: new Set(),
-      initialVersions: undefined,
-      versionBytes: 0,
-      lastError: undefined,
-      delayed: false,
-    }
+    const watch = openWatch(typeUrl, subscription, legacy, resumed, before)
     this.watches.set(typeUrl, watch)
     this.#sort()
     this.#count(watch, before?.subscription ?? nothing)
@@ -395,14 +310,14 @@ export class XdsSession {
   #acknowledge(watch: Watch): void {
     watch.nonceAcked = watch.nonce
     watch.lastError = undefined
-    if (watch.typeUrl === clusterType) this.#gateUntil = 0
+    if (watch.typeUrl === clusterType) this.#gate.clustersAnswered()
   }
 
   #reject(watch: Watch | undefined, typeUrl: string, nonce: string, error: { code: number; message: string }, at: number): Outcome {
     // What is refused with another nonce was sent before what the proxy has now, or never.
     if (!watch || nonce === '' || nonce !== watch.nonce) return 'nack'
     watch.lastError = { typeUrl, nonce: watch.nonce, version: watch.version, code: error.code, message: error.message, at }
-    if (typeUrl === clusterType) this.#gateUntil = 0
+    if (typeUrl === clusterType) this.#gate.clustersAnswered()
     return 'nack'
   }
 }
