@@ -2,20 +2,21 @@
 import { createRegistry, type DescMessage, fromBinary, type JsonValue, toJson } from '@bufbuild/protobuf'
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { messageSchemas } from '../../../src/xds/envoy-filter/message-types.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
-import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, extensionConfigType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 
 /** Encoded resources of a proxy, from the writer that has it. */
 export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
 
 const registry = createRegistry(ClusterSchema, ListenerSchema, RouteConfigurationSchema, ClusterLoadAssignmentSchema, ...messageSchemas)
 
-/** Clusters, listeners and routes of a proxy. */
+/** Clusters, listeners, routes and extension configurations of a proxy. */
 export function configDump(resources: ProxyResources): unknown {
   const list = (typeUrl: string, schema: DescMessage) =>
     (resources[typeUrl] ?? []).map(({ name, version, element }) => ({ name, version_info: version, resource: decode(schema, typeUrl, element) }))
@@ -42,6 +43,13 @@ export function configDump(resources: ProxyResources): unknown {
             resource,
             hosts.filter((host) => host.name.startsWith(`${name}/`)).map((host) => host.resource),
           ),
+        })),
+      },
+      {
+        '@type': `${admin}EcdsConfigDump`,
+        ecds_filters: list(extensionConfigType, TypedExtensionConfigSchema).map(({ version_info, resource }) => ({
+          version_info,
+          ecds_filter: resource,
         })),
       },
     ],

@@ -28,6 +28,8 @@ const virtualInboundPort = 15_006
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
 const loopbacks = new Set(['127.0.0.1', '::1'])
+/** Where a workload listens that does not say it. */
+const loopbackOf = ({ ipv6 }: Traits): string => (ipv6 ? '::1' : '127.0.0.1')
 
 /**
  * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. Services that
@@ -45,11 +47,12 @@ export function inboundPorts(
   if (ingress?.length) {
     for (const entry of ingress) {
       const port = entry.port.number as number
-      const endpoint = entry.defaultEndpoint ?? `127.0.0.1:${port}`
+      const endpoint = entry.defaultEndpoint ?? `${loopbackOf(traits)}:${port}`
       const colon = endpoint.lastIndexOf(':')
       const unix = endpoint.startsWith('unix://')
       const own = entry.captureMode === 'NONE' || traits.interception === 'NONE' || (entry.bind ?? '') !== ''
-      const host = unix ? endpoint : endpoint.slice(0, colon) === '0.0.0.0' ? address : endpoint.slice(0, colon)
+      const given = endpoint.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
+      const host = unix ? endpoint : given === '0.0.0.0' || given === '::' ? address : given
       const instance = instances.find((known) => known.targetPort === port || known.port.number === port)
       ports.set(port, {
         port,
@@ -76,7 +79,7 @@ export function inboundPorts(
       protocol: instance.port.protocol,
       servicePort: instance.port.number,
       host: instance.service.hostname,
-      endpoint: '127.0.0.1',
+      endpoint: loopbackOf(traits),
       endpointPort: instance.targetPort,
       bind: traits.interception === 'NONE' ? address : '',
       instance,
