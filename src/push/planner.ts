@@ -304,9 +304,7 @@ export class Planner {
 
 function joined(one: Changes, other: Changes): Changes {
   return {
-    objects: new Map(
-      [...other.objects, ...one.objects].map(([key, change]) => [key, { before: change.before, now: (other.objects.get(key) ?? change).now }]),
-    ),
+    objects: [...one.objects, ...other.objects],
     services: new Set([...one.services, ...other.services]),
     hosts: new Set([...one.hosts, ...other.hosts]),
     settings: one.settings || other.settings,

@@ -6,6 +6,7 @@ import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
 import type { Faults } from '../model/faults.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
+import { PatchedMap } from '../model/patched-map.ts'
 
 /** What one source says of one service. */
 export interface ServiceRecord {
@@ -51,7 +52,7 @@ export class MergedServices {
   readonly #records = new Map<string, Map<string, ServiceRecord>>()
   readonly #touched = new Set<string>()
   #onlyEndpoints = true
-  #services: ServicesByHost = new Map()
+  #services = PatchedMap.empty<string, readonly ServiceState[]>()
   #definitions = 0
 
   constructor(faults: Faults) {
@@ -78,19 +79,18 @@ export class MergedServices {
 
   /** Merges what sources said since the last call. A service that cannot be merged stays as it was. */
   merge(): Merge {
-    const hosts = new Set<string>()
     const redefined = new Set<string>()
+    const changed = new Map<string, readonly ServiceState[] | undefined>()
     if (this.#touched.size > 0) {
-      const services = new Map(this.#services)
       for (const key of this.#touched) {
-        const merge = () => this.#mergeService(services, key, hosts, redefined)
+        const merge = () => this.#mergeService(changed, key, redefined)
         this.#faults.attempt(`merge|${key}`, { type: 'object', resource: key }, merge, undefined, true)
       }
       this.#touched.clear()
       this.#onlyEndpoints = true
-      this.#services = services
+      this.#services = this.#services.with(changed)
     }
-    return { services: this.#services, definitions: this.#definitions, hosts, redefined }
+    return { services: this.#services, definitions: this.#definitions, hosts: new Set(changed.keys()), redefined }
   }
 
   #set(source: string, key: string, record: ServiceRecord | undefined): boolean {
@@ -110,19 +110,17 @@ export class MergedServices {
     return true
   }
 
-  #mergeService(services: Map<string, readonly ServiceState[]>, key: string, hosts: Set<string>, redefined: Set<string>): undefined {
+  #mergeService(changed: Map<string, readonly ServiceState[] | undefined>, key: string, redefined: Set<string>): undefined {
     const namespace = key.slice(0, key.indexOf('/'))
     const hostname = key.slice(key.indexOf('/') + 1)
-    const states = services.get(hostname) ?? []
+    const states = (changed.has(hostname) ? changed.get(hostname) : this.#services.get(hostname)) ?? []
     const others = states.filter((state) => state.service.namespace !== namespace)
     const before = states.find((state) => state.service.namespace === namespace)
     const records = this.#records.get(key)
     const now = records && stateOf(records, before)
     if (now === before) return
-    if (now) services.set(hostname, [...others, now].sort(byNamespace))
-    else if (others.length > 0) services.set(hostname, others)
-    else services.delete(hostname)
-    hosts.add(hostname)
+    if (now) changed.set(hostname, [...others, now].sort(byNamespace))
+    else changed.set(hostname, others.length > 0 ? others : undefined)
     if (now?.service !== before?.service) this.#definitions++
     if (!now || !before || now.service !== before.service || reachesClusters(now, before)) redefined.add(hostname)
   }

@@ -21,7 +21,7 @@ interface Context {
  * that is not listed does not compile.
  */
 const indexers = {
-  VirtualService: (objects: VirtualService[], { settings, mesh }: Context, before: VirtualServiceIndex | undefined) =>
+  VirtualService: (objects: readonly VirtualService[], { settings, mesh }: Context, before: VirtualServiceIndex | undefined) =>
     indexVirtualServices(
       objects,
       {
@@ -31,25 +31,25 @@ const indexers = {
       },
       before,
     ),
-  DestinationRule: (objects: DestinationRule[], { settings }: Context, before: DestinationRuleIndex | undefined) =>
+  DestinationRule: (objects: readonly DestinationRule[], { settings }: Context, before: DestinationRuleIndex | undefined) =>
     indexDestinationRules(objects, settings.domain, before),
-  Gateway: (objects: Gateway[]): readonly Gateway[] => objects,
-  Sidecar: (objects: Sidecar[]) => byNamespace(objects),
-  EnvoyFilter: (objects: EnvoyFilter[]): readonly EnvoyFilter[] => objects,
-  AuthorizationPolicy: (objects: AuthorizationPolicy[]) => byNamespace(objects),
-  RequestAuthentication: (objects: RequestAuthentication[]) => byNamespace(objects),
-  PeerAuthentication: (objects: PeerAuthentication[]) => byNamespace(objects),
+  Gateway: (objects: readonly Gateway[]): readonly Gateway[] => objects,
+  Sidecar: (objects: readonly Sidecar[]) => byNamespace(objects),
+  EnvoyFilter: (objects: readonly EnvoyFilter[]): readonly EnvoyFilter[] => objects,
+  AuthorizationPolicy: (objects: readonly AuthorizationPolicy[]) => byNamespace(objects),
+  RequestAuthentication: (objects: readonly RequestAuthentication[]) => byNamespace(objects),
+  PeerAuthentication: (objects: readonly PeerAuthentication[]) => byNamespace(objects),
   // Entries are services and endpoints by then.
   ServiceEntry: undefined,
   WorkloadEntry: undefined,
   // What registers workloads is not built.
   WorkloadGroup: undefined,
-} satisfies Record<KindName, ((objects: never[], context: Context, before: never) => unknown) | undefined>
+} satisfies Record<KindName, ((objects: readonly never[], context: Context, before: never) => unknown) | undefined>
 
 type Indexers = typeof indexers
 type IndexedKind = { [Kind in KindName]: Indexers[Kind] extends undefined ? never : Kind }[KindName]
 type IndexOf<Kind extends IndexedKind> = ReturnType<Indexers[Kind]>
-type Indexer = (objects: ConfigObject[], context: Context, before: unknown) => unknown
+type Indexer = (objects: readonly ConfigObject[], context: Context, before: unknown) => unknown
 
 /** The indexes of all kinds, as of the last update. */
 export class Indexes {
@@ -99,7 +99,7 @@ export class Indexes {
         return mesh()
       },
     }
-    const make = (of: ConfigObject[]) => indexer(of, context, before)
+    const make = (of: readonly ConfigObject[]) => indexer(of, context, before)
     const faults: ResourceFault[] = []
     const index = contain(
       () => make(objects),

@@ -22,6 +22,8 @@ export class ObjectStore {
   readonly #held = new Map<string, Held>()
   /** Keys by kind. */
   readonly #kinds = new Map<string, Set<string>>()
+  /** Objects of a kind in their order, where they were asked for since one changed. */
+  readonly #sorted = new Map<string, readonly ConfigObject[]>()
   readonly #generations: Generations
 
   /** Generations of versions that were replaced are remembered for so many milliseconds. */
@@ -38,9 +40,13 @@ export class ObjectStore {
     return [...this.#held.values()].map(({ object }) => object).sort((one, other) => compare(configKey(one), configKey(other)))
   }
 
-  /** All objects of a kind, the oldest first. */
-  ofKind<T extends ConfigObject>(kind: string): T[] {
-    return [...(this.#kinds.get(kind) ?? [])].flatMap((key) => (this.#held.get(key)?.object as T | undefined) ?? []).sort(byAge)
+  /** All objects of a kind, the oldest first. The same list until one of them changes. */
+  ofKind<T extends ConfigObject>(kind: string): readonly T[] {
+    const known = this.#sorted.get(kind) as readonly T[] | undefined
+    if (known) return known
+    const sorted = [...(this.#kinds.get(kind) ?? [])].flatMap((key) => (this.#held.get(key)?.object as T | undefined) ?? []).sort(byAge)
+    this.#sorted.set(kind, sorted)
+    return sorted
   }
 
   /** Adds, replaces or removes an object. Returns the change, or undefined where its content is as before. */
@@ -76,6 +82,7 @@ export class ObjectStore {
   }
 
   #hold(key: string, before: Held | undefined, now: Held | undefined): void {
+    for (const held of [before, now]) if (held) this.#sorted.delete(held.object.kind)
     if (before && before.object.kind !== now?.object.kind) this.#kinds.get(before.object.kind)?.delete(key)
     if (!now) {
       this.#held.delete(key)

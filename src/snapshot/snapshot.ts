@@ -56,8 +56,8 @@ export interface MeshSnapshot {
 
 /** What changed from one snapshot to the next. */
 export interface Changes {
-  /** Objects by key, `<Kind>/<namespace>/<name>`. Entries are not among them: what they change is services. */
-  readonly objects: ReadonlyMap<string, ObjectChange>
+  /** Objects before and after. Entries are not among them: what they change is services. */
+  readonly objects: readonly ObjectChange[]
   /** Hosts of services of which more changed than load assignments show. */
   readonly services: ReadonlySet<string>
   /** Hosts of services of which anything changed. */
@@ -68,7 +68,7 @@ export interface Changes {
 
 /** Whether load assignments are all that a proxy could see of the changes. */
 export function isOnlyEndpoints({ objects, services, settings }: Changes): boolean {
-  return objects.size === 0 && services.size === 0 && !settings
+  return objects.length === 0 && services.size === 0 && !settings
 }
 
 /** Whether nothing a proxy could see has changed. */

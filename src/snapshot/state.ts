@@ -26,6 +26,7 @@ export class MeshState {
   #networks: MeshNetworks = {}
   #gateways: MeshSnapshot['networkGateways'] = new Map()
   #keySets: ReadonlyMap<string, string> = new Map()
+  #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlySet<string> } = { of: [], sources: new Set() }
   /** Changed objects by key, since the last snapshot. */
   #changed = new Map<string, ObjectChange>()
   /** Whether anything changed that is neither an object nor a service. */
@@ -92,18 +93,19 @@ export class MeshState {
     return true
   }
 
-  /** Where the keys come from that RequestAuthentications need. */
+  /** Where the keys come from that RequestAuthentications need. The same set until one of those changes. */
   keySources(): ReadonlySet<string> {
-    const sources = new Set<string>()
-    for (const object of this.objects.ofKind<RequestAuthentication>('RequestAuthentication')) {
-      // One that cannot be read is told where its listeners are made.
-      const found = contain(
+    const objects = this.objects.ofKind<RequestAuthentication>('RequestAuthentication')
+    if (this.#keySources.of === objects) return this.#keySources.sources
+    // One that cannot be read is told where its listeners are made.
+    const sources = objects.flatMap((object) =>
+      contain(
         () => jwtRules([object]).map(keySource),
         () => [],
-      )
-      for (const source of found) if (source !== undefined) sources.add(source)
-    }
-    return sources
+      ),
+    )
+    this.#keySources = { of: objects, sources: new Set(sources.filter((source) => source !== undefined)) }
+    return this.#keySources.sources
   }
 
   /** Sets the keys of an issuer, or says that they are not known any more. Returns whether they differ from before. */
@@ -133,7 +135,7 @@ export class MeshState {
       this.#mesh,
     )
     this.#snapshot = this.#build(merge, this.#snapshot)
-    const changes: Changes = { objects: this.#changed, services: merge.redefined, hosts: merge.hosts, settings: this.#settingsChanged }
+    const changes: Changes = { objects: [...this.#changed.values()], services: merge.redefined, hosts: merge.hosts, settings: this.#settingsChanged }
     this.#changed = new Map()
     this.#settingsChanged = false
     return { snapshot: this.#snapshot, changes }

@@ -137,7 +137,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
         this.#note(state.setConfig(event.key, event.object), 'config', event.at)
-        if (event.key.startsWith('RequestAuthentication/') && this.#ready) this.#keys.askLater()
+        if (this.#ready) this.#keys.askLater()
         return
       case 'ConfigUnusable':
         return this.#note(state.keepConfig(event.key, event.standIn), 'config', event.at)

@@ -35,14 +35,15 @@ export class WantedKeys {
   /** Tells the resolver which key sets are wanted now, if they are others than before. */
   ask(): void {
     const wanted = this.#state.keySources()
-    if (!this.#resolver || (wanted.size === this.#wanted.size && [...wanted].every((source) => this.#wanted.has(source)))) return
+    if (!this.#resolver || wanted === this.#wanted || (wanted.size === this.#wanted.size && [...wanted].every((source) => this.#wanted.has(source))))
+      return
     for (const source of wanted) if (!this.#wanted.has(source)) this.#awaited.add(source)
     for (const source of this.#wanted) if (!wanted.has(source)) this.#state.setKeySet(source, undefined)
     this.#wanted = wanted
     this.#resolver.tell({ type: 'ResolveKeySets', sources: [...wanted] }, 'sources')
   }
 
-  /** The same once for all events that come together: it looks at every object. */
+  /** The same once for all events that come together: there may be many. */
   askLater(): void {
     this.#asking ??= setImmediate(() => {
       this.#asking = undefined

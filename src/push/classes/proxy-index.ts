@@ -68,7 +68,7 @@ export class ProxyIndex {
     const take = (connections: Iterable<string> = []) => {
       for (const connection of connections) found.add(connection)
     }
-    for (const { before: old, now: object } of changes.objects.values())
+    for (const { before: old, now: object } of changes.objects)
       for (const each of [old, object]) if (each) take(this.#selected(each, now.mesh.rootNamespace))
     for (const namespace of this.#differently(before, now)) take(this.#byNamespace.get(namespace))
     return found

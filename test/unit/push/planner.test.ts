@@ -121,6 +121,41 @@ describe('the planner', () => {
     expect(change('PeerAuthentication', `{${selector},"mtls":{"mode":"STRICT"}}`)).to.deep.equal(['selected Listener'])
   })
 
+  for (const failing of ['advance', 'remake'] as const)
+    it(`finds proxies their classes by all changes of a push that failed (${failing}) and of the next`, () => {
+      const made = planner()
+      const fresh = planner()
+      made.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
+      made.advance()
+      const apps = ['a', 'b', 'c']
+      for (const app of apps) made.connect(app, node('10.1.0.1', 'ns', { LABELS: { app } }))
+      const select = (of: Planner, app: string) => {
+        const policy = objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}')
+        const spec = { selector: { matchLabels: { app } }, action: 'DENY', rules: [{}] }
+        of.state.setConfig('AuthorizationPolicy/ns/p', { ...policy, kind: 'AuthorizationPolicy', name: 'p', spec })
+      }
+      select(made, 'a')
+      Object.defineProperty(made.generation, failing, {
+        configurable: true,
+        value: () => {
+          throw new Error('once')
+        },
+      })
+      made.advance()
+      Reflect.deleteProperty(made.generation, failing)
+      expect(made.faults.all().map(({ reason }) => reason)).to.deep.equal(['once'])
+      select(made, 'b')
+      made.advance()
+      expect(made.faults.all()).to.deep.equal([])
+      fresh.state.setConfig('ServiceEntry/ns/a', entry('a', '10.0.0.1'))
+      select(fresh, 'b')
+      fresh.advance()
+      for (const app of apps) {
+        fresh.connect(app, node('10.1.0.1', 'ns', { LABELS: { app } }))
+        expect(heldBy(made, app), app).to.deep.equal(heldBy(fresh, app))
+      }
+    })
+
   it('tells a proxy of a port and of labels of its own endpoint that change at the same address', () => {
     const made = planner()
     const own = (port: number, app: string) =>

@@ -61,9 +61,22 @@ describe('snapshots', () => {
       set(policy('DISABLE'))
       set(policy('STRICT'))
     })
-    const [[key, { before, now }] = ['', { before: undefined, now: undefined }]] = [...changes.objects]
-    expect([key, before?.spec, now?.spec]).to.deep.equal(['PeerAuthentication/ns/p', { mtls: { mode: 'PERMISSIVE' } }, { mtls: { mode: 'STRICT' } }])
-    expect(turned(() => state.setConfig(key, undefined)).changes.objects.get(key)).to.deep.equal({ before: now, now: undefined })
+    const [{ before, now } = { before: undefined, now: undefined }] = changes.objects
+    expect([changes.objects.length, before?.spec, now?.spec]).to.deep.equal([1, { mtls: { mode: 'PERMISSIVE' } }, { mtls: { mode: 'STRICT' } }])
+    expect(turned(() => state.setConfig('PeerAuthentication/ns/p', undefined)).changes.objects).to.deep.equal([{ before: now, now: undefined }])
+  })
+
+  it('name the sources of keys, in the same set until a RequestAuthentication changes', () => {
+    const tokens = (issuer: string) => document('RequestAuthentication', 't', `{jwtRules: [{issuer: ${issuer}}]}`, 'security')
+    set(tokens('https://a'))
+    const known = state.keySources()
+    set(entry('10.0.0.9', '[{number: 81, name: http}]'))
+    expect(state.keySources()).to.equal(known)
+    set(tokens('https://b'))
+    expect([[...known], [...state.keySources()]]).to.deep.equal([['openid:https://a'], ['openid:https://b']])
+    state.setConfig('RequestAuthentication/ns/t', undefined)
+    expect([...state.keySources()]).to.deep.equal([])
+    state.take(0)
   })
 
   it('say whether load assignments are all that changed', () => {

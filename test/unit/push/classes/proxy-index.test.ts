@@ -27,7 +27,7 @@ describe('proxies that changes concern', () => {
   const concerned = (key: string, spec: unknown = {}, before?: unknown) =>
     [
       ...index.reclassified(snapshot, snapshot, {
-        objects: new Map([[key, { before: before === undefined ? undefined : object(key, before), now: object(key, spec) }]]),
+        objects: [{ before: before === undefined ? undefined : object(key, before), now: object(key, spec) }],
         services: new Set(),
         hosts: new Set(),
         settings: false,

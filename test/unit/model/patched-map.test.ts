@@ -1,0 +1,50 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { PatchedMap } from '../../../src/model/patched-map.ts'
+import { cpuMs } from '../../harness/own-time.ts'
+
+describe('a map that is patched', () => {
+  it('holds what a map does that was changed in the same way, and stays as it was', () => {
+    const changes = fc.array(fc.tuple(fc.nat(200), fc.option(fc.nat(), { nil: undefined })), { maxLength: 60 })
+    fc.assert(
+      fc.property(fc.array(changes, { maxLength: 20 }), (steps) => {
+        const model = new Map<number, number>()
+        let map = PatchedMap.empty<number, number>()
+        for (const step of steps) {
+          const before = [map, new Map(model)] as const
+          map = map.with(new Map(step))
+          for (const [key, value] of new Map(step)) {
+            if (value === undefined) model.delete(key)
+            else model.set(key, value)
+          }
+          for (const [made, wanted] of [before, [map, model] as const]) {
+            const sorted = (entries: Iterable<[number, number]>) => [...entries].sort(([one], [other]) => one - other)
+            expect(sorted(made)).to.deep.equal(sorted(wanted))
+            expect(made.size).to.equal(wanted.size)
+            expect([...made.keys()].sort()).to.deep.equal([...wanted.keys()].sort())
+            expect([...made.values()].sort()).to.deep.equal([...wanted.values()].sort())
+            const wrong = Array.from({ length: 201 }, (_, key) => key).filter(
+              (key) => made.get(key) !== wanted.get(key) || made.has(key) !== wanted.has(key),
+            )
+            expect(wrong).to.deep.equal([])
+          }
+        }
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('is made for the price of the patch', () => {
+    const entries = (from: number, count: number) => new Map(Array.from({ length: count }, (_, n) => [`key ${from + n}`, n]))
+    let map = PatchedMap.empty<string, number>().with(entries(0, 10_000))
+    const patching = cpuMs(() => {
+      for (let n = 0; n < 200; n++) map = map.with(entries(n, 1))
+    })
+    let copy = new Map(map)
+    const copying = cpuMs(() => {
+      for (let n = 0; n < 200; n++) copy = new Map(copy)
+    })
+    expect(patching).to.be.lessThan(copying / 4)
+    expect(map.size).to.equal(10_000)
+  })
+})
