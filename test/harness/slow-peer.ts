@@ -1,5 +1,6 @@
 /** A client of the discovery service that says itself how fast it reads its socket, how large its windows are and when it grants more. */
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
@@ -25,6 +26,8 @@ const number = (value: number) => {
 /** How a peer behaves. */
 export interface SlowPeerOptions {
   readonly port: number
+  /** Whether the port speaks TLS; its certificate is not checked. */
+  readonly tls?: boolean
   /** Bytes that each stream may be sent before it is granted more, and the connection over all of them if that is not the same. */
   readonly window: number
   readonly connectionWindow?: number
@@ -61,7 +64,8 @@ export class SlowPeer {
     this.#options = options
     this.bytesPerSecond = options.bytesPerSecond
     this.#pongs = options.holdsPings ? [] : undefined
-    this.#socket = connect(options.port, '127.0.0.1')
+    const address = { port: options.port, host: '127.0.0.1' }
+    this.#socket = options.tls ? connectTls({ ...address, ALPNProtocols: ['h2'], rejectUnauthorized: false }) : connect(address)
     this.#socket.on('error', () => undefined)
     this.#socket.on('close', () => (this.closed = true))
     const setting = Buffer.alloc(6)

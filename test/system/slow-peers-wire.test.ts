@@ -2,7 +2,9 @@ import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { endpointType } from '../../src/xds/type-urls.ts'
+import { Authority } from '../harness/certificates.ts'
 import { Service } from '../harness/service.ts'
 import { SlowPeer, type SlowPeerOptions } from '../harness/slow-peer.ts'
 import { until } from '../harness/until.ts'
@@ -24,8 +26,8 @@ interface Slow {
   readonly outstanding: number
 }
 
-/** A discovery service whose clusters are `services` times 240 KB, and peers of it. */
-function slowPeers(services: number, env: Record<string, string>, flags: readonly string[] = []) {
+/** A discovery service whose clusters are `services` times 240 KB, and peers of it, over TLS if that is wanted. */
+function slowPeers(services: number, env: Record<string, string>, flags: readonly string[] = [], tls = false) {
   const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '20ms', ...env }, flags })
   const peers: SlowPeer[] = []
   const clients: XdsClient[] = []
@@ -35,18 +37,29 @@ function slowPeers(services: number, env: Record<string, string>, flags: readonl
       service.write(`rule-${index}.yaml`, subsets(`big-${index}`, 500))
     }
     service.write('small.yaml', entry('small'))
+    if (tls) {
+      const { chain, key } = authority().issue('server', 'spiffe://cluster.local/ns/system/sa/discovery')
+      securePort = await freePort()
+      service.flags.push('--secureGRPCAddr', `127.0.0.1:${securePort}`, '--tlsCertFile', chain, '--tlsKeyFile', key)
+    }
     await service.start()
   })
   afterEach(() => {
     for (const peer of peers.splice(0)) peer.end()
     for (const client of clients.splice(0)) client.close()
   })
-  after(() => service.dispose())
+  after(async () => {
+    await service.dispose()
+    made?.dispose()
+  })
+  let securePort = 0
+  let made: Authority | undefined
+  const authority = () => (made = new Authority())
   let change = 0
   return {
     service,
     peer(options: Omit<SlowPeerOptions, 'port'>): SlowPeer {
-      const peer = new SlowPeer({ port: service.grpcPort, ...options })
+      const peer = new SlowPeer({ port: tls ? securePort : service.grpcPort, tls, ...options })
       peers.push(peer)
       return peer
     },
@@ -161,6 +174,46 @@ describe('proxies that are slow on the wire', function () {
     const then = reader.read.get('live') ?? 0
     await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
     expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
+  })
+})
+
+describe('proxies that are slow on the wire, over TLS', function () {
+  this.timeout(60_000)
+  const { peer, service, slow, metric } = slowPeers(40, { PILOT_XDS_SEND_TIMEOUT: '2s' }, ['--writers', '2'], true)
+
+  it('are ended when their socket stands still', async () => {
+    const before = await metric('pilot_xds_write_timeout')
+    const reader = peer({ window: 256 * mib, bytesPerSecond: 10_000_000, names: ['stopped'] })
+    await until('something', () => (reader.read.get('stopped') ?? 0) > 0)
+    reader.bytesPerSecond = 0
+    await until('it on the page', async () => ((await slow('stopped'))?.stillMs ?? 0) >= 500)
+    await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
+    expect(service.output).to.match(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    reader.bytesPerSecond = 100_000_000
+    await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
+  })
+
+  it('are ended alone where another stream of the connection reads', async () => {
+    const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
+    await until('the silent one to be reset', () => reader.resets.has('mute'))
+    const then = reader.read.get('live') ?? 0
+    await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
+    expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
+  })
+
+  it('are kept where they read 10 KB a second of small windows, or 1 MB of large ones', async () => {
+    const before = await metric('pilot_xds_write_timeout')
+    const readers = (
+      [
+        ['10k-64k', 10_000, 64 * kib],
+        ['10k-1m', 10_000, mib],
+        ['1m-256m', 1_000_000, 256 * mib],
+      ] as const
+    ).map(([name, bytesPerSecond, window]) => ({ name, peer: peer({ window, bytesPerSecond, names: [name] }) }))
+    // Three timeouts of the slowest.
+    await until('all of them to have read', () => readers.every(({ name, peer: { read } }) => (read.get(name) ?? 0) > 60_000), 30_000)
+    for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
+    expect(await metric('pilot_xds_write_timeout')).to.equal(before)
   })
 })
 
