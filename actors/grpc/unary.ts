@@ -33,7 +33,10 @@ export interface CallBounds {
   readonly timeLimit: number
   /** Largest message of a client, in bytes. */
   readonly requestBytes: number
-  /** Calls at a time on one server, counted until their answers are there, wanted or not; one more gets `ResourceExhausted`. */
+  /**
+   * Calls at a time on one server, counted until their answers are there, wanted or not. For one more, the oldest call whose message
+   * has not come gives way; where there is none, the new call does. Whoever gives way gets `ResourceExhausted`.
+   */
   readonly concurrent: number
 }
 
@@ -47,18 +50,24 @@ export interface UnaryMethod {
 /** Takes the streams of a method of single calls. `failed` hears what the answering function threw. */
 export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: unknown) => void): (stream: GrpcStream) => void {
   let running = 0
+  /** Ends calls whose messages have not come, oldest first. */
+  const incoming = new Set<(code: number, message: string) => void>()
   return (stream) => {
     const clientLimit = clientTimeLimit(stream.headers['grpc-timeout'])
     if (clientLimit === undefined) return stream.end(status.invalidArgument, 'grpc-timeout cannot be read')
-    if (running >= bounds.concurrent) return stream.end(status.resourceExhausted, `more than ${bounds.concurrent} calls at a time`)
+    const tooMany = `more than ${bounds.concurrent} calls at a time`
+    const [oldest] = incoming
+    if (running >= bounds.concurrent) oldest?.(status.resourceExhausted, tooMany)
+    if (running >= bounds.concurrent) return stream.end(status.resourceExhausted, tooMany)
     running++
     let request: Buffer | undefined
-    let isAnswering = false
     const waiting = new AbortController()
     const refuse = (code: number, message: string) => {
+      if (incoming.delete(refuse)) running--
       waiting.abort()
       stream.end(code, message)
     }
+    incoming.add(refuse)
     const limit = deadlineAfter(Math.min(clientLimit, bounds.timeLimit), () => refuse(status.deadlineExceeded, 'the time for the call is over'))
     stream.onBorrowed((message) => {
       if (request) refuse(status.unimplemented, 'the method takes one message')
@@ -67,7 +76,7 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
     stream.onEnd(async () => {
       if (waiting.signal.aborted || stream.status !== undefined) return
       if (!request) return refuse(status.unimplemented, 'the method takes one message, and none came')
-      isAnswering = true
+      incoming.delete(refuse)
       const answered = await answerOf(answer, request, { peer: stream.peer, headers: stream.headers, signal: waiting.signal }, failed)
       running--
       limit.cancel()
@@ -78,7 +87,7 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
     stream.onClose(() => {
       limit.cancel()
       waiting.abort()
-      if (!isAnswering) running--
+      if (incoming.delete(refuse)) running--
     })
   }
 }

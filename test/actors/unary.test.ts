@@ -112,6 +112,29 @@ describe('a method of single calls', () => {
     expect(await third.ended).to.equal('third')
   })
 
+  it('is not kept from being answered by calls whose messages do not come', async () => {
+    const session = connect(`http://127.0.0.1:${port}`)
+    session.on('error', () => {})
+    const silent = ['first', 'second'].map((name) => {
+      const stream = session.request({ ':method': 'POST', ':path': '/t.T/Wait', 'content-type': 'application/grpc' })
+      const ended = new Promise((resolve) => stream.on('trailers', (trailers) => resolve([name, trailers['grpc-status']])))
+      stream.on('error', () => {})
+      const opened = new Promise((resolve) => stream.once('response', resolve))
+      return { opened, ended }
+    })
+    await Promise.all(silent.map(({ opened }) => opened))
+    const served = start('Wait')
+    await until('it to be answered', () => held.count === 1)
+    expect(await silent[0]?.ended).to.deep.equal(['first', String(status.resourceExhausted)])
+    held.release('done')
+    expect(await served.ended).to.equal('done')
+    session.destroy()
+    const both = [start('Wait'), start('Wait')]
+    await until('all places to be free again', () => held.count === 2)
+    held.release('done')
+    expect(await Promise.all(both.map(({ ended }) => ended))).to.deep.equal(['done', 'done'])
+  })
+
   it('ends with the time that it has, of the server or of the client', async () => {
     const late = start('Late')
     expect(await late.ended).to.deep.equal([status.deadlineExceeded, 'the time for the call is over'])
