@@ -29,6 +29,7 @@ import { certificateContext, meshProtocols } from '../security/mutual-tls.ts'
 import type { NamedFilter, PolicyFilters } from '../security/policy-filters.ts'
 import type { ProxyClass, Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
+import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { type Filter, httpConnectionManager, tcpFilters, tlsInspector } from './filters.ts'
 import { wildcardOf } from './outbound.ts'
 
@@ -141,11 +142,16 @@ function objectsOf(uses: readonly ServerInUse[], proxy: ProxyClass, snapshot: Me
 }
 
 function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: PolicyFilters, snapshot: MeshSnapshot): Listener | undefined {
-  const chains =
+  const matches = new DistinctMatches()
+  const chains: ChainInit[] =
     port.plainHttp.length > 0
       ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard.http, proxy, snapshot)] }]
       : port.others
           .flatMap((use) => serverChains(use, port, guard.http, proxy, view, snapshot))
+          .flatMap((chain): ChainInit[] => {
+            const match = matches.take<DistinctMatch>(chain.filterChainMatch ?? {})
+            return match ? [{ ...chain, ...(chain.filterChainMatch ? { filterChainMatch: match } : {}) }] : []
+          })
           .map((chain) => (chain.http ? chain : { ...chain, filters: [...guard.tcp, ...chain.filters] }))
   if (chains.length === 0) return undefined
   return create(ListenerSchema, {
@@ -170,7 +176,7 @@ function httpFilter(routes: string, port: PortPlan, guard: readonly NamedFilter[
 
 interface ChainInit {
   readonly name?: string
-  readonly filterChainMatch?: { serverNames: string[]; transportProtocol?: string; applicationProtocols?: string[] }
+  readonly filterChainMatch?: DistinctMatch
   readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: ReturnType<typeof pack> } }
   readonly filters: Filter[]
   /** Whether requests are seen in it, so that policies judge those, and not the connection. */

@@ -18,20 +18,12 @@ import { type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts
 import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
+import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
-
-/** The conditions of `FilterChainMatch` that outbound chains use. */
-interface ChainMatch {
-  readonly destinationPort?: number
-  readonly serverNames?: string[]
-  readonly transportProtocol?: string
-  readonly applicationProtocols?: string[]
-  readonly prefixRanges?: { addressPrefix: string; prefixLen: number }[]
-}
 
 interface Chain {
   readonly name?: string
-  readonly filterChainMatch?: ChainMatch
+  readonly filterChainMatch?: DistinctMatch
   readonly filters: Filter[]
 }
 
@@ -59,7 +51,7 @@ interface Plan {
   /** Whether a server on it may speak first: then nothing on it can wait for what the client says. */
   serverFirst: boolean
   readonly tcp: Chain[]
-  readonly tcpKeys: Set<string>
+  readonly matches: DistinctMatches
   /** Objects whose services are on it. */
   readonly objects: Set<string>
   /** What went wrong with a service on it. */
@@ -222,7 +214,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
     sniffs: false,
     serverFirst: false,
     tcp: [],
-    tcpKeys: new Set(),
+    matches: new DistinctMatches(),
     objects: new Set(),
     lacking: undefined,
   }
@@ -283,22 +275,19 @@ function addTcp(plan: Plan, state: ServiceState, port: ServicePort, inputs: Outb
   )
   const cidrs = shared ? service.addresses.filter((address) => address !== '0.0.0.0') : []
   for (const chain of chains) {
-    const match: ChainMatch = {
+    const wanted: DistinctMatch = {
       ...chain.match,
       ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}),
     }
-    const matchKey = JSON.stringify(match)
-    if (plan.tcpKeys.has(matchKey)) {
-      conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
-      continue
-    }
-    plan.tcpKeys.add(matchKey)
+    const match = plan.matches.take(wanted)
+    if (match !== wanted) conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
+    if (!match) continue
     plan.tcp.push({ filterChainMatch: match, filters: chain.filters })
   }
 }
 
 interface TcpChain {
-  readonly match: ChainMatch
+  readonly match: DistinctMatch
   readonly filters: Filter[]
 }
 
@@ -348,7 +337,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
     }
   }
   if (caught) return chains
-  const match: ChainMatch =
+  const match: DistinctMatch =
     isOpaqueTls(port.protocol) && !service.addresses.length ? { serverNames: [service.hostname], transportProtocol: 'tls' } : {}
   chains.push({ match, filters: tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits) })
   return chains

@@ -1,0 +1,56 @@
+/**
+ * Matches of filter chains that do not overlap: Envoy refuses a whole listener of which two chains want the same connections. The first chain that
+ * wants them has them (docs/resources.md, L15).
+ */
+import ipaddr from 'ipaddr.js'
+
+/** The conditions of `FilterChainMatch` by which chains of one listener are told apart here. */
+export interface DistinctMatch {
+  readonly destinationPort?: number
+  readonly serverNames?: string[]
+  readonly transportProtocol?: string
+  readonly applicationProtocols?: string[]
+  readonly prefixRanges?: { addressPrefix: string; prefixLen: number }[]
+}
+
+/** What the chains of one listener want so far. */
+export class DistinctMatches {
+  readonly #taken = new Set<string>()
+
+  /**
+   * Takes what a match wants, and returns it without the server names, or else the address ranges, of which another chain has something already;
+   * undefined when nothing is left.
+   */
+  take<Match extends DistinctMatch>(match: Match): Match | undefined {
+    const narrowed = this.#narrowed(match)
+    if (narrowed) for (const key of keysOf(narrowed)) this.#taken.add(key)
+    return narrowed
+  }
+
+  #narrowed<Match extends DistinctMatch>(match: Match): Match | undefined {
+    const isFree = (some: DistinctMatch) => keysOf(some).every((key) => !this.#taken.has(key))
+    if (isFree(match)) return match
+    const serverNames = match.serverNames?.filter((name) => isFree({ ...match, serverNames: [name] })) ?? []
+    if (serverNames.length > 0) return { ...match, serverNames }
+    const prefixRanges = match.prefixRanges?.filter((range) => isFree({ ...match, prefixRanges: [range] })) ?? []
+    return prefixRanges.length > 0 ? { ...match, prefixRanges } : undefined
+  }
+}
+
+/** Every combination of conditions that a match stands for. */
+function keysOf({ destinationPort, serverNames, transportProtocol, applicationProtocols, prefixRanges }: DistinctMatch): string[] {
+  const each = (values: readonly string[] | undefined) => (values?.length ? [...new Set(values)] : [''])
+  const names = each(serverNames?.map((name) => name.toLowerCase()))
+  const protocols = each(applicationProtocols)
+  return each(prefixRanges?.map(networkOf)).flatMap((range) =>
+    names.flatMap((name) => protocols.map((protocol) => `${destinationPort ?? ''} ${range} ${name} ${transportProtocol ?? ''} ${protocol}`)),
+  )
+}
+
+/** A range by its first address: `10.1.2.3/16` and `10.1.0.0/16` are one. */
+function networkOf({ addressPrefix, prefixLen }: { addressPrefix: string; prefixLen: number }): string {
+  if (!ipaddr.isValid(addressPrefix)) return `${addressPrefix}/${prefixLen}`
+  const bytes = ipaddr.parse(addressPrefix).toByteArray()
+  const masked = bytes.map((byte, index) => byte & (0xff00 >> Math.max(0, Math.min(8, prefixLen - index * 8))))
+  return `${masked.join('.')}/${prefixLen}`
+}

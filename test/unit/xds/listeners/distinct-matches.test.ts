@@ -1,0 +1,37 @@
+import { expect } from 'chai'
+import { type DistinctMatch, DistinctMatches } from '../../../../src/xds/listeners/distinct-matches.ts'
+
+const range = (addressPrefix: string, prefixLen: number) => ({ addressPrefix, prefixLen })
+const taken = (...matches: DistinctMatch[]) => {
+  const distinct = new DistinctMatches()
+  return matches.map((match) => distinct.take(match))
+}
+
+describe('matches of filter chains', () => {
+  it('stay as they are where they want different connections', () => {
+    const matches = [{}, { serverNames: ['a'] }, { serverNames: ['a'], transportProtocol: 'tls' }, { prefixRanges: [range('10.0.0.0', 8)] }]
+    expect(taken(...matches)).to.deep.equal(matches)
+  })
+
+  it('lose the names that an earlier one has, in any case of letters', () => {
+    expect(taken({ serverNames: ['a', 'b'] }, { serverNames: ['B', 'c'] }, { serverNames: ['a', 'c'] })).to.deep.equal([
+      { serverNames: ['a', 'b'] },
+      { serverNames: ['c'] },
+      undefined,
+    ])
+  })
+
+  it('lose the ranges that an earlier one has, however they are written', () => {
+    const [, second, third] = taken(
+      { prefixRanges: [range('10.1.0.0', 16)] },
+      { prefixRanges: [range('10.1.2.3', 16), range('10.1.2.0', 24)] },
+      { prefixRanges: [range('10.1.2.255', 24)] },
+    )
+    expect([second, third]).to.deep.equal([{ prefixRanges: [range('10.1.2.0', 24)] }, undefined])
+    expect(taken({ prefixRanges: [range('fd00::1', 12)] }, { prefixRanges: [range('fd0f::', 12)] })[1]).to.equal(undefined)
+  })
+
+  it('are only one where they want everything', () => {
+    expect(taken({}, { serverNames: [] }, { transportProtocol: 'tls' })).to.deep.equal([{}, undefined, { transportProtocol: 'tls' }])
+  })
+})
