@@ -16,10 +16,10 @@ const deltaPath = adsPath.replace('Stream', 'Delta')
 const madeUp = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `outbound|80||${prefix}-${index}.example.com`)
 
 /** Opens a stream of a proxy on a connection that is there, with a first request. */
-function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode): ClientHttp2Stream {
+function openStream(session: ClientHttp2Session, { id, metadata }: ClientNode, resourceNames: string[] = []): ClientHttp2Stream {
   const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc' })
   stream.on('error', () => undefined).resume()
-  const request = create(DiscoveryRequestSchema, { node: { id, metadata: metadata as never }, typeUrl: endpointType })
+  const request = create(DiscoveryRequestSchema, { node: { id, metadata: metadata as never }, typeUrl: endpointType, resourceNames })
   stream.write(messageFrame(toBinary(DiscoveryRequestSchema, request)))
   return stream
 }
@@ -34,6 +34,7 @@ describe('bounds of one client', function () {
   })
   after(() => service.dispose())
 
+  const exceeded = () => service.debug<{ proxy: string; reason: string }[]>('budgetz')
   const subscribe = (client: XdsClient, names: readonly string[]) =>
     client.sendRaw(
       client.delta
@@ -69,6 +70,20 @@ describe('bounds of one client', function () {
       )
     await until('three streams to end', () => statuses.length >= 3)
     expect(new Set(statuses)).to.deep.equal(new Set(['8 streams: more than 100 proxies on one connection']))
+    const named = (await exceeded()).filter(({ reason }) => reason.startsWith('streams: '))
+    expect(named.map(({ proxy }) => proxy.replace(/^.*~(many-\d+)\.ns.*$/, '$1')).sort()).to.deep.equal(['many-100', 'many-101', 'many-102'])
+    session.destroy()
+  })
+
+  it('a stream whose first request asks for too much is told of once', async () => {
+    const session = connectHttp2(`http://127.0.0.1:${service.grpcPort}`)
+    const statuses: unknown[] = []
+    openStream(session, sidecarNode('10.1.0.9', 'at-once', 'ns'), madeUp(3000, 'd')).on('trailers', (trailers) =>
+      statuses.push(trailers['grpc-status']),
+    )
+    await until('the stream to end', () => statuses.length > 0)
+    expect(statuses).to.deep.equal(['8'])
+    expect((await exceeded()).filter(({ proxy }) => proxy.includes('at-once'))).to.have.length(1)
     session.destroy()
   })
 
@@ -135,6 +150,8 @@ describe('bounds of one client', function () {
       const refused = statuses.length
       expect(refused).to.be.within(2, 5)
       expect(new Set(statuses)).to.deep.equal(new Set(['8 nodes: more than 2097152 bytes in memory on one connection']))
+      const named = (await exceeded()).filter(({ proxy, reason }) => reason.startsWith('nodes: ') && /~large-\d+\.ns/.test(proxy))
+      expect(named).to.have.length(refused)
       for (const stream of streams) stream.close(8)
       await until('the others to be gone', async () => (await connected()) === 0)
       said(100)

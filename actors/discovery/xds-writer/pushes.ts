@@ -141,6 +141,8 @@ export class Pushes {
   /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
   #pump(connection: Connection): void {
     if (connection.sending || !connection.pushing) return
+    // It was ended, and what it asked for is not to be refused once more.
+    if (connection.stream.status !== undefined) return this.#done(connection, 'failed')
     const now = monotonicMs()
     const response = this.#next(connection, now)
     if (!response) return this.#done(connection, this.#held(connection, now) ? 'held' : 'complete')

@@ -235,13 +235,13 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
     }
   }
 
-  /** Ends a stream for what it asked. Throws what is not the client's fault. */
-  #refuse(connection: Connection, error: unknown): void {
+  /** Ends a stream for what it asked; `proxy` is who that is. Throws what is not the client's fault. */
+  #refuse(connection: Connection, error: unknown, proxy = connection.id): void {
     const exceeded = error instanceof BudgetExceeded
     if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
     const { peer } = connection.stream
-    this.#warn(`refused|${peer}`, `stream of ${connection.id || 'a client'} from ${peer} ended: ${error.message}`)
-    if (exceeded) this.#budgets.exceeded(connection.id, connection.stream.peer, error.message, wallClockMs())
+    this.#warn(`refused|${peer}`, `stream of ${proxy || 'a client'} from ${peer} ended: ${error.message}`)
+    if (exceeded) this.#budgets.exceeded(proxy, connection.stream.peer, error.message, wallClockMs())
     connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
   }
 
@@ -255,9 +255,14 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
     const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
     const budget = this.#budgets.of(connection.stream.connection)
     const bytes = memoryOfData(read)
-    budget.nodes.take(bytes)
-    connection.nodeBytes = bytes
-    budget.proxies.take(1)
+    try {
+      budget.nodes.take(bytes)
+      connection.nodeBytes = bytes
+      budget.proxies.take(1)
+    } catch (error) {
+      this.#refuse(connection, error, read.id)
+      return false
+    }
     connection.node = read
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
