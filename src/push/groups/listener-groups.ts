@@ -34,7 +34,7 @@ export class ListenerGroups {
     const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(proxy, () => this.#unpatched(shared, proxy)) }) }
     const isAsAll = Object.keys(proxy.sourceLabels).length + proxy.headless.hosts.length === 0
     if (difference.services.length + difference.routed.length === 0 && isAsAll) return [all]
-    const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${traits.listenerKey}|${caller}`
+    const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${shared.id}|${traits.listenerKey}|${caller}`
     return [
       { ...spec, id: own, build: () => this.#differing(shared, proxy) },
       { ...all, hiddenBy: own },

@@ -11,12 +11,36 @@ import { OwnRoutes } from '../routes/own-routes.ts'
 import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
 import { type Built, type GroupSpec, type Making, told } from './making.ts'
 
-/** A set of routes, for EnvoyFilters as they are now. */
-const named = (id: string, { filtersOf }: Traits): string =>
-  `${id} ${filtersOf.routes.filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
+/** Routes that are made together, and all that they are made for. */
+interface RouteSet {
+  /** Names it, by everything else in it. */
+  readonly id: string
+  readonly key: ViewKey
+  readonly caller: Caller
+  readonly traits: Traits
+}
 
-/** The group of the route configurations of a set of routes, for which the set is kept. */
-const routesGroup = (of: string): string => `routes-out|${of}`
+/** The routes of a view as a caller sees them. */
+function routeSet(key: ViewKey, caller: Caller, traits: Traits): RouteSet {
+  return { id: `${key.id}|${traits.routeKey}|${caller === stranger ? 'strangers' : JSON.stringify(caller)}`, key, caller, traits }
+}
+
+/** What a caller sees otherwise than the shared routes, and all that it is made for. */
+interface OwnSet extends RouteSet {
+  readonly shared: RouteSet
+}
+
+function ownSet(shared: RouteSet, key: ViewKey, caller: Caller): OwnSet {
+  const own = routeSet(key, caller, shared.traits)
+  return { ...own, id: `of ${own.id}|beside ${shared.id}`, shared }
+}
+
+/** The name of what is worked out for a set of routes, for EnvoyFilters as they are now. */
+const named = ({ id, traits }: RouteSet): string =>
+  `${id} ${traits.filtersOf.routes.filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
+
+/** The group of a set of routes. */
+const routesGroup = ({ id }: RouteSet): string => `routes-out|${id}`
 
 /** Maker of the groups of routes. */
 export class RouteGroups {
@@ -35,34 +59,29 @@ export class RouteGroups {
   /** The groups of a class. */
   specs(proxy: ProxyClass): GroupSpec[] {
     const { traits, viewKey } = proxy
-    const spec = { given: traits.filtersOf.routes.filters, typeUrl: routeType }
-    const hostSpec = { given: traits.filtersOf.routes.filters, typeUrl: virtualHostType }
-    const caller = JSON.stringify(proxy.sourceLabels)
-    if (!this.#making.view(viewKey).difference) {
-      const tables = `${viewKey.id}|${traits.routeKey}|${caller}`
-      const self: Caller = { namespace: proxy.namespace, labels: proxy.sourceLabels }
-      return this.#sharedSpecs(tables, viewKey, self, proxy)
-    }
-    const shared = publicViewLike(viewKey)
-    const tables = `${shared.id}|${traits.routeKey}`
-    const own = `${proxy.namespace}|${viewKey.id}|${traits.routeKey}|${caller}`
-    const [routes, hosts] = this.#sharedSpecs(tables, shared, stranger, proxy) as [GroupSpec, GroupSpec?]
-    const build = (make: (overlay: OwnRoutes) => Built) => () => make(this.#ownRoutes(own, tables, shared, proxy))
+    const caller: Caller = { namespace: proxy.namespace, labels: proxy.sourceLabels }
+    if (!this.#making.view(viewKey).difference) return this.#sharedSpecs(routeSet(viewKey, caller, traits))
+    const shared = routeSet(publicViewLike(viewKey), stranger, traits)
+    const own = ownSet(shared, viewKey, caller)
+    const [routes, hosts] = this.#sharedSpecs(shared) as [GroupSpec, GroupSpec?]
+    const given = traits.filtersOf.routes.filters
+    const build = (make: (overlay: OwnRoutes) => Built) => () => make(this.#ownRoutes(own))
     const ownRoutes: GroupSpec = {
-      ...spec,
-      id: routesGroup(`of ${own}`),
+      given,
+      typeUrl: routeType,
+      id: routesGroup(own),
       build: build((overlay) => {
         // Its routes are made of the shared tables.
         if (!traits.takesVirtualHosts)
-          for (const name of overlay.names)
-            this.#part(`table ${name} of ${named(tables, traits)}`, tables, shared, proxy, (routes) => routes.tableOf(name))
+          for (const name of overlay.names) this.#part(`table ${name} of ${named(shared)}`, shared, (routes) => routes.tableOf(name))
         const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
         return { outcomes: [...resources, ...told(overlay.problems)], hide }
       }),
     }
     const ownHosts: GroupSpec = {
-      ...hostSpec,
-      id: `vhosts|of ${own}`,
+      given,
+      typeUrl: virtualHostType,
+      id: `vhosts|${own.id}`,
       build: build((overlay) => {
         const { resources, hide } = overlay.hosts()
         return { outcomes: resources, hide }
@@ -71,25 +90,25 @@ export class RouteGroups {
     return [ownRoutes, { ...routes, hiddenBy: ownRoutes.id }, ...(hosts ? [ownHosts, { ...hosts, hiddenBy: ownHosts.id }] : [])]
   }
 
-  /** The routes of a view as one caller sees them, or strangers. */
-  #sharedSpecs(tables: string, key: ViewKey, caller: Caller, proxy: ProxyClass): GroupSpec[] {
-    const { traits } = proxy
+  /** The groups of routes that all share who see them so. */
+  #sharedSpecs(set: RouteSet): GroupSpec[] {
+    const { takesVirtualHosts, filtersOf } = set.traits
+    const given = filtersOf.routes.filters
     const routes: GroupSpec = {
-      given: traits.filtersOf.routes.filters,
+      given,
       typeUrl: routeType,
-      id: routesGroup(tables),
+      id: routesGroup(set),
       build: () => {
-        const shared = this.#sharedRoutes(tables, key, caller, proxy)
+        const shared = this.#sharedRoutes(set)
         const made = [...shared.routes.values()].map((route) =>
-          traits.takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
+          takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
         )
         return { outcomes: [...made, ...told(shared.problems)] }
       },
     }
-    if (!traits.takesVirtualHosts) return [routes]
-    const id = `vhosts|${tables}`
-    const build = () => this.#sharedHosts(id, this.#sharedRoutes(tables, key, caller, proxy))
-    return [routes, { given: traits.filtersOf.routes.filters, typeUrl: virtualHostType, id, build }]
+    if (!takesVirtualHosts) return [routes]
+    const id = `vhosts|${set.id}`
+    return [routes, { given, typeUrl: virtualHostType, id, build: () => this.#sharedHosts(id, this.#sharedRoutes(set)) }]
   }
 
   /** Virtual hosts as resources of their own: those that differ from what the group has, or all of them. */
@@ -114,13 +133,13 @@ export class RouteGroups {
   }
 
   /** The routes that groups share, as they are now; whoever asks is made again when anything in them is another. */
-  #sharedRoutes(tables: string, key: ViewKey, caller: Caller, { traits }: ProxyClass): SharedRoutes {
+  #sharedRoutes(set: RouteSet): SharedRoutes {
     const { snapshot, memo } = this.#making
-    const shared = this.#keptRoutes(tables, traits)
-    this.#making.derived(`routes ${named(tables, traits)}`, () => {
+    const shared = this.#keptRoutes(set)
+    this.#making.derived(`routes ${named(set)}`, () => {
       const { owner } = memo
-      memo.owner = routesGroup(tables)
-      shared.refresh(new HostMaker(this.#making.view(key), snapshot, traits, caller, memo))
+      memo.owner = routesGroup(set)
+      shared.refresh(new HostMaker(this.#making.view(set.key), snapshot, set.traits, set.caller, memo))
       memo.owner = owner
       return shared.revision
     })
@@ -128,45 +147,44 @@ export class RouteGroups {
   }
 
   /** The routes that groups share, as they were when somebody asked last. */
-  #keptRoutes(tables: string, { takesVirtualHosts }: Traits): SharedRoutes {
-    const group = routesGroup(tables)
+  #keptRoutes(set: RouteSet): SharedRoutes {
+    const group = routesGroup(set)
     let kept = this.#shared.get(group)
-    if (!kept) this.#shared.set(group, (kept = new SharedRoutes(this.#making.record, this.#making.sums, !takesVirtualHosts)))
+    if (!kept) this.#shared.set(group, (kept = new SharedRoutes(this.#making.record, this.#making.sums, !set.traits.takesVirtualHosts)))
     return kept
   }
 
   /** What a namespace has of its own, as it is now. */
-  #ownRoutes(own: string, tables: string, sharedKey: ViewKey, proxy: ProxyClass): OwnRoutes {
-    const shared = () => this.#sharedRoutes(tables, sharedKey, stranger, proxy)
-    const group = routesGroup(`of ${own}`)
+  #ownRoutes(own: OwnSet): OwnRoutes {
+    const group = routesGroup(own)
     let kept = this.#own.get(group)
-    if (!kept) this.#own.set(group, (kept = new OwnRoutes(this.#keptRoutes(tables, proxy.traits), this.#making.sums)))
+    if (!kept) this.#own.set(group, (kept = new OwnRoutes(this.#keptRoutes(own.shared), this.#making.sums)))
     const routes = kept
-    this.#making.derived(`own routes ${named(own, proxy.traits)}`, () => {
+    this.#making.derived(`own routes ${named(own)}`, () => {
       // Who claims what in the shared routes concerns it where it claims the same.
-      this.#making.derived(`claims of ${named(own, proxy.traits)}`, () => {
-        this.#part(`claims in ${named(tables, proxy.traits)}`, tables, sharedKey, proxy, ({ claims }) => claims.at)
+      this.#making.derived(`claims of ${named(own)}`, () => {
+        this.#part(`claims in ${named(own.shared)}`, own.shared, ({ claims }) => claims.at)
         return routes.claimed()
       })
-      this.#refreshOwn(routes, proxy)
-      if (routes.isAlike) shared()
+      this.#refreshOwn(routes, own)
+      if (routes.isAlike) this.#sharedRoutes(own.shared)
       return {}
     })
     return routes
   }
 
   /** Has whoever is being made be made again when a part of the shared routes is another. */
-  #part(name: string, tables: string, key: ViewKey, proxy: ProxyClass, part: (shared: SharedRoutes) => unknown): void {
-    this.#making.derived(name, () => part(this.#sharedRoutes(tables, key, stranger, proxy)))
+  #part(name: string, set: RouteSet, part: (shared: SharedRoutes) => unknown): void {
+    this.#making.derived(name, () => part(this.#sharedRoutes(set)))
   }
 
-  #refreshOwn(routes: OwnRoutes, { viewKey, namespace, sourceLabels, traits }: ProxyClass): void {
+  #refreshOwn(routes: OwnRoutes, { key, caller, traits }: OwnSet): void {
     const { snapshot, memo } = this.#making
-    const view = this.#making.view(viewKey)
+    const view = this.#making.view(key)
     const { hosts = [], routed = [] } = view.difference ?? {}
-    const own = snapshot.visibility.hostsOf.get(namespace) ?? []
-    const differing = [...own, ...hosts, ...routed, ...hostsForCaller(snapshot, sourceLabels)]
-    routes.refresh(new HostMaker(view, snapshot, traits, { namespace, labels: sourceLabels }, memo), differing)
+    const own = snapshot.visibility.hostsOf.get(caller.namespace ?? '') ?? []
+    const differing = [...own, ...hosts, ...routed, ...hostsForCaller(snapshot, caller.labels)]
+    routes.refresh(new HostMaker(view, snapshot, traits, caller, memo), differing)
   }
 
   /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */

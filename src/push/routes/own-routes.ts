@@ -15,7 +15,7 @@ import type { KeyedSums } from '../../xds/slab/sums.ts'
 import { virtualHostType } from '../../xds/type-urls.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder } from './route-hosts.ts'
-import { everyRoute, placesOf, type SharedRoute, type SharedRoutes, servicesOf } from './shared-routes.ts'
+import { everyRoute, hostsOf, placesOf, type SharedRoute, type SharedRoutes, servicesOf } from './shared-routes.ts'
 
 /** A route as a namespace sees it. */
 interface OwnRoute {
@@ -231,8 +231,11 @@ class Differing {
 
   /** What stands in a route that the namespace does not have is hidden from it too. */
   #addVanished(): void {
-    for (const name of new Set([...this.hosts].flatMap((host) => this.#shared.routesOf(host))))
-      if (!this.exists(name)) for (const host of this.#shared.routes.get(name)?.places.keys() ?? []) if (!this.hosts.has(host)) this.#queue.push(host)
+    for (const name of new Set([...this.hosts].flatMap((host) => this.#shared.routesOf(host)))) {
+      if (this.exists(name)) continue
+      this.domains.add(hostsOf(name))
+      for (const host of this.#shared.routes.get(name)?.places.keys() ?? []) if (!this.hosts.has(host)) this.#queue.push(host)
+    }
   }
 
   #add(host: string): void {

@@ -377,8 +377,11 @@ class ClaimLog {
       if (one?.places === other?.places) continue
       // A route that comes or goes concerns whoever has a host in it, or hides what stands in every route.
       if (!one || !other) domains.add(name).add(everyRoute)
-      for (const host of one?.places.keys() ?? []) if (!other?.places.has(host)) domains.add(placesOf(host))
-      for (const host of other?.places.keys() ?? []) if (!one?.places.has(host)) domains.add(placesOf(host))
+      for (const [here, there] of [
+        [one, other],
+        [other, one],
+      ])
+        for (const host of here?.places.keys() ?? []) if (!there?.places.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
       if (one?.services !== other?.services) domains.add(servicesOf(name))
       for (const place of [one, other]) for (const domain of place?.contested.keys() ?? []) domains.add(`${name} ${domain}`)
       for (const [domain, owner] of one?.owners ?? []) if (other?.owners.get(domain) !== owner) domains.add(`${name} ${domain}`)
@@ -393,9 +396,10 @@ const mostChanges = 16
 /** How many replaced virtual hosts are remembered for who has those before. */
 const mostReplaced = 64
 
-/** What stands among the domains of {@link ClaimLog} for all routes that there are, for those that a host is in, and for the number of services in a route. */
+/** What stands among the domains of {@link ClaimLog} for all routes that there are, for those that a host is in, for the hosts of a route, and for their number. */
 export const everyRoute = 'every route'
 export const placesOf = (host: string): string => `routes of ${host}`
+export const hostsOf = (route: string): string => `hosts of ${route}`
 export const servicesOf = (route: string): string => `${route} has so many services`
 
 /** Virtual hosts by route. Where egress listeners have routes of one name, a port of a host is that of the first that has it. */

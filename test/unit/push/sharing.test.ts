@@ -6,7 +6,7 @@ import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
-import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { names, testSettings } from '../../harness/settings.ts'
 
@@ -37,9 +37,9 @@ class Mesh {
     return this
   }
 
-  connect(connection: string, namespace: string, address: string, labels: object = {}): this {
+  connect(connection: string, namespace: string, address: string, labels: object = {}, takesVirtualHosts = false): this {
     const id = `sidecar~${address}~p.${namespace}~${namespace}.svc.cluster.local`
-    this.planner.connect(connection, readNode({ id, metadata: { LABELS: labels }, locality: undefined }, names, false))
+    this.planner.connect(connection, { ...readNode({ id, metadata: { LABELS: labels }, locality: undefined }, names, false), takesVirtualHosts })
     this.planner.takePush()
     return this
   }
@@ -211,5 +211,27 @@ describe('what proxies share', () => {
     mesh.remove('ServiceEntry', 'n1', 'broken')
     expect([hosts('p'), hosts('q')]).to.deep.equal([others, others])
     expect(mesh.planner.faults.all()).to.deep.equal([])
+  })
+
+  it('sends unknown hosts where the Sidecar says now, in a namespace that sees something of its own', () => {
+    const mesh = new Mesh().service('n1', 'a.com').service('n2', 'own.com', 80, ['.'])
+    for (const egress of [[], [{ hosts: ['*/*'] }]])
+      for (const modes of [
+        ['ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY'],
+        [undefined, 'REGISTRY_ONLY'],
+      ])
+        for (const [index, mode] of modes.entries()) {
+          mesh.set('Sidecar', 'n2', 's', { egress, ...(mode ? { outboundTrafficPolicy: { mode } } : {}) })
+          if (index === 0) mesh.connect('p', 'n2', '10.1.0.1')
+          expect(mesh.route('p', '80')?.virtualHosts.at(-1)?.name).to.equal(mode === 'REGISTRY_ONLY' ? 'block_all' : 'allow_any')
+        }
+  })
+
+  it('is hidden with a route that the namespace does not have, also what comes into the route later', () => {
+    const mesh = new Mesh().service('n3', 'w.com').service('n2', 'w.com', 82, ['.']).connect('p', 'n2', '10.1.0.1', {}, true)
+    mesh.set('VirtualService', 'n3', 'd', { hosts: ['b.com'], http: [{ route: [{ destination: { host: 'x.com' } }] }] })
+    const hosts = resourcesOf(mesh.planner, 'p').get(virtualHostType) ?? []
+    expect(hosts.map(({ name }) => name).filter((name) => name.startsWith('80/'))).to.deep.equal([])
+    expect(hosts.map(({ name }) => name)).to.include('82/w.com:82')
   })
 })
