@@ -42,10 +42,9 @@ let known: ((options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' 
 /** Collects everything and gives free pages back. */
 function collect(): void {
   if (known === undefined) {
-    // Only contexts that are made from here on have the function.
+    // Only contexts that are made from here on have the function. The flag is of the process and stays: another thread may be between these lines.
     setFlagsFromString('--expose-gc')
     known = runInNewContext('gc') as NonNullable<typeof known>
-    setFlagsFromString('--no-expose-gc')
   }
   known({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { Worker } from 'node:worker_threads'
 import { expect } from 'chai'
 import { until } from '../../harness/until.ts'
@@ -66,6 +67,14 @@ describe('a thread at rest', () => {
     const { used } = await ask('fill a little')
     await ask('drop')
     await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib, 2000)
+  })
+
+  it('takes from no other thread what it collects with', async () => {
+    const ask = await thread()
+    await ask('fill')
+    await ask('drop')
+    await until('the garbage to be collected', async () => (await ask('used')).used < 10 * mib)
+    expect(runInNewContext('typeof gc')).to.equal('function')
   })
 
   it('keeps it where the heap is so large that a collection would hold it up', async () => {
