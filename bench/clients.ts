@@ -46,6 +46,8 @@ export interface ConnectCommand {
   readonly namespace?: string
   /** What their numbers start from, in place of 0. */
   readonly from?: number
+  /** How many may be without their first configuration at a time; the next connects when one has it. By default all connect at once. */
+  readonly atOnce?: number | undefined
 }
 
 /** What the driver tells the load. */
@@ -154,6 +156,13 @@ function fieldOf(message: Buffer, wanted: number): Buffer | undefined {
 /** Digests of what results from bodies one after another, for names that are subscribed to. */
 const folded = new Map<string, string>()
 
+type Role = 'ordinary' | 'slow' | 'silent' | 'flapping'
+
+function roleOf(index: number, { misbehaving, slow }: ConnectCommand): Role {
+  if (slow) return 'slow'
+  return misbehaving > 0 && index % misbehaving < 3 ? (['slow', 'silent', 'flapping'] as const)[(index % misbehaving) as 0 | 1 | 2] : 'ordinary'
+}
+
 class Sidecar {
   readonly index: number
   readonly counts: boolean
@@ -162,7 +171,7 @@ class Sidecar {
   #session: ClientHttp2Session
   #stream: ClientHttp2Stream
   readonly #options: ConnectCommand
-  readonly #role: 'ordinary' | 'slow' | 'silent' | 'flapping'
+  readonly #role: Role
   readonly #seen: (sidecar: Sidecar, message: Buffer) => void
   readonly #held = new Map<string, Body[]>()
   #names: ReadonlySet<string> = new Set()
@@ -172,9 +181,7 @@ class Sidecar {
     this.index = index
     this.#options = options
     this.#seen = seen
-    const every = options.misbehaving
-    this.#role = every > 0 && index % every < 3 ? (['slow', 'silent', 'flapping'] as const)[(index % every) as 0 | 1 | 2] : 'ordinary'
-    if (options.slow) this.#role = 'slow'
+    this.#role = roleOf(index, options)
     this.counts = this.#role === 'ordinary'
     ;[this.#session, this.#stream] = this.#open()
     if (this.#role === 'flapping') setInterval(() => this.#reopen(), flapMs)
@@ -418,13 +425,22 @@ function connectAll(command: ConnectCommand): void {
     if (marker ? !message.includes(marker) : sidecar.got.size < (command.hosts ? 5 : 4)) return
     sidecar.marked = true
     times.push(Date.now())
+    if (!marker) add()
     if (times.length === waited) report(marker ? { type: 'marked', times, bytes } : { type: 'connected', times, bytes, names: subscriptions() })
   }
+  const added: Sidecar[] = []
   const subscriptions = () => added.reduce((sum, sidecar) => sum + sidecar.endpointNames, 0)
-  const added = Array.from({ length: command.count }, (_, i) => new Sidecar((command.from ?? 0) + command.first + i * command.step, command, seen))
-  waited = added.filter((sidecar) => sidecar.counts).length
+  const numbers = Array.from({ length: command.count }, (_, i) => (command.from ?? 0) + command.first + i * command.step)
+  const add = () => {
+    const index = numbers[added.length]
+    if (index === undefined) return
+    const sidecar = new Sidecar(index, command, seen)
+    added.push(sidecar)
+    sidecars.push(sidecar)
+  }
+  waited = numbers.filter((index) => roleOf(index, command) === 'ordinary').length
   for (const sidecar of sidecars) sidecar.marked = true
-  sidecars.push(...added)
+  for (let started = Math.min(command.atOnce ?? numbers.length, numbers.length); started > 0; started--) add()
   if (waited === 0) report({ type: 'connected', times, bytes, names: 0 })
 }
 

@@ -42,23 +42,13 @@ export function comparable(seen: Figures, other: Figures, to: string, time?: 'la
   return goals
 }
 
-/** Resident memory differs by as much from one run of a mesh to the next, in KiB. */
-const noiseKib = 16_384
 const viewKib = 30
 
-/** KiB of resident memory that each of the views takes above a mesh in which all see the same; sizes in MiB. */
-export const memoryPerView = (rss: number, plain: number, views: number): number => ((rss - plain) * 1024) / views
+/** At most 30 KiB of the push queue's memory for each view above a mesh in which all see the same. */
+export const memoryGoal = (kib: number, plainKib: number): Goal => ({ what: 'memory a view', seen: kib - plainKib, most: viewKib, unit: 'KiB' })
 
-/** At most 30 KiB of resident memory a view above a mesh in which all see the same, or what resident memory differs by anyway. */
-export function memoryGoal(rss: number, plain: number, views: number): Goal {
-  return { what: 'memory a view', seen: memoryPerView(rss, plain, views), most: Math.max(viewKib, noiseKib / views), unit: 'KiB' }
-}
-
-/** Less than a millisecond of the push queue for each view that is built, or 20 ms for all of them. */
-export function buildGoal(queueCpu: number, plainQueueCpu: number, views: number): Goal {
-  const most = Math.max(1, (smallCpu * 1000) / views)
-  return { what: 'building a view', seen: ((queueCpu - plainQueueCpu) * 1000) / views, most, unit: 'ms' }
-}
+/** Less than a millisecond of the push queue for each view that is built. */
+export const buildGoal = (ms: number, plainMs: number): Goal => ({ what: 'building a view', seen: ms - plainMs, most: 1, unit: 'ms' })
 
 /** A mebibyte in megabytes. */
 const megabytes = 1.048576

@@ -27,6 +27,8 @@ export interface LimitOptions {
   readonly bytesPerSecond: number | undefined
   /** The proxies ask as over delta; as over the state of the world by default. */
   readonly delta?: boolean
+  /** How many proxies of each process of the load may be without their first configuration at a time; all by default. */
+  readonly atOnce?: number
   /** Names of endpoints that all of them together subscribe to; one each by default. */
   readonly names?: number
 }
@@ -51,6 +53,7 @@ export class BareServer {
     bytesPerSecond,
     delta = false,
     names = proxies,
+    atOnce,
   }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {
     const child = fork(fileURLToPath(new URL('./bare.ts', import.meta.url)))
     const port = await freePort()
@@ -72,6 +75,7 @@ export class BareServer {
       own: false,
       misbehaving: 0,
       bytesPerSecond,
+      atOnce,
     }
     const { times } = await bare.#load.connect(proxies, options)
     await pause(500)

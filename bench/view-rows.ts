@@ -1,6 +1,5 @@
 /** One line of a Markdown table for each mesh of the set `views`: the figures that goals are for, with their ratios to the plain mesh. */
-import { memoryPerView } from './goals.ts'
-import { type Measure, ratioOf } from './report.ts'
+import { ratioOf } from './report.ts'
 import type { ShapeMeasures } from './scenarios/shape.ts'
 
 const titles = [
@@ -12,21 +11,26 @@ const titles = [
   'route, CPU s',
   'p99 ms',
   'resident MiB',
-  'KiB a view',
-  'push queue: ms a view at connect',
+  'push queue: KiB a class',
+  'ms a class',
 ]
 
 /** The head of the table. */
 export const viewHead: string = [titles, titles.map(() => '---')].map((row) => `| ${row.join(' | ')} |`).join('\n')
 
 /** The line of a mesh beside the plain mesh of its size, which may be missing. */
-export function viewRow(seen: ShapeMeasures, plain: ShapeMeasures | undefined, namespaces: number): string {
+export function viewRow(seen: ShapeMeasures, plain: ShapeMeasures | undefined): string {
   const isPlain = seen === plain
-  const cpu = (step: keyof ShapeMeasures, digits: number): string => {
+  const cpu = (step: Exclude<keyof ShapeMeasures, 'view'>, digits: number): string => {
     const figure = seen[step].cpu.toFixed(digits)
     return plain && !isPlain ? `${figure} (${(seen[step].cpu / plain[step].cpu).toFixed(1)}x)` : figure
   }
-  const queue = ({ connect }: { connect: Measure }): number => connect.threads['push-queue'] ?? Number.NaN
+  const each = (what: 'kib' | 'ms', digits: number): string => {
+    const [own, other] = [seen.view[what], plain?.view[what]]
+    return other !== undefined && !isPlain
+      ? `${own.toFixed(digits)} (${own < other ? '' : '+'}${(own - other).toFixed(digits)})`
+      : own.toFixed(digits)
+  }
   const bare = ratioOf(seen.connect)
   const cells = [
     seen.connect.variant,
@@ -37,8 +41,8 @@ export function viewRow(seen: ShapeMeasures, plain: ShapeMeasures | undefined, n
     cpu('route', 3),
     seen.route.p99?.toFixed(0) ?? '-',
     seen.route.rss.toFixed(0),
-    plain && !isPlain ? memoryPerView(seen.route.rss, plain.route.rss, namespaces).toFixed(0) : '-',
-    plain && !isPlain ? (((queue(seen) - queue(plain)) * 1000) / namespaces).toFixed(1) : '-',
+    each('kib', 0),
+    each('ms', 1),
   ]
   return `| ${cells.join(' | ')} |`
 }

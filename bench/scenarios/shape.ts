@@ -5,12 +5,13 @@ import { type Arrivals, type Connected, Load, type LoadOptions, median, percenti
 import * as mesh from '../mesh.ts'
 import { type Measure, progress } from '../report.ts'
 import { DiscoveryServer, spent } from '../server.ts'
-import { type Shape, type Size, shapeFiles, viewersOf } from '../shapes.ts'
+import { type Shape, type ShapeName, type Size, shapeFiles, shapes, viewersOf } from '../shapes.ts'
+import { type ViewCost, viewCost } from '../view-cost.ts'
 
 /** What to run. */
 export interface ShapeOptions {
   readonly variant: string
-  readonly shape: Shape
+  readonly name: ShapeName
   readonly size: Size
   readonly delta: boolean
   /** Proxies take virtual hosts by themselves. */
@@ -25,6 +26,8 @@ export interface ShapeMeasures {
   readonly connect: Measure
   readonly endpoint: Measure
   readonly route: Measure
+  /** What the push queue spends on the class of a namespace, its view included. */
+  readonly view: ViewCost
 }
 
 /** What was seen of a change, and how many proxies it touched in each round. */
@@ -33,11 +36,15 @@ interface Change {
   readonly touched: number
 }
 
+/** How many proxies of each process of the load may be without their first configuration: more than a hundred starve where a proxy takes 30 MB. */
+const atOnce = 50
+
 const mib = (bytes: number) => bytes / 1_048_576
 
 /** Runs it. Throws `OverBounds` when it takes too long or too much memory; nothing that it started is left. */
 export async function measureShape(options: ShapeOptions): Promise<ShapeMeasures> {
-  const { variant, shape, size, limits, writers } = options
+  const { variant, name, size, limits, writers, hosts } = options
+  const shape: Shape = shapes[name]
   progress(`${variant}: starting`)
   const files = [...mesh.files(size.services, size.namespaces), ...shapeFiles(shape, size)]
   const server = await DiscoveryServer.start({ writers, files, mesh: shape.mesh, readyWithin: limits.seconds }).catch((error: Error) => {
@@ -57,7 +64,8 @@ export async function measureShape(options: ShapeOptions): Promise<ShapeMeasures
     load.end()
     await server.kill()
   }
-  return beside(options, connected, connect, endpoint, route)
+  const measures = await beside(options, connected, connect, endpoint, route)
+  return { ...measures, view: await viewCost({ shape: name, size, hosts }) }
 }
 
 async function connectAll(options: ShapeOptions, server: DiscoveryServer, load: Load): Promise<{ connected: Connected; connect: Measure }> {
@@ -71,6 +79,7 @@ async function connectAll(options: ShapeOptions, server: DiscoveryServer, load: 
     reads: 'names',
     own: false,
     misbehaving: 0,
+    atOnce,
   }
   const before = await server.usage()
   const connected = await within(limits, server, 'connecting', load.connect(size.namespaces, client))
@@ -81,11 +90,11 @@ async function connectAll(options: ShapeOptions, server: DiscoveryServer, load: 
 }
 
 async function measureChange(kind: 'endpoint change' | 'route change', options: ShapeOptions, server: DiscoveryServer, load: Load): Promise<Change> {
-  const { variant, shape, size, rounds, limits } = options
+  const { variant, name, size, rounds, limits } = options
   let touched = 0
   const make = async (round: number): Promise<Arrivals> => {
     const { file, text = '', marker = '', service = 0 } = mesh.change(kind, round, size.services, size.namespaces)
-    const viewers = viewersOf(shape, service, size)
+    const viewers = viewersOf(shapes[name], service, size)
     touched += viewers.length
     const arrivals = await within(
       limits,
@@ -118,7 +127,13 @@ function timesOf(arrivals: readonly Arrivals[]): Pick<Measure, 'p50' | 'p99' | '
 }
 
 /** The measures beside the limit: as many requests and bytes when all connect, as many bytes for changes that touch every proxy. */
-async function beside(options: ShapeOptions, connected: Connected, connect: Measure, endpoint: Change, route: Change): Promise<ShapeMeasures> {
+async function beside(
+  options: ShapeOptions,
+  connected: Connected,
+  connect: Measure,
+  endpoint: Change,
+  route: Change,
+): Promise<Omit<ShapeMeasures, 'view'>> {
   const { writers, size, delta, rounds } = options
   const proxies = size.namespaces
   const { names, bytes } = connected
@@ -130,6 +145,7 @@ async function beside(options: ShapeOptions, connected: Connected, connect: Meas
     delta,
     tls: undefined,
     bytesPerSecond: undefined,
+    atOnce,
   })
   try {
     const changed = async ({ measure, touched }: Change): Promise<Measure> => {

@@ -3,7 +3,7 @@
  * and ten services each. All connect, then endpoints and routes change; only proxies that see a service are waited for.
  */
 import { type Bounds, OverBounds } from '../bounds.ts'
-import { bareGoal, buildGoal, comparable, type Goal, lastGoal, memoryGoal, memoryPerView, residentGoal } from '../goals.ts'
+import { bareGoal, buildGoal, comparable, type Goal, lastGoal, memoryGoal, residentGoal } from '../goals.ts'
 import { type Measure, progress, ratioOf } from '../report.ts'
 import { type ShapeName, type Size, shapes } from '../shapes.ts'
 import { viewHead, viewRow } from '../view-rows.ts'
@@ -49,23 +49,24 @@ export async function views(options: ViewsOptions): Promise<Measure[]> {
   }
   const run = (name: ShapeName, mode: Mode, size: Size): Promise<ShapeMeasures | undefined> => {
     const variant = `${name}, ${size.namespaces} namespaces, ${mode}`
-    const what = { ...options, variant, shape: shapes[name], size, delta: mode !== 'sotw', hosts: mode === 'delta' }
+    const what = { ...options, variant, name, size, delta: mode !== 'sotw', hosts: mode === 'delta' }
     return bounded(variant, () => measureShape(what))
   }
   progress(viewHead)
-  const plainOnly = chosen.length === 0 && options.shapes.includes('plain')
-  for (const namespaces of chosen.length > 0 || plainOnly ? options.namespaces : []) {
+  // Nothing is compared with the plain mesh where all shapes are held to themselves.
+  const wantsPlain = options.shapes.includes('plain') || chosen.some((name) => shapes[name].heldTo !== 'itself')
+  for (const namespaces of chosen.length > 0 || wantsPlain ? options.namespaces : []) {
     const size: Size = { namespaces, services: namespaces * servicesEach }
     for (const mode of options.modes) {
-      const plain = await run('plain', mode, size)
+      const plain = wantsPlain ? await run('plain', mode, size) : undefined
       if (plain) {
         measures.push(plain.connect, plain.endpoint, plain.route)
-        progress(viewRow(plain, plain, size.namespaces))
+        progress(viewRow(plain, plain))
       }
       for (const name of chosen) {
         const seen = await run(name, mode, size)
         if (!seen) continue
-        progress(viewRow(seen, plain, size.namespaces))
+        progress(viewRow(seen, plain))
         const least = smallest.get(`${name} ${mode}`) ?? seen
         smallest.set(`${name} ${mode}`, least)
         measures.push(...judged(seen, { name, size, plain, least, isHeld: mode === 'delta' }))
@@ -85,6 +86,9 @@ function ended(variant: string, reason: string): Measure {
   return { scenario: 'ended', variant, cpu: Number.NaN, mib: 0, rss: Number.NaN, threads: {}, notes: reason, goals: [goal] }
 }
 
+const steps = ['connect', 'endpoint', 'route'] as const
+type Step = (typeof steps)[number]
+
 interface Beside {
   readonly name: ShapeName
   readonly size: Size
@@ -98,27 +102,26 @@ interface Beside {
 
 /** The three measures with their ratios to the plain mesh and, where they are held to any, their goals. */
 function judged(seen: ShapeMeasures, beside: Beside): Measure[] {
-  const { size, plain, isHeld } = beside
+  const { plain, isHeld } = beside
   const goals = isHeld ? goalsOf(seen, beside) : undefined
-  return (['connect', 'endpoint', 'route'] as const).map((step): Measure => {
+  return steps.map((step): Measure => {
     const notes = [seen[step].notes]
     if (plain) notes.push(`${(seen[step].cpu / plain[step].cpu).toFixed(1)}x plain`)
-    if (plain && step === 'route') notes.push(`${memoryPerView(seen.route.rss, plain.route.rss, size.namespaces).toFixed(0)} KiB a view`)
+    if (plain && step === 'route') notes.push(`${(seen.view.kib - plain.view.kib).toFixed(0)} KiB a view`)
     return { ...seen[step], notes: notes.filter(Boolean).join('; '), ...(goals ? { goals: goals[step] } : {}) }
   })
 }
 
-function goalsOf(seen: ShapeMeasures, { name, size, plain, least }: Beside): Record<keyof ShapeMeasures, Goal[]> {
-  const goals: Record<keyof ShapeMeasures, Goal[]> = { connect: [], endpoint: [], route: [] }
+function goalsOf(seen: ShapeMeasures, { name, size, plain, least }: Beside): Record<Step, Goal[]> {
+  const goals: Record<Step, Goal[]> = { connect: [], endpoint: [], route: [] }
   const { heldTo } = shapes[name]
-  const queue = (measures: ShapeMeasures) => measures.connect.threads['push-queue'] ?? Number.POSITIVE_INFINITY
   if (heldTo === 'plain' && plain) {
     goals.connect.push(...comparable(seen.connect, plain.connect, 'beside plain'))
     goals.endpoint.push(...comparable(seen.endpoint, plain.endpoint, 'beside plain', 'last'))
-    goals.route.push(...comparable(seen.route, plain.route, 'beside plain', 'p99'), memoryGoal(seen.route.rss, plain.route.rss, size.namespaces))
+    goals.route.push(...comparable(seen.route, plain.route, 'beside plain', 'p99'), memoryGoal(seen.view.kib, plain.view.kib))
   }
   if (heldTo === 'smallest') {
-    if (plain) goals.connect.push(buildGoal(queue(seen), queue(plain), size.namespaces))
+    if (plain) goals.connect.push(buildGoal(seen.view.ms, plain.view.ms))
     if (least !== seen) {
       goals.endpoint.push(...comparable(seen.endpoint, least.endpoint, 'beside the smallest size'))
       goals.route.push(...comparable(seen.route, least.route, 'beside the smallest size'))

@@ -5,12 +5,15 @@
  */
 import { contain } from '../../model/faults.ts'
 
+/** What questions read. */
+const none: ReadonlySet<never> = new Set()
+
 /** Something that has readers and may read. */
 class Node {
   /** The last answer, or what was worked out last. */
   value: unknown
-  reads = new Set<Node>()
-  readonly readers = new Set<Node>()
+  reads: ReadonlySet<Node> = none
+  readers: ReadonlySet<Node> = none
   /** Parts of a product that were made by themselves since it was made, if there are any. */
   parts: Map<string, Node> | undefined
   /** Called when it becomes outdated. */
@@ -31,6 +34,20 @@ class Node {
     this.alike = alike
     this.dropped = dropped
   }
+}
+
+/** Notes that a node has read another. */
+function link(reader: Node, read: Node): void {
+  if (reader.reads === none) reader.reads = new Set()
+  if (read.readers === none) read.readers = new Set()
+  ;(reader.reads as Set<Node>).add(read)
+  ;(read.readers as Set<Node>).add(reader)
+}
+
+/** Takes that back. */
+function unlink(reader: Node, read: Node): void {
+  if (reader.reads !== none) (reader.reads as Set<Node>).delete(read)
+  if (read.readers !== none) (read.readers as Set<Node>).delete(reader)
 }
 
 /** Something that could not be worked out; it equals nothing. */
@@ -57,6 +74,24 @@ export interface Cell<Value> {
   readonly isCurrent: boolean
   /** The value, recorded for whoever is being made. Throws what making it threw. */
   read(): Value
+}
+
+class RecordedCell<Value> implements Cell<Value> {
+  readonly #node: Node
+  readonly #read: (node: Node) => unknown
+
+  constructor(node: Node, read: (node: Node) => unknown) {
+    this.#node = node
+    this.#read = read
+  }
+
+  get isCurrent(): boolean {
+    return !this.#node.outdated
+  }
+
+  read(): Value {
+    return this.#read(this.#node) as Value
+  }
 }
 
 /** Values by key, each of which is made anew only when something that it read is another. */
@@ -147,13 +182,10 @@ export class Dependencies<State extends object> {
   cell<Value>(make: () => Value): Cell<Value> {
     const node = new Node('cell', '', make, identical, nothing)
     this.#workOut(node)
-    return {
-      get isCurrent() {
-        return !node.outdated
-      },
-      read: () => this.#valueOf(node) as Value,
-    }
+    return new RecordedCell<Value>(node, this.#read)
   }
+
+  readonly #read = (node: Node): unknown => this.#valueOf(node)
 
   /** Values by key that are read all together: what they read is recorded for each by itself, so that it is known which are to be made anew. */
   collection<Value>(): Collection<Value> {
@@ -162,7 +194,7 @@ export class Dependencies<State extends object> {
     const cells = new Map<string, Node>()
     const outdated = new Set<string>()
     const leave = (cell: Node) => {
-      all.reads.delete(cell)
+      unlink(all, cell)
       this.#unread(all, [cell])
     }
     return {
@@ -177,8 +209,7 @@ export class Dependencies<State extends object> {
           cell.told = () => outdated.add(key)
           this.#workOut(cell)
           cells.set(key, cell)
-          all.reads.add(cell)
-          cell.readers.add(all)
+          link(all, cell)
           if (known) {
             known.told = undefined
             leave(known)
@@ -233,8 +264,7 @@ export class Dependencies<State extends object> {
     let node = parts.get(part)
     if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, () => parts.delete(part))))
     node.outdated = false
-    node.readers.add(product)
-    product.reads.add(node)
+    link(product, node)
     this.#during(node, make)
   }
 
@@ -290,8 +320,7 @@ export class Dependencies<State extends object> {
 
   #record(node: Node): void {
     if (!this.#making) return
-    this.#making.reads.add(node)
-    node.readers.add(this.#making)
+    link(this.#making, node)
   }
 
   #workOut(node: Node): void {
@@ -325,27 +354,26 @@ export class Dependencies<State extends object> {
   #during<T>(node: Node, work: () => T): T {
     const before = node.reads
     const outer = this.#making
-    node.reads = new Set()
+    node.reads = none
     this.#making = node
     try {
       return work()
     } finally {
       this.#making = outer
-      for (const read of node.reads) before.delete(read)
-      this.#unread(node, before)
+      for (const read of before) if (!node.reads.has(read)) this.#unread(node, [read])
     }
   }
 
   #unread(reader: Node, reads: Iterable<Node>): void {
     for (const node of reads) {
-      node.readers.delete(reader)
+      unlink(reader, node)
       if (node.readers.size > 0) continue
       // A cell stays as long as it is kept; it is told of changes only while somebody reads it.
       node.dropped()
       node.outdated = true
       node.told?.()
       this.#unread(node, node.reads)
-      node.reads = new Set()
+      node.reads = none
     }
   }
 }

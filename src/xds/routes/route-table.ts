@@ -29,7 +29,11 @@ const validateClustersField = 7
 export function encodeHost(host: VirtualHost): HostPiece {
   checkMessage(VirtualHostSchema, host)
   const value = toBinary(VirtualHostSchema, host)
-  const bytes = Buffer.concat([fieldHead(virtualHostsField, value.length), value])
+  const head = fieldHead(virtualHostsField, value.length)
+  // Its own memory: a piece of the pool of `Buffer` would keep all that was taken from it meanwhile.
+  const bytes = new Uint8Array(head.length + value.length)
+  bytes.set(head)
+  bytes.set(value, head.length)
   return { name: host.name, domains: host.domains, bytes, version: contentVersion(bytes) }
 }
 
