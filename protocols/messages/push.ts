@@ -68,6 +68,8 @@ export interface GroupPatch {
   readonly version: string
   readonly changed: readonly ResourceData[]
   readonly removed: readonly string[]
+  /** All names that stay in the group only for a moment, where they are others than before: another group that shows such a name counts. Without this a patch changes nothing about them, and a whole one has none. */
+  readonly leaving?: readonly string[]
 }
 
 /** A group of resources as a class gets it. */
@@ -77,7 +79,7 @@ export interface GroupUse {
   readonly hide: readonly string[]
 }
 
-/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. Where two of them show one name, the first counts. */
+/** What a class of proxies gets: for each type URL, the groups whose resources add up to it. Where several of them show one name, the first counts in which it is not leaving; where it is leaving in all, the first. */
 export interface Manifest {
   readonly classId: string
   readonly groups: Readonly<Record<string, readonly GroupUse[]>>

@@ -155,8 +155,6 @@ export class Generation implements Making {
       const use = { group: id, hide: (hiddenBy !== undefined && this.#hidden.get(hiddenBy)) || nothing }
       const uses = groups[typeUrl]
       if (!uses) groups[typeUrl] = [use]
-      // Where a name is still to go from the group of its own, what all share counts.
-      else if (hiddenBy !== undefined) uses.unshift(use)
       else uses.push(use)
     }
     this.#use(classId, new Set(specs.map(({ id }) => id)))
@@ -164,7 +162,7 @@ export class Generation implements Making {
     const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
     this.#lingering.settle(classId, [...left, ...this.#lingering.of(from)], groups)
     this.#usesOf.set(classId, Object.fromEntries(Object.entries(groups).map(([typeUrl, uses]) => [typeUrl, [...uses]])))
-    // Of a name in several groups the first counts.
+    // Of a name that stays in several groups the first counts: what the class has, before what it keeps.
     for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
     return groups
   }

@@ -3,7 +3,7 @@ import type { Planner } from '../../src/push/planner.ts'
 import { hostOf } from '../../src/xds/names.ts'
 import type { Resource } from '../../src/xds/slab/resource.ts'
 
-/** The resources of a connection's class by type, hidden ones left out. Throws where a type has a name twice. */
+/** The resources of a connection's class by type, hidden ones left out, and those that are leaving a group where another shows their name. Throws where a name is twice all the same. */
 export function resourcesOf(planner: Planner, connection: string): Map<string, Resource[]> {
   const proxy = planner.proxies().find((known) => known.connection === connection)?.proxyClass
   const uses = proxy ? planner.generation.groupsFor(proxy) : {}
@@ -11,12 +11,19 @@ export function resourcesOf(planner: Planner, connection: string): Map<string, R
     Object.entries(uses).map(([typeUrl, groups]) => {
       const visible = groups.flatMap(({ group, hide }) => {
         const hidden = new Set(hide)
-        return [...planner.groups.resources(group).values()].filter(({ name }) => !hidden.has(hostOf(typeUrl, name)))
+        const shown = [...planner.groups.resources(group).values()].filter(({ name }) => !hidden.has(hostOf(typeUrl, name)))
+        return shown.map((resource) => ({ resource, isLeaving: planner.groups.isLeaving(group, resource.name) }))
       })
-      const names = visible.map(({ name }) => name)
-      const twice = names.filter((name, index) => names.indexOf(name) !== index)
-      if (names.length < 5000 && twice.length > 0) throw new Error(`${connection} has ${twice.join()} of ${typeUrl} twice`)
-      return [typeUrl, visible]
+      const staying = visible.flatMap(({ resource, isLeaving }) => (isLeaving ? [] : [resource]))
+      const names = new Set(staying.map(({ name }) => name))
+      if (names.size < staying.length) {
+        const twice = staying.map(({ name }) => name).filter((name, index, all) => all.indexOf(name) !== index)
+        throw new Error(`${connection} has ${twice.join()} of ${typeUrl} twice`)
+      }
+      const leaving = new Map<string, Resource>()
+      for (const { resource, isLeaving } of visible)
+        if (isLeaving && !names.has(resource.name) && !leaving.has(resource.name)) leaving.set(resource.name, resource)
+      return [typeUrl, [...staying, ...leaving.values()]]
     }),
   )
 }

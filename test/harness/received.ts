@@ -1,4 +1,5 @@
 /** What connections have of a planner's pushes, as a writer works it out. */
+import type { PushContent } from '../../protocols/messages/push.ts'
 import type { Planner } from '../../src/push/planner.ts'
 import { KeyedSums } from '../../src/xds/slab/sums.ts'
 import { Catalog } from '../../src/xds/stream/catalog.ts'
@@ -10,14 +11,18 @@ export class Received {
   readonly #catalog = new Catalog(new KeyedSums(testSettings().versionKey))
   readonly #classes = new Map<string, string>()
 
-  constructor(planner: Planner) {
+  /** One that comes `late` takes everything there is; the planner's push must have been taken. */
+  constructor(planner: Planner, late = false) {
     this.#planner = planner
-    this.take()
+    this.#apply(late ? planner.everything() : planner.takePush())
   }
 
   /** Takes the next push. */
   take(): void {
-    const push = this.#planner.takePush()
+    this.#apply(this.#planner.takePush())
+  }
+
+  #apply(push: PushContent): void {
     this.#catalog.apply(push)
     for (const { connection, classId } of push.assignments) this.#classes.set(connection, classId)
   }

@@ -69,6 +69,24 @@ describe('services beside ADS, and settings of the push path', function () {
     })
   })
 
+  for (const [what, garbage] of [
+    ['that breaks off', Buffer.from([0x0a, 0x7f, 1])],
+    ['of a hundred equal bytes', Buffer.alloc(100, 0xff)],
+    ['with a field of no number', Buffer.alloc(100)],
+    ['with text that is no text', Buffer.from([0x12, 0x06, 0x0a, 0x04, 0xff, 0xfe, 0xfd, 0xfc, 0x0f])],
+  ] as const)
+    it(`a request beside ADS ${what} is an invalid argument`, async () => {
+      for (const path of [
+        'envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus',
+        'envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus',
+        'grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+        'grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo',
+      ]) {
+        const { messages, status } = await grpc(service.grpcPort, `/${path}`, garbage)
+        expect([messages.length, status], path).to.deep.equal([0, '3'])
+      }
+    })
+
   it('requests beside ADS are answered each with its own bytes, however they are cut', async () => {
     const session = connect(`http://127.0.0.1:${service.grpcPort}`)
     const stream = session.request({

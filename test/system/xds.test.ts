@@ -1,6 +1,7 @@
 import { connect as http2 } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { Cluster_DiscoveryType, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { seededRandom } from '../../src/registry/mock.ts'
@@ -208,6 +209,33 @@ describe('XDS', function () {
       const [one, other, third] = [...pair, fresh].map((client) => JSON.stringify(client.state()))
       return one === other && other === third
     })
+  })
+
+  it('a service that is found another way now is sent at once, to namespaces with and without services of their own', async () => {
+    const found = (resolution: string) => `${entry('found', { namespace: 'ns-1' }).replace('STATIC', resolution)}\n`
+    service.write('found.yaml', found('STATIC'))
+    service.write('own.yaml', `${entry('only-own', { namespace: 'ns-2' })}\n  exportTo: [.]\n`)
+    const cluster = (client: XdsClient, name: string) => client.resources.get(clusterType)?.get(`outbound|80||${name}.ns-1.svc.cluster.local`)
+    const type = (client: XdsClient) => {
+      const value = cluster(client, 'found')
+      return value && fromBinary(ClusterSchema, value).clusterDiscoveryType.value
+    }
+    const kinds = [false, true].flatMap((delta) => ['ns-2', 'ns-3'].map((namespace) => ({ delta, namespace })))
+    const connectAll = () => Promise.all(kinds.map(({ delta, namespace }, index) => connect(delta, `10.9.7.${index + 1}`, namespace)))
+    const proxies = await connectAll()
+    for (const [resolution, wanted] of [
+      ['DNS', Cluster_DiscoveryType.STRICT_DNS],
+      ['STATIC', Cluster_DiscoveryType.EDS],
+    ] as const) {
+      service.write('going.yaml', entry('going', { namespace: 'ns-1' }))
+      for (const proxy of proxies) await until('both services', () => cluster(proxy, 'going') !== undefined && cluster(proxy, 'found') !== undefined)
+      service.write('found.yaml', found(resolution))
+      service.remove('going.yaml')
+      // What is only gone stays for two seconds; what was replaced must not.
+      await until('the new cluster', () => proxies.every((proxy) => type(proxy) === wanted))
+      for (const proxy of proxies) expect(cluster(proxy, 'going')).not.to.equal(undefined)
+      for (const proxy of await connectAll()) expect(type(proxy)).to.equal(wanted)
+    }
   })
 
   it('says why a node is refused', async () => {

@@ -1,11 +1,33 @@
 /** Messages of the small gRPC services beside ADS. The library that makes them is loaded with this module. */
-import { create, type DescFile, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create, type DescFile, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import { status } from '../../grpc/status-codes.ts'
+import type { CallStatus } from '../../grpc/unary.ts'
 import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
 
-/** The answer of client status discovery, encoded. */
-export async function clientStatus(connections: readonly ConnectionStatus[]): Promise<Uint8Array> {
+/** Answers an encoded request. One that cannot be read gets `InvalidArgument` with the reason, whatever it is, and no answer is made. */
+async function answerTo<Schema extends DescMessage>(
+  schema: Schema,
+  message: Buffer,
+  answer: (request: MessageShape<Schema>) => Promise<Uint8Array>,
+): Promise<Uint8Array | CallStatus> {
+  let request: MessageShape<Schema>
+  try {
+    request = fromBinary(schema, message)
+  } catch (error) {
+    return { code: status.invalidArgument, message: `the request cannot be read as ${schema.typeName}: ${(error as Error).message}` }
+  }
+  return await answer(request)
+}
+
+/** Answers one request of client status discovery, both encoded. `ask` is called for the connections when the request can be read. */
+export async function clientStatus(message: Buffer, ask: () => Promise<readonly ConnectionStatus[]>): Promise<Uint8Array | CallStatus> {
+  const { ClientStatusRequestSchema } = await import('../../../protocols/gen/envoy/service/status/v3/csds_pb.js')
+  return await answerTo(ClientStatusRequestSchema, message, async () => statusOf(await ask()))
+}
+
+async function statusOf(connections: readonly ConnectionStatus[]): Promise<Uint8Array> {
   const { ClientStatusResponseSchema, ConfigStatus } = await import('../../../protocols/gen/envoy/service/status/v3/csds_pb.js')
   const stateOf = (type: TypeStatus) => {
     if (type.error !== '') return ConfigStatus.ERROR
@@ -32,17 +54,18 @@ interface Described {
 
 let described: Promise<Described> | undefined
 
-/** Answers one request of server reflection, both encoded. Throws what the library throws when the request is garbled. */
-export async function reflect(message: Buffer): Promise<Uint8Array> {
+/** Answers one request of server reflection, both encoded. */
+export async function reflect(message: Buffer): Promise<Uint8Array | CallStatus> {
   const { ServerReflectionRequestSchema, ServerReflectionResponseSchema } = await import('../../../protocols/gen/grpc/reflection/v1/reflection_pb.js')
-  const request = fromBinary(ServerReflectionRequestSchema, message)
-  described ??= describeServices()
-  const response = create(ServerReflectionResponseSchema, {
-    validHost: request.host,
-    originalRequest: request,
-    messageResponse: reflectionAnswer(request, await described),
+  return await answerTo(ServerReflectionRequestSchema, message, async (request) => {
+    described ??= describeServices()
+    const response = create(ServerReflectionResponseSchema, {
+      validHost: request.host,
+      originalRequest: request,
+      messageResponse: reflectionAnswer(request, await described),
+    })
+    return toBinary(ServerReflectionResponseSchema, response)
   })
-  return toBinary(ServerReflectionResponseSchema, response)
 }
 
 function reflectionAnswer(request: ServerReflectionRequest, { services, files, symbols }: Described) {

@@ -3,7 +3,7 @@ import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method, Methods } from '../../grpc/methods.ts'
 import { status } from '../../grpc/status-codes.ts'
-import type { CallBounds } from '../../grpc/unary.ts'
+import type { CallBounds, CallStatus } from '../../grpc/unary.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 
 type Ask = (question: string) => Promise<unknown>
@@ -14,7 +14,8 @@ const statusBounds: CallBounds = { timeLimit: 30_000, requestBytes: 65_536, conc
 /** The methods of these services. What they need is loaded when they are first called: writers start without it. */
 export function statusServices(ask: Ask): Methods {
   const messages = () => import('./status-messages.ts')
-  const clientStatus = async () => (await messages()).clientStatus((await ask('connections')) as ConnectionStatus[])
+  const connections = async () => (await ask('connections')) as ConnectionStatus[]
+  const clientStatus = async (message: Buffer) => (await messages()).clientStatus(message, connections)
   const reflection = answeringEach(async (message) => (await messages()).reflect(message))
   return new Map<string, Method>([
     ['/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', answeringEach(clientStatus)],
@@ -24,17 +25,13 @@ export function statusServices(ask: Ask): Methods {
   ])
 }
 
-/** Answers each message with one, in order; a stream ends when the client has said all and has every answer. */
-function answeringEach(answer: (message: Buffer) => Promise<Uint8Array>): Method {
+/** Answers each message with one, in order; a stream ends when the client has said all and has every answer, or with the first answer that is a status. */
+function answeringEach(answer: (message: Buffer) => Promise<Uint8Array | CallStatus>): Method {
   const open = (stream: GrpcStream) => {
     stream.onMessage(async (message) => {
-      try {
-        const bytes = await answer(message)
-        await new Promise<void>((resolve) => stream.write([messageFrame(bytes)], () => resolve()))
-      } catch (error) {
-        const isGarbled = error instanceof RangeError || (error as Error).message.includes('premature')
-        stream.end(isGarbled ? status.invalidArgument : status.internal, (error as Error).message)
-      }
+      const answered = await answer(message)
+      if (!(answered instanceof Uint8Array)) return stream.end(answered.code, answered.message)
+      await new Promise<void>((resolve) => stream.write([messageFrame(answered)], () => resolve()))
     })
     stream.onEnd(() => stream.end(status.ok, ''))
   }

@@ -10,7 +10,7 @@ import { clusterType, endpointType } from '../../xds/type-urls.ts'
 /** Types whose resources outlive their reason. */
 export const lingeringTypes: ReadonlySet<string> = new Set([clusterType, endpointType])
 
-/** Groups in use by type URL; of a name in several of them the first counts. */
+/** Groups in use by type URL; of a name in several of them the first counts in which it is not leaving. */
 export type Uses = Readonly<Record<string, readonly GroupUse[]>>
 
 /** A group that a class had, and until when it keeps it, in monotonic milliseconds. */

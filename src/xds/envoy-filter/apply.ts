@@ -140,6 +140,10 @@ function insert<T>(list: readonly T[], item: T, operation: Order, matches: (item
 
 const adds = ({ patch }: Patch): boolean => patch.patch.operation !== 'MERGE' && patch.patch.operation !== 'REMOVE'
 
+/** Whether a patch adds a resource here. A sidecar has what is added in any context once: beside what is outbound. */
+const addsIn = (entry: Patch, { context }: PatchContext): boolean =>
+  adds(entry) && (context !== 'SIDECAR_INBOUND' || entry.patch.match?.context === context)
+
 /** Merges and removals of CLUSTER patches. */
 export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefined {
   const patches = patchesOf(context, 'CLUSTER').filter((entry) => !adds(entry))
@@ -152,7 +156,7 @@ export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefi
 
 /** Clusters that CLUSTER patches add. */
 export function addedClusters(context: PatchContext): Draft<Cluster>[] {
-  return added(ClusterSchema, patchesOf(context, 'CLUSTER').filter(adds), context)
+  return added(ClusterSchema, patchesOf(context, 'CLUSTER'), context)
 }
 
 /** A message after its patches. Throws InvalidResource when they put something into it that Envoy would refuse. */
@@ -169,11 +173,13 @@ const objectsOf = (patches: readonly Patch[]): string[] => [...new Set(patches.m
 
 /** What patches add to a list, each as a draft; a value that cannot be read is reported when it is made. */
 function added<Schema extends DescMessage>(schema: Schema, patches: readonly Patch[], context: PatchContext): Draft<MessageShape<Schema>>[] {
-  return patches.map((patch) => ({
-    name: `${patch.object} ${patch.patch.applyTo}`,
-    objects: () => [patch.object],
-    make: () => readPatch(schema, patch, context),
-  }))
+  return patches
+    .filter((patch) => addsIn(patch, context))
+    .map((patch) => ({
+      name: `${patch.object} ${patch.patch.applyTo}`,
+      objects: () => [patch.object],
+      make: () => readPatch(schema, patch, context),
+    }))
 }
 
 function matchesCluster(cluster: Cluster, patch: ConfigPatch): boolean {
@@ -234,7 +240,7 @@ const hasFilters = (chain: FilterChain, network: readonly Patch[], http: readonl
 
 /** Listeners that LISTENER patches add. */
 export function addedListeners(context: PatchContext): Draft<Listener>[] {
-  return added(ListenerSchema, patchesOf(context, 'LISTENER').filter(adds), context)
+  return added(ListenerSchema, patchesOf(context, 'LISTENER'), context)
 }
 
 function portOf(listener: Listener): number | undefined {

@@ -17,6 +17,8 @@ interface Group {
   removed: Set<string>
   /** Resources that are to go, and when, in monotonic milliseconds. */
   readonly leaving: Map<string, number>
+  /** Whether their names are others than the last patch said. */
+  isLeavingNew: boolean
   /** Names by host, once somebody has asked for them and until a name comes or goes. */
   byHost: ReadonlyMap<string, readonly string[]> | undefined
 }
@@ -77,9 +79,12 @@ export class GroupStore {
     const wanted = new Map<string, Resource>()
     for (const resource of resources) if (!wanted.has(resource.name)) wanted.set(resource.name, resource)
     for (const name of group.resources.keys()) {
-      if (wanted.has(name)) group.leaving.delete(name)
-      else if (leaveAt === undefined) this.#remove(group, name)
-      else if (!group.leaving.has(name)) group.leaving.set(name, leaveAt)
+      if (wanted.has(name)) continue
+      if (leaveAt === undefined) this.#remove(group, name)
+      else if (!group.leaving.has(name)) {
+        group.leaving.set(name, leaveAt)
+        this.#leavingChanged(group)
+      }
     }
     for (const resource of wanted.values()) this.#put(group, resource)
   }
@@ -88,6 +93,11 @@ export class GroupStore {
   update(id: string, resources: Iterable<Resource>): void {
     const group = this.#groupOf(id)
     for (const resource of resources) this.#put(group, resource)
+  }
+
+  /** Whether a name stays in a group only for a moment. */
+  isLeaving(id: string, name: string): boolean {
+    return this.#groups.get(id)?.leaving.has(name) ?? false
   }
 
   /** When the first of what is to go is due, in monotonic milliseconds; undefined when nothing is to go. */
@@ -101,9 +111,7 @@ export class GroupStore {
   sweep(now: number): void {
     for (const group of this.#groups.values())
       for (const [name, due] of group.leaving) {
-        if (due > now) continue
-        group.leaving.delete(name)
-        this.#remove(group, name)
+        if (due <= now) this.#remove(group, name)
       }
   }
 
@@ -137,7 +145,9 @@ export class GroupStore {
         version: sumText(group.sum),
         changed: [...group.changed.values()].map(resourceData),
         removed: [...group.removed],
+        ...(group.isLeavingNew ? { leaving: [...group.leaving.keys()] } : {}),
       })
+      group.isLeavingNew = false
       group.changed = new Map()
       group.removed = new Set()
     }
@@ -154,6 +164,7 @@ export class GroupStore {
       version: sumText(group.sum),
       changed: [...group.resources.values()].map(resourceData),
       removed: [],
+      leaving: [...group.leaving.keys()],
     }))
   }
 
@@ -168,6 +179,7 @@ export class GroupStore {
       changed: new Map(),
       removed: new Set(),
       leaving: new Map(),
+      isLeavingNew: false,
       byHost: undefined,
     }
     this.#groups.set(id, group)
@@ -175,7 +187,13 @@ export class GroupStore {
     return group
   }
 
+  #leavingChanged(group: Group): void {
+    group.isLeavingNew = true
+    this.#touched.add(group)
+  }
+
   #put(group: Group, resource: Resource): void {
+    if (group.leaving.delete(resource.name)) this.#leavingChanged(group)
     const before = group.resources.get(resource.name)
     if (before === resource) return
     if (before?.version === resource.version) return
@@ -194,6 +212,7 @@ export class GroupStore {
   }
 
   #remove(group: Group, name: string): void {
+    if (group.leaving.delete(name)) this.#leavingChanged(group)
     const before = group.resources.get(name)
     if (!before) return
     this.#slabs.release(before)

@@ -30,6 +30,8 @@ export interface Seen {
   /** Everything in the group. What belongs to a hidden host is not seen. */
   readonly contents: Contents
   readonly hidden: HiddenHosts
+  /** Names that stay in the group only for a moment: another group that shows one counts. */
+  readonly leaving: ReadonlySet<string>
   /** Sum of what is seen, and of what is not. */
   readonly sum: Sum
   readonly unseen: Sum
@@ -48,6 +50,8 @@ const mostTouched = 1024
 /** So many names that come and go at once are sorted in one by one; for more all are sorted anew when they are asked for. */
 const fewNames = 64
 
+const noneLeaving: ReadonlySet<string> = new Set()
+
 /** A group of resources as it is now. */
 export class Group {
   readonly id: string
@@ -59,6 +63,7 @@ export class Group {
   /** The content before the last change, and what that change touched: most classes and streams were there. */
   #last: { readonly contents: Contents; readonly names: readonly string[] } = { contents: Contents.empty, names: [] }
   #names: object = {}
+  #leaving = noneLeaving
   /** Names by host; made when the first class hides anything of the group. */
   #hosts: HostIndex | undefined
   /** What was visible last, by what is hidden. */
@@ -79,7 +84,7 @@ export class Group {
     return this.#names
   }
 
-  /** Takes over a patch of the present state, or a whole one. Returns whether any content changed: moved bytes alone are no change. */
+  /** Takes over a patch of the present state, or a whole one. Returns whether classes may have something else of it now: moved bytes alone are no change. */
   apply(patch: GroupPatch, chunksOf: (data: ResourceData) => Buffer[]): boolean {
     const gone = new Set(patch.removed)
     if (patch.base === 0) {
@@ -103,7 +108,9 @@ export class Group {
       for (const name of removed) yield [name, undefined]
     }
     this.#contents = before.with(changes())
-    if (this.#contents === before) return false
+    const leaving = this.#leaving
+    if (patch.leaving || patch.base === 0) this.#leaving = patch.leaving?.length ? new Set(patch.leaving) : noneLeaving
+    if (this.#contents === before) return this.#leaving !== leaving
     const touched = patch.changed.length + removed.length
     this.#last =
       touched > mostTouched
@@ -137,10 +144,10 @@ export class Group {
   /** The group as classes have it that hide these hosts. The same object until its content changes. */
   visible(typeUrl: string, hidden: HiddenHosts): VisibleGroup {
     const last = this.#visible.get(hidden)
-    if (last?.seen.contents === this.#contents) return last
+    if (last?.seen.contents === this.#contents && last.seen.leaving === this.#leaving) return last
     const unseen = last ? this.#unseenSince(last.seen, typeUrl) : this.#unseen(hidden, typeUrl)
     const sum = subtractSums(this.#sum, unseen)
-    const seen = { group: this.id, serial: this.#parts.serial(), contents: this.#contents, hidden, sum, unseen }
+    const seen = { group: this.id, serial: this.#parts.serial(), contents: this.#contents, hidden, leaving: this.#leaving, sum, unseen }
     const visible = new VisibleGroup(typeUrl, this, seen)
     this.#visible.set(hidden, visible)
     return visible

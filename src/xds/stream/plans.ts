@@ -189,7 +189,7 @@ export class Plans {
       const entries = names.flatMap((name) => (others.has(name) ? [] : (visible.group.entries.get(name) ?? [])))
       return partOf(entries, delta)
     }
-    // What an earlier group has in place of this one is the business of few classes, and for a moment.
+    // What another group has in place of this one is the business of few classes, and for a moment.
     if (state.isShadowed(visible)) return make()
     return this.#cached(`part|${delta}|${visible.seen.serial}|${subscription.id}`, [visible.group], subscription, heldBytes, make)
   }

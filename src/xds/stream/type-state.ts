@@ -1,6 +1,6 @@
 /**
- * What a class has of one type: groups without what it hides of them. Of resources of one name in several groups it has that of the first: one that is
- * to go lingers in its group for a moment, when another shows it already. This is the one place that says which resources those are.
+ * What a class has of one type: groups without what it hides of them. Of resources of one name in several groups it has that of the first in which
+ * the name stays; one that is leaving counts only where no group has it to stay. This is the one place that says which resources those are.
  */
 import { hostOf } from '../names.ts'
 import { addSums, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
@@ -22,26 +22,30 @@ export class TypeState {
   readonly typeUrl: string
   readonly groups: readonly VisibleGroup[]
   readonly holding: Holding
-  /** Names that an earlier group has too, by group. */
-  readonly #shadowed = new Map<VisibleGroup, ReadonlySet<string>>()
+  /** Names of which another group's resource counts, by group. */
+  readonly #shadowed = new Map<VisibleGroup, Set<string>>()
 
   constructor(typeUrl: string, groups: readonly VisibleGroup[]) {
     this.typeUrl = typeUrl
     this.groups = groups
     const seen = groups.map((group) => group.seen)
     let sum = seen.reduce((total, part) => addSums(total, part.sum), zeroSum)
-    for (const [index, visible] of groups.entries()) {
-      const shadowed = new Set(groups.slice(0, index).flatMap((earlier) => commonNames(earlier, visible)))
-      if (shadowed.size === 0) continue
-      this.#shadowed.set(visible, shadowed)
-      for (const name of shadowed) sum = subtractSums(sum, visible.group.numberOf(name))
-    }
+    for (const [index, visible] of groups.entries())
+      for (const earlier of groups.slice(0, index))
+        for (const name of commonNames(earlier, visible)) this.#shadow(isLeft(earlier, visible, name) ? earlier : visible, name)
+    for (const [visible, names] of this.#shadowed) for (const name of names) sum = subtractSums(sum, visible.group.numberOf(name))
     this.holding = {
       key: seen.map(({ serial }) => serial).join(),
       version: versionOfSum(sum),
       groups: seen,
       shadowed: [...this.#shadowed.values()].flatMap((names) => [...names]),
     }
+  }
+
+  #shadow(visible: VisibleGroup, name: string): void {
+    const names = this.#shadowed.get(visible)
+    if (names) names.add(name)
+    else this.#shadowed.set(visible, new Set([name]))
   }
 
   get version(): string {
@@ -51,11 +55,13 @@ export class TypeState {
   /** The resource of a name, if the class has it. */
   find(name: string): Entry | undefined {
     const host = hostOf(this.typeUrl, name)
+    let leaving: Entry | undefined
     for (const group of this.groups) {
       const entry = group.find(name, host)
-      if (entry) return entry
+      if (entry && !group.seen.leaving.has(name)) return entry
+      leaving ??= entry
     }
-    return undefined
+    return leaving
   }
 
   /** All resources that the class has. */
@@ -69,12 +75,12 @@ export class TypeState {
     for (const entry of visible.group.entries.values()) if (unseen.size === 0 || !unseen.has(entry.name)) yield entry
   }
 
-  /** Whether an earlier group has a name of this one too. */
+  /** Whether another group's resource counts for a name of this one. */
   isShadowed(visible: VisibleGroup): boolean {
     return this.#shadowed.has(visible)
   }
 
-  /** Names in one of its groups that the class does not have from it: hidden ones, and those that an earlier group has. */
+  /** Names in one of its groups that the class does not have from it: hidden ones, and those for which another group counts. */
   *unseen(visible: VisibleGroup): Generator<string> {
     yield* visible.hiddenNames()
     yield* this.#shadowed.get(visible) ?? []
@@ -142,12 +148,17 @@ function commonNames(one: VisibleGroup, other: VisibleGroup): readonly string[] 
   return made
 }
 
+/** Whether a name that two groups show is leaving in the earlier, and stays in the later. */
+const isLeft = (earlier: VisibleGroup, later: VisibleGroup, name: string): boolean => earlier.seen.leaving.has(name) && !later.seen.leaving.has(name)
+
 const onlyIn = (one: HiddenHosts, other: HiddenHosts): string[] => [...one].filter((host) => !other.has(host))
 
 function versionOf(groups: readonly Seen[], name: string, host: string): string | undefined {
-  for (const { contents, hidden } of groups) {
+  let left: string | undefined
+  for (const { contents, hidden, leaving } of groups) {
     const version = hidden.has(host) ? undefined : contents.get(name)
-    if (version !== undefined) return version
+    if (version !== undefined && !leaving.has(name)) return version
+    left ??= version
   }
-  return undefined
+  return left
 }

@@ -100,4 +100,49 @@ describe('what routes may still name', () => {
       expect(planner.classCount).to.equal(1)
       expect([...planner.groups.ids()].filter((id) => id.startsWith('lingering'))).to.deep.equal([])
     })
+
+  for (const [from, to] of [
+    ['STATIC', 'DNS'],
+    ['DNS', 'STATIC'],
+    ['NONE', 'DNS'],
+    ['DNS', 'NONE'],
+  ] as const)
+    it(`gives way at once to what another group has under its name: from ${from} to ${to}`, () => {
+      const planner = new Planner(testSettings())
+      const resolved = (resolution: string) =>
+        `${meta('ServiceEntry', 'shop', 'a')}spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: ${resolution}, ports: [{number: 80, name: http}]${resolution === 'NONE' ? '' : ', endpoints: [{address: 10.0.0.1}]'}}`
+      const set = (text: string) => {
+        for (const object of parseConfigFile('f.yaml', text, names).objects) planner.state.setConfig(configKey(object), object)
+      }
+      // The bank has something of its own beside what all share; the mint has not.
+      set(`${meta('ServiceEntry', 'bank', 'own')}spec: {hosts: [own.example], exportTo: [.], resolution: STATIC, ports: [{number: 80, name: http}]}`)
+      set(resolved(from))
+      planner.advance(0)
+      const connect = (connection: string, namespace: string) =>
+        planner.connect(
+          connection,
+          readNode({ id: `sidecar~10.1.0.1~p.${namespace}~${namespace}.svc.cluster.local`, metadata: {}, locality: undefined }, names, false),
+        )
+      for (const namespace of ['bank', 'mint']) connect(namespace, namespace)
+      const received = new Received(planner)
+      const versions = (connections: readonly string[]) => connections.map((name) => received.of(name, clusterType).get('outbound|80||a.example'))
+      const before = versions(['bank', 'mint'])
+      set(resolved(to))
+      planner.advance(1000)
+      received.take()
+      for (const namespace of ['bank', 'mint']) connect(`new ${namespace}`, namespace)
+      received.take()
+      // A writer that has nothing is told the same.
+      const everything = new Received(planner, true)
+      const all = ['bank', 'mint', 'new bank', 'new mint']
+      const now = versions(all)
+      expect(planner.generation.nextLeaving()).to.equal(3000)
+      expect(all.map((name) => everything.of(name, clusterType).get('outbound|80||a.example'))).to.deep.equal(now)
+      planner.sweep(3000)
+      received.take()
+      const after = versions(all)
+      expect(new Set(after).size).to.equal(1)
+      expect(now).to.deep.equal(after)
+      expect(before).not.to.include(after[0])
+    })
 })

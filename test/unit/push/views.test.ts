@@ -119,11 +119,27 @@ const filter = fc
     owner,
     selects: fc.boolean(),
     seconds: fc.integer({ min: 1, max: 2 }),
-    to: fc.constantFrom('CLUSTER', 'VIRTUAL_HOST', 'HTTP_FILTER', 'ROUTE_CONFIGURATION'),
+    to: fc.constantFrom('CLUSTER', 'VIRTUAL_HOST', 'HTTP_FILTER', 'ROUTE_CONFIGURATION', 'LISTENER'),
+    context: fc.constantFrom('SIDECAR_OUTBOUND', 'SIDECAR_INBOUND', 'ANY'),
+    added: fc.boolean(),
   })
-  .map(({ owner: own, selects, seconds, to }) => {
+  .map(({ owner: own, selects, seconds, to, context: given, added }) => {
+    const adds = to === 'LISTENER' || (to === 'CLUSTER' && added)
+    // What is added may be for any context; what is changed here is outbound.
+    const context = adds ? given : 'SIDECAR_OUTBOUND'
+    const name = context === 'SIDECAR_INBOUND' ? 'added-in' : 'added'
     const values = {
-      CLUSTER: { operation: 'MERGE', value: { connect_timeout: `${seconds}s` } },
+      CLUSTER: adds
+        ? { operation: 'ADD', value: { name, type: 'STATIC', connect_timeout: `${seconds}s` } }
+        : { operation: 'MERGE', value: { connect_timeout: `${seconds}s` } },
+      LISTENER: {
+        operation: 'ADD',
+        value: {
+          name,
+          address: { socket_address: { address: '0.0.0.0', port_value: 7000 + seconds } },
+          filter_chains: [{ filters: [] }],
+        },
+      },
       VIRTUAL_HOST: { operation: 'MERGE', value: { request_headers_to_remove: [`x-${seconds}`] } },
       ROUTE_CONFIGURATION: { operation: 'MERGE', value: { response_headers_to_remove: [`y-${seconds}`] } },
       HTTP_FILTER: {
@@ -133,7 +149,7 @@ const filter = fc
     }
     return object('EnvoyFilter', own, 'f', {
       ...(selects ? { workloadSelector: { labels: { app: 'x' } } } : {}),
-      configPatches: [{ applyTo: to, match: { context: 'SIDECAR_OUTBOUND' }, patch: values[to as keyof typeof values] }],
+      configPatches: [{ applyTo: to, match: { context }, patch: values[to as keyof typeof values] }],
     })
   })
 const workload = fc.oneof(

@@ -1,4 +1,4 @@
-/** What classes see of groups that they share, held against sets of names: a class has what is in its groups and of no hidden host, as the first of them has it. */
+/** What classes see of groups that they share, held against sets of names: a class has what is in its groups and of no hidden host, as the first of them has it in which the name stays. */
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { GroupUse } from '../../../../protocols/messages/push.ts'
@@ -58,6 +58,9 @@ const step = fc.record({
   base: fc.option(group, { nil: undefined }),
   overlays: fc.array(fc.option(group, { nil: undefined, freq: 2 }), { minLength: 2, maxLength: 2 }),
   hide: fc.array(hidden, { minLength: 2, maxLength: 2 }),
+  /** Whether what goes from a group stays in it until it is swept, and whether it is swept before this step. */
+  keeps: fc.boolean(),
+  sweeps: fc.boolean(),
   /** What the class takes: the base and its overlay, the overlay alone, or nothing. What both show counts as the first has it. */
   shape: fc.array(fc.constantFrom('base first', 'overlay first', 'overlay first', 'overlay', 'nothing'), { minLength: 2, maxLength: 2 }),
 })
@@ -68,6 +71,7 @@ class World {
   readonly #slabs = new SlabStore()
   readonly #groups = new GroupStore(this.#slabs, new KeyedSums('key'))
   readonly #held = new Map<string, ReadonlyMap<string, string>>()
+  readonly #leaving = new Map<string, ReadonlySet<string>>()
   readonly #uses = new Map<string, Record<string, GroupUse[]>>()
   /** Hosts that are in every base, and in the overlay of the first class. */
   readonly #crowd: Readonly<Record<string, number>>
@@ -81,12 +85,15 @@ class World {
     overlays: (Record<string, number> | undefined)[]
     hide: string[][]
     shape: string[]
+    keeps: boolean
+    sweeps: boolean
   }): void {
+    if (change.sweeps) this.#sweep()
     for (const typeUrl of types) {
-      if (change.base) this.#set(`base|${typeUrl}`, typeUrl, { ...this.#crowd, ...change.base })
+      if (change.base) this.#set(`base|${typeUrl}`, typeUrl, { ...this.#crowd, ...change.base }, change.keeps)
       for (const [index, classId] of classes.entries()) {
         const overlay = change.overlays[index]
-        if (overlay) this.#set(`overlay|${classId}|${typeUrl}`, typeUrl, { ...(index === 0 ? this.#crowd : {}), ...overlay })
+        if (overlay) this.#set(`overlay|${classId}|${typeUrl}`, typeUrl, { ...(index === 0 ? this.#crowd : {}), ...overlay }, change.keeps)
       }
     }
     const manifests = classes.map((classId, index) => {
@@ -110,23 +117,34 @@ class World {
     this.catalog.apply({ whole: false, ...slabs, groups: patches, retiredGroups: retired, manifests, retiredClasses: [] })
   }
 
-  #set(id: string, typeUrl: string, wanted: Record<string, number>): void {
+  #sweep(): void {
+    this.#groups.sweep(1)
+    for (const [id, leaving] of this.#leaving) this.#held.set(id, new Map([...(this.#held.get(id) ?? [])].filter(([name]) => !leaving.has(name))))
+    this.#leaving.clear()
+  }
+
+  #set(id: string, typeUrl: string, wanted: Record<string, number>, keeps: boolean): void {
     const resources = Object.entries(wanted).map(([key, content]) => {
       const [host, port] = key.split(',') as [string, string]
       return resourceOf(typeUrl, nameOf(typeUrl, host, Number(port)), content)
     })
-    this.#groups.replace(id, resources)
-    this.#held.set(id, new Map(resources.map(({ name, version }) => [name, version])))
+    this.#groups.replace(id, resources, keeps ? 1 : undefined)
+    const staying = new Map(resources.map(({ name, version }) => [name, version]))
+    const left = keeps ? [...(this.#held.get(id) ?? [])].filter(([name]) => !staying.has(name)) : []
+    this.#leaving.set(id, new Set(left.map(([name]) => name)))
+    this.#held.set(id, new Map([...staying, ...left]))
   }
 
   /** What a class has of a type, from the maps. */
   truth(classId: string, typeUrl: string): Map<string, string> {
     const seen = new Map<string, string>()
-    for (const { group: id, hide } of this.#uses.get(classId)?.[typeUrl] ?? [])
-      for (const [name, version] of this.#held.get(id) ?? []) {
-        const host = hostOf(typeUrl, name)
-        if ((host === '' || !hide.includes(host)) && !seen.has(name)) seen.set(name, version)
-      }
+    for (const areLeaving of [false, true])
+      for (const { group: id, hide } of this.#uses.get(classId)?.[typeUrl] ?? [])
+        for (const [name, version] of this.#held.get(id) ?? []) {
+          if ((this.#leaving.get(id)?.has(name) ?? false) !== areLeaving) continue
+          const host = hostOf(typeUrl, name)
+          if ((host === '' || !hide.includes(host)) && !seen.has(name)) seen.set(name, version)
+        }
     return seen
   }
 }
