@@ -2,7 +2,7 @@
  * Reads YAML or JSON that nobody vouches for: documents are separated first, so that each mistake costs one document; nesting and
  * aliases are bounded; the time it takes grows with the size of the text and not with its square.
  */
-import { type Document, isAlias, isScalar, LineCounter, parseAllDocuments, visit } from 'yaml'
+import { Composer, type Document, isAlias, isScalar, LineCounter, Parser, visit, YAMLParseError } from 'yaml'
 
 /** Bounds on the documents of a text. */
 export const documentLimits = { documents: 50_000, depth: 64, aliases: 100 }
@@ -18,7 +18,7 @@ export function readDocuments(content: string): ReadDocument[] {
   if (json) return [json]
   const texts = separate(content)
   if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents` }]
-  return texts.flatMap(({ text, line }) => readYaml(text, line))
+  return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
 }
 
 /** A text that is one JSON value; undefined when it is not: YAML's flow style looks alike, and its reader has the better message. */
@@ -38,39 +38,66 @@ interface DocumentText {
 }
 
 /**
- * Cuts a text where YAML lets a document start: at lines that begin with `---` (YAML 1.2, production 203), which nothing within a document
- * may do. What comes before the first such line is a document only if it holds more than comments and directives.
+ * Cuts a text where YAML lets a document start: at lines that begin with `---`, and after those that begin with `...` (YAML 1.2,
+ * productions 203 and 204), neither of which may be within a document. What comes before a `---` is a document only if it holds more than
+ * comments and directives.
  */
 function separate(content: string): DocumentText[] {
-  const starts = [0]
-  for (const { index } of content.matchAll(/^---(?=[ \t\r\n]|$)/gm)) if (index > 0) starts.push(index)
-  if (starts.length > 1 && /^(?:\uFEFF?[ \t]*(?:[#%].*)?(?:\r?\n|$))*$/.test(content.slice(0, starts[1]))) starts.splice(1, 1)
-  let line = 0
-  return starts.map((start, index) => {
-    const text = content.slice(start, starts[index + 1])
-    const document = { text, line }
+  const texts: DocumentText[] = []
+  let [start, line] = [0, 0]
+  const cut = (end: number) => {
+    const text = content.slice(start, end)
+    if (content.startsWith('---', end) && /^(?:\uFEFF?[ \t]*(?:[#%].*)?(?:\r?\n|$))*$/.test(text)) return
+    texts.push({ text, line })
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) line++
-    return document
-  })
+    start = end
+  }
+  for (const { index, 0: mark } of content.matchAll(/(?<![^\n])(?:---|\.\.\.)(?![^ \t\r\n])/g)) {
+    const next = mark === '---' ? index : content.indexOf('\n', index) + 1
+    if (next > start) cut(next)
+  }
+  cut(content.length)
+  return texts
 }
 
-/** Reads one separated document; a `...` line may make several of it. */
-function readYaml(text: string, line: number): ReadDocument[] {
+/** Reads the document of a separated text. Undefined when it holds none. */
+function readYaml(text: string, line: number): ReadDocument | undefined {
+  const counter = new LineCounter()
+  const at = (offset: number) => line + counter.linePos(offset).line
   try {
-    const counter = new LineCounter()
-    // The library looks for repeated keys by comparing each with all others; here it is done by a set.
-    const parsed = parseAllDocuments(text, { lineCounter: counter, uniqueKeys: false, merge: false, strict: true, logLevel: 'silent' })
-    if (!Array.isArray(parsed)) return []
-    return parsed.map((document) => {
-      const at = (offset: number) => line + counter.linePos(offset).line
-      const [error] = document.errors
-      if (error) return { error: `not YAML, line ${at(error.pos[0])}: ${error.message.split('\n')[0]}` }
-      return readTree(document, at)
-    })
+    const document = compose(text, counter)
+    return document && readTree(document, at)
   } catch (error) {
     // The library descends into nesting by calling itself.
-    return [{ error: error instanceof RangeError ? tooDeep : `cannot be read: ${error instanceof Error ? error.message : String(error)}` }]
+    if (error instanceof RangeError || (error instanceof YAMLParseError && error.code === 'RESOURCE_EXHAUSTION')) return { error: tooDeep }
+    if (error instanceof YAMLParseError) return { error: `not YAML, line ${at(error.pos[0])}: ${error.message.slice(0, 200)}` }
+    return { error: `cannot be read: ${error instanceof Error ? error.message : String(error)}` }
   }
+}
+
+/**
+ * Parses one document. Throws at its first mistake: the library would go on, describe each with an excerpt of its line, and take a time that
+ * grows with the square of a long line.
+ */
+function compose(text: string, counter: LineCounter): Document | undefined {
+  // The library looks for repeated keys by comparing each with all others; here it is done by a set.
+  const composer = new Composer({ uniqueKeys: false, merge: false, strict: true, logLevel: 'silent' })
+  const report: (...mistake: unknown[]) => void = Reflect.get(composer, 'onError')
+  let first: YAMLParseError | undefined
+  Reflect.set(composer, 'onError', (source: unknown, code: unknown, message: unknown, isWarning?: boolean) => {
+    if (isWarning) return
+    // Every collection around it catches what is thrown, and reports it again as its own.
+    if (!first) report(source, code, message)
+    first ??= composer.streamInfo().errors[0]
+    throw first
+  })
+  const documents: Document[] = []
+  for (const token of new Parser(counter.addNewLine).parse(text)) {
+    if (token.type === 'error') throw new YAMLParseError([token.offset, token.offset + 1], 'UNEXPECTED_TOKEN', token.message)
+    documents.push(...composer.next(token))
+  }
+  documents.push(...composer.end())
+  return documents[0]
 }
 
 function readTree(document: Document, lineOf: (offset: number) => number): ReadDocument {

@@ -235,6 +235,19 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await holds('one')
   })
 
+  it('of odd characters cost themselves only, whatever their length', async () => {
+    const odd = [20_000, 60_000, 262_000].flatMap((length) => [`[${','.repeat(length)}`, '"'.repeat(length), '['.repeat(length)])
+    for (const [index, text] of odd.entries()) service.write(`odd-${index}.yaml`, text)
+    service.write('beside.yaml', entry('beside'))
+    await until('the file beside them', async () => JSON.stringify(await names()) === '["beside","one"]', 5000)
+    for (const index of odd.keys()) await says(`odd-${index}.yaml, document 1: ${index % 3 < 2 ? 'not YAML, line 1: Unexpected' : 'nested deeper'}`)
+    const actors = await service.debug<{ restarts: number }[]>('actorsz')
+    expect(actors.filter((actor) => actor.restarts > 0)).to.deep.equal([])
+    for (const index of odd.keys()) service.remove(`odd-${index}.yaml`)
+    service.remove('beside.yaml')
+    await holds('one')
+  })
+
   it('are files: a pipe with the name of one holds nothing up', async () => {
     execFileSync('/bin/sh', ['-c', 'mkfifo "$0"', join(service.dir, 'pipe.yaml')])
     service.write('after.yaml', entry('after'))

@@ -119,4 +119,8 @@ describe('fields of the mesh configuration', () => {
       ),
     )
   })
+
+  it('are not read from more than a megabyte', () => {
+    expect(readMeshConfig(`rootNamespace: a # ${'x'.repeat(1024 * 1024)}`)).to.deep.equal({ error: 'larger than 1 MiB' })
+  })
 })

@@ -57,6 +57,64 @@ describe('documents of a text', () => {
     expect(errorsOf('1: a\n"1": b\n')[0]).to.equal(undefined)
   })
 
+  it('of any characters are read in time that grows with their length', function () {
+    this.timeout(120_000)
+    const rows = [
+      ',',
+      '"',
+      "'",
+      ':',
+      ': ',
+      '- ',
+      '? ',
+      '&a ',
+      '*a ',
+      '! ',
+      '| ',
+      '#',
+      ' #',
+      '%',
+      '\t',
+      '\n',
+      '\u2028',
+      '[a]',
+      '"\n',
+      '&a\n',
+      'a:\n',
+      '- |\n',
+      '...\n',
+    ]
+    const row = (unit: string, length: number) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
+    const texts: Record<string, (length: number) => string> = {
+      'opened brackets': (length) => row('[', length),
+      'closed brackets': (length) => `${row('[', length / 2)}${row(']', length / 2)}`,
+      'a mixture': (length) => row('[{"a\': ,]}- ? & * ! | > % @ `\n\t', length),
+      'one key': (length) => `${row('k', length)}: 1`,
+      anchors: (length) => Array.from({ length: length / 14 }, (_, index) => `k${index}: &a${index} x\n`).join(''),
+      'comments after empty lines': (length) => `a:\n${row('\n', length / 2)}${row('   #\n', length / 2)}`,
+      escapes: (length) => `a: "${row('\\', length)}`,
+    }
+    for (const unit of rows) for (const start of ['', '[']) texts[JSON.stringify(start + unit)] = (length) => start + row(unit, length)
+    for (const [what, text] of Object.entries(texts)) {
+      // Small times are those of the compiler.
+      const small = Math.max(
+        20,
+        cpuMs(() => readDocuments(text(20_000))),
+      )
+      expect(cpuMs(() => readDocuments(text(120_000))) / small, what).to.be.below(18)
+    }
+  })
+
+  it('are refused at their first mistake, each for itself, with the line of the file', () => {
+    expect(errorsOf('[,,,\n')).to.deep.equal(['not YAML, line 1: Unexpected , in flow sequence'])
+    const content = 'a: 1\n...\n%YAML 1.2\n---\nb: [,,\n...\n# between\nc: 3\n... x\nd: 4\n---\ne: 5\n...\n'
+    expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { d: 4 }, { e: 5 }])
+    const [, second, third] = errorsOf(content)
+    expect(second).to.match(/^not YAML, line 5: /)
+    expect(third).to.match(/^not YAML, line 9: /)
+    expect(errorsOf(`a: b\n${'x'.repeat(10_000)}`)[0]?.length).to.be.below(300)
+  })
+
   it('have a bounded number of aliases', () => {
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghi'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdefghi'[index]}`).join(',')}]`).join('\n')}\n`
     expect(errorsOf(bomb)[0]).to.match(/alias/)
