@@ -234,4 +234,26 @@ describe('what proxies share', () => {
     expect(hosts.map(({ name }) => name).filter((name) => name.startsWith('80/'))).to.deep.equal([])
     expect(hosts.map(({ name }) => name)).to.include('82/w.com:82')
   })
+
+  it('has what an EnvoyFilter adds once, in whatever context', () => {
+    for (const [match, place] of [
+      [{ context: 'ANY' }, ['clusters-common', 'listeners-out']],
+      [undefined, ['clusters-common', 'listeners-out']],
+      [{ context: 'SIDECAR_OUTBOUND' }, ['clusters-common', 'listeners-out']],
+      [{ context: 'SIDECAR_INBOUND' }, ['clusters-in', 'listeners-in']],
+    ] as const) {
+      const cluster = { name: 'added', type: 'STATIC', connect_timeout: '1s' }
+      const listener = { name: 'added', address: { socket_address: { address: '0.0.0.0', port_value: 7000 } }, filter_chains: [{ filters: [] }] }
+      const configPatches = Object.entries({ CLUSTER: cluster, LISTENER: listener }).map(([applyTo, value]) => ({
+        applyTo,
+        ...(match ? { match } : {}),
+        patch: { operation: 'ADD', value },
+      }))
+      const mesh = new Mesh().service('n2', 'pub.com').set('EnvoyFilter', 'n1', 'f', { configPatches }).connect('p', 'n1', '10.1.0.1')
+      const places = [clusterType, listenerType].flatMap((type) =>
+        mesh.groupsOf('p', type).filter((group) => mesh.planner.groups.resources(group).has('added')),
+      )
+      expect(places.map((group) => group.split('|')[0])).to.deep.equal(place)
+    }
+  })
 })
