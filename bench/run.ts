@@ -178,7 +178,7 @@ if (unknown !== undefined) {
   process.exit(1)
 }
 const measures: Measure[] = []
-if (quick) measures.push(...(await both({ variant: '', proxies: 100, services: 300, rounds: 3, changes: core })))
+if (quick) measures.push(...(await both({ variant: '', proxies: 100, services: 300, rounds: 10, changes: core })))
 else for (const name of names) measures.push(...((await sets[name]?.()) ?? []))
 keep({ proxies, services, rounds, writers, set: given.set }, measures)
 console.log(whole(measures))
