@@ -35,9 +35,9 @@ export class Planner {
   readonly #members = new Map<string, number>()
   /** Classes without proxies, and since when. */
   readonly #empty = new Map<string, number>()
-  /** Classes of proxies that have just come to another class, which they are in else, and keep for a moment what they had: by that class. */
+  /** Classes of proxies that have just changed their class and keep for a moment what they had before, with the class that they are in afterwards. */
   readonly #arriving = new Map<string, string>()
-  /** Names of such classes that nothing has to be kept for, since the last {@link advance}. */
+  /** Ids of such classes for which nothing had to be kept, since the last {@link advance}: their proxies went straight to their class. */
   readonly #arrived = new Set<string>()
   /** The time of the last {@link advance}, in monotonic milliseconds. */
   #now = 0
@@ -237,7 +237,7 @@ export class Planner {
     this.#assignments.push({ connection, classId: id })
   }
 
-  /** The class that a proxy of the class `from` is in now: the one that it belongs to, or one of those who arrive there and keep something for a moment. */
+  /** The class that a proxy of the class `from` is in now: the one that it belongs to, or, while it keeps something of `from`, a class of those who came from there. */
   #classIdFor(from: string, proxyClass: ProxyClass): string {
     const { id: own } = proxyClass
     if (from === '' || from === own) return own

@@ -61,7 +61,14 @@ export class Lingering {
   #showsMore({ typeUrl, use }: LingeringUse, present: readonly GroupUse[]): boolean {
     const hidden = new Set(use.hide)
     const shown = this.#isShown(typeUrl, present)
-    for (const name of this.#groups.resources(use.group).keys()) if (!hidden.has(hostOf(typeUrl, name)) && !shown(name)) return true
+    const size = ({ group }: GroupUse): number => this.#groups.resources(group).size
+    // The group with most of the names shows all but those that it does not have and those that are hidden in it.
+    const most = present.reduce<GroupUse | undefined>((one, other) => (one && size(one) >= size(other) ? one : other), undefined)
+    const candidates =
+      most && size(most) >= size(use)
+        ? [...this.#groups.missingFrom(most.group, use.group), ...most.hide.flatMap((host) => this.#groups.namesOf(use.group, typeUrl, host))]
+        : this.#groups.resources(use.group).keys()
+    for (const name of candidates) if (!hidden.has(hostOf(typeUrl, name)) && !shown(name)) return true
     return false
   }
 

@@ -21,6 +21,10 @@ interface Group {
   isLeavingNew: boolean
   /** Names by host, once somebody has asked for them and until a name comes or goes. */
   byHost: ReadonlyMap<string, readonly string[]> | undefined
+  /** Another object whenever a name comes or goes. */
+  naming: object
+  /** Names that another group does not have, for the names that both had then. */
+  readonly missing: WeakMap<Group, { readonly own: object; readonly other: object; readonly names: readonly string[] }>
 }
 
 /** Owner of the groups. */
@@ -63,6 +67,18 @@ export class GroupStore {
       group.byHost = found
     }
     return group.byHost.get(host) ?? []
+  }
+
+  /** Names of a group that another does not have. Found once for all who ask, until a name comes or goes in either. */
+  missingFrom(other: string, id: string): readonly string[] {
+    const [group, there] = [this.#groups.get(id), this.#groups.get(other)]
+    if (!group) return []
+    if (!there) return [...group.resources.keys()]
+    const known = group.missing.get(there)
+    if (known?.own === group.naming && known.other === there.naming) return known.names
+    const names = [...group.resources.keys()].filter((name) => !there.resources.has(name))
+    group.missing.set(there, { own: group.naming, other: there.naming, names })
+    return names
   }
 
   /** The message of a resource that is in use, without what makes it a list element. Throws when its bytes are gone. */
@@ -181,6 +197,8 @@ export class GroupStore {
       leaving: new Map(),
       isLeavingNew: false,
       byHost: undefined,
+      naming: {},
+      missing: new WeakMap(),
     }
     this.#groups.set(id, group)
     this.#touched.add(group)
@@ -199,7 +217,7 @@ export class GroupStore {
     if (before?.version === resource.version) return
     if (!isUsable(resource)) throw new Error(`the bytes of ${resource.name} are gone`)
     this.#slabs.retain(resource)
-    if (!before) group.byHost = undefined
+    if (!before) renamed(group)
     if (before) {
       this.#slabs.release(before)
       group.sum = subtractSums(group.sum, this.#numberOf(before))
@@ -218,7 +236,7 @@ export class GroupStore {
     this.#slabs.release(before)
     group.sum = subtractSums(group.sum, this.#numberOf(before))
     group.resources.delete(name)
-    group.byHost = undefined
+    renamed(group)
     group.changed.delete(name)
     group.removed.add(name)
     this.#touched.add(group)
@@ -240,4 +258,10 @@ function resourceData(resource: Resource): ResourceData {
   const slices: number[] = []
   for (const { block, offset, length } of resource.slices) slices.push(block.slab, block.offset + offset, length)
   return { name: resource.name, version: resource.version, slices }
+}
+
+/** A name came or went. */
+function renamed(group: Group): void {
+  group.byHost = undefined
+  group.naming = {}
 }

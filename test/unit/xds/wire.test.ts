@@ -103,6 +103,29 @@ describe('slabs and groups', () => {
     return Object.fromEntries([...group.entries].sort().map(([name, entry]) => [name, entry.version]))
   }
 
+  it('tell which names another group lacks, found anew only when a name came or went', () => {
+    const groups = new GroupStore(new SlabStore(), new KeyedSums('key'))
+    const hold = (id: string, ...names: string[]) =>
+      groups.replace(
+        id,
+        names.map((name) => resource(name)),
+      )
+    const missing = () => groups.missingFrom('other', 'group')
+    hold('group', 'a', 'b', 'c')
+    expect(missing()).to.deep.equal(['a', 'b', 'c'])
+    hold('other', 'b')
+    const found = missing()
+    expect(found).to.deep.equal(['a', 'c'])
+    groups.update('other', [resource('b', 20)])
+    expect(missing()).to.equal(found)
+    hold('other', 'b', 'c')
+    expect(missing()).to.deep.equal(['a'])
+    hold('group', 'b', 'd')
+    expect(missing()).to.deep.equal(['d'])
+    groups.retire('other')
+    expect(missing()).to.deep.equal(['b', 'd'])
+  })
+
   it('keep writers equal to the store over any changes, and free what is not used', () => {
     const step = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.integer({ min: 0, max: 3 })), { maxLength: 5 })
     fc.assert(
