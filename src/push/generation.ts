@@ -161,7 +161,7 @@ export class Generation implements Making {
     const had = Object.entries(this.#usesOf.get(from) ?? {}).filter(([typeUrl]) => lingeringTypes.has(typeUrl))
     const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
     this.#lingering.settle(classId, [...left, ...this.#lingering.of(from)], groups)
-    this.#usesOf.set(classId, Object.fromEntries(Object.entries(groups).map(([typeUrl, uses]) => [typeUrl, [...uses]])))
+    this.#usesOf.set(classId, { ...groups })
     // Of a name that stays in several groups the first counts: what the class has, before what it keeps.
     for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
     return groups
@@ -256,6 +256,7 @@ export class Generation implements Making {
 
   /** Forgets groups that no class uses, or keeps. */
   retain(): void {
+    if (this.#unused.size === 0) return
     const kept = this.#lingering.groups
     for (const id of this.#unused) {
       if (kept.has(id)) continue

@@ -168,14 +168,17 @@ describe('proxies that are slow on the wire', function () {
       expect(service.output).to.match(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: nothing was taken within the send timeout`))
   })
 
-  it('are ended alone where another stream of the connection reads', async () => {
-    const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
-    await until('the silent one to be reset', () => reader.resets.has('mute'))
-    const then = reader.read.get('live') ?? 0
-    await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
-    expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
-  })
+  it('are ended alone where another stream of the connection reads', () => endsTheSilentAlone(peer))
 })
+
+/** A stream that reads nothing beside one that reads, on one connection: the first is reset, the other goes on. */
+async function endsTheSilentAlone(peer: ReturnType<typeof slowPeers>['peer']): Promise<void> {
+  const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
+  await until('the silent one to be reset', () => reader.resets.has('mute'))
+  const then = reader.read.get('live') ?? 0
+  await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
+  expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
+}
 
 describe('proxies that are slow on the wire, over TLS', function () {
   this.timeout(60_000)
@@ -193,13 +196,7 @@ describe('proxies that are slow on the wire, over TLS', function () {
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
   })
 
-  it('are ended alone where another stream of the connection reads', async () => {
-    const reader = peer({ window: 64 * kib, connectionWindow: mib, bytesPerSecond: 400_000, names: ['mute', 'live'], silent: ['mute'] })
-    await until('the silent one to be reset', () => reader.resets.has('mute'))
-    const then = reader.read.get('live') ?? 0
-    await until('the other to read on', () => (reader.read.get('live') ?? 0) > then + 100_000 || reader.closed || reader.resets.has('live'))
-    expect([[...reader.resets.keys()], reader.closed]).to.deep.equal([['mute'], false])
-  })
+  it('are ended alone where another stream of the connection reads', () => endsTheSilentAlone(peer))
 
   it('are kept where they read 10 KB a second of small windows, or 1 MB of large ones', async () => {
     const before = await metric('pilot_xds_write_timeout')
