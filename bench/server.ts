@@ -60,6 +60,8 @@ export class DiscoveryServer {
   /** Seconds from the start of the process until ready. */
   readyAfter = 0
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-bench-'))
+  /** Where it keeps the state of its certificate authority. */
+  readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))
   #child: ChildProcess | undefined
   #monitoring = 0
 
@@ -112,7 +114,7 @@ export class DiscoveryServer {
   stop(): void {
     running.delete(this)
     this.#child?.kill()
-    rmSync(this.dir, { recursive: true, force: true })
+    for (const dir of [this.dir, this.#authorityDir]) rmSync(dir, { recursive: true, force: true })
   }
 
   /** Ends it at once, and resolves when its memory is free again. */
@@ -135,7 +137,8 @@ export class DiscoveryServer {
       monitoringAddr: `127.0.0.1:${monitoring}`,
       writers: String(options.writers),
       log_output_level: options.logLevel ?? 'all:warn',
-      ...(options.tls ? { secureGRPCAddr: `127.0.0.1:${secure}`, tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
+      secureGRPCAddr: options.tls ? `127.0.0.1:${secure}` : '',
+      ...(options.tls ? { tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
       ...(options.mesh === undefined ? {} : { meshConfig: join(this.dir, '.mesh') }),
     }
     // The name keeps it from being read as an object of the configuration.
@@ -143,7 +146,8 @@ export class DiscoveryServer {
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
     const started = performance.now()
-    this.#child = startCommand([entry, 'discovery', ...args], 'inherit', { PILOT_MOCK_SERVICES: '0', ...options.env })
+    const env = { PILOT_MOCK_SERVICES: '0', MESHD_CA_STATE_DIR: this.#authorityDir, ...options.env }
+    this.#child = startCommand([entry, 'discovery', ...args], 'inherit', env)
     running.add(this)
     this.port = options.tls ? secure : grpc
     this.#monitoring = monitoring

@@ -73,9 +73,11 @@ async function once(script: string): Promise<Start> {
   for (let run = 0; run < emptyRuns; run++) spawnSync(process.execPath, ['-e', '0'])
   const empty = (childrenCpu() - before) / emptyRuns
   const port = await freePort()
-  const free = ['--grpcAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+  const free = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))
   const began = performance.now()
-  const child = startCommand([script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free], 'ignore')
+  const args = [script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free]
+  const child = startCommand(args, 'ignore', { MESHD_CA_STATE_DIR: dir })
   const ended = new Promise((resolve) => child.on('exit', resolve))
   const pid = child.pid as number
   const isReady = () =>
@@ -91,6 +93,7 @@ async function once(script: string): Promise<Start> {
   const { rss } = processUsage(pid)
   child.kill()
   await ended
+  rmSync(dir, { recursive: true, force: true })
   return { ms, cpu, rss, empty, threads }
 }
 

@@ -1,6 +1,8 @@
 /** The real command as users start it: by an older Node, by npm, in a process group of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { until } from './until.ts'
 
@@ -16,7 +18,7 @@ export const launchers = {
 } as const
 
 /** Every server on a port that the kernel chooses. */
-export const anyPorts = ['--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+export const anyPorts = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '', '--httpAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
 
 /** How a process ended. */
 export interface End {
@@ -24,17 +26,23 @@ export interface End {
   readonly signal: NodeJS.Signals | null
 }
 
-/** A started command. It leads a process group, as a shell's job does. */
+/** A started command. It leads a process group, as a shell's job does, and has a directory of its own for the state of a certificate authority. */
 export class Launched {
   output = ''
   readonly ended: Promise<End>
   readonly #child: ChildProcess
+  readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
 
   constructor(command: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const [program = '', ...args] = command
     // What npm says of the test run is not meant for the command.
     const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_lifecycle')))
-    const child = spawn(program, args, { cwd: root, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...inherited, ...env } })
+    const child = spawn(program, args, {
+      cwd: root,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...inherited, MESHD_CA_STATE_DIR: this.#authorityDir, ...env },
+    })
     this.#child = child
     child.stdout?.on('data', (bytes) => (this.output += bytes))
     child.stderr?.on('data', (bytes) => (this.output += bytes))
@@ -77,6 +85,7 @@ export class Launched {
     } catch {
       // Nothing is left.
     }
+    rmSync(this.#authorityDir, { recursive: true, force: true })
   }
 }
 

@@ -17,20 +17,28 @@ export interface CommandResult {
   readonly ms: number
 }
 
-/** Runs the command to its end. */
+/** Runs the command to its end, with a directory of its own for the state of a certificate authority. */
 export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = entry): Promise<CommandResult> {
   const started = performance.now()
-  const child = spawn(process.execPath, [script, ...args], { env: { ...process.env, ...env } })
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
+  const child = spawn(process.execPath, [script, ...args], { env: { ...process.env, MESHD_CA_STATE_DIR: dir, ...env } })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (bytes) => (stdout += bytes))
   child.stderr.on('data', (bytes) => (stderr += bytes))
-  return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr, ms: performance.now() - started })))
+  return new Promise((resolve) =>
+    child.on('close', (code) => {
+      rmSync(dir, { recursive: true, force: true })
+      resolve({ code, stdout, stderr, ms: performance.now() - started })
+    }),
+  )
 }
 
-/** A running discovery service with a configuration directory of its own. */
+/** A running discovery service with directories of its own; it has no secured port unless its flags give one. */
 export class Service {
   readonly dir: string
+  /** Where it keeps the state of its certificate authority. */
+  readonly authorityDir: string
   readonly env: Record<string, string>
   readonly flags: string[]
   grpcPort = 0
@@ -46,7 +54,8 @@ export class Service {
     this.#script = options.script ?? entry
     this.#descriptors = options.descriptors
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
-    this.env = { PILOT_MOCK_SERVICES: '0', ...options.env }
+    this.authorityDir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
+    this.env = { PILOT_MOCK_SERVICES: '0', MESHD_CA_STATE_DIR: this.authorityDir, ...options.env }
     this.flags = [...(options.flags ?? [])]
   }
 
@@ -85,6 +94,8 @@ export class Service {
     args.push(
       '--grpcAddr',
       address(this.grpcPort),
+      '--secureGRPCAddr',
+      '',
       '--httpAddr',
       address(this.httpPort),
       '--monitoringAddr',
@@ -134,6 +145,6 @@ export class Service {
   /** Ends the process and removes its directory. */
   async dispose(): Promise<void> {
     await this.stop()
-    rmSync(this.dir, { recursive: true, force: true })
+    for (const dir of [this.dir, this.authorityDir]) rmSync(dir, { recursive: true, force: true })
   }
 }
