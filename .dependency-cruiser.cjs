@@ -41,7 +41,7 @@ module.exports = {
     {
       name: 'src-is-pure',
       severity: 'error',
-      comment: 'src/cli makes one HTTP request: the request command',
+      comment: 'src/cli asks the running server over its admin socket',
       from: { path: '^src/(?!cli/)' },
       to: { path: io },
     },

@@ -146,7 +146,12 @@ export class DiscoveryServer {
     const entry = fileURLToPath(new URL('../bin/pilot-discovery.js', import.meta.url))
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
     const started = performance.now()
-    const env = { PILOT_MOCK_SERVICES: '0', MESHD_CA_STATE_DIR: this.#authorityDir, ...options.env }
+    const env = {
+      PILOT_MOCK_SERVICES: '0',
+      MESHD_CA_STATE_DIR: this.#authorityDir,
+      MESHD_ADMIN_SOCKET: join(this.dir, '.run/admin.sock'),
+      ...options.env,
+    }
     this.#child = startCommand([entry, 'discovery', ...args], 'inherit', env)
     running.add(this)
     this.port = options.tls ? secure : grpc

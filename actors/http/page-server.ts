@@ -1,28 +1,54 @@
-/** A small HTTP/1.1 server for pages: exact paths, GET and forms, bounded requests. */
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+/** A small HTTP/1.1 server for pages: exact paths, GET and forms, bounded requests, over TCP, TLS or a unix socket. */
+import { chmod } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import { text } from 'node:stream/consumers'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
+import { clearSocketPath, ownerOnly } from './unix-socket.ts'
 
 /** What is answered. */
 export class Page {
   readonly status: number
   readonly type: string
   readonly body: string
-  constructor(body: string, type = 'text/plain; charset=utf-8', status = 200) {
+  readonly headers: Readonly<Record<string, string>>
+  constructor(body: string, type = 'text/plain; charset=utf-8', status = 200, headers: Readonly<Record<string, string>> = {}) {
     this.status = status
     this.type = type
     this.body = body
+    this.headers = headers
   }
 }
 
-/** Answers a request, given the parameters of its URL, or of its form. Throwing is answered with 500 and the error's message. */
-export type Answer = (parameters: URLSearchParams) => Page | Promise<Page>
+/** A request that is not served, with the page that says so. */
+class Refused extends Error {
+  readonly page: Page
+  constructor(page: Page) {
+    super(page.body)
+    this.page = page
+  }
+}
 
-interface Entry {
-  readonly answer: Answer
-  readonly forms: boolean
+/** A request for a page. */
+export interface PageRequest {
+  /** HEAD is GET. */
+  readonly method: 'GET' | 'POST'
+  readonly headers: IncomingHttpHeaders
+  /** The addresses of both ends of the connection; undefined over a unix socket. */
+  readonly localAddress: string | undefined
+  readonly remoteAddress: string | undefined
+  /** The parameters of the form that came with POST, else of the URL. The form is read now; one that is too long, or is none, is refused. */
+  parameters(): Promise<URLSearchParams>
+}
+
+/** Answers a request. Throwing is answered with 500 and the error's message. */
+export type Answer = (request: PageRequest) => Page | Promise<Page>
+
+/** How a page answers each method; without one, the method is answered with 405. */
+export interface Answers {
+  readonly get?: Answer
+  readonly post?: Answer
 }
 
 /** What a server of pages is told when it is made. */
@@ -41,7 +67,7 @@ export interface PageServerOptions {
 
 /** Serves pages, in plain text or over TLS. */
 export class PageServer {
-  readonly #pages = new Map<string, Entry>()
+  readonly #pages = new Map<string, Answers>()
   readonly #server: Server
   readonly #secure: SecureServer | undefined
   readonly #formBytes: number
@@ -52,7 +78,7 @@ export class PageServer {
     const http: ServerOptions = { requestTimeout: requestMs, headersTimeout: requestMs }
     const serve = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request)
-        .catch((error: unknown) => new Page(error instanceof Error ? error.message : String(error), undefined, 500))
+        .catch((error: unknown) => (error instanceof Refused ? error.page : new Page(String((error as Error)?.message ?? error), undefined, 500)))
         .then((page) => send(request, response, page))
     this.#secure = certificate && createSecureServer({ ...http, ...tlsDefaults }, serve)
     this.#server = this.#secure ?? createServer(http, serve)
@@ -66,16 +92,30 @@ export class PageServer {
     })
   }
 
-  /** Adds a page that is asked for with GET; with `forms` its parameters may also come as the body of a form. */
-  add(path: string, answer: Answer, forms = false): void {
-    this.#pages.set(path, { answer, forms })
+  /** Adds a page by how it answers each method; a function answers GET alone. */
+  add(path: string, answers: Answers | Answer): void {
+    this.#pages.set(path, typeof answers === 'function' ? { get: answers } : answers)
   }
 
   /** Starts to listen. Rejects when the address cannot be bound. */
   listen(host: string, port: number): Promise<void> {
+    return this.#listen({ host, port })
+  }
+
+  /**
+   * Starts to listen on a unix socket that the process's own user alone may connect to. Rejects when a living server listens there, and
+   * when the path cannot be listened on ({@link clearSocketPath}). The socket's file goes when the server is closed.
+   */
+  async listenLocally(path: string): Promise<void> {
+    await clearSocketPath(path)
+    await this.#listen({ path })
+    await chmod(path, ownerOnly)
+  }
+
+  #listen(at: { readonly host: string; readonly port: number } | { readonly path: string }): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
-      this.#server.listen({ host, port }, () => {
+      this.#server.listen(at, () => {
         this.#server.off('error', reject)
         resolve()
       })
@@ -98,16 +138,30 @@ export class PageServer {
   async #serve(request: IncomingMessage): Promise<Page> {
     const url = URL.parse(request.url ?? '', 'http://localhost')
     if (!url) return new Page('the address cannot be read', undefined, 400)
-    const entry = this.#pages.get(url.pathname)
-    if (!entry) return new Page(`there is no page ${url.pathname}`, undefined, 404)
-    if (request.method === 'GET' || request.method === 'HEAD') return entry.answer(url.searchParams)
-    if (request.method !== 'POST' || !entry.forms) return new Page(`${request.method} is not answered here`, undefined, 405)
-    const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
-    if (type === undefined) return entry.answer(url.searchParams)
-    if (type !== 'application/x-www-form-urlencoded') return new Page('only forms are read here', undefined, 415)
-    const body = await bounded(request, this.#formBytes)
-    return body === undefined ? new Page(`a form has at most ${this.#formBytes} bytes`, undefined, 413) : entry.answer(new URLSearchParams(body))
+    const answers = this.#pages.get(url.pathname)
+    if (!answers) return new Page(`there is no page ${url.pathname}`, undefined, 404)
+    const method = request.method === 'HEAD' ? 'GET' : request.method
+    const answer = method === 'GET' ? answers.get : method === 'POST' ? answers.post : undefined
+    if (!answer || (method !== 'GET' && method !== 'POST')) return notAnswered(request.method ?? '', answers)
+    const { headers, socket } = request
+    const { localAddress, remoteAddress } = socket
+    return answer({ method, headers, localAddress, remoteAddress, parameters: () => this.#parameters(request, url) })
   }
+
+  async #parameters(request: IncomingMessage, url: URL): Promise<URLSearchParams> {
+    const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+    if (request.method !== 'POST' || type === undefined) return url.searchParams
+    if (type !== 'application/x-www-form-urlencoded') throw new Refused(new Page('only forms are read here', undefined, 415))
+    const body = await bounded(request, this.#formBytes)
+    if (body === undefined) throw new Refused(new Page(`a form has at most ${this.#formBytes} bytes`, undefined, 413))
+    return new URLSearchParams(body)
+  }
+}
+
+/** Says which methods a page answers. A page that only acts is asked with POST. */
+export function notAnswered(method: string, { get, post }: { readonly get?: unknown; readonly post?: unknown }): Page {
+  const allowed = [...(get ? ['GET'] : []), ...(post ? ['POST'] : [])].join(', ')
+  return new Page(`${method} is not answered here, ${allowed} is`, undefined, 405, { Allow: allowed })
 }
 
 /** The body of a request; undefined when it is too long. */
@@ -127,7 +181,6 @@ async function bounded(request: IncomingMessage, most: number): Promise<string |
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
   // What is left of a request that was not read to its end is not worth reading.
   if (!request.complete) response.setHeader('Connection', 'close')
-  if (page.status === 405) response.setHeader('Allow', 'GET')
-  response.writeHead(page.status, { 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(page.body) })
+  response.writeHead(page.status, { ...page.headers, 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(page.body) })
   response.end(request.method === 'HEAD' ? undefined : page.body)
 }

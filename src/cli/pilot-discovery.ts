@@ -30,11 +30,12 @@ export function discoveryCommands(run: RunDiscovery): Readonly<Record<string, Co
     },
     request: {
       summary: "Make an HTTP request to the discovery component's metrics and debug endpoint",
-      examples: ['GET /debug/syncz'],
+      description: 'Asks the server whose admin socket is at ./var/run/mesh/admin.sock, or where MESHD_ADMIN_SOCKET says.',
+      examples: ['GET /debug/syncz', 'POST /debug/adsz push=true'],
       args: [
         { name: 'method', about: 'HTTP method', required: true },
         { name: 'path', about: 'request path', required: true },
-        { name: 'body', about: 'request body', required: false },
+        { name: 'body', about: 'request body: a form such as name=value&other=value', required: false },
       ],
       flags: shared,
       run: request,
@@ -116,8 +117,8 @@ async function version({ flags }: CommandLine): Promise<void> {
 
 async function request({ flags, args: [method = '', path = '', body] }: CommandLine): Promise<void> {
   readShared(flags)
-  const { send } = await import('./request.ts')
-  const answer = await send(method.toUpperCase(), path.startsWith('/') ? path : `/${path}`, body)
+  const { askServer } = await import('./admin-socket.ts')
+  const answer = await askServer({ method: method.toUpperCase(), path: path.startsWith('/') ? path : `/${path}`, form: body })
   if (answer.status > 399 && answer.status !== 404) throw new Error(`received unsuccessful status code ${answer.status}: ${answer.body}`)
   print(answer.body)
 }

@@ -17,6 +17,11 @@ export const variables = {
     default: true,
     meaning: 'when false, the debug interface is not enabled over HTTP (recommended in production)',
   },
+  MESHD_ADMIN_SOCKET: {
+    type: 'string',
+    default: './var/run/mesh/admin.sock',
+    meaning: 'unix socket of the server for its operator (0600, in a directory of its own, 0700), and the one that pilot-discovery request asks',
+  },
   MESH_DEFAULT_REQUEST_TIMEOUT: { type: 'duration', default: '0s', range: ['0s', longest], meaning: 'default HTTP and gRPC request timeout' },
   MESH_GPRC_MAXRECVMSGSIZE: {
     type: 'integer',

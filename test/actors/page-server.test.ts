@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { expect } from 'chai'
-import { Page, PageServer } from '../../actors/http/page-server.ts'
+import { Page, type PageRequest, PageServer } from '../../actors/http/page-server.ts'
 import { freePort } from '../../bench/ports.ts'
 import { until } from '../harness/until.ts'
 
@@ -9,8 +9,10 @@ describe('the server of pages', () => {
   let base = ''
   let port = 0
   before(async () => {
-    server.add('/plain', (parameters) => new Page(`hello ${parameters.get('name') ?? 'ö'}`))
-    server.add('/form', (parameters) => new Page(parameters.get('name') ?? ''), true)
+    server.add('/plain', async ({ parameters }) => new Page(`hello ${(await parameters()).get('name') ?? 'ö'}`))
+    const form = async ({ parameters }: PageRequest) => new Page((await parameters()).get('name') ?? '')
+    server.add('/form', { get: form, post: form })
+    server.add('/act', { post: form })
     server.add('/broken', () => Promise.reject(new Error('it broke')))
     port = await freePort()
     base = `http://127.0.0.1:${port}`
@@ -31,6 +33,14 @@ describe('the server of pages', () => {
     expect((await ask('/plain', { ...form, body: 'name=a' }))[0]).to.equal(405)
     expect((await ask('/form', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }))[0]).to.equal(415)
     expect((await ask('/form', { ...form, body: 'x'.repeat(1_100_000) }))[0]).to.equal(413)
+    expect(await ask('/act?name=a', { method: 'POST' })).to.deep.equal([200, 'a'])
+    expect(await ask('/act?name=a')).to.deep.equal([405, 'GET is not answered here, POST is'])
+    for (const [path, allowed] of [
+      ['/plain', 'GET'],
+      ['/form', 'GET, POST'],
+      ['/act', 'POST'],
+    ])
+      expect((await fetch(base + path, { method: 'DELETE' })).headers.get('allow')).to.equal(allowed)
     expect((await ask('/nothing'))[0]).to.equal(404)
     expect(await ask('/broken')).to.deep.equal([500, 'it broke'])
   })

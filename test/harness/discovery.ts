@@ -27,6 +27,8 @@ export class LocalDiscovery {
     this.grpcPort = await freePort()
     this.httpPort = await freePort()
     const levels = { fallback: 'debug' as const, scopes: {} }
+    // Read at once, before another service of this process is started.
+    process.env.MESHD_ADMIN_SOCKET = join(this.dir, '.run/admin.sock')
     this.#service = await startDiscovery(
       {
         secureGRPCAddr: '',

@@ -41,7 +41,7 @@ export class Launched {
       cwd: root,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...inherited, MESHD_CA_STATE_DIR: this.#authorityDir, ...env },
+      env: { ...inherited, MESHD_CA_STATE_DIR: this.#authorityDir, MESHD_ADMIN_SOCKET: join(this.#authorityDir, 'run/admin.sock'), ...env },
     })
     this.#child = child
     child.stdout?.on('data', (bytes) => (this.output += bytes))

@@ -55,7 +55,12 @@ export class Service {
     this.#descriptors = options.descriptors
     this.dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
     this.authorityDir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
-    this.env = { PILOT_MOCK_SERVICES: '0', MESHD_CA_STATE_DIR: this.authorityDir, ...options.env }
+    this.env = {
+      PILOT_MOCK_SERVICES: '0',
+      MESHD_CA_STATE_DIR: this.authorityDir,
+      MESHD_ADMIN_SOCKET: join(this.dir, '.run/admin.sock'),
+      ...options.env,
+    }
     this.flags = [...(options.flags ?? [])]
   }
 

@@ -1,7 +1,8 @@
 /** The HTTP side of the discovery service: readiness, version, metrics, debug pages (docs/operation.md). */
+import { resolve } from 'node:path'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
-import type { Features } from '../../../src/config/features.ts'
+import { type Features, variables } from '../../../src/config/features.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
 import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
 import { Page, PageServer } from '../../http/page-server.ts'
@@ -68,31 +69,53 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
   })()
   const scraper = new Scraper(supervisor, metrics)
-  const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 1 : 2)
+  const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 2 : 3)
   const bounds = { maxConnections: most, refused: refusals(parts, most) }
   const http = new PageServer(bounds)
-  http.add('/ready', () => {
-    const { ready, text } = judge()
-    return new Page(text, undefined, ready ? 200 : 503)
-  })
   const monitoring = options.monitoringAddr === '' ? http : new PageServer(bounds)
-  monitoring.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
-  monitoring.add('/version', () => {
-    const { version, revision, status } = buildInfo()
-    return new Page(`${version}-${revision}-${status}`)
-  })
-  for (const instance of new Set([http, monitoring])) {
-    if (features.ENABLE_DEBUG_ON_HTTP)
-      addDebugPages(instance, supervisor, { admin: features.ENABLE_ADMIN_ENDPOINTS, tracking: features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING })
+  const local = new PageServer(bounds)
+  for (const server of [http, local])
+    server.add('/ready', () => {
+      const { ready, text } = judge()
+      return new Page(text, undefined, ready ? 200 : 503)
+    })
+  for (const server of [monitoring, local]) {
+    server.add('/metrics', async () => new Page(await scraper.scrape(), scrapeType))
+    server.add('/version', () => {
+      const { version, revision, status } = buildInfo()
+      return new Page(`${version}-${revision}-${status}`)
+    })
   }
+  const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
+  const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
+  for (const server of overNetwork) addDebugPages(server, supervisor, { admin: features.ENABLE_ADMIN_ENDPOINTS, tracking })
+  addDebugPages(local, supervisor, { admin: true, tracking })
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
+  await listenLocally(local, parts)
   return {
     ready: () => becomeReady,
     async close() {
       closed = true
-      await Promise.all([...new Set([http, monitoring])].map((instance) => instance.close()))
+      await Promise.all([...new Set([http, monitoring, local])].map((server) => server.close()))
     },
+  }
+}
+
+/**
+ * Listens on the admin socket. Rejects when one that was chosen cannot be listened on; without the one of the default, the service goes
+ * on and says so: its directory may be read-only, or another service's.
+ */
+async function listenLocally(server: PageServer, { features, log }: AdminParts): Promise<void> {
+  const path = features.MESHD_ADMIN_SOCKET
+  if (process.platform === 'win32') return
+  try {
+    await server.listenLocally(path)
+    log('default').info(`admin socket ${resolve(path)}: its owner reads and does everything there (pilot-discovery request)`)
+  } catch (error) {
+    const reason = `admin socket: ${(error as Error).message}`
+    if (path !== variables.MESHD_ADMIN_SOCKET.default) throw new Error(`environment variable MESHD_ADMIN_SOCKET: ${reason}`, { cause: error })
+    log('default').warn(`${reason}; pilot-discovery request does not reach this service (MESHD_ADMIN_SOCKET names another socket)`)
   }
 }
 

@@ -2,7 +2,7 @@
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
-import { Page, type PageServer } from '../../http/page-server.ts'
+import { Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
@@ -59,15 +59,13 @@ class DebugPages {
 
   /** Adds a page. A text is shown as it is, a page too, everything else as JSON. What is too long for a URL may come as the body of a form. */
   add(name: string, answer: (query: Query, parameters: URLSearchParams) => Promise<unknown>): void {
-    this.#server.add(
-      `/debug/${name}`,
-      async (parameters) => {
-        const value = await answer(Object.fromEntries(parameters), parameters)
-        if (value instanceof Page) return value
-        return typeof value === 'string' ? new Page(value) : new Page(JSON.stringify(value, null, 2) ?? '', 'application/json; charset=utf-8')
-      },
-      true,
-    )
+    const show = async (request: PageRequest) => {
+      const parameters = await request.parameters()
+      const value = await answer(Object.fromEntries(parameters), parameters)
+      if (value instanceof Page) return value
+      return typeof value === 'string' ? new Page(value) : new Page(JSON.stringify(value, null, 2) ?? '', 'application/json; charset=utf-8')
+    }
+    this.#server.add(`/debug/${name}`, { get: show, post: show })
   }
 
   /** Adds a page about one proxy, which says so when that is not named or not connected. A page that acts takes exact names only. */

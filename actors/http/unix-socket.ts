@@ -1,0 +1,70 @@
+/** Unix sockets whose file permission is the credential: in a directory of their owner alone, and never in the place of a living server's. */
+import { link, lstat, mkdir, rename, stat, unlink } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { dirname } from 'node:path'
+import { isGone } from '../runtime/directory-watch.ts'
+
+/** Bytes that the system takes of the path of a socket, less the NUL at its end (`sun_path` of `unix(7)`). */
+const longestPath = process.platform === 'linux' ? 107 : 103
+
+/** Mode of the file of a socket that only its owner may connect to. */
+export const ownerOnly = 0o600
+
+/**
+ * Makes a path ready to be listened on: makes its directory (0700), and removes the socket of a server that is gone. Rejects with an
+ * Error that names the path when it is too long, when its directory belongs to somebody else or others may enter it, when it is no
+ * socket, and when a living server listens on it.
+ */
+export async function clearSocketPath(path: string): Promise<void> {
+  const bytes = Buffer.byteLength(path)
+  if (bytes > longestPath) throw new Error(`${path}: has ${bytes} bytes, and the path of a unix socket at most ${longestPath}`)
+  await makeOwnDirectory(dirname(path))
+  const found = await lstat(path).catch(nothing)
+  if (!found) return
+  if (!found.isSocket()) throw new Error(`${path}: is there already and is not a socket; it is left alone`)
+  if (await isServed(path)) throw new Error(`${path}: a living server listens on it`)
+  await removeStale(path)
+}
+
+/** Makes a directory that its owner alone may enter, or checks that one is so. */
+async function makeOwnDirectory(directory: string): Promise<void> {
+  await mkdir(dirname(directory), { recursive: true })
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  const found = await stat(directory)
+  if (!found.isDirectory()) throw new Error(`${directory}: is not a directory`)
+  if (found.uid !== process.getuid?.()) throw new Error(`${directory}: belongs to user ${found.uid}, and a socket needs a directory of its own user`)
+  if ((found.mode & 0o077) !== 0)
+    throw new Error(`${directory}: has mode ${(found.mode & 0o777).toString(8)}, and a socket needs a directory that its owner alone may enter: 700`)
+}
+
+/** Whether somebody accepts connections on a socket. */
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path, () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') resolve(false)
+      // The queue of connections of a living server is full.
+      else if (error.code === 'EAGAIN') resolve(true)
+      else reject(error)
+    })
+  })
+}
+
+/** Removes a socket that nobody serves. Another server may have taken the place since that was found: what was removed is looked at again, and put back. */
+async function removeStale(path: string): Promise<void> {
+  const aside = `${path}.${process.pid}`
+  await rename(path, aside)
+  const isAlive = await isServed(aside)
+  if (isAlive) await link(aside, path)
+  await unlink(aside)
+  if (isAlive) throw new Error(`${path}: a living server listens on it`)
+}
+
+function nothing(error: unknown): undefined {
+  if (!isGone(error)) throw error
+}

@@ -1,0 +1,70 @@
+import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { Page, PageServer } from '../../actors/http/page-server.ts'
+
+describe('a server of pages on a unix socket', () => {
+  const root = mkdtempSync(join(tmpdir(), 'mesh-socket-'))
+  const servers: PageServer[] = []
+  const serve = async (path: string, text: string) => {
+    const server = new PageServer()
+    server.add('/', ({ localAddress, remoteAddress }) => new Page(`${text} ${localAddress} ${remoteAddress}`))
+    await server.listenLocally(path)
+    servers.push(server)
+    return server
+  }
+  const ask = (socketPath: string) =>
+    new Promise<string>((resolve, reject) => {
+      const asked = request({ socketPath, path: '/' }, (response) => response.on('data', (bytes) => resolve(String(bytes))))
+      asked.on('error', reject).end()
+    })
+  const refusal = (path: string) =>
+    serve(path, 'other').then(
+      () => 'listens',
+      (error: Error) => error.message,
+    )
+  after(async () => {
+    await Promise.all(servers.map((server) => server.close()))
+    rmSync(root, { recursive: true, force: true })
+  })
+
+  it('is for its owner alone, says no address, and is gone with its server', async () => {
+    const path = join(root, 'a/b/own/admin.sock')
+    const server = await serve(path, 'hello')
+    expect([statSync(join(root, 'a/b/own')).mode & 0o777, lstatSync(path).mode & 0o777]).to.deep.equal([0o700, 0o600])
+    expect(await ask(path)).to.equal('hello undefined undefined')
+    await server.close()
+    expect(existsSync(path)).to.equal(false)
+  })
+
+  it('takes the place of a server that is gone, and not that of a living one', async () => {
+    const path = join(root, 'place/admin.sock')
+    const first = await serve(path, 'first')
+    expect(await refusal(path)).to.equal(`${path}: a living server listens on it`)
+    // What a killed server leaves: a socket on which nobody listens.
+    renameSync(path, `${path}.kept`)
+    await first.close()
+    renameSync(`${path}.kept`, path)
+    await serve(path, 'second')
+    expect(await ask(path)).to.match(/^second/)
+    expect(readdirSync(join(root, 'place'))).to.deep.equal(['admin.sock'])
+  })
+
+  it('is refused with the reason where it cannot be safe', async () => {
+    const long = join(root, 'x'.repeat(120), 'admin.sock')
+    expect(await refusal(long)).to.equal(`${long}: has ${long.length} bytes, and the path of a unix socket at most 107`)
+    const open = join(root, 'open')
+    mkdirSync(open)
+    chmodSync(open, 0o750)
+    expect(await refusal(join(open, 'admin.sock'))).to.equal(
+      `${open}: has mode 750, and a socket needs a directory that its owner alone may enter: 700`,
+    )
+    chmodSync(open, 0o700)
+    const file = join(open, 'file')
+    writeFileSync(file, 'kept')
+    expect(await refusal(file)).to.equal(`${file}: is there already and is not a socket; it is left alone`)
+    expect(await refusal(join(file, 'admin.sock'))).to.equal(`${file}: is not a directory`)
+  })
+})

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+
+describe('pilot-discovery request and the admin socket', () => {
+  const services = [new Service(), new Service({ env: { ENABLE_DEBUG_ON_HTTP: 'false' } })]
+  const socket = (service: Service) => service.env.MESHD_ADMIN_SOCKET as string
+  const ask = (service: Service, ...args: string[]) => runCommand(['request', ...args], { MESHD_ADMIN_SOCKET: socket(service) })
+  before(() => Promise.all(services.map((service) => service.start())))
+  after(() => Promise.all(services.map((service) => service.dispose())))
+
+  it('asks the server whose socket is named, whichever ports that has, and also where pages are off on the network', async () => {
+    for (const [index, service] of services.entries()) {
+      service.write(
+        'a.yaml',
+        `apiVersion: networking.mesh.io/v1\nkind: Sidecar\nmetadata: {name: of-${index}, namespace: ns}\nspec: {egress: [{hosts: ["./*"]}]}\n`,
+      )
+      await until('the object', async () => (await ask(service, 'GET', '/debug/configz')).stdout.includes(`of-${index}`))
+      expect((await ask(service, 'get', 'metrics')).stdout).to.contain('pilot_services 0')
+      expect((await ask(service, 'GET', '/ready')).code).to.equal(0)
+    }
+  })
+
+  it('sends forms, prints what is not there, and fails with what is refused', async () => {
+    const [service] = services as [Service]
+    expect((await ask(service, 'POST', '/debug/sidecarz', 'proxyID=nobody')).stdout).to.contain('Proxy not connected')
+    const { code, stderr } = await ask(service, 'DELETE', '/debug/configz')
+    expect([code, stderr]).to.deep.equal([255, 'Error: received unsuccessful status code 405: DELETE is not answered here, GET, POST is\n'])
+  })
+
+  it('says which server it looked for when there is none', async () => {
+    const nowhere = join(tmpdir(), 'mesh-nowhere/admin.sock')
+    const { code, stderr } = await runCommand(['request', 'GET', '/ready'], { MESHD_ADMIN_SOCKET: nowhere })
+    expect(code).to.equal(255)
+    expect(stderr).to.equal(
+      `Error: no server listens on the admin socket ${nowhere}: run this where the server was started, or name its socket in MESHD_ADMIN_SOCKET\n`,
+    )
+  })
+
+  it('a killed server leaves a socket that the next one replaces', async () => {
+    const [service] = services as [Service]
+    await service.stop('SIGKILL')
+    expect(statSync(socket(service)).isSocket()).to.equal(true)
+    expect((await ask(service, 'GET', '/ready')).stderr).to.contain('no server listens on the admin socket')
+    await service.start()
+    expect((await ask(service, 'GET', '/version')).stdout).to.equal('0.1.0-unknown-Source\n')
+  })
+
+  it('a server does not take the socket of a living one: it fails where the socket was chosen', async () => {
+    const [service] = services as [Service]
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-test-'))
+    const addresses = ['--grpcAddr', '--httpAddr', '--monitoringAddr'].flatMap((flag) => [flag, '127.0.0.1:0'])
+    const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--configDir', dir, ...addresses], {
+      MESHD_ADMIN_SOCKET: socket(service),
+    })
+    rmSync(dir, { recursive: true, force: true })
+    expect([code, stderr]).to.deep.equal([
+      255,
+      `Error: environment variable MESHD_ADMIN_SOCKET: admin socket: ${socket(service)}: a living server listens on it\n`,
+    ])
+  })
+})
