@@ -12,26 +12,26 @@ const inOrder = (root, ...rooms) =>
 
 module.exports = {
   forbidden: [
-    ...inOrder('src', 'names', 'model', 'config', 'registry', 'snapshot', 'policy', 'xds', 'push'),
+    ...inOrder('src', 'names', 'model', 'config', 'registry', 'snapshot', 'policy', 'identity', 'xds', 'push'),
     ...inOrder('actors', 'runtime', 'http', 'grpc', 'discovery'),
     {
       name: 'the-push-path-knows-no-command-line',
       severity: 'error',
-      from: { path: '^src/(names|model|config|registry|snapshot|policy|xds|push)/' },
+      from: { path: '^src/(names|model|config|registry|snapshot|policy|identity|xds|push)/' },
       to: { path: '^src/cli/' },
     },
     {
       name: 'policies-know-no-Envoy',
       severity: 'error',
       comment: 'what rules and tokens mean is said without the messages that enforce it',
-      from: { path: '^src/(names|model|config|registry|snapshot|policy)/' },
+      from: { path: '^src/(names|model|config|registry|snapshot|policy|identity)/' },
       to: { path: '^protocols/gen/envoy' },
     },
     {
       name: 'parts-share-only-data',
       severity: 'error',
       comment: 'the parts of the service speak in messages; the pages and the wiring name what they ask for',
-      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates)/' },
+      from: { path: '^actors/discovery/(sources|push-queue|xds-writer|key-sets|certificates|identity)/' },
       to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
     },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },

@@ -2,6 +2,7 @@
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
@@ -44,6 +45,7 @@ interface Messages {
   WriterCommand: WriterCommand
   WriterEvent: WriterEvent
   CertificateEvent: CertificateEvent
+  MeshNamesEvent: MeshNamesEvent
 }
 type Name = keyof Messages
 
@@ -89,7 +91,7 @@ export function actorTable(parts: TableParts): Wiring {
   const files: Row<FileWatcher> = {
     module: 'sources/files/file-watcher',
     consumes: {},
-    emits: { SourceEvent: true },
+    emits: { SourceEvent: true, MeshNamesEvent: true },
     runs: configDir === '' ? 'in-thread' : mode,
     actors: [{ name: 'registry-watcher/files', config: { features, configDir, meshConfig, networksConfig, trustDomain } }],
   }

@@ -1,5 +1,6 @@
 /** The commands of `pilot-discovery`. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import { canonicalTrustDomain, trustDomainFault } from '../config/trust-domain.ts'
 import type { LogOptions } from '../logging/levels.ts'
 import { buildInfo } from './build-info.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
@@ -63,9 +64,8 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
   for (const name of ['grpcAddr', 'secureGRPCAddr', 'httpAddr', 'monitoringAddr'] as const) checkAddress(name, values[name])
   if (values.grpcAddr === '') throw new Error('--grpcAddr: an empty address (gRPC on the HTTP port) is not supported')
   if (values.httpAddr === '') throw new Error('--httpAddr: an address is needed')
-  const trustDomain = values['trust-domain'].replaceAll('@', '.')
-  if (!/^[A-Za-z0-9._-]{0,255}$/.test(trustDomain))
-    throw new Error(`--trust-domain: ${JSON.stringify(values['trust-domain'])} is not a trust domain: letters, digits, ".", "-" and "_"`)
+  const trustDomain = values['trust-domain'] === '' ? '' : canonicalTrustDomain(values['trust-domain'])
+  if (trustDomain === undefined) throw new Error(`--trust-domain: ${trustDomainFault(values['trust-domain'])}`)
   for (const registry of values.registries)
     if (registry !== 'Orchestrator' && registry !== 'Mock')
       throw new Error(`--registries: ${JSON.stringify(registry)} is not a registry; choose from Orchestrator, Mock`)

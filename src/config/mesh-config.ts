@@ -1,4 +1,5 @@
 /** The mesh configuration and networks files: shapes, defaults, reading. */
+import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import { isIp, isIpOrCidr } from './addresses.ts'
 import {
   anything,
@@ -19,6 +20,7 @@ import {
   unused,
 } from './shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from './shapes/connections.ts'
+import { canonicalTrustDomain, trustDomainFault } from './trust-domain.ts'
 import { readDocuments } from './yaml-documents.ts'
 
 const proxyConfigShape = record({
@@ -30,7 +32,7 @@ const proxyConfigShape = record({
   proxyAdminPort: unused(integer(0, 65_535)),
   statusPort: unused(integer(0, 65_535)),
   concurrency: unused(integer(0, 1024)),
-  discoveryAddress: unused(text()),
+  discoveryAddress: text(),
   controlPlaneAuthPolicy: unused(oneOf('NONE', 'MUTUAL_TLS')),
   tracing: record({
     zipkin: unused(record({ address: text() })),
@@ -54,9 +56,11 @@ const authorizer = {
   statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
+const trustDomain = text({ check: trustDomainFault, examples: ['cluster.local', 'td.example', 'my_project.example'] })
+
 const meshFields = {
-  trustDomain: text(),
-  trustDomainAliases: list(text()),
+  trustDomain,
+  trustDomainAliases: list(trustDomain),
   rootNamespace: text(),
   enableAutoMtls: flag,
   outboundTrafficPolicy: record({ mode: oneOf('REGISTRY_ONLY', 'ALLOW_ANY') }),
@@ -207,6 +211,11 @@ export function withTrustDomain(mesh: MeshConfig, trustDomain: string): MeshConf
   return trustDomain === '' ? mesh : { ...mesh, trustDomain }
 }
 
+/** The names of a mesh by which identities are judged and its service is found. */
+export function namesOfMesh({ trustDomain, trustDomainAliases, rootNamespace, defaultConfig }: MeshConfig): MeshNamesEvent {
+  return { type: 'MeshNamesChanged', trustDomain, trustDomainAliases, rootNamespace, discoveryAddress: defaultConfig.discoveryAddress ?? '' }
+}
+
 /** What a mesh configuration and a networks file may say. */
 export const meshForm = meshShape.form
 export const networksForm = networksShape.form
@@ -219,8 +228,10 @@ export function readMeshConfig(content: string): ReadResult<MeshConfig> {
   const read = readDocument(content, meshShape)
   if ('error' in read) return read
   const base = defaultMeshConfig()
+  const mesh = { ...base, ...read.value, defaultConfig: { ...base.defaultConfig, ...read.value.defaultConfig } } as MeshConfig
+  const canonical = (name: string) => canonicalTrustDomain(name) ?? name
   return {
-    value: { ...base, ...read.value, defaultConfig: { ...base.defaultConfig, ...read.value.defaultConfig } } as MeshConfig,
+    value: { ...mesh, trustDomain: canonical(mesh.trustDomain), trustDomainAliases: mesh.trustDomainAliases.map(canonical) },
     warnings: read.warnings,
   }
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
-import { type MeshConfig, meshForm, readMeshConfig } from '../../../src/config/mesh-config.ts'
+import { type MeshConfig, meshForm, namesOfMesh, readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import type { Form } from '../../../src/config/shape.ts'
 import { readNode } from '../../../src/model/proxy.ts'
@@ -86,6 +86,7 @@ describe('fields of the mesh configuration', () => {
       const given = readMeshConfig(content)
       if ('error' in given) throw new Error(given.error)
       expect(given.warnings).to.deep.equal([])
+      namesOfMesh(recorded<MeshConfig>(given.value, read))
       const planner = new Planner(testSettings())
       planner.state.setMesh(given.value)
       const { objects, faults } = parseConfigFile('f', documents, names)
@@ -118,6 +119,26 @@ describe('fields of the mesh configuration', () => {
         (field) => `field ${field}: has no effect yet: nothing looks at it`,
       ),
     )
+  })
+
+  it('that are trust domains are read as they stand in identities, and refused when they cannot', () => {
+    const read = readMeshConfig('trustDomain: My-Project@Example.com\ntrustDomainAliases: [Old]\n')
+    if ('error' in read) throw new Error(read.error)
+    expect(namesOfMesh(read.value)).to.deep.equal({
+      type: 'MeshNamesChanged',
+      trustDomain: 'my-project.example.com',
+      trustDomainAliases: ['old'],
+      rootNamespace: 'mesh-system',
+      discoveryAddress: 'meshd.mesh-system.svc:15012',
+    })
+    for (const [content, field] of [
+      ["trustDomain: ''", 'trustDomain'],
+      ['trustDomain: a/b', 'trustDomain'],
+      ['trustDomainAliases: [a, b c]', 'trustDomainAliases[1]'],
+    ] as const)
+      expect(readMeshConfig(content), content)
+        .to.have.property('error')
+        .that.matches(new RegExp(`^field ${field.replace(/[[\]]/g, '\\$&')}: .* is not a trust domain`))
   })
 
   it('are not read from more than a megabyte', () => {

@@ -1,9 +1,11 @@
 /**
  * The source actor for configuration files: a directory of objects, the mesh configuration, the networks. Emits `ConfigChanged`,
- * `MeshChanged` and `NetworksChanged` to the push queue. A periodic look finds what the file system did not tell of.
+ * `MeshChanged` and `NetworksChanged` to the push queue, and `MeshNamesChanged` to whoever else is linked. A periodic look finds what
+ * the file system did not tell of.
  */
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
+import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
@@ -18,7 +20,7 @@ import { SettingsFiles, type WatchParts } from './settings-files.ts'
 /** How often everything is looked at, in milliseconds. */
 const auditMs = 30_000
 
-class FileWatcher implements Behaviour<never, SourceEvent> {
+class FileWatcher implements Behaviour<never, SourceEvent | MeshNamesEvent> {
   /** `reload` has every file read again, changed or not. */
   readonly asks = { reload: () => void this.#reload() }
   readonly #context: ActorContext<FileWatcherConfig>
@@ -27,6 +29,9 @@ class FileWatcher implements Behaviour<never, SourceEvent> {
   readonly #audit: Timer
   /** Told things once everything has been read. */
   #queue: Peer<SourceEvent> | undefined
+  /** Who is told the names of the mesh, and these as text. */
+  readonly #named = new Map<string, Peer<MeshNamesEvent>>()
+  #namesText = ''
   /** Whether the last replay could not tell every object, so that nothing was withdrawn. */
   #owesReplay = false
   #loaded: Promise<unknown>
@@ -39,6 +44,7 @@ class FileWatcher implements Behaviour<never, SourceEvent> {
       log,
       tell: (event) => {
         if (this.#queue) tellEvent(this.#queue, event)
+        if (event.type === 'MeshChanged') this.#namesMayDiffer()
       },
       unwatchable: (directory, error) => {
         unwatchable.inc()
@@ -56,8 +62,16 @@ class FileWatcher implements Behaviour<never, SourceEvent> {
     }).unref()
   }
 
-  linked(queue: Peer<SourceEvent>): void {
-    void this.#loaded.then(() => this.#replay(queue))
+  linked(peer: Peer<SourceEvent | MeshNamesEvent>): void {
+    void this.#loaded.then(() => {
+      if (peer.kind === 'push-queue') return this.#replay(peer)
+      this.#named.set(peer.name, peer)
+      peer.tell(this.#settings.names, 'names')
+    })
+  }
+
+  unlinked({ name }: Peer): void {
+    this.#named.delete(name)
   }
 
   receive(): void {}
@@ -73,6 +87,14 @@ class FileWatcher implements Behaviour<never, SourceEvent> {
     const [files] = await Promise.all([this.#objects.reload(), this.#settings.reload()])
     this.#replayOwed()
     this.#context.log('source').info(`configuration files read again: ${files}, the mesh configuration and the networks`)
+  }
+
+  #namesMayDiffer(): void {
+    const { names } = this.#settings
+    const text = JSON.stringify(names)
+    if (text === this.#namesText) return
+    this.#namesText = text
+    for (const peer of this.#named.values()) peer.tell(names, 'names')
   }
 
   /** Says everything again once all of it can be told, so that what is gone is withdrawn. */
@@ -95,7 +117,7 @@ class FileWatcher implements Behaviour<never, SourceEvent> {
 }
 
 /** The watcher of configuration files as an actor. */
-export const actor: ActorDefinition<FileWatcherConfig, never, SourceEvent> = {
+export const actor: ActorDefinition<FileWatcherConfig, never, SourceEvent | MeshNamesEvent> = {
   kind: 'registry-watcher',
   start: (context) => new FileWatcher(context),
 }

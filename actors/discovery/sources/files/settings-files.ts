@@ -4,11 +4,13 @@
  */
 import { basename, dirname, resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
+import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import {
   defaultMeshConfig,
   type MeshConfig,
   type MeshNetworks,
+  namesOfMesh,
   type ReadResult,
   readMeshConfig,
   readMeshNetworks,
@@ -40,6 +42,7 @@ export class SettingsFiles {
   readonly #work: WorkQueue
   readonly #watches: DirectoryWatch[] = []
   #mesh: SourceEvent | undefined
+  #names: MeshNamesEvent
   #networks: SourceEvent | undefined
   /** The networks of the file, and whether the host names of their gateways are looked up at present. */
   #given: MeshNetworks | undefined
@@ -51,6 +54,7 @@ export class SettingsFiles {
   constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
     this.#config = config
     this.#parts = parts
+    this.#names = namesOfMesh(withTrustDomain(defaultMeshConfig(), config.trustDomain))
     this.#resolve = resolve
     this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
     this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log)
@@ -67,6 +71,11 @@ export class SettingsFiles {
   /** What has been told. */
   events(): SourceEvent[] {
     return [this.#mesh, this.#networks].filter((event) => event !== undefined)
+  }
+
+  /** The names of the mesh: what the mesh configuration says of them, or the defaults. */
+  get names(): MeshNamesEvent {
+    return this.#names
   }
 
   /** Reads both files again, changed or not. */
@@ -113,7 +122,9 @@ export class SettingsFiles {
       this.#parts
         .log('default')
         .warn(`mesh configuration ${meshConfig}: trustDomain ${mesh.trustDomain} has no effect: --trust-domain=${trustDomain} overrules it`)
-    this.#mesh = { type: 'MeshChanged', mesh: withTrustDomain(mesh, trustDomain), at: monotonicMs() }
+    const overruled = withTrustDomain(mesh, trustDomain)
+    this.#mesh = { type: 'MeshChanged', mesh: overruled, at: monotonicMs() }
+    this.#names = namesOfMesh(overruled)
     this.#parts.tell(this.#mesh)
   }
 

@@ -1,0 +1,51 @@
+import { expect } from 'chai'
+import type { Caller } from '../../../protocols/messages/identity.ts'
+import { checkNode, mayRead } from '../../../src/identity/access.ts'
+
+const caller = (...identities: string[]): Caller => ({ identities, via: 'certificate', method: 'test', expiresAt: 0 })
+const cart = caller('spiffe://td/ns/shop/sa/cart')
+
+describe('a node and its caller', () => {
+  const node = (namespace: string, account?: unknown) => ({ namespace, metadata: account === undefined ? {} : { SERVICE_ACCOUNT: account } })
+
+  it('are of the same namespace, and account where the node names one', () => {
+    expect(checkNode(cart, node('shop'))).to.deep.equal({ verified: 'spiffe://td/ns/shop/sa/cart' })
+    expect(checkNode(cart, node('shop', 'cart'))).to.have.property('verified')
+    expect(checkNode(cart, node('shop', ''))).to.have.property('verified')
+    expect(checkNode(cart, node('shop', 'other'))).to.deep.equal({
+      refused: 'spiffe://td/ns/shop/sa/cart may not act for namespace "shop", service account "other"',
+    })
+    for (const namespace of ['', 'shop2', 'SHOP', 'shop/sa/cart', 'mesh-system']) expect(checkNode(cart, node(namespace))).to.have.property('refused')
+    for (const account of [7, ['cart'], { cart: 1 }, 'cart ', 'Cart', false])
+      expect(checkNode(cart, node('shop', account)), String(account)).to.have.property('refused')
+    expect(checkNode(cart, node('shop', null)), 'null stands for none').to.have.property('verified')
+  })
+
+  it('may agree in any of several identities', () => {
+    expect(checkNode(caller('spiffe://td/ns/a/sa/x', 'spiffe://td/ns/b/sa/y'), node('b', 'y'))).to.deep.equal({ verified: 'spiffe://td/ns/b/sa/y' })
+    expect(checkNode(caller('spiffe://td/ns/a/sa/x', 'spiffe://td/ns/b/sa/y'), node('a', 'y'))).to.have.property('refused')
+    expect(checkNode(caller(), node('a'))).to.have.property('refused')
+    expect(checkNode(caller('spiffe://td/shop', 'ns/shop/sa/cart'), node('shop'))).to.have.property('refused')
+  })
+})
+
+describe('who may read', () => {
+  const names = { trustDomain: 'td', trustDomainAliases: ['Old@td'], rootNamespace: 'mesh-system' }
+  const admin = caller('spiffe://td/ns/mesh-system/sa/admin')
+
+  it('is the own namespace, and the root namespace for all of them', () => {
+    expect(mayRead(cart, 'shop', names)).to.equal(true)
+    expect(mayRead(cart, 'other', names)).to.equal(false)
+    expect(mayRead(cart, 'mesh-system', names)).to.equal(false)
+    expect(mayRead(cart, undefined, names), 'the mesh as a whole').to.equal(false)
+    for (const namespace of ['shop', 'mesh-system', '', undefined]) expect(mayRead(admin, namespace, names)).to.equal(true)
+  })
+
+  it('is of the trust domain or an alias of it', () => {
+    expect(mayRead(caller('spiffe://old.td/ns/shop/sa/cart'), 'shop', names)).to.equal(true)
+    expect(mayRead(caller('spiffe://foreign/ns/shop/sa/cart'), 'shop', names)).to.equal(false)
+    expect(mayRead(caller('spiffe://foreign/ns/mesh-system/sa/admin'), 'shop', names)).to.equal(false)
+    expect(mayRead(caller(), 'shop', names)).to.equal(false)
+    expect(mayRead(caller('spiffe://td/ns//sa/cart'), '', names)).to.equal(false)
+  })
+})
