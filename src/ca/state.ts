@@ -17,7 +17,7 @@ export interface AuthorityRecord {
   readonly origin: 'made' | 'imported'
 }
 
-/** Stages of a rotation, in order (docs/certificates.md, R1 to R5). */
+/** Stages of a rotation, in order; `stable` is none (docs/certificates.md, R2). */
 export const stages = ['stable', 'announce', 'trust-both', 'sign-with-new', 'retire'] as const
 export type Stage = (typeof stages)[number]
 
@@ -34,24 +34,27 @@ export interface AuthorityState {
   readonly stage: Stage
   /** When the stage began, in Unix milliseconds. */
   readonly since: number
+  /** Number of stages that have begun so far: tells what was issued in this one whatever the clock does. */
+  readonly epoch: number
   readonly formerRoots: readonly FormerRoot[]
   /** The roots that were last in force, from whatever source, PEM each. */
   readonly inForce: readonly string[]
 }
 
 /** Of an authority that has made nothing yet. */
-export const emptyState: AuthorityState = { authorities: [], stage: 'stable', since: 0, formerRoots: [], inForce: [] }
+export const emptyState: AuthorityState = { authorities: [], stage: 'stable', since: 0, epoch: 0, formerRoots: [], inForce: [] }
 
 /** Most entries that a list of the state may have. */
 const longestList = 64
 
 /** Reads what {@link AuthorityState} looks like as JSON. Throws an Error that names the field that is not what it should be. */
 export function readState(value: unknown): AuthorityState {
-  const { authorities, stage, since, formerRoots, inForce } = object(value, 'the state')
+  const { authorities, stage, since, epoch, formerRoots, inForce } = object(value, 'the state')
   const state: AuthorityState = {
     authorities: list(authorities, 'authorities').map((entry, index) => readAuthority(entry, `authorities[${index}]`)),
     stage: oneOf(stage, stages, 'stage'),
     since: time(since, 'since'),
+    epoch: time(epoch, 'epoch', 'a number of stages'),
     formerRoots: list(formerRoots, 'formerRoots').map((entry, index) => {
       const { certificate, until } = object(entry, `formerRoots[${index}]`)
       return { certificate: pem(certificate, `formerRoots[${index}].certificate`), until: time(until, `formerRoots[${index}].until`) }
@@ -99,8 +102,8 @@ function text(value: unknown, where: string): string {
   return value
 }
 
-function time(value: unknown, where: string): number {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) throw new Error(`${where}: is not a time in Unix milliseconds`)
+function time(value: unknown, where: string, what = 'a time in Unix milliseconds'): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) throw new Error(`${where}: is not ${what}`)
   return value
 }
 
