@@ -73,7 +73,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
-  for (const { level, message } of exposure(options)) log('default')[level](message)
+  for (const { level, message } of exposure(options, features)) log('default')[level](message)
   const fault = isSecured && certificate ? validityFault(certificate, wallClockMs()) : undefined
   if (fault !== undefined) log('default').warn(`--tlsCertFile ${options.tlsCertFile}: ${fault}; clients will refuse it`)
 

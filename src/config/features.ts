@@ -17,6 +17,12 @@ export const variables = {
     default: true,
     meaning: 'when false, the debug interface is not enabled over HTTP (recommended in production)',
   },
+  ENABLE_DEBUG_ON_LOOPBACK: {
+    type: 'automatic',
+    default: 'auto',
+    meaning:
+      'when true, callers of this machine see the debug pages over HTTP without a token; auto is true while no TLS material is configured (--tlsCertFile)',
+  },
   MESHD_ADMIN_SOCKET: {
     type: 'string',
     default: './var/run/mesh/admin.sock',
@@ -193,7 +199,15 @@ export const variables = {
 } as const satisfies Record<string, Variable>
 
 type VariableName = keyof typeof variables
-type ValueOf<V extends Variable> = V['type'] extends 'string' ? string : V['type'] extends 'boolean' ? boolean : number
+interface ValuesByType {
+  readonly string: string
+  readonly boolean: boolean
+  readonly automatic: boolean | 'auto'
+  readonly integer: number
+  readonly number: number
+  readonly duration: number
+}
+type ValueOf<V extends Variable> = ValuesByType[V['type']]
 
 /** The values in force; durations in milliseconds. Plain data, handed to every actor. */
 export type Features = { readonly [N in VariableName]: ValueOf<(typeof variables)[N]> }

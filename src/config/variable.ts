@@ -13,6 +13,8 @@ export type ValueSpec =
 export type Variable = { readonly meaning: string } & (
   | { readonly type: 'string'; readonly default: string }
   | { readonly type: 'boolean'; readonly default: boolean }
+  /** A boolean whose default depends on other settings. */
+  | { readonly type: 'automatic'; readonly default: 'auto' }
   | (Extract<ValueSpec, { readonly type: 'integer' | 'number' }> & { readonly default: number })
   | (Extract<ValueSpec, { readonly type: 'duration' }> & { readonly default: string })
 )
@@ -28,9 +30,11 @@ export function defaultOf(variable: Variable): string | boolean | number {
 /** Reads a variable; a duration in milliseconds. */
 export function readVariable(variable: Variable, given: string): ReadValue<string | boolean | number> {
   if (variable.type === 'string') return { value: given }
-  if (variable.type !== 'boolean') return readValue(variable, given)
+  if (variable.type !== 'boolean' && variable.type !== 'automatic') return readValue(variable, given)
+  if (variable.type === 'automatic' && /^auto$/i.test(given)) return { value: 'auto' }
   if (/^(1|t|true)$/i.test(given)) return { value: true }
-  return /^(0|f|false)$/i.test(given) ? { value: false } : { expected: 'true or false' }
+  if (/^(0|f|false)$/i.test(given)) return { value: false }
+  return { expected: variable.type === 'automatic' ? 'true, false or auto' : 'true or false' }
 }
 
 /** Reads a number or a duration (in milliseconds) and holds it to its range. */

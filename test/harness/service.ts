@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
+import { askServer } from '../../src/cli/admin-socket.ts'
 import { until } from './until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
@@ -119,11 +120,11 @@ export class Service {
     })
   }
 
-  /** A debug page as JSON. */
+  /** A debug page as JSON, over the admin socket. */
   async debug<T>(page: string): Promise<T> {
-    const answer = await fetch(`http://127.0.0.1:${this.httpPort}/debug/${page}`)
-    if (!answer.ok) throw new Error(`${page}: ${answer.status} ${await answer.text()}`)
-    return (await answer.json()) as T
+    const { status, body } = await askServer({ method: 'GET', path: `/debug/${page}` }, this.env)
+    if (status !== 200) throw new Error(`${page}: ${status} ${body}`)
+    return JSON.parse(body) as T
   }
 
   /** All metrics in text form. */

@@ -231,8 +231,15 @@ describe('services beside ADS, and settings of the push path', function () {
 
   it('disconnects a proxy when an admin asks for it', async () => {
     const victim = await new XdsClient(service.grpcPort, sidecarNode('10.8.0.7', 'victim', 'ns'), true).connect().ready()
-    const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/force_disconnect?proxyID=victim.ns`)
-    expect(await answer.text()).to.equal('OK')
+    const url = `http://127.0.0.1:${service.httpPort}/debug/force_disconnect?proxyID=victim.ns`
+    const asked = await fetch(url)
+    expect([asked.status, asked.headers.get('allow'), await asked.text()]).to.deep.equal([
+      405,
+      'POST',
+      'this changes something: POST /debug/force_disconnect with proxyID=<name or id of a proxy>',
+    ])
+    expect(victim.closed).to.equal(undefined)
+    expect(await (await fetch(url, { method: 'POST' })).text()).to.equal('OK')
     await until('the end', () => victim.closed !== undefined)
     expect(victim.closed?.code).to.equal(14)
   })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { findConnection, findExactly } from '../../actors/discovery/admin/debug-pages.ts'
+import { findConnection, findExactly } from '../../actors/discovery/admin/debug-table.ts'
 import { debugAnswers } from '../../actors/discovery/push-queue/push-queue-debug.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
@@ -60,9 +60,9 @@ describe('the page of service instances', () => {
       planner.connect(address, readNode({ id: `sidecar~${address}~a.ns~ns.svc`, metadata: {}, locality: undefined }, names, false))
     expect(planner.classCount).to.equal(1)
     const shown = debugAnswers(planner, { pushAgain: () => 0 }, () => true).instances()
-    expect(Object.entries(shown).map(([connection, [instance]]) => [connection, instance?.address])).to.deep.equal([
-      ['10.0.0.1', '10.0.0.1'],
-      ['10.0.0.2', '10.0.0.2'],
+    expect(shown.map(({ connection, namespace, instances: [instance] }) => [connection, namespace, instance?.address])).to.deep.equal([
+      ['10.0.0.1', 'ns', '10.0.0.1'],
+      ['10.0.0.2', 'ns', '10.0.0.2'],
     ])
   })
 })

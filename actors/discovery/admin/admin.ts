@@ -12,6 +12,8 @@ import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
 import { addDebugPages } from './debug-pages.ts'
+import { admitOperator, admitOverNetwork, isOpenOnLoopback } from './page-access.ts'
+import { PageSources } from './page-sources.ts'
 import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
 
@@ -42,7 +44,7 @@ const quietRefusalsMs = 60_000
 
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
 export async function startAdmin(parts: AdminParts): Promise<Admin> {
-  const { supervisor, options, features, metrics } = parts
+  const { supervisor, options, features, metrics, log } = parts
   const startup = new Gauge({ name: 'startup_duration_seconds', help: 'seconds from process start to being marked ready', registers: [metrics] })
   new Gauge({ name: 'mesh_build', help: 'component build info', labelNames: ['component', 'tag'], registers: [metrics] }).set(
     { component: 'pilot', tag: buildInfo().version },
@@ -88,8 +90,15 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   }
   const tracking = features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
-  for (const server of overNetwork) addDebugPages(server, supervisor, { admin: features.ENABLE_ADMIN_ENDPOINTS, tracking })
-  addDebugPages(local, supervisor, { admin: true, tracking })
+  const debug = { sources: new PageSources(supervisor, tracking), log: log('default') }
+  const admit = admitOverNetwork({
+    onLoopback: isOpenOnLoopback(options, features),
+    authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),
+    names: () => supervisor.ask('push-queue', 'mesh'),
+    warn: (line) => log('default').warn(line),
+  })
+  for (const server of overNetwork) addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
+  addDebugPages(local, { ...debug, admit: admitOperator, admin: true })
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   await listenLocally(local, parts)

@@ -68,21 +68,20 @@ function stateAnswers(planner: Planner) {
 function proxyAnswers(planner: Planner) {
   return {
     instances: () =>
-      Object.fromEntries(
-        // Proxies of a class share what is behind a port, not their addresses.
-        planner.proxies().map(({ connection, node }) => [
-          connection,
-          planner.instancesOf(node).map(({ service, port, endpoint, targetPort }) => ({
-            service: service.hostname,
-            namespace: service.namespace,
-            port: port.number,
-            name: port.name,
-            protocol: port.protocol,
-            address: endpoint.address,
-            targetPort,
-          })),
-        ]),
-      ),
+      // Proxies of a class share what is behind a port, not their addresses.
+      planner.proxies().map(({ connection, node }) => ({
+        connection,
+        namespace: node.namespace,
+        instances: planner.instancesOf(node).map(({ service, port, endpoint, targetPort }) => ({
+          service: service.hostname,
+          namespace: service.namespace,
+          port: port.number,
+          name: port.name,
+          protocol: port.protocol,
+          address: endpoint.address,
+          targetPort,
+        })),
+      })),
     /** What the policies of a proxy say of a request; undefined when the proxy is not here. */
     explain: async (connection: string, request: DescribedRequest) => {
       const { snapshot } = planner

@@ -19,6 +19,8 @@ export interface TypeStatus {
 export interface ConnectionStatus {
   readonly connectionId: string
   readonly nodeId: string
+  /** The namespace whose configuration the proxy has. */
+  readonly namespace: string
   readonly version: string
   readonly connectedAt: string
   readonly address: string
@@ -32,6 +34,7 @@ export interface ConnectionStatus {
 /** What a connection has subscribed to and refused, as `adsz` tells it; names that nobody knows are among them. */
 export interface ConnectionWatches {
   readonly connectionId: string
+  readonly namespace: string
   readonly connectedAt: string
   readonly address: string
   readonly watches: Readonly<Record<string, readonly string[]>>
@@ -79,6 +82,7 @@ function statusOf(connection: Connection, { catalog }: SessionParts, ledger: str
   return {
     connectionId: connection.id,
     nodeId: connection.node?.id ?? '',
+    namespace: connection.node?.namespace ?? '',
     version: typeof version === 'string' ? version : '',
     connectedAt: new Date(connection.connectedAt).toISOString(),
     address: connection.stream.peer,
@@ -89,10 +93,11 @@ function statusOf(connection: Connection, { catalog }: SessionParts, ledger: str
   }
 }
 
-function watchesOf({ id, connectedAt, stream, session, rejections }: Connection): ConnectionWatches {
+function watchesOf({ id, node, connectedAt, stream, session, rejections }: Connection): ConnectionWatches {
   const watches = [...session.watches.values()].map(({ typeUrl, subscription }) => [typeUrl, subscription.wildcard ? [] : [...subscription.names]])
   return {
     connectionId: id,
+    namespace: node?.namespace ?? '',
     connectedAt: new Date(connectedAt).toISOString(),
     address: stream.peer,
     watches: Object.fromEntries(watches),

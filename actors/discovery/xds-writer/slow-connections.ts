@@ -4,6 +4,7 @@ import type { Connection } from './connection.ts'
 /** A proxy that takes nothing of a response, or whose permit was released early. */
 export interface SlowConnection {
   readonly connectionId: string
+  readonly namespace: string
   readonly address: string
   /** Bytes of resources in the response under way, and how many of the response have not left yet. */
   readonly bytes: number
@@ -20,10 +21,11 @@ export interface SlowConnection {
 const stillMs = 500
 
 /** What is told of a connection with a response under way; undefined when it is not slow. */
-export function slowConnection({ id, stream, sending }: Connection, releasedEarly: boolean): SlowConnection | undefined {
+export function slowConnection({ id, node, stream, sending }: Connection, releasedEarly: boolean): SlowConnection | undefined {
   if (!sending || (!releasedEarly && stream.stillMs < stillMs)) return undefined
   return {
     connectionId: id,
+    namespace: node?.namespace ?? '',
     address: stream.peer,
     bytes: sending.bytes,
     outstanding: stream.outstanding,

@@ -1,0 +1,292 @@
+/** The debug pages, each with what it is about, which decides who may see it (docs/operation.md, "Debug pages"). No secrets in them. */
+import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import { registryName } from '../../../src/registry/merged-services.ts'
+import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
+import { Page } from '../../http/page-server.ts'
+import type { Supervisor } from '../../runtime/supervisor.ts'
+import type { Exceeded } from '../xds-writer/budgets.ts'
+import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
+import type { SlowConnection } from '../xds-writer/slow-connections.ts'
+import { readDescribedRequest, requestParameters } from './described-request.ts'
+import { forbiddenNamespace } from './page-access.ts'
+import type { PageSources } from './page-sources.ts'
+
+/** Whether the viewer may see what belongs to a namespace, and asked for it. */
+export type Sees = (namespace: string) => boolean
+
+/** What a page does when it is asked with POST and certain parameters. For operators only. */
+export interface Action {
+  /** The parameters that ask for it, for messages. */
+  readonly form: string
+  readonly isMeant: (query: URLSearchParams) => boolean
+  readonly act: (sources: PageSources, query: URLSearchParams) => Promise<unknown>
+}
+
+/**
+ * A page. A text is shown as it is, a {@link Page} too, everything else as JSON. Its kind says who may see it: what is about the mesh as
+ * a whole, operators; what has rows of namespaces, everybody, each the rows of its own; what is about a proxy, whoever may see that.
+ */
+export type DebugPage = { readonly what: string; readonly action?: Action } & (
+  | { readonly shows: 'mesh'; readonly page: (sources: PageSources, query: URLSearchParams) => Promise<unknown> }
+  | { readonly shows: 'namespaces'; readonly page: (sources: PageSources, query: URLSearchParams, sees: Sees) => Promise<unknown> }
+  | { readonly shows: 'proxy'; readonly page: (sources: PageSources, query: URLSearchParams, proxy: ConnectionStatus) => Promise<unknown> }
+  /** Acts and shows nothing; only where admin endpoints are wanted (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
+  | { readonly shows: 'nothing'; readonly action: Action }
+)
+
+/** The pages by their names below `/debug/`. */
+export const debugPages: Readonly<Record<string, DebugPage>> = {
+  adsz: {
+    what: 'connected proxies and what they watch; POST with push=true sends everything again',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => {
+      const clients = (await sources.writers<ConnectionWatches>('watches')).filter(({ namespace }) => sees(namespace))
+      return { totalClients: clients.length, clients }
+    },
+    action: {
+      form: 'push=true',
+      isMeant: (query) => query.get('push') === 'true',
+      act: async (sources) => `Pushed to ${await sources.queue<number>('pushAgain')} servers`,
+    },
+  },
+  syncz: {
+    what: 'nonces sent to each proxy and taken by it',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => (await sources.connections()).filter(({ namespace }) => sees(namespace)).map(syncStatus),
+  },
+  slowz: {
+    what: 'proxies that take nothing of a response, or are sent it without a permit, because they are slow',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => (await sources.writers<SlowConnection>('slow')).filter(({ namespace }) => sees(namespace)),
+  },
+  budgetz: {
+    what: 'proxies that asked for more than one client may, and when',
+    shows: 'mesh',
+    page: (sources) => sources.writers<Exceeded>('exceeded'),
+  },
+  configz: {
+    what: 'all configuration objects',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace)),
+  },
+  registryz: {
+    what: 'all services',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => (await sources.queue<{ namespace: string }[]>('services')).filter(({ namespace }) => sees(namespace)),
+  },
+  endpointz: {
+    what: 'endpoints of each service port; ?brief=1 for addresses only',
+    shows: 'namespaces',
+    page: async (sources, query, sees) => endpointPage(await endpoints(sources, sees), query.has('brief')),
+  },
+  endpointShardz: {
+    what: 'endpoints by host, namespace and registry (provider and cluster)',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => shardPage(await endpoints(sources, sees)),
+  },
+  edsz: {
+    what: 'load assignments of a proxy (proxyID)',
+    shows: 'proxy',
+    page: async (sources, _, proxy) => (await import('./config-dump.ts')).loadAssignments(await sources.resourcesOf(proxy)),
+  },
+  config_dump: {
+    what: 'configuration of a proxy as Envoy dumps it (proxyID)',
+    shows: 'proxy',
+    page: async (sources, _, proxy) => (await import('./config-dump.ts')).configDump(await sources.resourcesOf(proxy)),
+  },
+  config_distribution: {
+    what: 'which proxies have which generation of a resource (resource)',
+    shows: 'namespaces',
+    page: distributionPage,
+  },
+  cachez: { what: 'groups of encoded resources', shows: 'mesh', page: (sources) => sources.queue('cacheKeys') },
+  sidecarz: {
+    what: 'what a proxy may see (proxyID)',
+    shows: 'proxy',
+    page: (sources, _, proxy) => sources.ofProxy('sidecarScope', proxy),
+  },
+  instancesz: {
+    what: 'service instances of each proxy',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => {
+      const rows = await sources.queue<{ connection: string; namespace: string; instances: unknown }[]>('instances')
+      return Object.fromEntries(rows.filter(({ namespace }) => sees(namespace)).map(({ connection, instances }) => [connection, instances]))
+    },
+  },
+  authorizationz: {
+    what: 'authorization policies by namespace',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => {
+      const { namespace_to_policies: policies, root_namespace } = await sources.queue<AuthorizationPolicies>('authorizationPolicies')
+      const seen = Object.fromEntries(Object.entries(policies).filter(([namespace]) => sees(namespace)))
+      return { authorization_policies: { namespace_to_policies: seen, root_namespace } }
+    },
+  },
+  authz: {
+    what: `which policy decides a request to a proxy, and why (proxyID; ${requestParameters})`,
+    shows: 'proxy',
+    page: async (sources, query, proxy) => {
+      const request = readDescribedRequest(query)
+      return typeof request === 'string' ? new Page(request, undefined, 400) : sources.ofProxy('explain', proxy, request)
+    },
+  },
+  push_status: {
+    what: 'problems of the present configuration',
+    shows: 'mesh',
+    page: async (sources) => ({
+      faults: await sources.queue('faults'),
+      listenerConflicts: await sources.queue('conflicts'),
+      memory: await sources.queue('memory'),
+    }),
+  },
+  mesh: { what: 'mesh configuration', shows: 'mesh', page: (sources) => sources.queue('mesh') },
+  resourcesz: {
+    what: 'kinds that are watched',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => {
+      const seen = (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace))
+      return [...new Set(seen.map(({ apiVersion, kind }) => `${apiVersion}/${kind}`))]
+    },
+  },
+  actorsz: { what: 'actors, their state and load', shows: 'mesh', page: ({ supervisor }) => actorsPage(supervisor) },
+  force_disconnect: {
+    what: 'POST with proxyID ends the stream of that proxy',
+    shows: 'nothing',
+    action: {
+      form: 'proxyID=<name or id of a proxy>',
+      isMeant: () => true,
+      act: async (sources, query) => {
+        const proxy = findExactly(await sources.connections(), query.get('proxyID') ?? '')
+        if (!proxy) return noProxy(query)
+        await sources.supervisor.askAll('xds-writer', 'disconnect', proxy.connectionId)
+        return 'OK'
+      },
+    },
+  },
+}
+
+interface AuthorizationPolicies {
+  readonly namespace_to_policies: Readonly<Record<string, unknown>>
+  readonly root_namespace: string
+}
+
+interface Config {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly namespace: string }
+}
+
+const configs = (sources: PageSources) => sources.queue<Config[]>('configs')
+
+async function endpoints(sources: PageSources, sees: Sees): Promise<EndpointState[]> {
+  return (await sources.queue<EndpointState[]>('endpoints')).filter(({ namespace }) => sees(namespace))
+}
+
+/** Which generation of an object each proxy has acknowledged, by type. */
+async function distributionPage(sources: PageSources, query: URLSearchParams, sees: Sees): Promise<unknown> {
+  const resource = query.get('resource')
+  if (!resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
+  if (!sources.tracking) return new Page('Tracking is disabled: PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING is false', undefined, 409)
+  const named = [resource.split('/')[1] ?? '', query.get('proxy_namespace') || undefined]
+  for (const namespace of named) if (namespace !== undefined && !sees(namespace)) return forbiddenNamespace(namespace)
+  const inNamespace = ({ nodeId }: ConnectionStatus) => named[1] === undefined || nodeId.split('~')[2]?.endsWith(`.${named[1]}`)
+  const asked = (await sources.connections()).filter((connection) => sees(connection.namespace) && inNamespace(connection))
+  const rows = asked.map((connection) => [clusterType, listenerType, routeType].map((typeUrl) => ackedLedger(connection, typeUrl)))
+  const ledgers = [...new Set(rows.flat())]
+  const found = await sources.queue<(number | undefined)[]>('generations', resource, ledgers)
+  const generations = new Map(ledgers.map((ledger, index) => [ledger, found[index]]))
+  return asked.map((connection, index) => {
+    const [cluster_acked, listener_acked, route_acked] = (rows[index] ?? []).map((ledger) => String(generations.get(ledger) ?? ''))
+    return { proxy: connection.nodeId.split('~')[2] ?? '', cluster_acked, listener_acked, route_acked }
+  })
+}
+
+/** The answer where no proxy is named, or the one that is named is not connected, or is not the viewer's to see. */
+export function noProxy(query: URLSearchParams): Page {
+  return query.get('proxyID')
+    ? new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
+    : new Page('You must provide a proxyID in the query string', undefined, 400)
+}
+
+async function actorsPage(supervisor: Supervisor): Promise<unknown> {
+  const stats = new Map((await supervisor.askAll<ActorStats>('*', 'stats')).map((stat) => [stat.name, stat]))
+  return supervisor.states().map((state) => ({
+    ...state,
+    startedAt: new Date(state.startedAt).toISOString(),
+    lastError: state.lastError?.message,
+    notes: Object.fromEntries(state.notes),
+    ...stats.get(state.name),
+  }))
+}
+
+interface Named {
+  readonly connectionId: string
+  readonly nodeId: string
+}
+
+/** The connection of a given id; else one of the node of that id, or of the proxy of that name, `<pod>.<namespace>`. */
+export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {
+  return (
+    connections.find(({ connectionId }) => connectionId === named) ??
+    connections.find(({ nodeId }) => nodeId === named || nodeId.split('~')[2] === named)
+  )
+}
+
+/** The connection that is named exactly; else one whose node id contains the name. The number at the end of a connection id is never matched in part. */
+export function findConnection<C extends Named>(connections: readonly C[], named: string): C | undefined {
+  return findExactly(connections, named) ?? connections.find(({ nodeId }) => nodeId.includes(named))
+}
+
+interface EndpointState {
+  readonly hostname: string
+  readonly namespace: string
+  readonly ports: readonly { number: number; name: string; targetPort: number }[]
+  readonly endpoints: readonly { address: string; ports: Readonly<Record<string, number>>; labels: object; locality: string; weight: number }[]
+  readonly shards: readonly { provider: string; cluster: string; endpoints: readonly object[] }[]
+}
+
+function endpointPage(states: readonly EndpointState[], brief: boolean): unknown {
+  return states.flatMap((state) =>
+    state.ports.map((port) => ({
+      svc: `${state.hostname}:${port.name}`,
+      ep: state.endpoints.map((endpoint) => {
+        const address = `${endpoint.address}:${endpoint.ports[port.name] ?? (port.targetPort || port.number)}`
+        return brief ? address : { ...endpoint, ports: undefined, address }
+      }),
+    })),
+  )
+}
+
+function shardPage(states: readonly EndpointState[]): unknown {
+  const shards: Record<string, Record<string, Record<string, unknown>>> = {}
+  for (const state of states) {
+    shards[state.hostname] ??= {}
+    const byNamespace = shards[state.hostname] as Record<string, Record<string, unknown>>
+    byNamespace[state.namespace] = Object.fromEntries(state.shards.map((shard) => [registryName(shard), shard.endpoints]))
+  }
+  return shards
+}
+
+function syncStatus(connection: ConnectionStatus): Record<string, string> {
+  const result: Record<string, string> = { proxy: connection.nodeId.split('~')[2] ?? '', istio_version: connection.version }
+  for (const [name, typeUrl] of [
+    ['cluster', clusterType],
+    ['listener', listenerType],
+    ['route', routeType],
+    ['endpoint', endpointType],
+  ] as const) {
+    const type = connection.types.find((entry) => entry.typeUrl === typeUrl)
+    result[`${name}_sent`] = type?.nonceSent ?? ''
+    result[`${name}_acked`] = type?.nonceAcked ?? ''
+  }
+  return result
+}
+
+/** The ledger of the version that a proxy has acknowledged for a type; empty when it has none. A type of which it has all there is counts as acknowledged. */
+function ackedLedger({ ledger, types }: ConnectionStatus, typeUrl: string): string {
+  const type = types.find((entry) => entry.typeUrl === typeUrl)
+  return type?.current ? ledger : (type?.nonceAcked.slice(0, ledgerLength) ?? '')
+}
+
+/** Characters of a ledger, which nonces begin with. */
+const ledgerLength = 12

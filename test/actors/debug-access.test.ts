@@ -1,0 +1,130 @@
+import { expect } from 'chai'
+import { addDebugPages } from '../../actors/discovery/admin/debug-pages.ts'
+import { debugPages } from '../../actors/discovery/admin/debug-table.ts'
+import type { Viewer } from '../../actors/discovery/admin/page-access.ts'
+import { PageSources } from '../../actors/discovery/admin/page-sources.ts'
+import { PageServer } from '../../actors/http/page-server.ts'
+import { freePort } from '../../bench/ports.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+/** Objects, services and endpoints of a namespace, all of which are named after it. */
+const objects = (namespace: string, address: string) => `
+apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: ${namespace}-entry, namespace: ${namespace}}
+spec: {hosts: [${namespace}.example], exportTo: ["."], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: ${address}, labels: {app: ${namespace}-app}}]}
+---
+apiVersion: security.mesh.io/v1
+kind: AuthorizationPolicy
+metadata: {name: ${namespace}-policy, namespace: ${namespace}}
+spec: {rules: [{to: [{operation: {paths: [/${namespace}]}}]}]}
+`
+
+describe('debug pages for callers of one namespace', () => {
+  const discovery = new LocalDiscovery({ mode: 'in-thread' })
+  const server = new PageServer()
+  const clients: XdsClient[] = []
+  const said: string[] = []
+  let base = ''
+  const viewers: Record<string, Viewer> = {
+    own: { name: 'own', isOperator: false, sees: (namespace) => namespace === 'own' },
+    operator: { name: 'operator', isOperator: true, sees: () => true },
+  }
+  const ask = async (path: string, viewer: 'own' | 'operator', method = 'GET') => {
+    const answer = await fetch(`${base}${path}`, { method, headers: { 'x-viewer': viewer } })
+    return { status: answer.status, text: await answer.text(), headers: answer.headers }
+  }
+  const text = async (path: string, viewer: 'own' | 'operator') => (await ask(path, viewer)).text
+
+  before(async () => {
+    const { supervisor, ready } = await discovery.start()
+    await ready()
+    discovery.write('a.yaml', `${objects('own', '10.0.0.1')}---${objects('foreign', '10.0.0.2')}`)
+    for (const [namespace, address] of [
+      ['own', '10.0.0.1'],
+      ['foreign', '10.0.0.2'],
+    ] as const)
+      clients.push(await new XdsClient(discovery.grpcPort, sidecarNode(address, 'pod', namespace), true).connect().ready())
+    addDebugPages(server, {
+      sources: new PageSources(supervisor, true),
+      admit: async ({ headers }) => viewers[String(headers['x-viewer'])] as Viewer,
+      admin: true,
+      log: { info: (line: string) => said.push(line) } as never,
+    })
+    const port = await freePort()
+    await server.listen('127.0.0.1', port)
+    base = `http://127.0.0.1:${port}/debug`
+    const isThere = async (name: string) => (await text('/configz', 'operator')).includes(name)
+    await until('both namespaces', async () => (await isThere('own-policy')) && (await isThere('foreign-policy')))
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await server.close()
+    await discovery.dispose()
+  })
+
+  for (const [name, { shows }] of Object.entries(debugPages)) {
+    it(`${name} shows nothing of another namespace`, async () => {
+      for (const query of ['', '?proxyID=pod', '?proxyID=pod.foreign', '?resource=ServiceEntry/own/own-entry', '?push=false&brief=1']) {
+        const { status, text, headers } = await ask(`/${name}${query}`, 'own')
+        expect(text.replaceAll('pod.foreign', ''), query).not.to.match(/foreign|10\.0\.0\.2/)
+        if (shows === 'mesh') expect(status).to.equal(403)
+        else expect(status).to.be.oneOf([200, 400, 404, 405, 422])
+        expect([headers.get('x-content-type-options'), headers.get('cache-control')]).to.deep.equal(['nosniff', 'no-store'])
+      }
+    })
+  }
+
+  it('show what is of the own namespace, and operators everything', async () => {
+    for (const name of [
+      'adsz',
+      'syncz',
+      'configz',
+      'registryz',
+      'endpointz',
+      'endpointShardz',
+      'instancesz',
+      'authorizationz',
+      'sidecarz?proxyID=pod.own',
+    ])
+      expect(await text(`/${name}`, 'own'), name).to.match(/own/)
+    for (const name of ['adsz', 'syncz', 'configz', 'registryz', 'endpointz', 'endpointShardz', 'instancesz', 'authorizationz'])
+      expect(await text(`/${name}`, 'operator'), name)
+        .to.match(/own/)
+        .and.to.match(/foreign/)
+    expect((await ask('/mesh', 'operator')).status).to.equal(200)
+  })
+
+  it('narrow to a namespace that is named; one that is not the viewer’s is refused by name, whether it is there or not', async () => {
+    expect(await text('/configz?namespace=own', 'operator')).not.to.match(/foreign/)
+    for (const namespace of ['foreign', 'nowhere'])
+      for (const query of [`configz?namespace=${namespace}`, `config_distribution?resource=ServiceEntry/${namespace}/x`]) {
+        const { status, text } = await ask(`/${query}`, 'own')
+        expect([status, text]).to.deep.equal([403, `namespace "${namespace}": callers see their own namespace only`])
+      }
+  })
+
+  it('answer for a proxy of another namespace as for one that is not connected', async () => {
+    for (const name of ['edsz', 'config_dump', 'sidecarz', 'authz'])
+      expect(await ask(`/${name}?proxyID=pod.foreign`, 'own').then(({ status, text }) => [status, text])).to.deep.equal(
+        await ask(`/${name}?proxyID=pod.nowhere`, 'own').then(({ status, text }) => [status, text]),
+      )
+  })
+
+  it('act only for operators and with POST, and the log says who did', async () => {
+    expect((await ask('/adsz?push=true', 'own', 'POST')).status).to.equal(403)
+    expect((await ask('/force_disconnect?proxyID=pod.own', 'own', 'POST')).status).to.equal(403)
+    const asked = await ask('/adsz?push=true', 'operator')
+    expect([asked.status, asked.headers.get('allow'), asked.text]).to.deep.equal([
+      405,
+      'POST',
+      'this changes something: POST /debug/adsz with push=true',
+    ])
+    expect(said).to.deep.equal([])
+    expect((await ask('/adsz?push=true', 'operator', 'POST')).text).to.equal('Pushed to 2 servers')
+    expect(said).to.deep.equal(['POST /debug/adsz by operator'])
+    expect((await ask('/force_disconnect', 'operator', 'POST')).status).to.equal(400)
+  })
+})

@@ -1,0 +1,127 @@
+import { expect } from 'chai'
+import { type DebugPage, debugPages } from '../../actors/discovery/admin/debug-table.ts'
+import { admitOverNetwork, isOpenOnLoopback, type Viewer } from '../../actors/discovery/admin/page-access.ts'
+import { isLoopbackAddress, isLoopbackHost } from '../../actors/http/loopback.ts'
+import { Page, type PageRequest } from '../../actors/http/page-server.ts'
+import type { TokenAnswer } from '../../protocols/messages/identity.ts'
+import { readFeatures } from '../../src/config/features.ts'
+
+describe('addresses and names of this machine', () => {
+  it('are loopback addresses and localhost, and nothing that looks like them', () => {
+    for (const address of ['127.0.0.1', '127.255.0.3', '::1', '::ffff:127.0.0.1']) expect(isLoopbackAddress(address), address).to.equal(true)
+    for (const address of ['10.0.0.1', '::ffff:10.0.0.1', '::', '0.0.0.0', '127.0.0.1.example', '127.1', '', undefined])
+      expect(isLoopbackAddress(address), address).to.equal(false)
+    for (const host of ['localhost', 'LOCALHOST:8080', 'localhost.:1', 'a.localhost', '127.0.0.1:80', '[::1]:8080', '[::1]'])
+      expect(isLoopbackHost(host), host).to.equal(true)
+    for (const host of [
+      '',
+      'localhost.evil.example',
+      'evil.example:8080',
+      '127.0.0.1.nip.io',
+      '[::1',
+      '10.0.0.1',
+      'localhost:8080:1',
+      'notlocalhost',
+    ])
+      expect(isLoopbackHost(host), host).to.equal(false)
+  })
+})
+
+describe('who is admitted to debug pages over the network', () => {
+  const names = { trustDomain: 'cluster.local', trustDomainAliases: ['old.example'], rootNamespace: 'mesh-system' }
+  const caller = (...identities: string[]): TokenAnswer => ({ caller: { identities, via: 'token', method: 'test', expiresAt: 0 } })
+  const answers: Record<string, TokenAnswer> = {
+    shop: caller('spiffe://cluster.local/ns/shop/sa/a'),
+    root: caller('spiffe://cluster.local/ns/mesh-system/sa/a'),
+    alias: caller('spiffe://old.example/ns/mesh-system/sa/a'),
+    foreign: caller('spiffe://other.example/ns/mesh-system/sa/a'),
+    bad: { refused: 'expired: a detail for the log' },
+    later: { refused: 'no keys', unavailable: true },
+  }
+  const said: string[] = []
+  const admission = (onLoopback: boolean) =>
+    admitOverNetwork({
+      onLoopback,
+      authenticate: async ({ token, service }) => {
+        expect(service).to.equal('pages')
+        return answers[token] ?? Promise.reject(new Error('nobody to ask'))
+      },
+      names: async () => names,
+      warn: (line) => said.push(line),
+    })
+  const local: Partial<PageRequest> = { localAddress: '::ffff:127.0.0.1', remoteAddress: '::ffff:127.0.0.1' }
+  const ask = (headers: Record<string, string>, from = local, onLoopback = true) =>
+    admission(onLoopback)({
+      method: 'GET',
+      headers: { host: 'localhost:8080', ...headers },
+      localAddress: undefined,
+      remoteAddress: undefined,
+      ...from,
+      parameters: async () => new URLSearchParams(),
+    })
+  const outcome = (admitted: Viewer | Page) =>
+    admitted instanceof Page ? `${admitted.status} ${admitted.headers['WWW-Authenticate'] ?? ''}` : admitted.isOperator ? 'operator' : admitted.name
+  const of = async (...given: Parameters<typeof ask>) => outcome(await ask(...given))
+
+  it('from this machine everybody, unless it is switched off', async () => {
+    expect(await of({})).to.equal('operator')
+    expect(await of({}, local, false)).to.equal('401 Bearer')
+    expect(await of({ 'sec-fetch-site': 'none' })).to.equal('operator')
+    expect(await of({ 'sec-fetch-site': 'same-origin', origin: 'http://localhost:8080' })).to.equal('operator')
+  })
+
+  it('nobody without a token whose connection has an end elsewhere, whatever headers say', async () => {
+    for (const from of [
+      { localAddress: '10.0.0.1', remoteAddress: '127.0.0.1' },
+      { localAddress: '127.0.0.1', remoteAddress: '10.0.0.1' },
+      { localAddress: '10.0.0.1', remoteAddress: '10.0.0.1' },
+    ])
+      expect(await of({ 'x-forwarded-for': '127.0.0.1', forwarded: 'for=127.0.0.1' }, from)).to.equal('401 Bearer')
+  })
+
+  it('no page of another site, and no name that somebody lets point here', async () => {
+    expect(await of({ host: 'evil.example:8080' })).to.equal('403 ')
+    expect(await of({ host: '' })).to.equal('403 ')
+    for (const site of ['cross-site', 'same-site', 'new-value']) expect(await of({ 'sec-fetch-site': site })).to.equal('403 ')
+    for (const origin of ['http://evil.example', 'http://localhost:3000', 'null', 'https://localhost:8080'])
+      expect(await of({ origin })).to.equal('403 ')
+  })
+
+  it('by token: its own namespace, and all where that is the root namespace of this mesh', async () => {
+    const bearer = (token: string) => ask({ authorization: `Bearer ${token}`, host: 'pilot.example' }, { localAddress: '10.0.0.1' })
+    expect(outcome(await bearer('root'))).to.equal('operator')
+    expect(outcome(await bearer('alias'))).to.equal('operator')
+    const shop = (await bearer('shop')) as Viewer
+    expect([shop.isOperator, shop.sees('shop'), shop.sees('mesh-system'), shop.sees('')]).to.deep.equal([false, true, false, false])
+    const foreign = (await bearer('foreign')) as Viewer
+    expect([foreign.isOperator, foreign.sees('mesh-system')]).to.deep.equal([false, false])
+  })
+
+  it('by token alone where one is sent, also from this machine; why it is refused is for the log', async () => {
+    const bad = (await ask({ authorization: 'Bearer bad' })) as Page
+    expect([bad.status, bad.body, bad.headers['WWW-Authenticate']]).to.deep.equal([401, 'the token is not accepted', 'Bearer'])
+    expect(said.at(-1)).to.equal('debug page refused to ::ffff:127.0.0.1: expired: a detail for the log')
+    for (const authorization of ['Bearer ', 'Basic abc', 'Bearer a b', 'bearer\tbad']) expect(await of({ authorization })).to.equal('401 Bearer')
+    expect(await of({ authorization: 'bearer root' })).to.equal('operator')
+    for (const token of ['later', 'nobody']) expect(await of({ authorization: `Bearer ${token}` })).to.equal('503 ')
+  })
+
+  it('is open to this machine by default while no TLS material is configured', () => {
+    const open = (value: string | undefined, tlsCertFile: string) =>
+      isOpenOnLoopback({ tlsCertFile }, readFeatures({ ENABLE_DEBUG_ON_LOOPBACK: value }).features)
+    expect([open(undefined, ''), open('auto', 'cert.pem'), open('true', 'cert.pem'), open('0', '')]).to.deep.equal([true, false, true, false])
+    expect(() => readFeatures({ ENABLE_DEBUG_ON_LOOPBACK: 'perhaps' })).to.throw(
+      'environment variable ENABLE_DEBUG_ON_LOOPBACK: "perhaps" is not true, false or auto',
+    )
+  })
+})
+
+describe('what each debug page is about', () => {
+  it('is as documented', () => {
+    const of = (shows: DebugPage['shows']) => Object.keys(debugPages).filter((name) => debugPages[name]?.shows === shows)
+    expect(of('mesh')).to.deep.equal(['budgetz', 'cachez', 'push_status', 'mesh', 'actorsz'])
+    expect(of('proxy')).to.deep.equal(['edsz', 'config_dump', 'sidecarz', 'authz'])
+    expect(of('nothing')).to.deep.equal(['force_disconnect'])
+    expect(Object.keys(debugPages).filter((name) => debugPages[name]?.action)).to.deep.equal(['adsz', 'force_disconnect'])
+  })
+})
