@@ -1,0 +1,156 @@
+/**
+ * The state of the certificate authority in a directory (docs/certificates.md, "Where it is kept"): `state.json`, one file a private key in
+ * `keys/`, and notes. The directory is readable for its user alone, and in use by one process at a time.
+ */
+import { chmodSync, constants, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { open, readFile, rename, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { type AuthorityState, emptyState, readState } from '../../../src/ca/state.ts'
+import { isGone } from '../../runtime/directory-watch.ts'
+import { DirectoryLock } from './directory-lock.ts'
+import { replaceFile, syncDirectory, unfinished } from './durable-file.ts'
+import { type CaStorage, type KeyPlace, StaleVersionError, type Stored } from './storage.ts'
+
+/** Version of the layout of `state.json`. */
+const format = 1
+/** Largest state and largest note that are read, in bytes. */
+const largest = { state: 1_048_576, note: 67_108_864 }
+
+/** Opens the directory, makes it when it is not there, and takes its lock. Rejects with an Error that names the directory or the file and what is wrong with it. */
+export async function openFileStorage(directory: string): Promise<CaStorage> {
+  const root = resolve(directory)
+  const keys = join(root, 'keys')
+  for (const path of [root, keys]) ownDirectory(path)
+  const lock = await DirectoryLock.take(root)
+  try {
+    for (const path of [root, keys])
+      for (const name of readdirSync(path)) if (name.endsWith(unfinished) && !name.startsWith('lock.')) rmSync(join(path, name), { force: true })
+    return await FileStorage.open(root, keys, lock)
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+class FileStorage implements CaStorage {
+  readonly described: string
+  readonly keys: KeyPlace
+  readonly #directory: string
+  readonly #path: string
+  readonly #lock: DirectoryLock
+
+  private constructor(directory: string, keys: string, lock: DirectoryLock) {
+    this.described = directory
+    this.keys = { kind: 'directory', directory: keys }
+    this.#directory = directory
+    this.#path = join(directory, 'state.json')
+    this.#lock = lock
+  }
+
+  /** The first file says that there is no root yet: when it is missing although there are keys, it was lost, and nothing may be made in its place. */
+  static async open(directory: string, keys: string, lock: DirectoryLock): Promise<FileStorage> {
+    const storage = new FileStorage(directory, keys, lock)
+    if ((await storage.#read()) !== undefined) return storage
+    if (readdirSync(keys).length > 0)
+      throw new Error(`${storage.#path}: is missing, but ${keys} holds keys: restore it, or move the whole directory away to begin with a new root`)
+    storage.#write(emptyState, 1)
+    return storage
+  }
+
+  async read(): Promise<Stored> {
+    const stored = await this.#read()
+    if (!stored) throw new Error(`${this.#path}: is missing since the start`)
+    return stored
+  }
+
+  async write(state: AuthorityState, version: string): Promise<string> {
+    const before = (await this.read()).version
+    if (before !== version) throw new StaleVersionError(`${this.#path}: has version ${before} instead of ${version}: somebody else wrote it`)
+    const next = Number(version) + 1
+    this.#write(state, next)
+    return String(next)
+  }
+
+  async readNote(name: string): Promise<string | undefined> {
+    return readBounded(this.#note(name), largest.note)
+  }
+
+  async writeNote(name: string, text: string): Promise<void> {
+    this.#lock.check()
+    const path = this.#note(name)
+    await writeFile(`${path}${unfinished}`, text, { mode: 0o600 })
+    await rename(`${path}${unfinished}`, path)
+  }
+
+  async keepKeys(ids: readonly string[]): Promise<void> {
+    this.#lock.check()
+    const kept = new Set(ids.map((id) => `${id}.pem`))
+    for (const name of readdirSync(this.keys.directory))
+      if (!kept.has(name)) rmSync(join(this.keys.directory, name), { force: true, recursive: true })
+    syncDirectory(this.keys.directory)
+  }
+
+  async close(): Promise<void> {
+    this.#lock.release()
+  }
+
+  #note(name: string): string {
+    return join(this.#directory, `${name}.json`)
+  }
+
+  #write(state: AuthorityState, version: number): void {
+    this.#lock.check()
+    replaceFile(this.#path, `${JSON.stringify({ format, version, state }, null, 1)}\n`)
+  }
+
+  async #read(): Promise<Stored | undefined> {
+    const text = await readBounded(this.#path, largest.state)
+    if (text === undefined) return undefined
+    try {
+      const { format: written, version, state } = (JSON.parse(text) ?? {}) as { format?: unknown; version?: unknown; state?: unknown }
+      if (written !== format) throw new Error(`format ${JSON.stringify(written)} is not ${format}, the one that this version knows`)
+      if (!Number.isSafeInteger(version)) throw new Error('version: is not a whole number')
+      return { state: readState(state), version: String(version) }
+    } catch (error) {
+      throw new Error(
+        `${this.#path}: is damaged and stays as it is: ${(error as Error).message}; restore it, or move the whole directory away to begin with a new root`,
+      )
+    }
+  }
+}
+
+/** Reads a file of text; undefined when there is none. */
+async function readBounded(path: string, bytes: number): Promise<string | undefined> {
+  try {
+    const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+    try {
+      const { size } = await file.stat()
+      if (size > bytes) throw new Error(`has more than ${bytes} bytes`)
+      return await readFile(file, 'utf8')
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}
+
+/** Makes a directory for this user alone. One that is there must be so already, or be empty: then it is made so. */
+function ownDirectory(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    const found = lstatSync(path)
+    if (!found.isDirectory()) throw new Error('is not a directory')
+    const user = process.getuid?.()
+    if (user === undefined) return
+    if (found.uid !== user) throw new Error(`belongs to user ${found.uid}, not to user ${user} that this process runs as`)
+    if ((found.mode & 0o077) === 0) return
+    if (readdirSync(path).length > 0)
+      throw new Error(`others can use it (mode ${(found.mode & 0o777).toString(8).padStart(4, '0')}): chmod 700 it, or name another directory`)
+    chmodSync(path, 0o700)
+  } catch (error) {
+    const { message } = error as Error
+    throw new Error(message.includes(path) ? message : `${path}: ${message}`)
+  }
+}

@@ -1,0 +1,92 @@
+import { expect } from 'chai'
+import { announce, beginWith, goOn, isDue, isOver, lastMoment, materialOf, noteRoots } from '../../../src/ca/rotation.ts'
+import { type AuthorityState, emptyState, stages } from '../../../src/ca/state.ts'
+import { rootOf, signedBy } from '../../harness/authorities.ts'
+
+const day = 86_400_000
+
+describe('a rotation of the root', () => {
+  const old = rootOf('old').record
+  const next = { ...rootOf('new').record, cross: signedBy(rootOf('old'), rootOf('new'), 20) }
+  const end = lastMoment(old)
+  const begun = end - 30 * day
+  const now = begun + day
+  const first = beginWith(emptyState, old, now)
+
+  it('has stages in order, each with its own signers and roots', () => {
+    let state = announce(first, next, now)
+    const seen: Record<string, unknown> = {}
+    const name = (pem: string) => (pem === old.root ? 'old' : pem === next.root ? 'new' : pem === next.cross ? 'cross' : pem)
+    for (const stage of [...stages.slice(1), 'stable']) {
+      const { workloads, serving, bundle, trusted } = materialOf(state, now) ?? expect.fail('nothing in force')
+      const chain = ({ certificate, intermediates }: typeof workloads) => `${name(certificate)} ${name(intermediates)}`.trim()
+      seen[stage] = [bundle.map(name).join(), trusted.map(name).join(), chain(workloads), chain(serving)]
+      expect(state.stage).to.equal(stage)
+      if (stage !== 'stable') state = goOn(state, now)
+    }
+    expect(seen).to.deep.equal({
+      announce: ['old,new', 'old,new', 'old', 'old'],
+      'trust-both': ['old,new', 'old,new', 'old', 'new cross'],
+      'sign-with-new': ['new,old', 'old,new', 'new cross', 'new cross'],
+      retire: ['new', 'old,new', 'new cross', 'new cross'],
+      stable: ['new', 'new', 'new', 'new cross'],
+    })
+    expect(state.epoch).to.equal(first.epoch + 5)
+    expect(materialOf(state, now + 20 * day)?.serving.intermediates, 'a cross certificate that has expired').to.equal('')
+  })
+
+  it('is refused without a root, to the same root, and while one is under way', () => {
+    expect(() => announce(emptyState, next, now)).to.throw('there is no root to replace')
+    expect(() => announce(first, old, now)).to.throw('this root is in force already')
+    expect(() => announce(announce(first, next, now), rootOf('third').record, now)).to.throw('a rotation is under way, in stage announce')
+    expect(() => goOn(first, now)).to.throw('no rotation is under way')
+    expect(() => beginWith(first, next, now)).to.throw('there is a root already')
+    expect(materialOf(emptyState, now)).to.equal(undefined)
+  })
+
+  it('is due when less than a share of the life is left, and only while there is none', () => {
+    expect(isDue(first, 20, end - 7 * day)).to.equal(false)
+    expect(isDue(first, 20, end - 5 * day)).to.equal(true)
+    expect(isDue(first, 20, end + day)).to.equal(true)
+    expect(isDue(announce(first, next, now), 20, end)).to.equal(false)
+    expect(isDue(emptyState, 20, now)).to.equal(false)
+  })
+
+  it('waits for nobody when nothing that the old root signed is valid any more', () => {
+    const state = announce(first, next, now)
+    expect(isOver(state, end - 1)).to.equal(false)
+    expect(isOver(state, end)).to.equal(true)
+    expect(isOver(first, end)).to.equal(false)
+  })
+
+  it('counts the life of what leads to the root', () => {
+    const intermediate = signedBy(rootOf('old'), rootOf('new'), 20)
+    expect(lastMoment({ ...next, certificate: intermediate, root: old.root }) / day).to.be.closeTo(begun / day + 20, 0.01)
+    expect(lastMoment({ ...old, intermediates: intermediate }) / day).to.be.closeTo(begun / day + 20, 0.01)
+  })
+
+  describe('that happens outside the stages', () => {
+    const lives = (lastExpiry: number) => ({ lastExpiry: () => lastExpiry, atLeast: now + day })
+    const noted = (state: AuthorityState, roots: string[], expiry: number, ended: string[] = [], at = now) =>
+      noteRoots(state, roots, ended, lives(expiry), at)
+    const both = noted(noted(first, [old.root], 0), [next.root], now + 3 * day)
+
+    it('keeps the root before until the last certificate of it has expired', () => {
+      expect(both.formerRoots).to.deep.equal([{ certificate: old.root, until: now + 3 * day }])
+      expect(noted(both, [next.root], now + 5 * day), 'it is not prolonged').to.equal(both)
+      expect(noted(both, [next.root], 0, [], now + 4 * day).formerRoots).to.deep.equal([])
+    })
+
+    it('keeps it for the least time, but not longer than it is valid', () => {
+      const before = noted(first, [old.root], 0)
+      expect(noted(before, [next.root], 0).formerRoots[0]?.until).to.equal(now + day)
+      expect(noted(before, [next.root], end + day).formerRoots[0]?.until).to.equal(end)
+    })
+
+    it('lets a root go that a rotation has ended, and one that is in force again', () => {
+      expect(noted(noted(first, [old.root], 0), [next.root], now + 3 * day, [old.id]).formerRoots).to.deep.equal([])
+      const again = noted(both, [old.root], now + 3 * day)
+      expect(again.formerRoots.map(({ certificate }) => certificate)).to.deep.equal([next.root])
+    })
+  })
+})
