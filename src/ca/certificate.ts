@@ -1,0 +1,142 @@
+/** X.509 certificates (RFC 5280): read as far as an authority has to know its own, and made with native signatures. */
+import { hash, type KeyObject, sign } from 'node:crypto'
+import { bits, booleanOf, DerReader, der, positive, positiveOf, sequence, tag, time, timeOf } from './der.ts'
+import { algorithmFor, extension, objects, type SignatureAlgorithm } from './objects.ts'
+import { readPem } from './pem.ts'
+import { type PublicKeyInfo, readPublicKey } from './public-key.ts'
+
+/** A certificate that was read; times in Unix milliseconds. */
+export interface Certificate {
+  readonly encoded: Buffer
+  readonly serial: Buffer
+  /** Names, encoded. */
+  readonly issuer: Buffer
+  readonly subject: Buffer
+  readonly notBefore: number
+  readonly notAfter: number
+  readonly publicKey: PublicKeyInfo
+  readonly isAuthority: boolean
+  /** How many authorities may stand between this one and a leaf. Infinite where it does not say. */
+  readonly pathLength: number
+  /** Whether its key may sign certificates. */
+  readonly signsCertificates: boolean
+  /** The identifier of its key; undefined when it has none. */
+  readonly keyId: Buffer | undefined
+}
+
+/** Reads a certificate. Throws `DerFault` when it is none, or its key is of an algorithm that nothing here uses. */
+export function readCertificate(encoded: Buffer): Certificate {
+  const whole = DerReader.of(encoded, tag.sequence, 'the certificate')
+  const body = whole.structure(tag.sequence, 'body')
+  whole.take(tag.sequence, 'algorithm')
+  whole.take(tag.bitString, 'signature')
+  whole.end()
+  body.optional(0xa0)
+  const serial = positiveOf(body.take(tag.integer, 'serial number'), 'the serial number')
+  body.take(tag.sequence, 'algorithm')
+  const issuer = body.take(tag.sequence, 'issuer').whole
+  const validity = body.structure(tag.sequence, 'validity')
+  const [notBefore, notAfter] = [timeOf(validity.next(), 'the start of the validity'), timeOf(validity.next(), 'the end of the validity')]
+  const subject = body.take(tag.sequence, 'subject').whole
+  const publicKey = readPublicKey(body.take(tag.sequence, 'public key').whole)
+  for (const unique of [0x81, 0x82]) body.optional(unique)
+  const extensions = body.optional(0xa3)
+  body.end()
+  return { encoded, serial, issuer, subject, notBefore, notAfter, publicKey, ...authorityOf(extensions?.content) }
+}
+
+/** All certificates of a text in PEM. Throws an Error with the number of the one that is none. */
+export function readCertificates(pem: string): Certificate[] {
+  return readPem(pem)
+    .filter(({ label }) => /^(X509 |TRUSTED )?CERTIFICATE$/.test(label))
+    .map(({ der: encoded }, index) => {
+      try {
+        return readCertificate(encoded)
+      } catch (error) {
+        throw new Error(`certificate ${index + 1}: ${(error as Error).message}`)
+      }
+    })
+}
+
+type AuthorityPart = Pick<Certificate, 'isAuthority' | 'pathLength' | 'signsCertificates' | 'keyId'>
+
+function authorityOf(extensions: Buffer | undefined): AuthorityPart {
+  const found = new Map<string, Buffer>()
+  if (extensions)
+    for (const all = DerReader.of(extensions, tag.sequence, 'the extensions'); !all.isDone; ) {
+      const one = all.structure(tag.sequence, 'extension')
+      const id = one.take(tag.oid, 'name').whole
+      one.optional(tag.boolean)
+      found.set(id.toString('hex'), one.take(tag.octetString, 'value').content)
+    }
+  const valueFor = (id: Buffer) => found.get(id.toString('hex'))
+  const constraints = valueFor(objects.basicConstraints)
+  const usage = valueFor(objects.keyUsage)
+  const keyId = valueFor(objects.subjectKeyIdentifier)
+  const basic = constraints && DerReader.of(constraints, tag.sequence, 'the basic constraints')
+  const isAuthority = basic?.optional(tag.boolean)
+  const length = basic?.optional(tag.integer)
+  return {
+    isAuthority: isAuthority !== undefined && booleanOf(isAuthority, 'the basic constraint'),
+    pathLength: length === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(length.content.toString('hex'), 16),
+    signsCertificates: usage === undefined || ((new DerReader(usage, 'the key usage').take(tag.bitString, 'key usage').content[1] ?? 0) & 0x04) !== 0,
+    keyId: keyId && new DerReader(keyId, 'the identifier of the key').take(tag.octetString, 'identifier').content,
+  }
+}
+
+/** Who signs: an authority and its private key. What each of its certificates repeats is encoded once. */
+export interface SigningKey {
+  readonly key: KeyObject
+  readonly algorithm: SignatureAlgorithm
+  /** Algorithm and issuer. */
+  readonly issued: Buffer
+  /** The extension that names the authority's key. */
+  readonly byKey: Buffer
+}
+
+/** The signer of a key, in the name of a subject (encoded) whose certificates say this identifier of the key. */
+export function signingKey(key: KeyObject, subject: Buffer, keyId: Buffer): SigningKey {
+  const algorithm = algorithmFor(key.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec', key.asymmetricKeyDetails?.namedCurve)
+  return {
+    key,
+    algorithm,
+    issued: Buffer.concat([algorithm.encoded, subject]),
+    byKey: extension(objects.authorityKeyIdentifier, false, sequence(der(0x80, keyId))),
+  }
+}
+
+/** The identifier of a key: the first 160 bits of the SHA-256 sum of its bits (RFC 7093, 2). */
+export function keyIdOf({ bits: key }: PublicKeyInfo): Buffer {
+  return hash('sha256', key, 'buffer').subarray(0, 20)
+}
+
+/** What goes into a certificate; times in Unix milliseconds, of which whole seconds are kept. */
+export interface CertificateContent {
+  /** Sixteen bytes of chance. */
+  readonly serial: Buffer
+  /** A name, encoded. */
+  readonly subject: Buffer
+  readonly notBefore: number
+  readonly notAfter: number
+  readonly publicKey: PublicKeyInfo
+  /** Encoded, one after the other; without the identifiers of the two keys. */
+  readonly extensions: Buffer
+}
+
+const version3 = der(0xa0, positive(Buffer.from([2])))
+
+/** Makes a certificate and signs it. */
+export function makeCertificate(content: CertificateContent, { key, algorithm, issued, byKey }: SigningKey): Buffer {
+  const { serial, subject, notBefore, notAfter, publicKey, extensions } = content
+  const ofKey = extension(objects.subjectKeyIdentifier, false, der(tag.octetString, keyIdOf(publicKey)))
+  const body = sequence(
+    version3,
+    positive(serial),
+    issued,
+    sequence(time(notBefore), time(notAfter)),
+    subject,
+    publicKey.encoded,
+    der(0xa3, sequence(extensions, ofKey, byKey)),
+  )
+  return sequence(body, algorithm.encoded, bits(sign(algorithm.hash, body, key)))
+}

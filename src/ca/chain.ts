@@ -1,0 +1,76 @@
+/** Signing certificates with the way to their roots: put in order and checked (docs/certificates.md, A1 to A4). */
+import { X509Certificate } from 'node:crypto'
+import { type Certificate, readCertificates } from './certificate.ts'
+import type { Validity } from './lifetime.ts'
+import { pemOf } from './pem.ts'
+
+/** A signing certificate, and how whoever trusts a root gets to it. */
+export interface Chain extends Validity {
+  readonly signing: Certificate
+  /** From the signing certificate up to the last one below a root, in PEM: what is sent after a leaf. Empty when the signing certificate is the root. */
+  readonly intermediates: string
+  /** The root at the end of the chain. */
+  readonly root: Certificate
+}
+
+/** Most authorities between a leaf and its root. */
+const longestChain = 8
+/** Most certificates that are looked at. */
+const mostCertificates = 256
+
+/**
+ * Finds the way from a signing certificate, the first of `signing`, through any of `others` to one of the `roots`; all in PEM. Throws an
+ * Error that says what is wrong: no way, a certificate of which is no authority's, or is not valid at the Unix time `now` in milliseconds.
+ */
+export function findChain(signing: string, others: string, roots: string, now: number): Chain {
+  const [first] = readCertificates(signing)
+  if (!first) throw new Error('holds no certificate in PEM')
+  const trusted = readCertificates(roots)
+  const known = [...readCertificates(others), ...readCertificates(signing).slice(1)]
+  if (trusted.length + known.length > mostCertificates) throw new Error(`there are more than ${mostCertificates} certificates`)
+  const path = wayTo(trusted, known, [first])
+  if (!path)
+    throw new Error('the signing certificate does not lead to a root that is given: an authority in between is missing, or signatures do not verify')
+  for (const [index, one] of path.entries()) checkAuthority(one, index, now)
+  const root = path.at(-1) as Certificate
+  const below = path.slice(0, -1)
+  return {
+    signing: first,
+    intermediates: below.map(({ encoded }) => pemOf('CERTIFICATE', encoded)).join(''),
+    root,
+    notBefore: Math.max(...path.map(({ notBefore }) => notBefore)),
+    notAfter: Math.min(...path.map(({ notAfter }) => notAfter)),
+  }
+}
+
+/** The shortest continuation of a path to a root, or undefined. */
+function wayTo(roots: readonly Certificate[], known: readonly Certificate[], path: readonly Certificate[]): readonly Certificate[] | undefined {
+  const last = path.at(-1) as Certificate
+  if (roots.some(({ encoded }) => encoded.equals(last.encoded))) return path
+  if (path.length > longestChain) return undefined
+  const root = roots.find((one) => hasSigned(one, last))
+  if (root) return [...path, root]
+  for (const next of known) {
+    if (path.includes(next) || !hasSigned(next, last)) continue
+    const found = wayTo(roots, known, [...path, next])
+    if (found) return found
+  }
+  return undefined
+}
+
+function hasSigned(authority: Certificate, certificate: Certificate): boolean {
+  if (!authority.subject.equals(certificate.issuer)) return false
+  const [above, below] = [new X509Certificate(authority.encoded), new X509Certificate(certificate.encoded)]
+  return below.verify(above.publicKey)
+}
+
+/** `below` is how many authorities of the chain stand below this one. */
+function checkAuthority(one: Certificate, below: number, now: number): void {
+  const name = `the authority ${JSON.stringify((new X509Certificate(one.encoded).subject ?? '').replaceAll('\n', ', '))}`
+  if (!one.isAuthority) throw new Error(`${name} may not sign certificates: its basic constraints do not say CA:TRUE`)
+  if (!one.signsCertificates) throw new Error(`${name} may not sign certificates: its key usage has no certificate signing`)
+  if (one.pathLength < below) throw new Error(`${name} allows ${one.pathLength} authorities below it, and there are ${below}`)
+  if (one.publicKey.kind.type === 'rsa' && one.publicKey.kind.bits < 2048) throw new Error(`${name} has an RSA key of less than 2048 bits`)
+  if (now < one.notBefore) throw new Error(`${name} is not valid before ${new Date(one.notBefore).toISOString()}`)
+  if (now >= one.notAfter) throw new Error(`${name} has expired on ${new Date(one.notAfter).toISOString()}`)
+}

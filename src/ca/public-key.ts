@@ -1,0 +1,73 @@
+/** Public keys as certificates carry them, and which of them are taken (docs/certificates.md, Q3). */
+import { bitsOf, DerFault, DerReader, positiveOf, tag } from './der.ts'
+import { objects } from './objects.ts'
+
+/** A kind of key; sizes of RSA in bits. */
+export type KeyKind =
+  | { readonly type: 'rsa'; readonly bits: number; readonly exponent: number; readonly isOdd: boolean }
+  | { readonly type: 'ec'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
+
+/** Sizes of RSA keys that are certified, in bits. */
+const rsaBits = { least: 2048, most: 4096 }
+
+const curves: readonly (readonly [id: Buffer, name: 'P-256' | 'P-384' | 'P-521', coordinate: number])[] = [
+  [objects.p256, 'P-256', 32],
+  [objects.p384, 'P-384', 48],
+  [objects.p521, 'P-521', 66],
+]
+
+/** A `SubjectPublicKeyInfo`. */
+export interface PublicKeyInfo {
+  readonly kind: KeyKind
+  /** As it stands in the structure around it. */
+  readonly encoded: Buffer
+  /** The key alone, without its algorithm: what identifiers of keys are made from (RFC 7093). */
+  readonly bits: Buffer
+}
+
+/** Reads a `SubjectPublicKeyInfo`. Throws {@link DerFault} when it is none, or of an algorithm that nothing here uses. */
+export function readPublicKey(encoded: Buffer): PublicKeyInfo {
+  const info = DerReader.of(encoded, tag.sequence, 'the public key')
+  const algorithm = info.structure(tag.sequence, 'the algorithm of the public key')
+  const id = algorithm.take(tag.oid, 'name').whole
+  const bits = bitsOf(info.take(tag.bitString, 'key'), 'the public key')
+  info.end()
+  if (id.equals(objects.rsaEncryption)) {
+    algorithm.take(tag.null, 'parameters')
+    algorithm.end()
+    return { kind: readRsa(bits), encoded, bits }
+  }
+  if (!id.equals(objects.ecPublicKey)) throw new DerFault('the public key is neither RSA nor ECDSA')
+  const curve = algorithm.take(tag.oid, 'curve').whole
+  algorithm.end()
+  const found = curves.find(([known]) => known.equals(curve))
+  if (!found) throw new DerFault('the public key is on a curve other than P-256 and P-384')
+  const [, name, coordinate] = found
+  if (bits[0] !== 4 || bits.length !== 1 + 2 * coordinate) throw new DerFault('the public key is not an uncompressed point of its curve')
+  return { kind: { type: 'ec', curve: name }, encoded, bits }
+}
+
+/** Why a key of a workload is not certified; undefined when it is. */
+export function weakness({ kind }: PublicKeyInfo): string | undefined {
+  if (kind.type === 'ec') return kind.curve === 'P-521' ? 'the public key is on a curve other than P-256 and P-384' : undefined
+  if (kind.bits < rsaBits.least || kind.bits > rsaBits.most) return `the RSA key has ${kind.bits} bits; ${rsaBits.least} to ${rsaBits.most} are taken`
+  if (!kind.isOdd) return 'the modulus of the RSA key is even'
+  // Small exponents have been attacked, and large ones make each verification costly.
+  const { exponent } = kind
+  return exponent < 65537 || exponent % 2 === 0 || exponent === Number.POSITIVE_INFINITY
+    ? 'the exponent of the RSA key is not an odd number from 65537 to 2^32'
+    : undefined
+}
+
+function readRsa(bits: Buffer): KeyKind {
+  const numbers = DerReader.of(bits, tag.sequence, 'the RSA key')
+  const modulus = positiveOf(numbers.take(tag.integer, 'modulus'), 'the modulus of the RSA key')
+  const exponent = positiveOf(numbers.take(tag.integer, 'exponent'), 'the exponent of the RSA key')
+  numbers.end()
+  return {
+    type: 'rsa',
+    bits: modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24,
+    exponent: exponent.length > 4 ? Number.POSITIVE_INFINITY : exponent.readUIntBE(0, exponent.length),
+    isOdd: ((modulus.at(-1) ?? 0) & 1) === 1,
+  }
+}

@@ -1,0 +1,190 @@
+/** Certificate signing requests (PKCS #10, RFC 2986): read and checked as the rules of docs/certificates.md say (Q1 to Q7), and made. */
+import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { bits, bitsOf, booleanOf, DerFault, DerReader, der, positive, sequence, tag } from './der.ts'
+import { algorithmFor, distinguishedName, extension, objects, signatureAlgorithms } from './objects.ts'
+import { PemFault, pemOf, readPem } from './pem.ts'
+import { type PublicKeyInfo, readPublicKey, weakness } from './public-key.ts'
+
+/** Largest request that is read, in bytes of PEM: one for an RSA key of 4,096 bits has 1,700. */
+export const largestRequest = 16_384
+/** Most names that a request may ask for. */
+const mostNames = 64
+
+/** Why a request is refused, in words for who sent it. */
+export class RequestFault extends Error {}
+
+/** A name that a request asks for (`GeneralName`). */
+export interface AltName {
+  readonly kind: 'URI' | 'DNS' | 'IP' | 'other'
+  /** Text of a URI or a DNS name, address bytes in hexadecimal otherwise. */
+  readonly value: string
+  /** Encoded. */
+  readonly encoded: Buffer
+}
+
+/** What a request asks for. */
+export interface SigningRequest {
+  readonly publicKey: PublicKeyInfo
+  readonly names: readonly AltName[]
+  /** Whether its subject has a common name. */
+  readonly hasCommonName: boolean
+}
+
+/**
+ * Reads a request in PEM and verifies its signature. Throws {@link RequestFault} when it cannot be read, asks for an authority, has a
+ * weak key or a signature that does not verify.
+ */
+export function readSigningRequest(pem: string): SigningRequest {
+  try {
+    return readWhole(derOf(pem))
+  } catch (error) {
+    if (error instanceof DerFault || error instanceof PemFault) throw new RequestFault(error.message)
+    throw error
+  }
+}
+
+function derOf(pem: string): Buffer {
+  if (pem.length > largestRequest) throw new RequestFault(`the request has more than ${largestRequest} bytes`)
+  const blocks = readPem(pem)
+  const [block] = blocks
+  if (!block || blocks.length > 1 || !/^(NEW )?CERTIFICATE REQUEST$/.test(block.label))
+    throw new RequestFault('the request is not one CERTIFICATE REQUEST in PEM')
+  return block.der
+}
+
+function readWhole(bytes: Buffer): SigningRequest {
+  const request = DerReader.of(bytes, tag.sequence, 'the request')
+  const body = request.take(tag.sequence, 'body')
+  const algorithm = request.take(tag.sequence, 'algorithm').whole
+  const signature = bitsOf(request.take(tag.bitString, 'signature'), 'the signature')
+  request.end()
+
+  const info = DerReader.of(body.whole, tag.sequence, 'the body of the request')
+  const version = info.take(tag.integer, 'version').content
+  if (version.length !== 1 || version[0] !== 0) throw new RequestFault('the request is of a version other than 1')
+  const hasCommonName = readSubject(info.take(tag.sequence, 'subject').content)
+  const publicKey = readPublicKey(info.take(tag.sequence, 'public key').whole)
+  const attributes = info.optional(0xa0)
+  info.end()
+  const names = attributes ? readAttributes(new DerReader(attributes.content, 'the attributes')) : []
+  const weak = weakness(publicKey)
+  if (weak !== undefined) throw new RequestFault(weak)
+  checkSignature(body.whole, algorithm, signature, publicKey)
+  return { publicKey, names, hasCommonName }
+}
+
+function checkSignature(signed: Buffer, algorithm: Buffer, signature: Buffer, { encoded, kind }: PublicKeyInfo): void {
+  const known = signatureAlgorithms.find((one) => one.encoded.equals(algorithm))
+  if (!known) throw new RequestFault('the request is signed with an algorithm other than RSA and ECDSA with SHA-256, SHA-384 or SHA-512')
+  let isGood = false
+  try {
+    isGood = kind.type === known.keyType && verify(known.hash, signed, keyOf(encoded), signature)
+  } catch {
+    // The library refuses the key: a point that is not on its curve, say.
+  }
+  if (!isGood) throw new RequestFault('the signature of the request does not verify with its own key')
+}
+
+const keyOf = (encoded: Buffer): KeyObject => createPublicKey({ key: encoded, format: 'der', type: 'spki' })
+
+/** Whether a subject has a common name. */
+function readSubject(content: Buffer): boolean {
+  let hasCommonName = false
+  for (const names = new DerReader(content, 'the subject'); !names.isDone; ) {
+    const relative = names.structure(tag.set, 'relative name')
+    while (!relative.isDone) {
+      const attribute = relative.structure(tag.sequence, 'attribute of the subject')
+      const id = attribute.take(tag.oid, 'name').whole
+      const { content: text } = attribute.next()
+      attribute.end()
+      if (id.equals(objects.commonName)) hasCommonName ||= text.length > 0
+    }
+  }
+  return hasCommonName
+}
+
+function readAttributes(attributes: DerReader): readonly AltName[] {
+  let extensions: DerReader | undefined
+  while (!attributes.isDone) {
+    const attribute = attributes.structure(tag.sequence, 'attribute')
+    const id = attribute.take(tag.oid, 'name').whole
+    const values = attribute.structure(tag.set, 'values of an attribute')
+    attribute.end()
+    if (!id.equals(objects.extensionRequest)) continue
+    if (extensions) throw new RequestFault('the request asks for extensions twice')
+    extensions = values.structure(tag.sequence, 'list of extensions')
+    values.end()
+  }
+  return extensions ? readExtensions(extensions) : []
+}
+
+/** The names among the extensions that are asked for. Throws when they ask for an authority. Others are passed over: they are not granted. */
+function readExtensions(extensions: DerReader): readonly AltName[] {
+  let names: readonly AltName[] = []
+  const seen = new Set<string>()
+  while (!extensions.isDone) {
+    const one = extensions.structure(tag.sequence, 'extension')
+    const id = one.take(tag.oid, 'name').whole
+    const critical = one.optional(tag.boolean)
+    if (critical) booleanOf(critical, 'the mark of an extension as critical')
+    const value = one.take(tag.octetString, 'value').content
+    one.end()
+    const key = id.toString('hex')
+    if (seen.has(key)) throw new RequestFault('the request asks for one extension twice')
+    seen.add(key)
+    if (id.equals(objects.subjectAltName)) names = readNames(value)
+    else if (id.equals(objects.basicConstraints)) refuseAuthority(value)
+    else if (id.equals(objects.keyUsage)) refuseSigningUsage(value)
+  }
+  return names
+}
+
+function refuseAuthority(value: Buffer): void {
+  const constraints = DerReader.of(value, tag.sequence, 'the basic constraints')
+  const isAuthority = constraints.optional(tag.boolean)
+  if (isAuthority && booleanOf(isAuthority, 'the basic constraint'))
+    throw new RequestFault('the request asks for the certificate of an authority (CA:TRUE)')
+}
+
+function refuseSigningUsage(value: Buffer): void {
+  const [, first = 0] = new DerReader(value, 'the key usage').take(tag.bitString, 'key usage').content
+  if ((first & 0x06) !== 0) throw new RequestFault('the request asks for a key that signs certificates or revocation lists')
+}
+
+const nameKinds: Readonly<Record<number, AltName['kind']>> = { 134: 'URI', 130: 'DNS', 135: 'IP' }
+
+function readNames(value: Buffer): readonly AltName[] {
+  const found: AltName[] = []
+  for (const names = DerReader.of(value, tag.sequence, 'the list of names'); !names.isDone; ) {
+    const { tag: form, content, whole } = names.next()
+    const kind = nameKinds[form] ?? 'other'
+    const isText = kind === 'URI' || kind === 'DNS'
+    if (isText && content.some((byte) => byte < 0x21 || byte > 0x7e))
+      throw new RequestFault('a name that the request asks for has a character that is not printable ASCII')
+    found.push({ kind, value: content.toString(isText ? 'latin1' : 'hex'), encoded: whole })
+    if (found.length > mostNames) throw new RequestFault(`the request asks for more than ${mostNames} names`)
+  }
+  return found
+}
+
+/** A name to ask for. A URI and a DNS name as text, an address as its bytes. */
+export type WantedName = { readonly uri: string } | { readonly dns: string } | { readonly address: Uint8Array }
+
+/** Names as a certificate carries them (`GeneralNames`), encoded. */
+export function altNames(names: readonly WantedName[]): Buffer {
+  const encoded = names.map((name) => {
+    if ('uri' in name) return der(0x86, Buffer.from(name.uri, 'latin1'))
+    return 'dns' in name ? der(0x82, Buffer.from(name.dns, 'latin1')) : der(0x87, name.address)
+  })
+  return sequence(...encoded)
+}
+
+/** Makes a request in PEM for a key pair, with an empty subject. `privateKey` is RSA, or ECDSA on P-256 or P-384. */
+export function makeSigningRequest(privateKey: KeyObject, names: readonly WantedName[]): string {
+  const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
+  const wanted = extension(objects.subjectAltName, true, altNames(names))
+  const attributes = names.length === 0 ? [] : [sequence(objects.extensionRequest, der(tag.set, sequence(wanted)))]
+  const body = sequence(positive(Buffer.from([0])), distinguishedName([]), publicKey, der(0xa0, ...attributes))
+  const algorithm = algorithmFor(privateKey.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec', privateKey.asymmetricKeyDetails?.namedCurve)
+  return pemOf('CERTIFICATE REQUEST', sequence(body, algorithm.encoded, bits(sign(algorithm.hash, body, privateKey))))
+}

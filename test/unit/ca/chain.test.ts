@@ -1,0 +1,57 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { expect } from 'chai'
+import { type Certificate, readCertificate } from '../../../src/ca/certificate.ts'
+import { findChain } from '../../../src/ca/chain.ts'
+import { issueCross, issueRoot, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
+import { pemOf } from '../../../src/ca/pem.ts'
+import { requestPem } from '../../harness/signing-requests.ts'
+
+const now = Date.UTC(2026, 10, 22, 8)
+const grant = (hours: number) => ({ serial: randomBytes(16), notBefore: now - 1000, notAfter: now + hours * 3_600_000 })
+const made = (name: string, hours = 10) => {
+  const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return { key, certificate: readCertificate(issueRoot(name, grant(hours), key)) }
+}
+const signed = (below: { certificate: Certificate }, by: ReturnType<typeof made>, hours = 10) =>
+  readCertificate(issueCross(below.certificate, grant(hours), signingKeyOf(by.certificate, by.key)))
+const pem = (...certificates: readonly Certificate[]) => certificates.map(({ encoded }) => pemOf('CERTIFICATE', encoded)).join('')
+
+describe('the way from a signing certificate to a root', () => {
+  const [root, middle, low, stranger] = [made('root'), made('middle', 5), made('low'), made('stranger')]
+  const [middleByRoot, lowByMiddle] = [signed(middle, root, 5), signed(low, middle)]
+
+  it('is empty when the root signs', () => {
+    const chain = findChain(pem(root.certificate), '', pem(root.certificate), now)
+    expect([chain.intermediates, chain.notAfter]).to.deep.equal(['', root.certificate.notAfter])
+    expect(findChain(pem(root.certificate), pem(root.certificate), pem(stranger.certificate, root.certificate), now).intermediates).to.equal('')
+  })
+
+  it('is found in any order, without what does not belong to it', () => {
+    const chain = findChain(pem(lowByMiddle), pem(stranger.certificate, root.certificate, middleByRoot, lowByMiddle), pem(root.certificate), now)
+    expect(chain.intermediates).to.equal(pem(lowByMiddle, middleByRoot))
+    expect(chain.notAfter).to.equal(middleByRoot.notAfter)
+    expect(chain.root.encoded.equals(root.certificate.encoded)).to.equal(true)
+    // The file of the signing certificate may hold the chain too.
+    expect(findChain(pem(lowByMiddle, middleByRoot), '', pem(root.certificate), now).intermediates).to.equal(chain.intermediates)
+  })
+
+  it('may be missing', () => {
+    for (const [others, roots] of [
+      ['', pem(root.certificate)],
+      [pem(middleByRoot), pem(stranger.certificate)],
+      [pem(middle.certificate), pem(root.certificate)],
+    ])
+      expect(() => findChain(pem(lowByMiddle), others as string, roots as string, now)).to.throw('does not lead to a root')
+    expect(() => findChain('', '', pem(root.certificate), now)).to.throw('holds no certificate')
+    expect(() => findChain('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', '', '', now)).to.throw('certificate 1: ')
+  })
+
+  it('is of authorities that are valid', () => {
+    const late = now + 6 * 3_600_000
+    expect(() => findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate), late)).to.throw('"O=middle" has expired on')
+    expect(() => findChain(pem(lowByMiddle), pem(middleByRoot), pem(root.certificate), now - 5000)).to.throw('is not valid before')
+    const identity = 'spiffe://cluster.local/ns/a/sa/b'
+    const leaf = readCertificate(issueWorkload(requestPem(), identity, grant(1), signingKeyOf(root.certificate, root.key)))
+    expect(() => findChain(pem(leaf), '', pem(root.certificate), now)).to.throw('do not say CA:TRUE')
+  })
+})
