@@ -4,6 +4,7 @@ import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { TrustEvent } from '../../protocols/messages/trust.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { ActorDefinition } from '../runtime/actor.ts'
@@ -46,6 +47,7 @@ interface Messages {
   WriterEvent: WriterEvent
   CertificateEvent: CertificateEvent
   MeshNamesEvent: MeshNamesEvent
+  TrustEvent: TrustEvent
 }
 type Name = keyof Messages
 
@@ -120,13 +122,13 @@ export function actorTable(parts: TableParts): Wiring {
   const certificates: Row<CertificateWatcher> = {
     module: 'certificates/certificate-watcher',
     consumes: {},
-    emits: { CertificateEvent: true },
+    emits: { CertificateEvent: true, TrustEvent: true },
     runs: 'in-thread',
     actors: parts.certificates ? [{ name: 'certificate-watcher', config: { files: parts.certificates } }] : [],
   }
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
-    consumes: { WriterCommand: true, CertificateEvent: true },
+    consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
     emits: { WriterEvent: true },
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),

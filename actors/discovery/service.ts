@@ -66,7 +66,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const isSecured = options.secureGRPCAddr !== ''
   const listen = {
     plain: hostAndPort(options.grpcAddr),
-    secure: isSecured ? { ...hostAndPort(options.secureGRPCAddr), asksClients: files?.ca !== undefined } : undefined,
+    secure: isSecured ? { ...hostAndPort(options.secureGRPCAddr), trustSources: ['certificate-watcher'] } : undefined,
   }
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)

@@ -67,6 +67,10 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
     peer: stream.peer,
     headers: stream.headers,
     connection: stream.connection,
+    isSecure: stream.isSecure,
+    get certificateCaller() {
+      return stream.certificateCaller
+    },
     get stillMs() {
       return stream.stillMs
     },

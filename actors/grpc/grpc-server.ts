@@ -9,8 +9,9 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { TLSSocket } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
+import type { ClientTrust, VerifiedClient } from '../../src/identity/client-trust.ts'
 import { LineBounds } from '../../src/logging/line-bounds.ts'
 import { arrivalLimits } from '../../src/push/pacing/arrival.ts'
 import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
@@ -18,7 +19,8 @@ import { FrameBuffers } from '../../src/xds/stream/frames.ts'
 import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
 import { limitConnections } from '../http/connection-limit.ts'
-import { monotonicMs } from '../runtime/clock.ts'
+import { PresentedChains } from '../http/presented-chains.ts'
+import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import type { Registry } from '../runtime/metrics.ts'
 import { after } from '../runtime/timers.ts'
@@ -40,7 +42,7 @@ export interface Listening {
 export interface GrpcServerOptions {
   readonly plain: Listening | undefined
   /** Listens once it has a certificate ({@link GrpcServer.useCertificate}). */
-  readonly secure: SecureListening | undefined
+  readonly secure: Listening | undefined
   /** How many servers, each on a thread of its own, listen on the same addresses; the kernel spreads connections over them. */
   readonly sharers: number
   /** Connections at a time; one more is closed at once. */
@@ -54,12 +56,6 @@ export interface GrpcServerOptions {
   readonly connections: ConnectionLimits
 }
 
-/** Where TLS is listened for. */
-export interface SecureListening extends Listening {
-  /** Whether clients are asked for a certificate. One that has none is served; one whose certificate is not from the given authorities is not. */
-  readonly asksClients: boolean
-}
-
 /** What a server works with. */
 export interface GrpcServerParts {
   readonly log: ScopedLogger
@@ -67,6 +63,11 @@ export interface GrpcServerParts {
   /** What charges streams for the time in which they stand still. */
   readonly wheel: PaceWheel
   readonly methods: Methods
+  /**
+   * Whose client certificates are taken over TLS ({@link GrpcServer.trustChanged}). Clients need none; a connection whose client presents one
+   * that is refused is ended. Where there are no roots at all, what clients present is not looked at.
+   */
+  readonly trust: ClientTrust
   /** Hears of connections that are closed at once because there are too many. */
   refused(): void
 }
@@ -100,6 +101,9 @@ export class GrpcServer {
   readonly #buffers = new FrameBuffers()
   readonly #pace: FleetPace
   readonly #lines = new LineBounds()
+  readonly #trust: ClientTrust
+  readonly #chains = new PresentedChains()
+  #certificate: ServingCertificate | undefined
   #secure: Http2SecureServer | undefined
   readonly #certified = Promise.withResolvers<void>()
   #opened: Promise<void> | undefined
@@ -109,6 +113,7 @@ export class GrpcServer {
     this.#options = options
     this.#log = parts.log
     this.#wheel = parts.wheel
+    this.#trust = parts.trust
     this.#methods = this.#served(parts)
     this.#pace = new FleetPace(options.sendTimeout)
     parts.wheel.add((ms) => this.#charge(ms))
@@ -122,7 +127,7 @@ export class GrpcServer {
     }
     const { plain, secure, maxConnections: most } = options
     if (plain) this.#serve(createServer(settings), 'connection', plain)
-    if (secure) this.#serve(this.#secureServer(secure, settings), 'secureConnection', secure)
+    if (secure) this.#serve(this.#secureServer(settings), 'secureConnection', secure)
     limitConnections(
       this.#servers.map(({ server }) => server),
       most,
@@ -148,9 +153,19 @@ export class GrpcServer {
 
   /** Serves connections that come from now on with a certificate that was checked ({@link readCertificate}). Those that are open stay as they are. */
   useCertificate(certificate: ServingCertificate): void {
-    if (!this.#secure) return
-    serveWith(this.#secure, certificate)
+    this.#certificate = certificate
+    this.#renew()
     this.#certified.resolve()
+  }
+
+  /** Verifies client certificates by what is trusted now. Connections stay whose clients are still trusted; the others end within ten seconds. */
+  trustChanged(): void {
+    this.#renew()
+    for (const connection of this.#sessions.values()) connection.checkTrust((client) => this.#trust.stillTrusts(client))
+  }
+
+  #renew(): void {
+    if (this.#secure && this.#certificate) serveWith(this.#secure, this.#certificate, this.#trust.bundle)
   }
 
   #served({ methods, metrics, log }: GrpcServerParts): Map<string, Served> {
@@ -179,14 +194,9 @@ export class GrpcServer {
     this.#servers.push({ server, at })
   }
 
-  #secureServer({ asksClients }: SecureListening, settings: object): Http2SecureServer {
-    const asked = asksClients ? { requestCert: true, rejectUnauthorized: false } : {}
+  #secureServer(settings: object): Http2SecureServer {
+    const asked = { requestCert: true, rejectUnauthorized: false, ALPNCallback: this.#chains.alpn }
     const server = createSecureServer({ ...settings, ...asked, ...tlsDefaults })
-    server.on('secureConnection', (socket: TLSSocket) => {
-      if (!asksClients || socket.authorized || Object.keys(socket.getPeerCertificate()).length === 0) return
-      this.#tell(socket.remoteAddress ?? '', `client certificate refused: ${socket.authorizationError}`)
-      socket.destroy()
-    })
     server.on('tlsClientError', (error: Error) => this.#log.debug(`TLS handshake failed: ${error.message}`))
     this.#secure = server
     return server
@@ -206,15 +216,30 @@ export class GrpcServer {
     hard.cancel()
   }
 
+  /** Who the client of a socket is; undefined in plain text, without a certificate, and where there is no root to verify it by. */
+  #clientOf(socket: Socket): VerifiedClient | undefined | { readonly refused: string } {
+    const presented = socket instanceof TLSSocket ? this.#chains.of(socket) : undefined
+    if (!presented || this.#trust.bundle === '') return undefined
+    const { authorized, authorizationError } = socket as TLSSocket
+    return authorized ? this.#trust.verify(presented, wallClockMs()) : { refused: String(authorizationError) }
+  }
+
   #session(session: ServerHttp2Session, socket: Socket): void {
-    session.setLocalWindowSize(receiveWindow)
     session.on('error', (error) => this.#log.debug(`session error: ${error.message}`))
+    const client = this.#clientOf(socket)
+    if (client && 'refused' in client) {
+      this.#tell(socket.remoteAddress ?? '', `client certificate refused: ${client.refused}`)
+      session.destroy()
+      socket.destroy()
+      return
+    }
+    session.setLocalWindowSize(receiveWindow)
     const limits = {
       pace: this.#pace,
       pieces: 'encrypted' in socket ? piecesOverTls : 1,
       now: monotonicMs,
     }
-    const connection = new Http2Connection(session, socket, this.#options.connections, limits, {
+    const connection = new Http2Connection(session, { socket, client }, this.#options.connections, limits, {
       busy: () => {
         this.#busy.add(connection)
         this.#wheel.wake()
@@ -256,24 +281,32 @@ export class GrpcServer {
       stream.respond(trailersOf(status.unimplemented, `unknown method ${headers[':path']?.slice(0, 200)}`), { endStream: true })
       return
     }
+    if (connection.isExpired) {
+      // A new certificate needs a new connection.
+      stream.respond(trailersOf(status.unavailable, 'the client certificate has expired'), { endStream: true })
+      return connection.dismiss('the client certificate has expired')
+    }
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
-    method.open(
-      new Http2GrpcStream(stream, {
-        peer: connection.peer,
-        headers,
-        flow: connection.flow,
-        budget: connection.budget,
-        buffers: this.#buffers,
-        limit: method.messageBytes,
-        arrival: arrivalLimits,
-        reading: {
-          add: (reading) => {
-            this.#reading.add(reading)
-            this.#wheel.wake()
-          },
-          delete: (reading) => this.#reading.delete(reading),
+    const opened = new Http2GrpcStream(stream, {
+      peer: connection.peer,
+      headers,
+      isSecure: connection.isSecure,
+      certificateCaller: () => connection.caller,
+      flow: connection.flow,
+      budget: connection.budget,
+      buffers: this.#buffers,
+      limit: method.messageBytes,
+      arrival: arrivalLimits,
+      reading: {
+        add: (reading) => {
+          this.#reading.add(reading)
+          this.#wheel.wake()
         },
-      }),
-    )
+        delete: (reading) => this.#reading.delete(reading),
+      },
+    })
+    connection.streams.add(opened)
+    stream.on('close', () => connection.streams.delete(opened))
+    method.open(opened)
   }
 }

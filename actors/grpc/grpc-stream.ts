@@ -1,5 +1,6 @@
 /** One gRPC stream over `node:http2`: messages in, buffers out, nothing decoded. */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type { Caller } from '../../protocols/messages/identity.ts'
 import { Arrival, type ArrivalLimits } from '../../src/push/pacing/arrival.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/stream/frames.ts'
@@ -15,6 +16,10 @@ export interface GrpcStream {
   readonly headers: IncomingHttpHeaders
   /** The same object for all streams of a connection. */
   readonly connection: object
+  /** Whether it came over TLS. */
+  readonly isSecure: boolean
+  /** Who has presented a client certificate that is valid and trusted at present; undefined in plain text. */
+  readonly certificateCaller: Caller | undefined
   /** Milliseconds for which bytes have been outstanding without progress. */
   readonly stillMs: number
   /** Bytes that were written and have not left yet. */
@@ -47,6 +52,9 @@ export interface StreamParts {
   /** Address of the other side. */
   readonly peer: string
   readonly headers: IncomingHttpHeaders
+  readonly isSecure: boolean
+  /** Of the connection, asked each time: certificates expire. */
+  readonly certificateCaller: () => Caller | undefined
   readonly flow: SessionFlow
   readonly budget: FrameBudget
   readonly buffers: FrameBuffers
@@ -113,6 +121,14 @@ export class Http2GrpcStream implements GrpcStream {
 
   get connection(): object {
     return this.#parts.flow
+  }
+
+  get isSecure(): boolean {
+    return this.#parts.isSecure
+  }
+
+  get certificateCaller(): Caller | undefined {
+    return this.#parts.certificateCaller()
   }
 
   get stillMs(): number {

@@ -1,11 +1,16 @@
 /** One HTTP/2 connection of a gRPC server: how much of it is under way, whether its peer lives, when it has to go. */
+import { randomInt } from 'node:crypto'
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { Caller } from '../../protocols/messages/identity.ts'
+import type { VerifiedClient } from '../../src/identity/client-trust.ts'
+import { distrustedMs, endOfCredential } from '../../src/identity/credential-life.ts'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
-import { monotonicMs } from '../runtime/clock.ts'
+import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
+import { status } from './status-codes.ts'
 
 /** How long connections live. Times in milliseconds. */
 export interface ConnectionLimits {
@@ -14,6 +19,19 @@ export interface ConnectionLimits {
   readonly keepaliveTimeout: number
   /** After how long its client is asked to come back on another connection. */
   readonly maxConnectionAge: number
+  /** How long a connection goes on after the certificate of its client has expired, at least ({@link endOfCredential}). */
+  readonly credentialGrace: number
+}
+
+/** A stream of a connection that is to go. */
+interface Releasable {
+  release(code: number, message: string): void
+}
+
+/** Why and when (Unix milliseconds) a connection has to go. */
+interface Dismissal {
+  readonly at: number
+  readonly reason: string
 }
 
 /** What the server hears of a connection. */
@@ -28,6 +46,8 @@ export interface ConnectionEvents {
 const looks = 4
 /** Shortest interval between two pings, in milliseconds. */
 const shortestIntervalMs = 1000
+/** A number from 0 to 1 by chance: moments that clients shall not share. */
+const randomShare = (): number => randomInt(1_000_000) / 1_000_000
 /** How long the streams of a connection have to end once it is too old, and how long a peer has to close a connection that was ended, in milliseconds. */
 const graceMs = 10_000
 
@@ -37,6 +57,12 @@ export class Http2Connection {
   readonly budget = new FrameBudget(monotonicMs())
   /** Address of the other side, for messages. */
   readonly peer: string
+  /** Whether it came over TLS. */
+  readonly isSecure: boolean
+  /** Streams that are open. */
+  readonly streams = new Set<Releasable>()
+  readonly #client: VerifiedClient | undefined
+  #dismissal: Dismissal | undefined
   readonly #session: ServerHttp2Session
   readonly #socket: Socket
   readonly #events: ConnectionEvents
@@ -46,9 +72,22 @@ export class Http2Connection {
   /** Milliseconds for which the session has been over while its socket was not. */
   #overMs = 0
 
-  /** `socket` is the one below the session: the session lets go of it some time before it is closed, and then has none to ask. */
-  constructor(session: ServerHttp2Session, socket: Socket, limits: ConnectionLimits, flowLimits: FlowLimits, events: ConnectionEvents) {
+  /** `socket` is the one below the session: the session lets go of it some time before it is closed, and then has none to ask. `client` is who has presented a certificate. */
+  constructor(
+    session: ServerHttp2Session,
+    { socket, client }: { readonly socket: Socket; readonly client: VerifiedClient | undefined },
+    limits: ConnectionLimits,
+    flowLimits: FlowLimits,
+    events: ConnectionEvents,
+  ) {
     this.#session = session
+    this.#client = client
+    this.isSecure = 'encrypted' in socket
+    if (client)
+      this.#dismissal = {
+        at: endOfCredential(client.caller.expiresAt, limits.credentialGrace, randomShare()),
+        reason: 'the client certificate has expired',
+      }
     this.#socket = socket
     this.#events = events
     this.peer = socket.remoteAddress ?? ''
@@ -77,6 +116,30 @@ export class Http2Connection {
     })
   }
 
+  /** Who has presented a certificate that is valid and trusted at present. */
+  get caller(): Caller | undefined {
+    return this.#client && !this.isExpired ? this.#client.caller : undefined
+  }
+
+  /** Whether the client has presented a certificate that has expired since. */
+  get isExpired(): boolean {
+    return this.#client !== undefined && this.#client.caller.expiresAt < wallClockMs()
+  }
+
+  /** Trust has changed: a connection whose client is not trusted any more has to go. */
+  checkTrust(trusts: (client: VerifiedClient) => boolean): void {
+    if (!this.#client || trusts(this.#client)) return
+    const at = wallClockMs() + distrustedMs * randomShare()
+    if (!this.#dismissal || at < this.#dismissal.at) this.#dismissal = { at, reason: 'the client certificate is not trusted any more' }
+  }
+
+  /** Ends all streams with `Unavailable`, and the connection: new streams need a new one. */
+  dismiss(reason: string): void {
+    this.#dismissal = undefined
+    for (const stream of this.streams) stream.release(status.unavailable, reason)
+    this.#retire()
+  }
+
   /** Ends the connection now, whatever its peer does. */
   cut(): void {
     this.#session.destroy()
@@ -92,6 +155,7 @@ export class Http2Connection {
     if (this.#session.destroyed) this.#overMs += ms
     if (this.#overMs >= graceMs) this.#socket.destroy()
     if (this.#session.destroyed) return
+    if (this.#dismissal && this.#dismissal.at <= wallClockMs()) this.dismiss(this.#dismissal.reason)
     const next = this.#keepalive.look(ms, this.#socket.bytesRead + this.flow.left)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') {

@@ -6,10 +6,12 @@ export const status = {
   canceled: 1,
   invalidArgument: 3,
   deadlineExceeded: 4,
+  permissionDenied: 7,
   resourceExhausted: 8,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
+  unauthenticated: 16,
 } as const
 
 /** Names of gRPC status codes, as metrics have them. */

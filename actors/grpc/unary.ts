@@ -1,5 +1,6 @@
 /** Single calls: one message of the client, one answer. */
 import type { IncomingHttpHeaders } from 'node:http2'
+import type { Caller } from '../../protocols/messages/identity.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { deadlineAfter } from '../runtime/timers.ts'
 import type { GrpcStream } from './grpc-stream.ts'
@@ -11,6 +12,12 @@ export interface Call {
   readonly peer: string
   /** The metadata of the call. */
   readonly headers: IncomingHttpHeaders
+  /** Whether it came over TLS. */
+  readonly isSecure: boolean
+  /** Who has presented a client certificate that is valid and trusted at present; undefined in plain text. */
+  readonly certificateCaller: Caller | undefined
+  /** The same object for all calls of a connection. */
+  readonly connection: object
   /** Aborted when nobody waits for the answer any more: the client has gone, or the time is over. */
   readonly signal: AbortSignal
 }
@@ -77,7 +84,8 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       if (waiting.signal.aborted || stream.status !== undefined) return
       if (!request) return refuse(status.unimplemented, 'the method takes one message, and none came')
       incoming.delete(refuse)
-      const answered = await answerOf(answer, request, { peer: stream.peer, headers: stream.headers, signal: waiting.signal }, failed)
+      const { peer, headers, isSecure, certificateCaller, connection } = stream
+      const answered = await answerOf(answer, request, { peer, headers, isSecure, certificateCaller, connection, signal: waiting.signal }, failed)
       running--
       limit.cancel()
       if (waiting.signal.aborted) return

@@ -1,16 +1,16 @@
 /** Watches the files of a serving certificate. */
 import { basename, dirname, resolve } from 'node:path'
-import type { CertificateFiles, ServingCertificate } from '../../protocols/messages/certificates.ts'
+import type { CertificateFiles } from '../../protocols/messages/certificates.ts'
 import { wallClockMs } from '../runtime/clock.ts'
 import { DirectoryWatch } from '../runtime/directory-watch.ts'
 import { after, every, type Timer } from '../runtime/timers.ts'
 import { WorkQueue } from '../runtime/work-queue.ts'
-import { readCertificate, validityFault } from './certificate.ts'
+import { type CertificateContent, readCertificate, validityFault } from './certificate.ts'
 
 /** Who is told. */
 export interface CertificateListener {
   /** The files hold another certificate that can be used. */
-  changed(certificate: ServingCertificate): void
+  changed(certificate: CertificateContent): void
   /** The files hold something that cannot be used, told once for each reason: what was in force stays. */
   refused(reason: string): void
   /** A directory that is there cannot be watched. */
@@ -29,13 +29,13 @@ export class CertificateWatch {
   readonly #watches: readonly DirectoryWatch[]
   readonly #work: WorkQueue
   readonly #audit: Timer
-  #current: ServingCertificate | undefined
+  #current: CertificateContent | undefined
   /** Why the files cannot be used at present. */
   #fault: string | undefined
   #quiet: Timer | undefined
 
   /** `current` is what is in force; without one, the first that can be used is told, whether or not it is valid at present. */
-  constructor(files: CertificateFiles, current: ServingCertificate | undefined, listener: CertificateListener) {
+  constructor(files: CertificateFiles, current: CertificateContent | undefined, listener: CertificateListener) {
     this.#files = files
     this.#current = current
     this.#listener = listener
@@ -62,7 +62,7 @@ export class CertificateWatch {
   }
 
   /** What is in force. */
-  get certificate(): ServingCertificate | undefined {
+  get certificate(): CertificateContent | undefined {
     return this.#current
   }
 
@@ -100,5 +100,5 @@ export class CertificateWatch {
   }
 }
 
-const isSame = (one: ServingCertificate, other: ServingCertificate): boolean =>
+const isSame = (one: CertificateContent, other: CertificateContent): boolean =>
   one.cert === other.cert && one.key === other.key && one.ca === other.ca

@@ -1,29 +1,40 @@
 /** The certificate of a TLS server: read from files, checked before a server gets it, and put in force. */
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { constants, createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext, type SecureContextOptions, type Server } from 'node:tls'
 import type { CertificateFiles, NamedFile, ServingCertificate } from '../../protocols/messages/certificates.ts'
+import { certificatesOf } from '../../src/identity/pem.ts'
 
 /** Largest certificate file that is read, in bytes. */
 const fileBytes = 1_048_576
 
-/** What TLS servers have in common: oldest version, and how long a handshake may take in milliseconds. */
-export const tlsDefaults = { minVersion: 'TLSv1.2', handshakeTimeout: 10_000 } as const
+/**
+ * What TLS servers have in common: oldest version, how long a handshake may take in milliseconds, and that no session is resumed. Each
+ * connection is a handshake in full, in which the certificate of the client is verified by what is trusted at the time (docs/identity.md, T4).
+ * Without tickets, and without a listener that keeps sessions, Node resumes none of either version.
+ */
+export const tlsDefaults = { minVersion: 'TLSv1.2', handshakeTimeout: 10_000, secureOptions: constants.SSL_OP_NO_TICKET } as const
+
+/** What the files of a serving certificate hold. */
+export interface CertificateContent extends ServingCertificate {
+  /** Authorities of client certificates as PEM, where a file of them is named. */
+  readonly ca: string | undefined
+}
 
 /**
  * Reads a serving certificate. Rejects with an Error that names the flag and the file when one cannot be read, is not what it
  * should be, or does not go with the other.
  */
-export async function readCertificate(files: CertificateFiles): Promise<ServingCertificate> {
+export async function readCertificate(files: CertificateFiles): Promise<CertificateContent> {
   const [cert, key, ca] = await Promise.all([read(files.cert), read(files.key), files.ca && read(files.ca)])
   const [leaf] = within(files.cert, () => certificatesOf(cert)) as [X509Certificate]
   const privateKey = within(files.key, () => createPrivateKey(key))
   if (ca !== undefined) within(files.ca as NamedFile, () => certificatesOf(ca))
   if (!leaf.checkPrivateKey(privateKey)) throw new Error(`${named(files.key)}: is not the key of the certificate in ${files.cert.path}`)
-  const certificate = { cert, key, ca }
+  const certificate = { cert, key }
   // What TLS refuses all the same, a key that is too short, say.
-  within(files.cert, () => createSecureContext(contextOf(certificate)))
-  return certificate
+  within(files.cert, () => createSecureContext(contextOf(certificate, '')))
+  return { ...certificate, ca }
 }
 
 /** Why clients refuse a certificate at the Unix time `now` in milliseconds; undefined when it is valid then. */
@@ -33,13 +44,15 @@ export function validityFault({ cert }: ServingCertificate, now: number): string
   return now > validToDate.getTime() ? `the certificate has expired on ${validToDate.toISOString()}` : undefined
 }
 
-/** Has a server use a certificate for the connections that come from now on. Tickets of sessions from before are not taken any more. */
-export function serveWith(server: Pick<Server, 'setSecureContext'>, certificate: ServingCertificate): void {
-  server.setSecureContext(contextOf(certificate))
+/** Has a server use a certificate for the connections that come from now on, and verify certificates of clients by the roots (PEM, empty without any). */
+export function serveWith(server: Pick<Server, 'setSecureContext'>, certificate: ServingCertificate, clientRoots = ''): void {
+  server.setSecureContext(contextOf(certificate, clientRoots))
 }
 
-function contextOf({ cert, key, ca }: ServingCertificate): SecureContextOptions {
-  return { cert, key, ...(ca === undefined ? {} : { ca }), minVersion: tlsDefaults.minVersion }
+/** An empty list of roots is given as such: without one, those that come with Node would count. */
+function contextOf({ cert, key }: ServingCertificate, clientRoots: string): SecureContextOptions {
+  const { minVersion, secureOptions } = tlsDefaults
+  return { cert, key, ca: clientRoots === '' ? [] : clientRoots, minVersion, secureOptions }
 }
 
 const named = ({ flag, path }: NamedFile): string => `--${flag} ${path}`
@@ -64,12 +77,3 @@ function within<T>(file: NamedFile, make: () => T): T {
 }
 
 const failure = (file: NamedFile, error: unknown): Error => new Error(`${named(file)}: ${(error as Error).message}`)
-
-/** All certificates of a PEM text, of which there is at least one. Throws when one of them is cut off or garbled. */
-function certificatesOf(text: string): X509Certificate[] {
-  const begun = text.match(/^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/gm)?.length ?? 0
-  const blocks = text.match(/^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----[^-]*-----END [A-Z0-9 ]*CERTIFICATE-----/gm) ?? []
-  if (begun === 0) throw new Error('holds no certificate in PEM')
-  if (blocks.length < begun) throw new Error('ends within a certificate')
-  return blocks.map((block) => new X509Certificate(block))
-}

@@ -1,11 +1,9 @@
 /** Certificates that the servers of a process present to their clients, and who is told of them. */
 
-/** A certificate with its chain, its private key, and the authorities of client certificates, as PEM. */
+/** A certificate with its chain, and its private key, as PEM. */
 export interface ServingCertificate {
   readonly cert: string
   readonly key: string
-  /** Undefined when no client is asked for a certificate. */
-  readonly ca: string | undefined
 }
 
 /** A file, and the flag that names it in messages. */

@@ -28,8 +28,8 @@ export interface XdsWriterConfig {
   readonly features: object
   /** Where it listens in plain text. */
   readonly plain: { readonly host: string; readonly port: number }
-  /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), and whether clients are asked for one. */
-  readonly secure: { readonly host: string; readonly port: number; readonly asksClients: boolean } | undefined
+  /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), once these actors have said what they trust (`TrustEvent`). */
+  readonly secure: { readonly host: string; readonly port: number; readonly trustSources: readonly string[] } | undefined
   /** How many writers share the port. */
   readonly writers: number
   /** This writer's number, from 0. */

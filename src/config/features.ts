@@ -162,6 +162,13 @@ export const variables = {
     range: ['100ms', longest],
     meaning: 'how often the key sets of RequestAuthentications are fetched again',
   },
+  PILOT_XDS_CREDENTIAL_GRACE: {
+    type: 'duration',
+    default: '30s',
+    range: ['0s', longest],
+    meaning:
+      'how long a stream goes on after the certificate or token of its client has expired; it ends within as long again, so that clients do not come back together',
+  },
   PILOT_ACTOR_DEADLINE: {
     type: 'duration',
     default: '10s',

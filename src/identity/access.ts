@@ -12,7 +12,7 @@ export function workloadsOf({ identities }: Pick<Caller, 'identities'>): Workloa
 }
 
 /** Whether a trust domain is that of the mesh or one of its aliases. */
-export function isOwnTrustDomain(trustDomain: string, { trustDomain: own, trustDomainAliases }: MeshIdentityNames): boolean {
+export function isOwnTrustDomain(trustDomain: string, { trustDomain: own, trustDomainAliases }: Omit<MeshIdentityNames, 'rootNamespace'>): boolean {
   return [own, ...trustDomainAliases].some((name) => canonicalTrustDomain(name) === trustDomain)
 }
 

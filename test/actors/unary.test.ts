@@ -8,6 +8,7 @@ import { status } from '../../actors/grpc/status-codes.ts'
 import type { AnswerCall } from '../../actors/grpc/unary.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
+import { ClientTrust } from '../../src/identity/client-trust.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { until } from '../harness/until.ts'
 
@@ -46,13 +47,14 @@ describe('a method of single calls', () => {
       bounds: { timeLimit, requestBytes: 100, concurrent },
       answer,
     })
-    const connections = { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 }
+    const connections = { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9, credentialGrace: 0 }
     const limits = { sharers: 1, maxConnections: 100, maxStreams: 100, messageBytes: 1000, sendTimeout: 5000, connections }
     server = new GrpcServer(
       { plain: { host: '127.0.0.1', port }, secure: undefined, ...limits },
       {
         log: { error: (line: string) => logged.push(line), debug: () => {}, warn: () => {} } as never,
         metrics: registry,
+        trust: new ClientTrust(),
         wheel: new PaceWheel(),
         methods: new Map([
           ['/t.T/Echo', unary((request, { headers }) => Buffer.from(`${request.toString()} ${headers['x-who']}`))],

@@ -1,6 +1,6 @@
 /** Certificates of servers, as the files of a directory. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect as tlsConnect } from 'node:tls'
 
@@ -27,11 +27,27 @@ export class ServingCertificates {
     this.#openssl('req', ...newKey, '-x509', '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
   }
 
-  /** A certificate with the name as its common name, signed by an authority, and its key; one of negative days has expired. */
-  issue(name: string, authority: string, days = 1): void {
+  /** An authority that another has signed, as {@link authority}. */
+  intermediate(name: string, authority: string): void {
+    this.issue(name, authority, 1, 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n')
+  }
+
+  /**
+   * A certificate with the name as its common name, signed by an authority, and its key; one of negative days has expired. `extensions`
+   * are lines of openssl's configuration.
+   */
+  issue(name: string, authority: string, days = 1, extensions = ''): void {
+    writeFileSync(this.file(`${name}.ext`), extensions)
     this.#openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.csr`)
-    const signer = ['-CA', `${authority}.pem`, '-CAkey', `${authority}-key.pem`, '-CAcreateserial']
+    const signer = ['-CA', `${authority}.pem`, '-CAkey', `${authority}-key.pem`, '-CAcreateserial', '-extfile', `${name}.ext`]
     this.#openssl('x509', '-req', '-days', String(days), '-in', `${name}.csr`, ...signer, '-out', `${name}.pem`)
+  }
+
+  /** The certificate of a workload: `uris` are the URIs among its names. */
+  workload(name: string, authority: string, uris: readonly string[], days = 1): void {
+    const names = ['DNS:localhost', ...uris.map((uri) => `URI:${uri}`)].join(',')
+    const uses = 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\nbasicConstraints=critical,CA:FALSE\n'
+    this.issue(name, authority, days, `subjectAltName=${names}\n${uses}`)
   }
 
   #openssl(...args: string[]): void {

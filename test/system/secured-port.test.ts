@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls'
 import { credentials } from '@grpc/grpc-js'
@@ -28,8 +29,15 @@ function put(made: ServingCertificates, name: string): void {
 /** Two authorities and what they have signed. */
 function make(made: ServingCertificates): void {
   for (const name of ['ca', 'other']) made.authority(name)
-  for (const name of ['first', 'second', 'client']) made.issue(name, 'ca')
-  for (const name of ['third', 'stranger']) made.issue(name, 'other')
+  for (const name of ['first', 'second']) made.issue(name, 'ca')
+  made.issue('third', 'other')
+  made.workload('client', 'ca', ['spiffe://cluster.local/ns/ns/sa/default'])
+  made.workload('stranger', 'other', ['spiffe://cluster.local/ns/ns/sa/default'])
+  made.workload('nobody', 'ca', [])
+  made.intermediate('between', 'ca')
+  made.intermediate('below', 'between')
+  made.workload('deep', 'below', ['spiffe://cluster.local/ns/ns/sa/default'])
+  writeFileSync(made.file('deep.pem'), ['deep', 'below', 'between'].map((name) => made.text(`${name}.pem`)).join(''))
   writeFileSync(made.file('roots.pem'), made.text('ca.pem') + made.text('other.pem'))
   writeFileSync(made.file('clients.pem'), made.text('ca.pem'))
   put(made, 'first')
@@ -79,7 +87,13 @@ describe('the secured gRPC port', function () {
     expect(service.output).to.contain(`gRPC over TLS 127.0.0.1:${port}`).and.to.contain(`127.0.0.1:${port} speaks TLS and authenticates nobody`)
     for (let index = 0; index < 8; index++) expect(await connected(`nobody-${index}`)).to.equal(true)
     expect(await connected('known', 'client')).to.equal(true)
-    expect(await connected('refused', 'stranger')).to.equal(false)
+    expect(await connected('far', 'deep'), 'over two intermediates').to.equal(true)
+    for (const identity of ['stranger', 'nobody']) expect(await connected('refused', identity)).to.equal(false)
+    for (const reason of [
+      /client certificate refused: the certificate has 0 URIs among its names instead of one/,
+      /client certificate refused: [A-Z_]+/,
+    ])
+      await until(`${reason} to be logged`, () => reason.test(service.output))
     const plain = new XdsClient(port, sidecarNode('10.7.0.9', 'refused', 'ns'), false).connect()
     await until('plain text to be refused', () => plain.closed !== undefined)
     plain.close()
@@ -87,14 +101,12 @@ describe('the secured gRPC port', function () {
   })
 
   it('serves new connections with a new pair, in every writer, and open streams go on', async () => {
-    const session = await ticket(port)
     put(made, 'second')
     await until('both writers to serve it', async () => String(await served()) === 'second')
     await allStreamsHaveChanges()
     expect(await reloads('used')).to.equal(1)
     expect(service.output).to.match(/tls.crt: new connections get the certificate with the serial number [0-9A-F]+, valid until/)
     expect(await connected('newcomer')).to.equal(true)
-    for (let time = 0; time < 8; time++) expect(await isResumed(port, session), 'a session of the certificate before').to.equal(false)
   })
 
   it('keeps the pair in force when the files do not fit, which is logged and counted once', async () => {
@@ -118,7 +130,30 @@ describe('the secured gRPC port', function () {
       expect(await connected(`refused-${index}`, 'client')).to.equal(false)
       expect(await connected(`taken-${index}`, 'stranger')).to.equal(true)
     }
+    for (const name of ['known', 'far']) {
+      const client = clients.find(({ node }) => node.id.includes(name)) as XdsClient
+      await until('the stream to end whose client is not trusted any more', () => client.closed !== undefined)
+      expect(client.closed).to.deep.equal({ code: 14, details: 'the client certificate is not trusted any more' })
+      clients.splice(clients.indexOf(client), 1)
+    }
     await allStreamsHaveChanges()
+  })
+
+  it('resumes no session, by whichever means and version, so that each connection is judged by what is trusted then', async () => {
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
+      for (const secureOptions of [0, constants.SSL_OP_NO_TICKET])
+        for (let time = 0; time < 4; time++) {
+          const options = {
+            ...tlsOptions(port),
+            minVersion: version,
+            maxVersion: version,
+            secureOptions,
+            key: made.text('stranger-key.pem'),
+            cert: made.text('stranger.pem'),
+          }
+          const { session } = await handshake(options)
+          expect((await handshake({ ...options, session })).resumed, `${version}, ${secureOptions}`).to.equal(false)
+        }
   })
 
   it('says which file is wrong, and why', async () => {
@@ -163,30 +198,17 @@ describe('the certificate of the secured port', function () {
   })
 })
 
-const options = (port: number): ConnectionOptions => ({
-  host: '127.0.0.1',
-  port,
-  rejectUnauthorized: false,
-  ALPNProtocols: ['h2'],
-  maxVersion: 'TLSv1.2',
-})
+const tlsOptions = (port: number): ConnectionOptions => ({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
 
-/** The ticket of a session. */
-function ticket(port: number): Promise<Buffer> {
+/** Connects and speaks until the server has said everything of its session. */
+function handshake(options: ConnectionOptions): Promise<{ session: Buffer | undefined; resumed: boolean }> {
   return new Promise((resolve, reject) => {
-    const socket = tlsConnect(options(port), () => {
-      resolve(socket.getSession() as Buffer)
-      socket.destroy()
-    })
-    socket.on('error', reject)
-  })
-}
-
-/** Whether a session goes on without a handshake in full. */
-function isResumed(port: number, session: Buffer): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const socket = tlsConnect({ ...options(port), session }, () => {
-      resolve(socket.isSessionReused())
+    let session: Buffer | undefined
+    const socket = tlsConnect(options)
+    socket.on('session', (told) => (session = told))
+    // Settings of HTTP/2 come after the tickets of TLS 1.3.
+    socket.once('data', () => {
+      resolve({ session: session ?? socket.getSession(), resumed: socket.isSessionReused() })
       socket.destroy()
     })
     socket.on('error', reject)

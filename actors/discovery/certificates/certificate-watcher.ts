@@ -1,22 +1,27 @@
 /**
  * The watcher of the certificate files of the secured port (`--tlsCertFile`, `--tlsKeyFile`, `--caCertFile`). Emits
- * `CertificateChanged` to the writers, to each when it is linked and to all when the files hold another certificate. While the
- * files cannot be used, writers keep what they were told before.
+ * `CertificateChanged`, and `TrustChanged` with the authorities of client certificates, to the writers: to each when it is linked and
+ * to all when the files hold something else. While the files cannot be used, writers keep what they were told before.
  */
 import { X509Certificate } from 'node:crypto'
 import type { CertificateEvent, CertificateWatcherConfig } from '../../../protocols/messages/certificates.ts'
+import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import { CertificateWatch } from '../../http/certificate-watch.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter } from '../../runtime/metrics.ts'
 
-class CertificateWatcher implements Behaviour<never, CertificateEvent> {
+const certificateWatcher = 'certificate-watcher'
+
+type Told = CertificateEvent | TrustEvent
+
+class CertificateWatcher implements Behaviour<never, Told> {
   /** `reload` reads the files now. */
   readonly asks = { reload: () => this.#watch.look() }
   readonly #watch: CertificateWatch
   /** Whether the files could be used since this actor started. */
   #hasTold = false
-  readonly #writers = new Map<string, Peer<CertificateEvent>>()
+  readonly #writers = new Map<string, Peer<Told>>()
 
   constructor({ config: { files }, log, metrics }: ActorContext<CertificateWatcherConfig>) {
     const labelNames = ['outcome']
@@ -47,7 +52,7 @@ class CertificateWatcher implements Behaviour<never, CertificateEvent> {
     })
   }
 
-  linked(writer: Peer<CertificateEvent>): void {
+  linked(writer: Peer<Told>): void {
     this.#writers.set(writer.name, writer)
     this.#tell(writer)
   }
@@ -62,14 +67,18 @@ class CertificateWatcher implements Behaviour<never, CertificateEvent> {
     this.#watch.close()
   }
 
-  #tell(writer: Peer<CertificateEvent>): void {
-    const { certificate } = this.#watch
-    if (certificate) writer.tell({ type: 'CertificateChanged', certificate }, 'certificate')
+  /** Trust first: a port that is opened with the certificate knows then whose certificates it takes. */
+  #tell(writer: Peer<Told>): void {
+    const { certificate: content } = this.#watch
+    if (!content) return
+    const { ca = '', ...certificate } = content
+    writer.tell({ type: 'TrustChanged', source: certificateWatcher, roots: { '': ca }, generation: 0 }, 'trust')
+    writer.tell({ type: 'CertificateChanged', certificate }, 'certificate')
   }
 }
 
 /** The watcher of certificate files as an actor. */
-export const actor: ActorDefinition<CertificateWatcherConfig, never, CertificateEvent> = {
-  kind: 'certificate-watcher',
+export const actor: ActorDefinition<CertificateWatcherConfig, never, Told> = {
+  kind: certificateWatcher,
   start: (context) => new CertificateWatcher(context),
 }

@@ -6,7 +6,7 @@ import { connectionShare, descriptorLimit } from '../../http/connection-limit.ts
 
 /** The options of a writer's server. */
 export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
-  const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_SEND_TIMEOUT } = config.features as Features
+  const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_CREDENTIAL_GRACE, PILOT_XDS_SEND_TIMEOUT } = config.features as Features
   return {
     plain: config.plain,
     secure: config.secure,
@@ -15,6 +15,6 @@ export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
     maxStreams: MESH_GPRC_MAXSTREAMS,
     messageBytes: MESH_GPRC_MAXRECVMSGSIZE,
     sendTimeout: PILOT_XDS_SEND_TIMEOUT > 0 ? PILOT_XDS_SEND_TIMEOUT : Number.POSITIVE_INFINITY,
-    connections: config.connections,
+    connections: { ...config.connections, credentialGrace: PILOT_XDS_CREDENTIAL_GRACE },
   }
 }

@@ -1,11 +1,10 @@
 /**
  * An XDS writer: owns the connections that reach it and their stream state, and writes slices of shared memory to them. It
- * consumes pushes (`WriterCommand`) and the certificate of the secured port (`CertificateEvent`), and emits which proxies came and
+ * consumes pushes (`WriterCommand`) and what the secured port serves with and trusts (`SecuredPortEvent`), and emits which proxies came and
  * went (`WriterEvent`). When it dies it loses its own connections only; they come back to whichever writer takes them.
  */
 
 import { randomBytes } from 'node:crypto'
-import type { CertificateEvent } from '../../../protocols/messages/certificates.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import { servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
@@ -36,6 +35,7 @@ import { Budgets } from './budgets.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { Pushes } from './pushes.ts'
+import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
@@ -43,7 +43,7 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 /** What the last line says that is written of a client for the moment. */
 const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
 
-class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEvent> {
+class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEvent> {
   readonly asks
   readonly #context: ActorContext<XdsWriterConfig>
   readonly #features: Features
@@ -61,6 +61,7 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
   readonly #lines = new LineBounds()
   readonly #budgets: Budgets
   readonly #server: GrpcServer
+  readonly #secured: SecuredPort
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
   /** Whether everything was asked for and has not come yet. */
@@ -102,6 +103,7 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
       exceeded: () => this.#budgets.list(),
       slow: () => this.#pushes.slow(),
     }
+    this.#secured = new SecuredPort(context.config.secure?.trustSources ?? [], () => this.#server, context.log('ads'))
     const services = statusServices((question, ...details) => context.ask(question, ...details))
     const streams = (delta: boolean): Method => ({ type: 'bidi_stream', open: (stream) => this.#accept(stream, delta) })
     this.#server = new GrpcServer(serverOptions(context.config), {
@@ -113,6 +115,7 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
         ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', streams(true)],
         ...services,
       ]),
+      trust: this.#secured.trust,
       refused: () => this.#budgets.refused(),
     })
     // After the server, which knows only then who made progress since the last tick.
@@ -127,10 +130,12 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
-  receive(command: WriterCommand | CertificateEvent): void {
+  receive(command: WriterCommand | SecuredPortEvent): void {
     switch (command.type) {
       case 'CertificateChanged':
-        return this.#server.useCertificate(command.certificate)
+      case 'TrustChanged':
+      case 'MeshNamesChanged':
+        return this.#secured.receive(command)
       case 'PublishPush':
         return this.#publish(command)
       case 'PushAgain':
@@ -317,7 +322,7 @@ class XdsWriter implements Behaviour<WriterCommand | CertificateEvent, WriterEve
 }
 
 /** An XDS writer as an actor. */
-export const actor: ActorDefinition<XdsWriterConfig, WriterCommand | CertificateEvent, WriterEvent> = {
+export const actor: ActorDefinition<XdsWriterConfig, WriterCommand | SecuredPortEvent, WriterEvent> = {
   kind: 'xds-writer',
   start: (context) => new XdsWriter(context),
 }

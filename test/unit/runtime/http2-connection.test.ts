@@ -29,7 +29,7 @@ describe('a connection whose session is over', () => {
       },
       destroy() {},
     })
-    const limits = { keepaliveInterval: 30_000, keepaliveTimeout: 10_000, maxConnectionAge: 60_000 }
+    const limits = { keepaliveInterval: 30_000, keepaliveTimeout: 10_000, maxConnectionAge: 60_000, credentialGrace: 0 }
     const dead: string[] = []
     const events = { busy: () => {}, dead: (_: string, reason: string) => dead.push(reason) }
     let now = 0
@@ -41,7 +41,13 @@ describe('a connection whose session is over', () => {
         await turn()
       }
     }
-    const connection = new Http2Connection(session as never, socket as never, limits, { standstillMs: 5000 } as never, events)
+    const connection = new Http2Connection(
+      session as never,
+      { socket: socket as never, client: undefined },
+      limits,
+      { standstillMs: 5000 } as never,
+      events,
+    )
     await pass(5000)
     session.destroyed = true
     await pass(5000)
