@@ -4,7 +4,7 @@ import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
-import type { TrustEvent } from '../../protocols/messages/trust.ts'
+import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { ActorDefinition } from '../runtime/actor.ts'
@@ -48,6 +48,7 @@ interface Messages {
   CertificateEvent: CertificateEvent
   MeshNamesEvent: MeshNamesEvent
   TrustEvent: TrustEvent
+  IdentityEvent: IdentityEvent
 }
 type Name = keyof Messages
 
@@ -129,7 +130,7 @@ export function actorTable(parts: TableParts): Wiring {
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
     consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
-    emits: { WriterEvent: true },
+    emits: { WriterEvent: true, IdentityEvent: true },
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }

@@ -1,10 +1,7 @@
 /** What the listening addresses show to whom, said at start. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
-import { type Features, hasEffect } from '../../src/config/features.ts'
+import type { Features } from '../../src/config/features.ts'
 import { isOpenOnLoopback } from './admin/page-access.ts'
-
-/** Variables that have clients authenticated. */
-const authenticating = ['XDS_AUTH', 'PILOT_ENABLE_XDS_IDENTITY_CHECK']
 
 /** A line for the log. */
 export interface Notice {
@@ -12,7 +9,7 @@ export interface Notice {
   readonly message: string
 }
 
-/** One line with every real address, and one for each way in that does not ask who comes. */
+/** One line with every real address, and one for each way in that says who may come. */
 export function exposure(options: DiscoveryOptions, features: Features): Notice[] {
   const { grpcAddr, secureGRPCAddr, httpAddr, monitoringAddr } = options
   const servers = [
@@ -22,18 +19,23 @@ export function exposure(options: DiscoveryOptions, features: Features): Notice[
     ['monitoring', monitoringAddr],
   ].filter(([, address]) => address !== '')
   const pages = [httpAddr, monitoringAddr].filter((address) => address !== '').join(' and ')
-  const notices: Notice[] = [
+  return [
     { level: 'info', message: `listening addresses: ${servers.map(([name, address]) => `${name} ${address}`).join(', ')}` },
-    { level: 'info', message: `${grpcAddr} serves configuration in plain text to whoever can reach it` },
+    { level: 'info', message: `${grpcAddr} serves configuration in plain text to whoever can reach it, as any proxy that they say they are` },
+    ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
     { level: 'info', message: `${pages} show metrics and readiness to whoever can reach them, and ${debugPages(options, features)}` },
   ]
-  // As soon as one of the two is read, whoever comes is asked who they are.
-  if (secureGRPCAddr !== '' && !authenticating.some(hasEffect))
-    notices.push({
+}
+
+function securedPort(address: string, { XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHECK }: Features): Notice {
+  if (!XDS_AUTH)
+    return {
       level: 'warn',
-      message: `${secureGRPCAddr} speaks TLS and authenticates nobody: whoever can reach it is served, with or without a client certificate or token (${authenticating.join(' and ')} have no effect yet)`,
-    })
-  return notices
+      message: `${address} speaks TLS and authenticates nobody (XDS_AUTH=false): whoever can reach it is served, with or without a client certificate or token`,
+    }
+  const serves = `${address} serves configuration over TLS to callers with a client certificate or a token of the mesh`
+  if (PILOT_ENABLE_XDS_IDENTITY_CHECK) return { level: 'info', message: `${serves}, for their own namespaces` }
+  return { level: 'warn', message: `${serves}, for whichever namespace they name (PILOT_ENABLE_XDS_IDENTITY_CHECK=false)` }
 }
 
 /** Who sees the debug pages. */

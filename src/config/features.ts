@@ -162,6 +162,12 @@ export const variables = {
     range: ['100ms', longest],
     meaning: 'how often the key sets of RequestAuthentications are fetched again',
   },
+  XDS_AUTH: { type: 'boolean', default: true, meaning: 'authenticates XDS clients' },
+  PILOT_ENABLE_XDS_IDENTITY_CHECK: {
+    type: 'boolean',
+    default: true,
+    meaning: 'authorizes XDS clients so they act only as namespaces they have permission for',
+  },
   PILOT_XDS_CREDENTIAL_GRACE: {
     type: 'duration',
     default: '30s',

@@ -67,11 +67,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'automatic health checks of WorkloadEntries based on the associated WorkloadGroup configuration',
   },
-  PILOT_ENABLE_XDS_IDENTITY_CHECK: {
-    type: 'boolean',
-    default: true,
-    meaning: 'authorizes XDS clients so they act only as namespaces they have permission for',
-  },
   PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: { type: 'boolean', default: false, meaning: '' },
   PILOT_STATUS_BURST: { type: 'integer', default: 500, range: [0, 2147483647], meaning: 'burst rate of status updates when status is enabled' },
   PILOT_STATUS_QPS: { type: 'number', default: 100, range: [0, 1000000000], meaning: 'QPS of status updates when status is enabled' },
@@ -111,7 +106,6 @@ export const unbuiltVariables = {
     default: 'mesh-ca',
     meaning: 'comma-separated audiences checked in the JWT before a certificate is issued; a token matching any one is accepted',
   },
-  XDS_AUTH: { type: 'boolean', default: true, meaning: 'authenticates XDS clients' },
   AUDIENCE: { type: 'string', default: '', meaning: 'expected audience in tokens' },
   CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
     type: 'boolean',

@@ -45,7 +45,7 @@ function make(made: ServingCertificates): void {
 
 describe('the secured gRPC port', function () {
   this.timeout(40_000)
-  const service = new Service()
+  const service = new Service({ env: { XDS_AUTH: 'false' } })
   const made = new ServingCertificates(service.dir)
   const clients: XdsClient[] = []
   let port = 0

@@ -28,7 +28,7 @@ interface Slow {
 
 /** A discovery service whose clusters are `services` times 240 KB, and peers of it, over TLS if that is wanted. */
 function slowPeers(services: number, env: Record<string, string>, flags: readonly string[] = [], tls = false) {
-  const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '20ms', ...env }, flags })
+  const service = new Service({ env: { XDS_AUTH: 'false', PILOT_DEBOUNCE_AFTER: '20ms', ...env }, flags })
   const peers: SlowPeer[] = []
   const clients: XdsClient[] = []
   before(async () => {

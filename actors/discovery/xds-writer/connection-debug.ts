@@ -21,6 +21,8 @@ export interface ConnectionStatus {
   readonly nodeId: string
   /** The namespace whose configuration the proxy has. */
   readonly namespace: string
+  /** SPIFFE ids of its caller; none in plain text. */
+  readonly identities: readonly string[]
   readonly version: string
   readonly connectedAt: string
   readonly address: string
@@ -83,6 +85,7 @@ function statusOf(connection: Connection, { catalog }: SessionParts, ledger: str
     connectionId: connection.id,
     nodeId: connection.node?.id ?? '',
     namespace: connection.node?.namespace ?? '',
+    identities: connection.caller?.identities ?? [],
     version: typeof version === 'string' ? version : '',
     connectedAt: new Date(connection.connectedAt).toISOString(),
     address: connection.stream.peer,

@@ -1,6 +1,7 @@
 /** One XDS connection of a writer. */
 
 import type { ProxyNode } from '../../../protocols/data.ts'
+import type { Caller } from '../../../protocols/messages/identity.ts'
 import type { XdsSession } from '../../../src/xds/stream/session.ts'
 import type { Rejection } from '../../../src/xds/stream/watch.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
@@ -24,6 +25,10 @@ export interface Connection {
   node: ProxyNode | undefined
   /** What the node counts for in the budget of the transport connection. */
   nodeBytes: number
+  /** Who opened the stream; undefined in plain text, and where nobody is authenticated. */
+  readonly caller: Caller | undefined
+  /** The identity of the caller that may act for the node (docs/identity.md, I4). */
+  verifiedIdentity: string | undefined
   readonly session: XdsSession
   readonly stream: GrpcStream
   /** Unix milliseconds. */

@@ -1,13 +1,15 @@
 /**
  * An XDS writer: owns the connections that reach it and their stream state, and writes slices of shared memory to them. It
  * consumes pushes (`WriterCommand`) and what the secured port serves with and trusts (`SecuredPortEvent`), and emits which proxies came and
- * went (`WriterEvent`). When it dies it loses its own connections only; they come back to whichever writer takes them.
+ * went (`WriterEvent`), and whose identity they have (`IdentityEvent`). When it dies it loses its own connections only; they come back to whichever writer takes them.
  */
 
 import { randomBytes } from 'node:crypto'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
+import type { Caller, TokenAnswer } from '../../../protocols/messages/identity.ts'
 import { servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
+import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { BadNode, readNode } from '../../../src/model/proxy.ts'
@@ -31,7 +33,9 @@ import { status } from '../../grpc/status-codes.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
+import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
+import { Callers } from './callers.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { Pushes } from './pushes.ts'
@@ -43,7 +47,7 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 /** What the last line says that is written of a client for the moment. */
 const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
 
-class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEvent> {
+class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEvent | IdentityEvent> {
   readonly asks
   readonly #context: ActorContext<XdsWriterConfig>
   readonly #features: Features
@@ -62,6 +66,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
   readonly #budgets: Budgets
   readonly #server: GrpcServer
   readonly #secured: SecuredPort
+  readonly #callers: Callers
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
   /** Whether everything was asked for and has not come yet. */
@@ -104,8 +109,19 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
       slow: () => this.#pushes.slow(),
     }
     this.#secured = new SecuredPort(context.config.secure?.trustSources ?? [], () => this.#server, context.log('ads'))
+    this.#callers = new Callers({
+      admission: new Admission((question) => context.ask<TokenAnswer>('authenticate', question)),
+      authenticates: this.#features.XDS_AUTH,
+      checksNode: this.#features.PILOT_ENABLE_XDS_IDENTITY_CHECK,
+      grace: this.#features.PILOT_XDS_CREDENTIAL_GRACE,
+      metrics: context.metrics,
+      warn: (kind, line) => this.#warn(kind, line),
+    })
     const services = statusServices((question, ...details) => context.ask(question, ...details))
-    const streams = (delta: boolean): Method => ({ type: 'bidi_stream', open: (stream) => this.#accept(stream, delta) })
+    const streams = (delta: boolean): Method => ({
+      type: 'bidi_stream',
+      open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),
+    })
     this.#server = new GrpcServer(serverOptions(context.config), {
       log: context.log('ads'),
       metrics: context.metrics,
@@ -122,7 +138,8 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     this.#wheel.add((ms) => this.#pushes.charge(ms))
   }
 
-  linked(peer: Peer<WriterEvent>): void {
+  linked(peer: Peer<WriterEvent | IdentityEvent>): void {
+    if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
     this.#catalog.forgetSlabs()
@@ -197,13 +214,15 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     for (const { streams } of newest) for (const { stream } of streams) stream.release(status.unavailable, 'connection moves to another writer')
   }
 
-  #accept(stream: GrpcStream, delta: boolean): void {
+  #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {
     const session = new XdsSession(delta, this.#parts, this.#budgets.of(stream.connection))
     const connection: Connection = {
       id: '',
       transport: 0,
       node: undefined,
       nodeBytes: 0,
+      caller,
+      verifiedIdentity: undefined,
       session,
       stream,
       connectedAt: wallClockMs(),
@@ -258,6 +277,13 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
       return false
     }
     const read = readNode(readNodeBytes(node), this.#names, connection.session.delta)
+    const refusal = this.#callers.refusal(connection, read)
+    if (refusal !== undefined) {
+      const { stream } = connection
+      this.#warn(`denied|${stream.peer}`, `stream of ${read.id} from ${stream.peer} refused: ${refusal}`)
+      stream.end(status.permissionDenied, refusal)
+      return false
+    }
     const budget = this.#budgets.of(connection.stream.connection)
     const bytes = memoryOfData(read)
     try {
@@ -271,8 +297,12 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     connection.node = read
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
-    this.#context.log('ads').info(`new connection ${connection.id}`, { delta: connection.session.delta })
+    this.#context.log('ads').info(`new connection ${connection.id}`, {
+      delta: connection.session.delta,
+      ...(connection.verifiedIdentity === undefined ? {} : { identity: connection.verifiedIdentity }),
+    })
     this.#announce(connection)
+    this.#callers.connected(connection)
     return true
   }
 
@@ -315,6 +345,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
       budget.proxies.free(1)
       this.#context.log('ads').info(`connection ${connection.id} closed`)
+      this.#callers.gone(connection)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }
     this.#pushes.work()
@@ -322,7 +353,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
 }
 
 /** An XDS writer as an actor. */
-export const actor: ActorDefinition<XdsWriterConfig, WriterCommand | SecuredPortEvent, WriterEvent> = {
+export const actor: ActorDefinition<XdsWriterConfig, WriterCommand | SecuredPortEvent, WriterEvent | IdentityEvent> = {
   kind: 'xds-writer',
   start: (context) => new XdsWriter(context),
 }

@@ -1,0 +1,102 @@
+/** Who may fetch configuration from the secured port, and for whom: with certificates of an authority that `--caCertFile` names. */
+import { connect as http2Connect } from 'node:http2'
+import { credentials, Metadata } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+import { adsPath, sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+describe('callers of the secured port', function () {
+  this.timeout(60_000)
+  const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
+  const made = new ServingCertificates(service.dir)
+  const clients: XdsClient[] = []
+  let port = 0
+
+  before(async () => {
+    made.authority('ca')
+    made.issue('server', 'ca')
+    made.workload('shop', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
+    service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    port = await freePort()
+    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
+    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  /** Connects, and returns the status with which the stream was ended; undefined when it is served. */
+  async function outcome(node: { namespace: string; account?: string }, identity?: string, token?: string, delta = false) {
+    const [key, cert] =
+      identity === undefined ? [null, null] : [made.text(`${identity}-key.pem`), made.text(`${identity}.pem`)].map((text) => Buffer.from(text))
+    const tls = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })
+    const bearer = (give: (error: null, metadata: Metadata) => void) => {
+      const metadata = new Metadata()
+      metadata.set('authorization', `Bearer ${token}`)
+      give(null, metadata)
+    }
+    const channel =
+      token === undefined
+        ? tls
+        : credentials.combineChannelCredentials(
+            tls,
+            credentials.createFromMetadataGenerator((_, give) => bearer(give as never)),
+          )
+    const metadata = node.account === undefined ? {} : { SERVICE_ACCOUNT: node.account }
+    const client = new XdsClient(port, sidecarNode('10.7.0.9', 'pod', node.namespace, metadata), delta, channel).connect()
+    clients.push(client)
+    await until('the client to be served or refused', () => client.closed !== undefined || client.responses.has(clusterType))
+    return client.closed
+  }
+  const refused = async (reason: string) =>
+    Number(new RegExp(`^pilot_xds_refused_streams_total{reason="${reason}"} (\\d+)$`, 'm').exec(await service.metrics())?.[1])
+
+  it('need a client certificate or a token', async () => {
+    for (const delta of [false, true])
+      expect(await outcome({ namespace: 'shop' }, undefined, undefined, delta)).to.deep.equal({ code: 16, details: 'authentication failure' })
+    expect(await refused('authentication')).to.equal(2)
+    await until('it to be logged', () => service.output.includes('refused: authentication failure: neither a client certificate nor a token'))
+    expect(service.output).to.contain(
+      `127.0.0.1:${port} serves configuration over TLS to callers with a client certificate or a token of the mesh, for their own namespaces`,
+    )
+  })
+
+  it('fetch configuration for the namespace and account of their certificate, and for no other', async () => {
+    for (const delta of [false, true]) {
+      expect(await outcome({ namespace: 'shop' }, 'shop', undefined, delta)).to.equal(undefined)
+      expect(await outcome({ namespace: 'shop', account: 'cart' }, 'shop', undefined, delta)).to.equal(undefined)
+      expect((await outcome({ namespace: 'bank' }, 'shop', undefined, delta))?.code).to.equal(7)
+      expect((await outcome({ namespace: 'shop', account: 'owner' }, 'shop', undefined, delta))?.code).to.equal(7)
+    }
+    expect(await refused('identity')).to.equal(4)
+  })
+
+  it('are refused before their first request costs anything', async () => {
+    const session = http2Connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+    const stream = session.request({ ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc', te: 'trailers' })
+    let trailers: Record<string, unknown> = {}
+    stream.on('response', () => undefined)
+    stream.on('trailers', (told) => (trailers = told))
+    stream.on('error', () => undefined)
+    stream.resume()
+    // The prefix of a message of four megabytes, and nothing of it: the answer comes all the same.
+    stream.write(Buffer.from([0, 0, 0x40, 0, 0]))
+    await until('the status', () => trailers['grpc-status'] !== undefined)
+    expect(trailers['grpc-status']).to.equal('16')
+    session.destroy()
+  })
+
+  it('may still come as whoever they say in plain text, which is said at start', async () => {
+    const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.9', 'pod', 'bank'), true).connect().ready()
+    client.close()
+    expect(service.output).to.contain('serves configuration in plain text to whoever can reach it, as any proxy that they say they are')
+  })
+})
