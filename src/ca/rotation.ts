@@ -1,5 +1,6 @@
 /** The staged exchange of the authority's own root (docs/certificates.md, R1 to R14): what each stage means, when one begins and what comes next. */
 import { X509Certificate } from 'node:crypto'
+import type { LedgerStage } from './ledger.ts'
 import { type AuthorityRecord, type AuthorityState, type FormerRoot, fingerprintOf, type Stage, stages } from './state.ts'
 
 /** A certificate to sign with, and what stands between a certificate that it signed and the root. */
@@ -116,3 +117,13 @@ export function noteRoots(state: AuthorityState, roots: readonly string[], ended
   const isSame = formerRoots.length === state.formerRoots.length && added.length === 0
   return isSame && roots.join('') === state.inForce.join('') ? state : { ...state, formerRoots, inForce: [...roots] }
 }
+
+/** What the ledger must know of the stage: nobody is blocked while there is no rotation. */
+export function stageOf({ authorities, stage, epoch }: AuthorityState): LedgerStage {
+  const [old, next = old] = authorities
+  const signing = stage === 'sign-with-new' || stage === 'retire' ? next : old
+  return { epoch, provenBy: stage === 'announce' || !signing ? undefined : fingerprintOf(signing.root) }
+}
+
+/** The roots of the own authorities, PEM each. */
+export const rootsOf = ({ authorities }: AuthorityState): string[] => authorities.map(({ root }) => root)

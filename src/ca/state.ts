@@ -1,5 +1,6 @@
 /** What a certificate authority remembers of itself: public data only. Its private keys are kept beside it, by the id of their certificate. */
 import { X509Certificate } from 'node:crypto'
+import { list, number, object, oneOf, text } from './fields.ts'
 
 /** A certificate that workload certificates are signed with, and how it leads to its root. */
 export interface AuthorityRecord {
@@ -51,15 +52,15 @@ const longestList = 64
 export function readState(value: unknown): AuthorityState {
   const { authorities, stage, since, epoch, formerRoots, inForce } = object(value, 'the state')
   const state: AuthorityState = {
-    authorities: list(authorities, 'authorities').map((entry, index) => readAuthority(entry, `authorities[${index}]`)),
+    authorities: list(authorities, 'authorities', longestList).map((entry, index) => readAuthority(entry, `authorities[${index}]`)),
     stage: oneOf(stage, stages, 'stage'),
-    since: time(since, 'since'),
-    epoch: time(epoch, 'epoch', 'a number of stages'),
-    formerRoots: list(formerRoots, 'formerRoots').map((entry, index) => {
+    since: number(since, 'since'),
+    epoch: number(epoch, 'epoch'),
+    formerRoots: list(formerRoots, 'formerRoots', longestList).map((entry, index) => {
       const { certificate, until } = object(entry, `formerRoots[${index}]`)
-      return { certificate: pem(certificate, `formerRoots[${index}].certificate`), until: time(until, `formerRoots[${index}].until`) }
+      return { certificate: pem(certificate, `formerRoots[${index}].certificate`), until: number(until, `formerRoots[${index}].until`) }
     }),
-    inForce: list(inForce, 'inForce').map((entry, index) => pem(entry, `inForce[${index}]`)),
+    inForce: list(inForce, 'inForce', longestList).map((entry, index) => pem(entry, `inForce[${index}]`)),
   }
   const expected = state.stage === 'stable' ? [0, 1] : [2]
   if (!expected.includes(state.authorities.length))
@@ -84,32 +85,6 @@ function readAuthority(value: unknown, where: string): AuthorityRecord {
   }
   if (fingerprintOf(record.certificate) !== record.id) throw new Error(`${where}.id: is not the fingerprint of the certificate`)
   return record
-}
-
-function object(value: unknown, where: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error(`${where}: is not an object`)
-  return value as Record<string, unknown>
-}
-
-function list(value: unknown, where: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new Error(`${where}: is not a list`)
-  if (value.length > longestList) throw new Error(`${where}: has more than ${longestList} entries`)
-  return value
-}
-
-function text(value: unknown, where: string): string {
-  if (typeof value !== 'string') throw new Error(`${where}: is not a text`)
-  return value
-}
-
-function time(value: unknown, where: string, what = 'a time in Unix milliseconds'): number {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) throw new Error(`${where}: is not ${what}`)
-  return value
-}
-
-function oneOf<T extends string>(value: unknown, values: readonly T[], where: string): T {
-  if (!values.includes(value as T)) throw new Error(`${where}: is none of ${values.join(', ')}`)
-  return value as T
 }
 
 /** A text that begins with a certificate in PEM. */

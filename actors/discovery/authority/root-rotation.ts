@@ -1,0 +1,364 @@
+/**
+ * The own root of the certificate authority over its life: made once, kept, exchanged in stages (docs/certificates.md, R1 to R14), and the
+ * ledger of who holds what. On the thread of the authority; keys are made where {@link RotationParts.makeRoot} makes them.
+ */
+
+import { type Blocker, type ConnectedProxy, type IssuedCertificate, Ledger, type ServingRecord } from '../../../src/ca/ledger.ts'
+import { readLedger } from '../../../src/ca/ledger-record.ts'
+import {
+  announce,
+  beginWith,
+  goOn,
+  isDue,
+  isOver,
+  lastMoment,
+  type Material,
+  materialOf,
+  noteRoots,
+  rootsOf,
+  stageOf,
+} from '../../../src/ca/rotation.ts'
+import { type AuthorityRecord, type AuthorityState, fingerprintOf, type Stage, stages } from '../../../src/ca/state.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { after, every, type Timer } from '../../runtime/timers.ts'
+import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
+
+/** How rotations go, times in milliseconds. */
+export interface RotationSettings {
+  /** Between two checks; none when it is not above zero. */
+  readonly checkInterval: number
+  /** Whether the first check comes after a random part of the interval instead of at once. */
+  readonly jitter: boolean
+  /** A rotation begins when less than so many percent of the root's life are left. */
+  readonly gracePercent: number
+  /** The life that workload certificates have by default. */
+  readonly workloadLife: number
+}
+
+/** What it is made with. */
+export interface RotationParts {
+  readonly storage: CaStorage
+  readonly settings: RotationSettings
+  /**
+   * Makes a self-signed root with a new key, stores the key in `storage.keys` under the id of the certificate, and, when there is an authority
+   * `before`, has it sign the new root's name and key (`cross`). Runs in a signer thread.
+   */
+  makeRoot(before: AuthorityRecord | undefined): Promise<AuthorityRecord>
+  /** What is in force is another, in whatever part. Not called for what is in force when it is opened. */
+  changed(): void
+  /** Wall clock, Unix milliseconds; and a clock that nobody sets, in milliseconds. */
+  readonly now: () => number
+  readonly monotonic: () => number
+  /** A number from 0 to below 1. */
+  readonly random: () => number
+  readonly log: Logger
+  readonly metrics: Registry
+}
+
+/** How far a rotation is, and what holds it up. */
+export interface RotationStatus {
+  readonly stage: Stage
+  /** What {@link RootRotation.advance} would go to. */
+  readonly next: Stage
+  /** When the stage began, ISO 8601; undefined when there is no root of its own. */
+  readonly since: string | undefined
+  readonly blockers: readonly Blocker[]
+  /** Nodes on the plaintext port: they are not protected, and do not block. */
+  readonly plaintext: readonly string[]
+}
+
+/** The answer to a wish to go on. */
+export type AdvanceAnswer =
+  | { readonly went: Stage; readonly from: Stage; readonly forcedOver: readonly Blocker[] }
+  | { readonly refused: string; readonly status: RotationStatus }
+
+/** Most that the wall clock may run ahead of the monotonic one, in milliseconds, for expiry to follow it (docs/certificates.md, R12). */
+const believedLead = 60_000
+/** How long changes of the ledger wait to be kept, in milliseconds, and for each holder in it. */
+const ledgerDelay = { least: 250, each: 0.5 }
+
+/** The own root and the ledger. */
+export class RootRotation {
+  readonly #parts: RotationParts
+  readonly #makesOwn: boolean
+  readonly ledger: Ledger
+  readonly #startedAt: { readonly wall: number; readonly monotonic: number }
+  readonly #timers: Timer[] = []
+  readonly #steps: Counter<'stage' | 'forced'>
+  #state: AuthorityState
+  #version: string
+  #queue: Promise<unknown> = Promise.resolve()
+  #keeping: Timer | undefined
+
+  private constructor(parts: RotationParts, makesOwn: boolean, ledger: Ledger, { state, version }: Stored) {
+    this.#parts = parts
+    this.#makesOwn = makesOwn
+    this.ledger = ledger
+    this.#state = state
+    this.#version = version
+    this.#startedAt = { wall: parts.now(), monotonic: parts.monotonic() }
+    this.#steps = this.#declareMetrics(parts.metrics)
+  }
+
+  /** Reads what was kept. With `makesOwn`, there is a root of its own afterwards. Rejects with an Error that names what is damaged. */
+  static async open(parts: RotationParts, makesOwn: boolean): Promise<RootRotation> {
+    const stored = await parts.storage.read()
+    const { state } = stored
+    const rotation = new RootRotation(parts, makesOwn, await rotationLedger(parts), stored)
+    await parts.storage.keepKeys(state.authorities.map(({ id }) => id))
+    if (makesOwn && state.authorities.length === 0) {
+      const first = await parts.makeRoot(undefined)
+      await rotation.#store(beginWith(state, first, parts.now()))
+      parts
+        .log('ca')
+        .info(`made a root of its own, ${first.id}, valid until ${new Date(lastMoment(first)).toISOString()}, kept in ${parts.storage.described}`)
+    }
+    if (makesOwn) {
+      await rotation.noteRoots(rootsOf(rotation.#state))
+      // Without this nothing could be signed until the first check.
+      if (rotation.#state.authorities.every((one) => lastMoment(one) <= parts.now())) await rotation.#check()
+    }
+    rotation.#startChecks()
+    await rotation.#keepLedger(false)
+    return rotation
+  }
+
+  /** What the own root signs with at present; undefined when there is none. */
+  material(): Material | undefined {
+    return materialOf(this.#state, this.#parts.now())
+  }
+
+  /** The certificates of the own root, oldest first. */
+  authorities(): readonly AuthorityRecord[] {
+    return this.#state.authorities
+  }
+
+  /** Roots that stay trusted although they were replaced, PEM each (docs/certificates.md, R14). */
+  formerRoots(): readonly { readonly certificate: string; readonly until: number }[] {
+    const now = this.#parts.now()
+    return this.#state.formerRoots.filter(({ until }) => until > now)
+  }
+
+  /** Takes note of the roots in force, PEM each, whatever they come from; resolves when it is kept. */
+  noteRoots(roots: readonly string[]): Promise<void> {
+    return this.#inTurn(() => this.#store(this.#noted(this.#state, roots, [])))
+  }
+
+  /** A workload was given a certificate. */
+  issued(certificate: IssuedCertificate): void {
+    this.ledger.issued(certificate, this.#state.epoch)
+    this.#ledgerChanged()
+  }
+
+  /** A server of this process was given a certificate. */
+  issuedServing(certificate: ServingRecord): void {
+    this.ledger.issuedServing(certificate)
+    this.#ledgerChanged()
+  }
+
+  /** A proxy has opened a stream; the name begins with that of its writer. */
+  connected(name: string, proxy: ConnectedProxy): void {
+    this.ledger.connected(name, proxy, this.#state.epoch)
+  }
+
+  status(): RotationStatus {
+    const { stage, since, authorities } = this.#state
+    return {
+      stage,
+      next: stages[(stages.indexOf(stage) + 1) % stages.length] as Stage,
+      since: authorities.length > 0 ? new Date(since).toISOString() : undefined,
+      blockers: this.#blockers(),
+      plaintext: this.ledger.plaintext(),
+    }
+  }
+
+  /** Goes one stage further if nobody blocks it, or by force. From `stable` it begins a rotation, to `next` if that is given. Rejects when the new stage cannot be kept. */
+  advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
+    return this.#inTurn(() => this.#advance(force, next))
+  }
+
+  /** Checks now whether a rotation is due, or can go on. A failure is logged. */
+  check(): Promise<void> {
+    return this.#inTurn(() => this.#check()).catch((error: Error) => this.#log.error(`the check of the root failed: ${error.message}`))
+  }
+
+  /** Keeps the ledger, and gives the storage up. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) timer.cancel()
+    this.#keeping?.cancel()
+    await this.#queue.catch(() => undefined)
+    await this.#keepLedger(true)
+    await this.#parts.storage.close()
+  }
+
+  get #log() {
+    return this.#parts.log('rootcertrotator')
+  }
+
+  #startChecks(): void {
+    const { checkInterval, jitter } = this.#parts.settings
+    if (checkInterval <= 0) {
+      this.#log.info(
+        'CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL is not above zero: the root is not checked; "pilot-discovery ca rotate" exchanges it',
+      )
+      return
+    }
+    const first = jitter ? checkInterval * this.#parts.random() : 0
+    const run = () => void this.check()
+    const begin = () => {
+      run()
+      this.#timers.push(every(checkInterval, run).unref())
+    }
+    this.#timers.push(after(first, begin).unref())
+  }
+
+  async #check(): Promise<void> {
+    const now = this.#parts.now()
+    this.ledger.sweep(this.#believedNow())
+    const before = this.#state.formerRoots
+    await this.#store(this.#noted(this.#state, this.#state.inForce, []))
+    if (this.#state.formerRoots !== before) this.#parts.changed()
+    if (!this.#makesOwn) return
+    const { gracePercent } = this.#parts.settings
+    const due = isDue(this.#state, gracePercent, now)
+    if (due) this.#log.info(`less than ${gracePercent} % of the life of root ${this.#state.authorities[0]?.id} are left: a rotation begins`)
+    if (due || this.#state.stage !== 'stable') await this.#advance(false)
+    while (isOver(this.#state, now)) await this.#advance(false)
+  }
+
+  async #advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
+    const { stage: from, authorities } = this.#state
+    const blockers = this.#blockers()
+    if (blockers.length > 0 && !force) {
+      const [{ identity, reason }] = blockers as [Blocker]
+      const others = blockers.length > 1 ? `, and ${blockers.length - 1} more` : ''
+      this.#log.info(`stage ${from} goes on later: ${identity} ${reason}${others}`)
+      return { refused: `${blockers.length} block stage ${from}`, status: this.status() }
+    }
+    const now = this.#parts.now()
+    const living = authorities.filter((one) => lastMoment(one) > now)
+    const begins = from === 'stable' ? (next ?? (await this.#parts.makeRoot(living[0]))) : undefined
+    const went = begins ? announce(this.#state, begins, now) : goOn(this.#state, now)
+    const ended = authorities.filter((one) => !went.authorities.includes(one)).map(({ root }) => fingerprintOf(root))
+    await this.#store(this.#noted(went, rootsOf(went), ended))
+    const forced = blockers.length > 0
+    this.#steps.inc({ stage: went.stage, forced: String(forced) })
+    this.#log.info(`the root rotation goes from ${from} to ${went.stage}: ${describe(went)}`)
+    for (const { identity, reason } of blockers.slice(0, 20)) this.#log.warn(`stage ${from} was ended by force although ${identity} ${reason}`)
+    await this.#parts.storage.keepKeys(went.authorities.map(({ id }) => id))
+    this.#parts.changed()
+    return { went: went.stage, from, forcedOver: blockers }
+  }
+
+  #blockers(): Blocker[] {
+    if (this.#state.stage === 'stable' || isOver(this.#state, this.#parts.now())) return []
+    return this.ledger.blockers(stageOf(this.#state), this.#believedNow())
+  }
+
+  /** The wall clock, but no further ahead than the time that has passed since the start allows: a clock that jumps ahead makes no certificate expire. */
+  #believedNow(): number {
+    const { now, monotonic } = this.#parts
+    return Math.min(now(), this.#startedAt.wall + monotonic() - this.#startedAt.monotonic + believedLead)
+  }
+
+  #noted(state: AuthorityState, roots: readonly string[], ended: readonly string[]): AuthorityState {
+    const now = this.#parts.now()
+    const lives = { lastExpiry: (root: string) => this.ledger.lastExpiry(root), atLeast: now + this.#parts.settings.workloadLife }
+    return noteRoots(state, roots, ended, lives, now)
+  }
+
+  /** Keeps a state, which is in force when this resolves. When somebody else has written, theirs is in force. */
+  async #store(state: AuthorityState): Promise<void> {
+    if (state === this.#state) return
+    try {
+      this.#version = await this.#parts.storage.write(state, this.#version)
+      this.#state = state
+    } catch (error) {
+      if (error instanceof StaleVersionError) {
+        const read = await this.#parts.storage.read()
+        this.#state = read.state
+        this.#version = read.version
+        this.#parts.changed()
+      }
+      throw error
+    }
+  }
+
+  /** One step after the other. */
+  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(step, step)
+    this.#queue = done.catch(() => undefined)
+    return done
+  }
+
+  #ledgerChanged(): void {
+    this.#keeping ??= after(ledgerDelay.least + this.ledger.size * ledgerDelay.each, () => {
+      this.#keeping = undefined
+      void this.#keepLedger(false)
+    }).unref()
+  }
+
+  async #keepLedger(inOrder: boolean): Promise<void> {
+    try {
+      await this.#parts.storage.writeNote(ledgerNote, JSON.stringify({ inOrder, record: this.ledger.record() }))
+    } catch (error) {
+      this.#log.warn(`the ledger cannot be kept: ${(error as Error).message}`)
+    }
+  }
+
+  #declareMetrics(metrics: Registry): Counter<'stage' | 'forced'> {
+    const registers = [metrics]
+    const gauge = (name: string, help: string, value: () => number) =>
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(value())
+        },
+      })
+    gauge('citadel_server_rotation_stage', 'stage of the root rotation: 0 none, 1 announce, 2 trust-both, 3 sign-with-new, 4 retire', () =>
+      stages.indexOf(this.#state.stage),
+    )
+    gauge('citadel_server_rotation_blockers', 'identities that block the stage of the root rotation', () => this.#blockers().length)
+    gauge('citadel_server_ledger_holders', 'addresses in the ledger that hold a certificate', () => this.ledger.size)
+    return new Counter({
+      name: 'citadel_server_rotation_steps_total',
+      help: 'stages of root rotations that began; forced: although somebody blocked the one before',
+      labelNames: ['stage', 'forced'],
+      registers,
+    })
+  }
+}
+
+const ledgerNote = 'ledger'
+
+/** The ledger that was kept; a new one when there is none, or when it is damaged, which is logged. */
+async function rotationLedger({ storage, settings, now, log }: RotationParts): Promise<Ledger> {
+  const ledger = new Ledger(now(), settings.workloadLife)
+  try {
+    const text = await storage.readNote(ledgerNote)
+    if (text === undefined) return ledger
+    const { inOrder, record } = readLedger(JSON.parse(text))
+    ledger.restore(record, inOrder, now())
+  } catch (error) {
+    log('ca').warn(`the ledger of issued certificates cannot be read and begins anew: ${(error as Error).message}`)
+  }
+  return ledger
+}
+
+function describe({ stage, authorities: [old, next] }: AuthorityState): string {
+  switch (stage) {
+    case 'announce':
+      return `answers hold roots ${old?.id} and ${next?.id}, the first one signs`
+    case 'trust-both':
+      return `root ${next?.id} signs the certificates of the own servers`
+    case 'sign-with-new':
+      return `root ${next?.id} signs all certificates`
+    case 'retire':
+      return `answers hold root ${next?.id} alone, the own servers still take certificates of ${old?.id}`
+    case 'stable':
+      return `root ${old?.id} is alone`
+  }
+}

@@ -1,0 +1,169 @@
+/** Rotations over random histories: agents that renew, come, go and stay away, restarts of the authority, checks at any time. */
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { Ledger } from '../../../src/ca/ledger.ts'
+import { announce, beginWith, goOn, materialOf, stageOf } from '../../../src/ca/rotation.ts'
+import { type AuthorityState, emptyState, readState, type Stage, stages } from '../../../src/ca/state.ts'
+import { rootOf } from '../../harness/authorities.ts'
+import '../../harness/seed.ts'
+
+const hour = 3_600_000
+const life = 24 * hour
+const rotations = 6
+
+interface Agent {
+  readonly identity: string
+  readonly address: string
+  /** What calls come from, as the authority sees it: another address behind a translation. */
+  readonly seenAs: string
+  leaf?: { root: string; notAfter: number }
+  bundle: readonly string[]
+  stream?: string
+}
+
+/** The authority and its agents; roots stand for themselves by their ids. */
+class Model {
+  now = 1_000 * hour
+  state: AuthorityState = beginWith(emptyState, rootOf('root 0').record, this.now)
+  ledger = new Ledger(this.now, life)
+  readonly seen: Stage[] = []
+  readonly agents: readonly Agent[]
+  #made = 0
+  #streams = 0
+
+  constructor(agents: readonly Agent[]) {
+    this.agents = agents
+  }
+
+  renew(agent: Agent): void {
+    const material = materialOf(this.state, this.now) ?? expect.fail('nothing in force')
+    const notAfter = this.now + life
+    agent.leaf = { root: material.workloads.id, notAfter }
+    agent.bundle = material.bundle.map((pem) => this.#idOf(pem))
+    const certificate = {
+      identities: [agent.identity],
+      serial: '1',
+      root: agent.leaf.root,
+      issuedAt: this.now,
+      notAfter,
+      peer: `${agent.seenAs}:4321`,
+    }
+    this.ledger.issued(certificate, this.state.epoch)
+  }
+
+  /** With its certificate when the servers take it, else with a token; one without a certificate asks for one. */
+  connect(agent: Agent): void {
+    const trusted = materialOf(this.state, this.now)?.trusted.map((pem) => this.#idOf(pem)) ?? []
+    const presented = agent.leaf && agent.leaf.notAfter > this.now && trusted.includes(agent.leaf.root) ? agent.leaf : undefined
+    agent.stream ??= `xds-writer/0/${this.#streams++}`
+    this.ledger.connected(agent.stream, { node: `sidecar~${agent.address}~a.b~c`, identities: [agent.identity], presented }, this.state.epoch)
+    if (!agent.leaf || agent.leaf.notAfter <= this.now) this.renew(agent)
+  }
+
+  leave(agent: Agent): void {
+    if (agent.stream) this.ledger.gone(agent.stream)
+    agent.stream = undefined
+  }
+
+  /** Everything that is not kept is gone; agents that were connected come back, or not. */
+  restart(comeBack: boolean): void {
+    this.state = readState(JSON.parse(JSON.stringify(this.state)))
+    const kept = JSON.parse(JSON.stringify(this.ledger.record()))
+    this.ledger = new Ledger(this.now, life)
+    this.ledger.restore(kept, true, this.now)
+    for (const agent of this.agents) {
+      if (!agent.stream) continue
+      agent.stream = undefined
+      if (comeBack) this.connect(agent)
+    }
+  }
+
+  check(): void {
+    this.ledger.sweep(this.now)
+    if (this.state.stage === 'stable') {
+      if (this.#made >= rotations) return
+      this.state = announce(this.state, rootOf(`root ${++this.#made}`).record, this.now)
+    } else {
+      if (this.ledger.blockers(stageOf(this.state), this.now).length > 0) return
+      this.state = goOn(this.state, this.now)
+    }
+    this.seen.push(this.state.stage)
+  }
+
+  pass(ms: number): void {
+    this.now += ms
+    // Whoever is connected renews before its certificate expires.
+    for (const agent of this.agents) if (agent.stream && agent.leaf && agent.leaf.notAfter <= this.now) this.renew(agent)
+  }
+
+  /** No two that are connected and hold a valid certificate refuse each other, whether or not a cross certificate would help. */
+  refused(): string[] {
+    const live = this.agents.filter(({ stream, leaf }) => stream && leaf && leaf.notAfter > this.now)
+    return live.flatMap((one) =>
+      live.filter((other) => !other.bundle.includes(one.leaf?.root ?? '')).map((other) => `${other.address} refuses ${one.address}`),
+    )
+  }
+
+  #idOf(pem: string): string {
+    return Array.from({ length: rotations + 1 }, (_, index) => rootOf(`root ${index}`).record).find(({ root }) => root === pem)?.id ?? 'unknown'
+  }
+}
+
+type Step = { readonly act: 'renew' | 'connect' | 'leave' | 'check' | 'pass' | 'restart'; readonly which: number; readonly hours: number }
+
+const steps = fc.array(
+  fc.record<Step>({
+    act: fc.constantFrom('renew', 'renew', 'connect', 'connect', 'leave', 'check', 'check', 'check', 'pass', 'restart'),
+    which: fc.nat(5),
+    hours: fc.integer({ min: 0, max: 15 }),
+  }),
+  { minLength: 20, maxLength: 200 },
+)
+
+const agents = (): Agent[] =>
+  Array.from({ length: 6 }, (_, index) => ({
+    // Three of one identity, of which one is behind a translation of addresses.
+    identity: `spiffe://td/ns/a/sa/${index < 3 ? 'shared' : index}`,
+    address: `10.0.0.${index}`,
+    seenAs: index === 2 ? '192.168.0.1' : `10.0.0.${index}`,
+    bundle: [],
+  }))
+
+describe('rotations over random histories', () => {
+  it('leave nobody who is connected with a certificate that a peer refuses, and skip no stage, over restarts at any time', () => {
+    let further = 0
+    fc.assert(
+      fc.property(steps, (history) => {
+        const model = new Model(agents())
+        for (const { act, which, hours } of history) {
+          const agent = model.agents[which] as Agent
+          if (act === 'pass') model.pass(hours * hour)
+          else if (act === 'check') model.check()
+          else if (act === 'restart') model.restart(hours < 10)
+          else model[act](agent)
+          expect(model.refused()).to.deep.equal([])
+        }
+        const order = [...stages.slice(1), 'stable']
+        expect(model.seen).to.deep.equal(model.seen.map((_, index) => order[index % order.length]))
+        further += model.seen.length
+      }),
+      { numRuns: Number(process.env.ROTATION_RUNS ?? 300) },
+    )
+    expect(further, 'stages that were gone through').to.be.greaterThan(300)
+  }).timeout(60_000)
+
+  it('end: whoever never renews stops to block when his certificate has expired', () => {
+    fc.assert(
+      fc.property(steps, (history) => {
+        const model = new Model(agents())
+        for (const { act, which } of history) if (act === 'connect' || act === 'leave') model[act](model.agents[which] as Agent)
+        for (const agent of model.agents) model.leave(agent)
+        for (let stage = 0; stage < 5; stage++) model.check()
+        model.now += life
+        for (let stage = 0; stage < 5; stage++) model.check()
+        expect(model.seen.slice(0, 5)).to.deep.equal([...stages.slice(1), 'stable'])
+      }),
+      { numRuns: 20 },
+    )
+  })
+})
