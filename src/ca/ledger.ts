@@ -199,7 +199,9 @@ export class Ledger {
   /** Forgets certificates that had expired at a Unix time in milliseconds. */
   sweep(now: number): void {
     for (const [identity, entry] of this.#identities) {
-      for (const [address, { notAfter }] of entry.holders) if (notAfter <= now && entry.connections.size === 0) this.#release(entry, address)
+      // Of an identity that is connected one stays: it was given a certificate, and let it expire.
+      const least = entry.connections.size > 0 ? 1 : 0
+      for (const [address, { notAfter }] of entry.holders) if (notAfter <= now && entry.holders.size > least) this.#release(entry, address)
       this.#dropEmpty(identity, entry)
     }
     this.#serving = this.#serving.filter(({ notAfter }) => notAfter > now)

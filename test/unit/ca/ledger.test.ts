@@ -1,0 +1,131 @@
+import { expect } from 'chai'
+import { Ledger, type LedgerStage, ledgerBounds } from '../../../src/ca/ledger.ts'
+import { readLedger } from '../../../src/ca/ledger-record.ts'
+
+const hour = 3_600_000
+const now = 1_000 * hour
+const stage: LedgerStage = { epoch: 2, provenBy: 'new' }
+const one = 'spiffe://td/ns/a/sa/one'
+const nodeAt = (address: string, name = 'x') => `sidecar~${address}~${name}.a~a.svc`
+
+describe('the ledger of certificates', () => {
+  let ledger: Ledger
+  beforeEach(() => (ledger = new Ledger(0, hour)))
+  const issue = (identity: string, peer: string, epoch: number, life = 24 * hour) =>
+    ledger.issued({ identities: [identity], serial: '0a', root: 'old', issuedAt: now, notAfter: now + life, peer }, epoch)
+  const connect = (name: string, node: string, presented?: { root: string; notAfter: number }, epoch = 2) =>
+    ledger.connected(name, { node, identities: [one], presented }, epoch)
+  const blocking = (at = now) => ledger.blockers(stage, at).map(({ identity, why }) => `${identity} ${why}`)
+
+  it('knows the address of a peer, whatever the notation', () => {
+    for (const peer of ['10.0.0.1:80', '10.0.0.1', '::ffff:10.0.0.1', '[::ffff:10.0.0.1]:80']) issue(one, peer, 1)
+    for (const peer of ['[fd00::1]:80', 'fd00::1']) issue(one, peer, 1)
+    expect(ledger.rows()[0]?.certificates.map(({ address, count }) => `${address} ${count}`)).to.deep.equal(['fd00::1 2', '10.0.0.1 4'])
+  })
+
+  it('counts proxies of one identity behind one address', () => {
+    for (const name of ['a', 'b']) connect(name, nodeAt('10.0.0.1', name))
+    issue(one, '10.0.0.1:1', 2)
+    expect(ledger.blockers(stage, now)).to.deep.equal([
+      {
+        identity: one,
+        proxies: [nodeAt('10.0.0.1', 'a'), nodeAt('10.0.0.1', 'b')],
+        why: 'not issued since',
+        reason: 'has 1 of 2 proxies that were not issued a certificate since the stage began',
+        until: now + 24 * hour,
+      },
+    ])
+    issue(one, '10.0.0.1:2', 2)
+    expect(blocking()).to.deep.equal([])
+  })
+
+  it('takes a presented certificate of the root of the stage for proof, when the stream began in it', () => {
+    issue(one, '10.0.0.1', 1)
+    const presented = (root: string, epoch: number) => {
+      connect('a', nodeAt('10.0.0.1'), { root, notAfter: now + hour }, epoch)
+      return blocking().length
+    }
+    expect([presented('old', 2), presented('new', 1), presented('new', 2)]).to.deep.equal([1, 1, 0])
+    expect(ledger.blockers({ epoch: 2, provenBy: undefined }, now), 'of a stage that nothing proves').to.have.length(1)
+  })
+
+  it('waits for proxies behind a translation of addresses until as many certificates were issued as there are proxies', () => {
+    issue(one, '192.168.0.1', 1)
+    connect('a', nodeAt('10.0.0.1'))
+    connect('b', nodeAt('10.0.0.2'))
+    expect(blocking()).to.deep.equal([`${one} not issued since`, `${one} not connected`])
+    issue(one, '192.168.0.1', 2)
+    expect(blocking()).to.deep.equal([`${one} not issued since`])
+    issue(one, '192.168.0.1', 2)
+    expect(blocking()).to.deep.equal([])
+  })
+
+  it('waits for a holder who is not connected, until his certificate has expired', () => {
+    issue(one, '10.0.0.1', 1)
+    expect(ledger.blockers(stage, now)).to.deep.equal([
+      {
+        identity: one,
+        proxies: [],
+        why: 'not connected',
+        reason: 'is not connected from 10.0.0.1, where it holds certificate 0a of an earlier stage',
+        until: now + 24 * hour,
+      },
+    ])
+    expect(blocking(now + 24 * hour)).to.deep.equal([])
+    connect('a', nodeAt('10.0.0.1'))
+    issue(one, '10.0.0.2', 1)
+    expect(blocking(now + 24 * hour), 'connected, and his certificate has expired').to.deep.equal([])
+    ledger.sweep(now + 24 * hour)
+    expect(ledger.size).to.equal(1)
+    expect(blocking(now + 24 * hour)).to.deep.equal([])
+  })
+
+  it('forgets streams that end, alone or with their writer, and those on the plaintext port', () => {
+    ledger.connected('xds-writer/0/1', { node: 'plain', identities: [], presented: undefined }, 2)
+    ledger.connected('xds-writer/1/1', { node: 'other', identities: [], presented: undefined }, 2)
+    connect('xds-writer/0/2', nodeAt('10.0.0.1'))
+    connect('xds-writer/0/2', nodeAt('10.0.0.2'))
+    expect(ledger.rows()[0]?.proxies).to.deep.equal([nodeAt('10.0.0.2')])
+    expect(ledger.plaintext()).to.deep.equal(['plain', 'other'])
+    ledger.allGone('xds-writer/0/')
+    expect(ledger.plaintext()).to.deep.equal(['other'])
+    expect(ledger.rows()).to.deep.equal([])
+  })
+
+  it('has a bound: what there is no room for blocks as a whole until it has expired, and one identity that takes much loses its own', () => {
+    const bound = 100
+    ledger = new Ledger(0, hour, { ...ledgerBounds, holders: bound })
+    for (let index = 0; index < 50; index++) issue(`spiffe://td/ns/a/sa/${index}`, '10.0.0.1', 2, 40 * hour)
+    for (let index = 0; index < 1000; index++) issue(one, `fd00::${index}`, 2)
+    expect(ledger.size).to.equal(bound)
+    expect(ledger.rows().filter(({ certificates }) => certificates.length > 0)).to.have.length(51)
+    expect(ledger.blockers(stage, now).map(({ identity, why, until }) => ({ identity, why, until }))).to.deep.equal([
+      { identity: '(others)', why: 'not known', until: now + 24 * hour },
+    ])
+    for (let index = 0; index < 200; index++) issue(`spiffe://td/ns/b/sa/${index}`, '10.0.0.1', 2)
+    expect(ledger.size).to.equal(bound)
+    ledger.sweep(now + 50 * hour)
+    expect([ledger.size, ledger.rows()]).to.deep.equal([0, []])
+  })
+
+  it('knows when the last certificate of a root expires, issued or presented', () => {
+    expect(ledger.lastExpiry('old')).to.equal(0)
+    issue(one, '10.0.0.1', 1)
+    connect('a', nodeAt('10.0.0.1'), { root: 'foreign', notAfter: now + hour })
+    expect([ledger.lastExpiry('old'), ledger.lastExpiry('foreign')]).to.deep.equal([now + 24 * hour, now + hour])
+  })
+
+  it('keeps what is needed over restarts', () => {
+    issue(one, '10.0.0.1', 1)
+    ledger.issuedServing({ serial: 'cd', root: 'old', issuedAt: now, notAfter: now + hour })
+    const kept = JSON.parse(JSON.stringify({ inOrder: true, record: ledger.record() }))
+    const again = new Ledger(now, hour)
+    const { record, inOrder } = readLedger(kept)
+    again.restore(record, inOrder, now)
+    expect(again.record()).to.deep.equal(ledger.record())
+    expect(again.serving()).to.deep.equal(ledger.serving())
+    expect(again.blockers(stage, now)).to.deep.equal(ledger.blockers(stage, now))
+    const broken = [null, {}, { record: [] }, { record: { ...record, format: 2 } }, { record: { ...record, holders: [[one]] } }]
+    for (const value of broken) expect(() => readLedger(value)).to.throw(/: is not|is not 1/)
+  })
+})
