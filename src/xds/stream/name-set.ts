@@ -1,5 +1,7 @@
 /** Sets of names that are alike hold what they have in common once: proxies of different namespaces name thousands of common resources and a few of their own. */
 
+import { NameList } from './name-list.ts'
+
 /** A set of names that does not change. */
 export interface NameSet extends Iterable<string> {
   readonly size: number
@@ -40,17 +42,21 @@ const leastNames = 256
 const mostDifferent = 1 / 8
 /** Sets that others may be like. One that was of use lately comes first. */
 const mostBases = 8
+/** Lists of more bytes are not kept beside their sets. */
+const longestList = 2_097_152
 
 const noNames: ReadonlySet<string> = new Set()
 
 /** Finds sets that are alike. */
 export class NameSets {
   #bases: WeakRef<ReadonlySet<string>>[] = []
+  /** The lists that bases were read from. */
+  #lists = new WeakMap<ReadonlySet<string>, NameList>()
 
-  /** The same names, in the least memory; the set is not to change any more. */
-  kept(names: ReadonlySet<string>): NameSet {
+  /** The same names, in the least memory; the set is not to change any more. `raw` is the list that it was read from. */
+  kept(names: ReadonlySet<string>, raw?: Buffer): NameSet {
     if (names.size < leastNames) return names
-    const bases = this.#bases.flatMap((reference) => reference.deref() ?? [])
+    const bases = this.#alive()
     for (const base of bases) {
       const similar = differenceOf(names, base)
       if (!similar) continue
@@ -58,7 +64,27 @@ export class NameSets {
       return similar.plus.size + similar.minus.size === 0 ? base : similar
     }
     this.#remember(names, bases)
+    const list = raw && raw.length <= longestList ? NameList.of(raw, names) : undefined
+    if (list) this.#lists.set(names, list)
     return names
+  }
+
+  /** The names of a list that is like one of the last; undefined where it is to be read. Throws WireError. */
+  like(raw: Buffer): NameSet | undefined {
+    const bases = this.#alive()
+    for (const base of bases) {
+      const most = Math.floor(base.size * mostDifferent)
+      const difference = this.#lists.get(base)?.differenceIn(raw, most)
+      const similar = difference && new SimilarNames(base, difference.plus, difference.minus)
+      if (!similar || !isSimilar(similar)) continue
+      this.#remember(base, bases)
+      return similar.plus.size + similar.minus.size === 0 ? base : similar
+    }
+    return undefined
+  }
+
+  #alive(): ReadonlySet<string>[] {
+    return this.#bases.flatMap((reference) => reference.deref() ?? [])
   }
 
   /** The names with some added and some removed; names that are both are added. */
@@ -80,7 +106,8 @@ export class NameSets {
 
   #remember(base: ReadonlySet<string>, bases: readonly ReadonlySet<string>[]): void {
     const others = bases.filter((other) => other !== base)
-    this.#bases = [base, ...others].slice(0, mostBases).map((one) => new WeakRef(one))
+    for (const last of others.splice(mostBases - 1)) this.#lists.delete(last)
+    this.#bases = [base, ...others].map((one) => new WeakRef(one))
   }
 }
 

@@ -68,7 +68,7 @@ function endOfNames(message: Buffer, from: number): number {
 }
 
 /** Where a name field of fewer than 16 KiB ends that starts here; undefined where no such field does. */
-function endOfName(message: Buffer, at: number): number | undefined {
+export function endOfName(message: Buffer, at: number): number | undefined {
   if (message[at] !== nameTag) return undefined
   const low = message[at + 1] ?? message.length
   const high = low > 127 ? (message[at + 2] ?? message.length) : 0
@@ -77,7 +77,8 @@ function endOfName(message: Buffer, at: number): number | undefined {
   return end > message.length ? undefined : end
 }
 
-const contentOfName = (message: Buffer, at: number): number => at + ((message[at + 1] ?? 0) > 127 ? 3 : 2)
+/** Where the name itself starts in the field of a name that starts here. */
+export const contentOfName = (message: Buffer, at: number): number => at + ((message[at + 1] ?? 0) > 127 ? 3 : 2)
 
 type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
 
@@ -155,7 +156,8 @@ export function namesIn(raw: Buffer): Set<string> {
   return names
 }
 
-function checkName(length: number, count: number): void {
+/** Takes a name of so many bytes after `count` others. Throws {@link WireError} where that is too long, or one too many. */
+export function checkName(length: number, count: number): void {
   if (length > limits.name) throw new WireError(`resource name is longer than ${limits.name} bytes`)
   if (count >= limits.names) throw new WireError(`more than ${limits.names} resource names`)
 }

@@ -106,9 +106,11 @@ export class Subscriptions {
 
   #asked(raw: Buffer, known: Subscription | undefined): Asked {
     if (known) return { raw, isEmpty: false, subscription: known }
+    const alike = raw.length > longList ? this.#sets.like(raw) : undefined
+    if (alike && !alike.has('*')) return { raw, isEmpty: false, subscription: this.#shared(alike, false) }
     const names = namesIn(raw)
     const wildcard = names.delete('*')
-    return { raw, isEmpty: false, subscription: this.#shared(this.#sets.kept(names), wildcard) }
+    return { raw, isEmpty: false, subscription: this.#shared(this.#sets.kept(names, raw), wildcard) }
   }
 
   /** A subscription with names added and removed. Names that are both are added. */

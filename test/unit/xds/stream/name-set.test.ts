@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { textField } from '../../../../src/xds/slab/wire.ts'
 import { type NameSet, NameSets, onlyIn, SimilarNames, sameSet } from '../../../../src/xds/stream/name-set.ts'
+import { namesIn } from '../../../../src/xds/stream/request.ts'
 
 const common = Array.from({ length: 400 }, (_, index) => `common-${index}`)
 const some = (list: readonly string[], max: number) => fc.uniqueArray(fc.constantFrom(...list), { maxLength: max })
@@ -14,6 +16,7 @@ const list = fc.oneof(
   },
   some(common, 400),
 )
+const raw = (names: readonly string[]): Buffer => Buffer.concat(names.map((name) => textField(3, name)))
 const change = fc.record({ add: some([...common, 'a', 'b', 'c', 'e'], 80), remove: some([...common, 'a', 'b', 'x'], 80) })
 
 describe('sets of names that are alike', () => {
@@ -41,6 +44,67 @@ describe('sets of names that are alike', () => {
       }),
       { numRuns: 100 },
     )
+  })
+
+  it('are read from a list that is like another as from any, in whatever order and however often it has a name', () => {
+    const reordered = fc
+      .tuple(list, fc.array(fc.tuple(fc.nat(), fc.nat()), { maxLength: 20 }), some([...common, 'a'], 5))
+      .map(([names, swaps, again]) => {
+        const order = [...names]
+        for (const [one, other] of swaps) {
+          const [from, to] = [one % order.length, other % order.length]
+          const moved = order.splice(from, 1)
+          order.splice(to, 0, ...moved)
+        }
+        return [...order, ...again]
+      })
+    let alike = 0
+    fc.assert(
+      fc.property(fc.array(reordered, { minLength: 2, maxLength: 6 }), (lists) => {
+        const sets = new NameSets()
+        for (const names of lists) {
+          const bytes = raw(names)
+          const read = sets.like(bytes)
+          if (read) alike++
+          const made = read ?? sets.kept(new Set(names), bytes)
+          expect([...made].sort()).to.deep.equal([...new Set(names)].sort())
+          expect(made.size).to.equal(new Set(names).size)
+        }
+      }),
+      { numRuns: 200 },
+    )
+    expect(alike).to.be.above(50)
+  })
+
+  it('are read at the cost of what differs', () => {
+    const sets = new NameSets()
+    const names = Array.from({ length: 10_000 }, (_, index) => `outbound|80||service-${index}.example.com`)
+    const lists = Array.from({ length: 20 }, (_, index) => raw([`own-${index}`, ...names.toSpliced(index * 300, 2)]))
+    const base = sets.kept(new Set(names), raw(names))
+    const times = [0, 0]
+    for (const bytes of lists)
+      for (const [way, read] of [() => sets.like(bytes), () => sets.kept(namesIn(bytes))].entries()) {
+        const cpu = process.cpuUsage()
+        const made = read() as SimilarNames
+        const { user, system } = process.cpuUsage(cpu)
+        times[way] = (times[way] ?? 0) + user + system
+        expect([made.base, made.plus.size, made.minus.size]).to.deep.equal([base, 1, 2])
+      }
+    expect((times[0] ?? 0) * 2).to.be.below(times[1] ?? 0)
+  })
+
+  it('are not read from a list that is not plainly written, or has a name that is too long', () => {
+    const sets = new NameSets()
+    sets.kept(new Set(common), raw(common))
+    const long = Buffer.concat([raw(common), textField(3, 'x'.repeat(5000))])
+    expect(() => sets.like(long)).to.throw('longer than 4096 bytes')
+    // A length in more bytes than it needs is protobuf all the same.
+    const odd = Buffer.concat([raw(common), Buffer.from([0x1a, 0x81, 0x80, 0x00, 0x61])])
+    expect(sets.like(odd)).to.equal(undefined)
+    expect([...namesIn(odd)]).to.deep.equal([...common, 'a'])
+    const twice = new NameSets()
+    twice.kept(new Set(common), raw([...common, 'common-1']))
+    expect(twice.like(raw(common))).to.equal(undefined)
   })
 
   it('hold what they have in common once', () => {
