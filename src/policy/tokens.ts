@@ -1,9 +1,9 @@
 /** What a proxy's `jwt_authn` filter makes of a request's tokens, without the proxy (docs/resources.md, A3; RFC 7515, RFC 7519). */
-import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { jwtRules, type KeySets, keySource } from '../snapshot/key-sources.ts'
 import type { RequestAuthentication } from '../snapshot/policies.ts'
+import { described, readToken, TokenKeys } from './signed-token.ts'
 
 /** Claims of the token that was accepted, none when there was no token, or why the request is refused. */
 export type TokenVerdict =
@@ -80,9 +80,10 @@ function tokensOf(rule: Pick<JwtRule, 'fromHeaders' | 'fromParams'>, { path, hea
 
 async function checkToken(token: string, rule: JwtRule, keySets: KeySets, now: number): Promise<Refusal | Accepted> {
   const refuse = (reason: string, status: Refusal['status'] = 401): Refusal => ({ refused: `${rule.issuer}: ${reason}`, status })
-  const claims = readClaims(token)
-  if (typeof claims === 'string') return refuse(claims)
-  if (claims.iss !== rule.issuer) return refuse(`the token is of issuer ${JSON.stringify(claims.iss)}`, 'unknown issuer')
+  const read = readToken(token)
+  if (typeof read === 'string') return refuse(read)
+  const { claims } = read
+  if (claims.iss !== rule.issuer) return refuse(`the token is of issuer ${described(claims.iss)}`, 'unknown issuer')
   const { exp, nbf } = claims
   if (typeof nbf === 'number' && now + skew < nbf) return refuse('the token is not valid yet')
   if (typeof exp === 'number' && exp > 0 && now > exp + skew) return refuse('the token has expired')
@@ -91,20 +92,7 @@ async function checkToken(token: string, rule: JwtRule, keySets: KeySets, now: n
   const source = keySource(rule)
   const keys = source === undefined ? rule.jwks : keySets.get(source)
   if (keys === undefined) return refuse(`the keys of ${source} could not be had`)
-  return (await isSigned(token, keys)) ? { claims } : refuse('no key of the issuer fits its signature')
-}
-
-function readClaims(token: string): Record<string, unknown> | string {
-  const parts = token.split('.')
-  if (parts.length !== 3) return 'not a token: it needs three parts'
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(parts[1] as string, 'base64url').toString())
-    return typeof claims === 'object' && claims !== null && !Array.isArray(claims)
-      ? (claims as Record<string, unknown>)
-      : 'its claims are not an object'
-  } catch {
-    return 'its claims are not JSON'
-  }
+  return (await new TokenKeys(keys, 'proxy').haveSigned(read)) ? { claims } : refuse('no key of the issuer fits its signature')
 }
 
 /** Audiences are equal with or without scheme and final slash, as Envoy has it. */
@@ -112,25 +100,4 @@ function audienceMatches(wanted: readonly string[], given: unknown): boolean {
   const plain = (text: string) => text.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const audiences = (Array.isArray(given) ? given : [given]).filter((one): one is string => typeof one === 'string').map(plain)
   return wanted.some((one) => audiences.includes(plain(one)))
-}
-
-async function isSigned(token: string, keys: string): Promise<boolean> {
-  let header: { alg?: string; kid?: string }
-  try {
-    header = decodeProtectedHeader(token)
-  } catch {
-    return false
-  }
-  const candidates = (JSON.parse(keys) as { keys: JWK[] }).keys.filter(
-    (key) => (header.kid === undefined || key.kid === undefined || key.kid === header.kid) && (key.alg === undefined || key.alg === header.alg),
-  )
-  for (const key of candidates) {
-    try {
-      await compactVerify(token, await importJWK(key, header.alg))
-      return true
-    } catch {
-      // The next key may fit.
-    }
-  }
-  return false
 }

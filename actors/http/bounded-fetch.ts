@@ -3,8 +3,8 @@ import { lookup as resolveName } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { rootCertificates } from 'node:tls'
-import { type AllowedRanges, refusal } from '../../../src/policy/key-addresses.ts'
+import { getCACertificates } from 'node:tls'
+import { type AllowedRanges, refusal } from '../../src/policy/key-addresses.ts'
 
 /** Bounds of one fetch. */
 export interface FetchBounds {
@@ -52,7 +52,7 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal): Promise<{ body
   const { promise, resolve, reject } = Promise.withResolvers<{ body: string; location: string | undefined }>()
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
-  const authorities = bounds.authorities.length > 0 ? { ca: [...rootCertificates, ...bounds.authorities] } : {}
+  const authorities = bounds.authorities.length > 0 ? { ca: [...getCACertificates('default'), ...bounds.authorities] } : {}
   const outgoing = request(url, { headers, lookup: checkedLookup(bounds.allowed), signal, agent: false, maxHeaderSize: 16_384, ...authorities })
   outgoing.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
   outgoing.on('response', (response: IncomingMessage) => {

@@ -1,6 +1,6 @@
 /** Metrics of requests that this process makes (docs/metrics.md). */
-import { monotonicMs } from '../../runtime/clock.ts'
-import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { monotonicMs } from '../runtime/clock.ts'
+import { Counter, type Registry } from '../runtime/metrics.ts'
 
 /** Counts requests of one type. `started` is called with whether the request is a retry; what it returns, once with whether it succeeded. */
 export function outgoingMetrics(registry: Registry, type: string): { started(retry: boolean): (succeeded: boolean) => void } {

@@ -1,0 +1,94 @@
+/** Fetches key sets of token issuers: by their URL, or by way of the issuer's OpenID configuration. Bounded in time and size. */
+import { existsSync, readFileSync } from 'node:fs'
+import { readRanges } from '../../src/policy/key-addresses.ts'
+import { sortedKeySet } from '../../src/policy/key-set.ts'
+import { openIdPrefix } from '../../src/snapshot/key-sources.ts'
+import { monotonicMs } from '../runtime/clock.ts'
+import { Counter, type Registry } from '../runtime/metrics.ts'
+import type { FetchBounds } from './bounded-fetch.ts'
+import { outgoingMetrics } from './outgoing-metrics.ts'
+
+/** Where more certificate authorities may be mounted. */
+const extraAuthorities = '/cacerts/extra.pem'
+/** How long an issuer's answer of where its keys are is good for. */
+const discoveryMs = 24 * 3_600_000
+
+/** Bounds of fetches by addresses that users chose, a megabyte each. `allowedAddresses` is `PILOT_JWKS_ALLOWED_ADDRESSES`; `refused` hears when it cannot be read, and then allows nothing. */
+export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused: (reason: string) => void): FetchBounds {
+  const authorities = existsSync(extraAuthorities) ? [readFileSync(extraAuthorities, 'utf8')] : []
+  let allowed: FetchBounds['allowed'] = []
+  try {
+    allowed = readRanges(allowedAddresses)
+  } catch (error) {
+    refused(`PILOT_JWKS_ALLOWED_ADDRESSES: ${(error as Error).message}; it allows nothing`)
+  }
+  return { timeoutMs, bytes: 1_048_576, redirects: 3, allowed, authorities }
+}
+
+/** Fetches key sets, counts what it does, and remembers where issuers said that their keys are. */
+export class KeySetFetcher {
+  readonly #bounds: FetchBounds
+  readonly #discovered = new Map<string, { readonly uri: string; readonly until: number }>()
+  readonly #metrics
+
+  constructor(bounds: FetchBounds, registry: Registry) {
+    this.#bounds = bounds
+    const registers = [registry]
+    this.#metrics = {
+      success: new Counter({
+        name: 'pilot_jwks_resolver_network_fetch_success_total',
+        help: 'successful network fetches by the JWKS resolver',
+        registers,
+      }),
+      fail: new Counter({ name: 'pilot_jwks_resolver_network_fetch_fail_total', help: 'failed network fetches by the JWKS resolver', registers }),
+      outgoing: outgoingMetrics(registry, 'jwks'),
+    }
+  }
+
+  /** Fetches the key set of a source: a URL, or `openid:` and an issuer. Its keys come in an order that does not depend on who wrote it. Rejects with the reason. */
+  async fetch(source: string, retry: boolean): Promise<string> {
+    const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), retry) : source
+    const content = await this.#get(uri, retry)
+    // Loaded when there are keys to fetch: most of a configuration's checks, and a client of HTTPS, which few need.
+    const { keySetFault } = await import('../../src/config/shapes/key-set.ts')
+    const fault = keySetFault(content)
+    if (fault) throw new Error(fault)
+    return sortedKeySet(content)
+  }
+
+  /** Forgets a source that is not wanted any more. */
+  forget(source: string): void {
+    this.#discovered.delete(source.slice(openIdPrefix.length))
+  }
+
+  /** Where an issuer's keys are, by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
+  async #discover(issuer: string, retry: boolean): Promise<string> {
+    const known = this.#discovered.get(issuer)
+    if (known && monotonicMs() < known.until) return known.uri
+    const content = await this.#get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, retry)
+    let uri: unknown
+    try {
+      uri = (JSON.parse(content) as { jwks_uri?: unknown }).jwks_uri
+    } catch {
+      throw new Error('its OpenID configuration is not JSON')
+    }
+    if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('its OpenID configuration names no jwks_uri')
+    this.#discovered.set(issuer, { uri, until: monotonicMs() + discoveryMs })
+    return uri
+  }
+
+  async #get(url: string, retry: boolean): Promise<string> {
+    const ended = this.#metrics.outgoing.started(retry)
+    try {
+      const { boundedFetch } = await import('./bounded-fetch.ts')
+      const content = await boundedFetch(url, this.#bounds)
+      this.#metrics.success.inc()
+      ended(true)
+      return content
+    } catch (error) {
+      this.#metrics.fail.inc()
+      ended(false)
+      throw error
+    }
+  }
+}
