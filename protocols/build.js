@@ -17,6 +17,7 @@ const actors = [
   'sources/mock/mock-registry',
   'key-sets/jwks-resolver',
   'certificates/certificate-watcher',
+  'identity/authenticator',
 ].map((name) => `actors/discovery/${name}.ts`)
 await build({
   absWorkingDir: root,

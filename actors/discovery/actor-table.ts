@@ -9,6 +9,7 @@ import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { ActorDefinition } from '../runtime/actor.ts'
 import type { ActorSpec, SpawnMode } from '../runtime/spawn.ts'
+import type { AuthenticatorConfig } from './identity/settings.ts'
 import { processSecrets } from './process-secrets.ts'
 
 /** What the table is made from. */
@@ -22,6 +23,8 @@ export interface TableParts {
   readonly listen: Pick<XdsWriterConfig, 'plain' | 'secure'>
   /** The certificate files of the secured port, if that is listened on. */
   readonly certificates: CertificateFiles | undefined
+  /** How tokens of workloads are checked, and where roots of other trust domains are. */
+  readonly identity: AuthenticatorConfig
   /** Where actors run that have work to do. */
   readonly mode: SpawnMode
   /** Finds the module of an actor by its path in this folder. */
@@ -83,6 +86,7 @@ type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
 type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
 type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
+type Authenticator = typeof import('./identity/authenticator.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
 /** The wiring of a service. Two actors are linked where one emits what the other consumes. */
@@ -127,6 +131,13 @@ export function actorTable(parts: TableParts): Wiring {
     runs: 'in-thread',
     actors: parts.certificates ? [{ name: 'certificate-watcher', config: { files: parts.certificates } }] : [],
   }
+  const authenticator: Row<Authenticator> = {
+    module: 'identity/authenticator',
+    consumes: { MeshNamesEvent: true },
+    emits: { TrustEvent: true },
+    runs: 'in-thread',
+    actors: [{ name: 'authenticator', config: parts.identity }],
+  }
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
     consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
@@ -134,7 +145,7 @@ export function actorTable(parts: TableParts): Wiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  const rows: readonly AnyRow[] = [queue, files, mock, resolver, certificates, writers]
+  const rows: readonly AnyRow[] = [queue, files, mock, resolver, certificates, authenticator, writers]
   return {
     actors: rows.flatMap(({ module, runs, actors }) => actors.map((actor) => ({ ...actor, module: parts.module(module), mode: runs }))),
     links: linksOf(rows),

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
@@ -21,6 +22,7 @@ import { statusAnswers } from './admin/status-answers.ts'
 import { exposure } from './exposure.ts'
 import { certificateFiles } from './given-certificates.ts'
 import { checkGivenFiles } from './given-files.ts'
+import { authenticatorConfig } from './identity/settings.ts'
 
 /** A running discovery service. */
 export interface DiscoveryService {
@@ -52,6 +54,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
   const { features, warnings } = readFeatures(process.env)
+  const identity = authenticatorConfig(features)
   const files = certificateFiles(given)
   const certificate = files && (await readCertificate(files))
   checkGivenFiles(given)
@@ -90,9 +93,11 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     policy,
     watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
-  Object.assign(answers, statusAnswers(supervisor))
+  Object.assign(answers, statusAnswers(supervisor), {
+    authenticate: (question: TokenQuestion) => supervisor.ask<TokenAnswer>('authenticator', 'authenticate', question),
+  })
 
-  const wiring = actorTable({ options, features, writers, listen, certificates: isSecured ? files : undefined, mode, module })
+  const wiring = actorTable({ options, features, writers, listen, certificates: isSecured ? files : undefined, identity, mode, module })
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
 

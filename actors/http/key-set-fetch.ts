@@ -28,11 +28,14 @@ export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused
 /** Fetches key sets, counts what it does, and remembers where issuers said that their keys are. */
 export class KeySetFetcher {
   readonly #bounds: FetchBounds
+  readonly #urlFault: ((url: string) => string | undefined) | undefined
   readonly #discovered = new Map<string, { readonly uri: string; readonly until: number }>()
   readonly #metrics
 
-  constructor(bounds: FetchBounds, registry: Registry) {
+  /** `urlFault` says why an issuer may not have its keys at a URL, where not every URL will do; it may not speak for other issuers then either. */
+  constructor(bounds: FetchBounds, registry: Registry, urlFault?: (url: string) => string | undefined) {
     this.#bounds = bounds
+    this.#urlFault = urlFault
     const registers = [registry]
     this.#metrics = {
       success: new Counter({
@@ -66,13 +69,11 @@ export class KeySetFetcher {
     const known = this.#discovered.get(issuer)
     if (known && monotonicMs() < known.until) return known.uri
     const content = await this.#get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, retry)
-    let uri: unknown
-    try {
-      uri = (JSON.parse(content) as { jwks_uri?: unknown }).jwks_uri
-    } catch {
-      throw new Error('its OpenID configuration is not JSON')
-    }
+    const { uri, issuer: speaker } = readConfiguration(content)
     if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('its OpenID configuration names no jwks_uri')
+    const fault = this.#urlFault?.(uri)
+    if (fault !== undefined) throw new Error(`the jwks_uri of its OpenID configuration: ${fault}`)
+    if (this.#urlFault && speaker !== issuer) throw new Error('its OpenID configuration is that of another issuer')
     this.#discovered.set(issuer, { uri, until: monotonicMs() + discoveryMs })
     return uri
   }
@@ -90,5 +91,14 @@ export class KeySetFetcher {
       ended(false)
       throw error
     }
+  }
+}
+
+function readConfiguration(content: string): { uri: unknown; issuer: unknown } {
+  try {
+    const { jwks_uri: uri, issuer } = JSON.parse(content) as { jwks_uri?: unknown; issuer?: unknown }
+    return { uri, issuer }
+  } catch {
+    throw new Error('its OpenID configuration is not JSON')
   }
 }

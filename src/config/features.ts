@@ -192,6 +192,37 @@ export const variables = {
     default: 'mesh.io',
     meaning: 'domain of mesh-owned API groups, labels and annotations; istio.io is accepted as an alias of it',
   },
+  JWT_POLICY: { type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
+  REQUIRE_3P_TOKEN: {
+    type: 'boolean',
+    default: false,
+    meaning: 'when true, orchestrator default tokens without audience are rejected; when false they are accepted',
+  },
+  TOKEN_AUDIENCES: {
+    type: 'string',
+    default: 'mesh-ca',
+    meaning: 'comma-separated audiences checked in the JWT before a certificate is issued; a token matching any one is accepted',
+  },
+  TOKEN_ISSUER: { type: 'string', default: '', meaning: 'OIDC token issuer; when set, used to check tokens' },
+  AUDIENCE: { type: 'string', default: '', meaning: 'expected audience in tokens' },
+  SPIFFE_BUNDLE_ENDPOINTS: {
+    type: 'string',
+    default: '',
+    meaning:
+      'mapping of trust domains to SPIFFE bundle endpoints (compliant with the SPIFFE Bundle Endpoint standard); the root certificate fetched from each endpoint verifies client certificates of that trust domain; not needed for roots issued by the discovery component or web-PKI roots; format <trust_domain> then a pipe character then <endpoint_url>, tuples separated by two pipe characters',
+  },
+  ORCHESTRATOR_SERVICE_HOST: { type: 'string', default: '', meaning: 'orchestrator service host, set automatically when running in-cluster' },
+  MESHD_CA_STATE_DIR: {
+    type: 'string',
+    default: './var/lib/mesh/ca',
+    meaning: 'directory of the state of the certificate authority and of the issuer of tokens, for this user alone',
+  },
+  JWT_RULE: {
+    type: 'string',
+    default: '',
+    meaning:
+      'whose tokens of workloads are accepted: JSON with issuer, audiences, and jwks_uri (https: or file:) or jwks (a key set), or a list of such; without keys the issuer is asked for them (OpenID discovery)',
+  },
   CLUSTER_ID: { type: 'string', default: 'Orchestrator', meaning: 'cluster and service registry this discovery instance belongs to' },
   PILOT_MOCK_SERVICES: { type: 'integer', default: 10, range: [0, 100000], meaning: 'services that the Mock registry makes up' },
   PILOT_MOCK_ENDPOINTS: { type: 'integer', default: 3, range: [0, 100000], meaning: 'endpoints of each Mock service' },

@@ -28,7 +28,6 @@ export const unbuiltVariables = {
       'when true, the discovery component serves SDS for credentialName secrets instead of the proxy; for security PILOT_ENABLE_XDS_IDENTITY_CHECK must also be true',
   },
   MESH_METRICS_ANNOTATIONS: { type: 'string', default: '', meaning: '' },
-  JWT_POLICY: { type: 'string', default: 'third-party-jwt', meaning: 'JWT validation policy' },
   ORCH_INGRESS_NS: { type: 'string', default: '', meaning: '' },
   PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS: {
     type: 'boolean',
@@ -83,17 +82,6 @@ export const unbuiltVariables = {
     meaning: 'time an auto-registered workload may stay disconnected from all discovery instances before its WorkloadEntry is cleaned up',
   },
   POD_NAME: { type: 'string', default: '', meaning: '' },
-  REQUIRE_3P_TOKEN: {
-    type: 'boolean',
-    default: false,
-    meaning: 'when true, orchestrator default tokens without audience are rejected; when false they are accepted',
-  },
-  SPIFFE_BUNDLE_ENDPOINTS: {
-    type: 'string',
-    default: '',
-    meaning:
-      'mapping of trust domains to SPIFFE bundle endpoints (compliant with the SPIFFE Bundle Endpoint standard); the root certificate fetched from each endpoint verifies client certificates of that trust domain; not needed for roots issued by the discovery component or web-PKI roots; format <trust_domain> then a pipe character then <endpoint_url>, tuples separated by two pipe characters',
-  },
   TERMINATION_DRAIN_DURATION_SECONDS: {
     type: 'integer',
     default: 5,
@@ -101,12 +89,6 @@ export const unbuiltVariables = {
     meaning:
       'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent tells the active proxy to drain (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
   },
-  TOKEN_AUDIENCES: {
-    type: 'string',
-    default: 'mesh-ca',
-    meaning: 'comma-separated audiences checked in the JWT before a certificate is issued; a token matching any one is accepted',
-  },
-  AUDIENCE: { type: 'string', default: '', meaning: 'expected audience in tokens' },
   CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
     type: 'boolean',
     default: true,
@@ -150,12 +132,10 @@ export const unbuiltVariables = {
   },
   INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   ORCH_SIGNER: { type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },
-  ORCHESTRATOR_SERVICE_HOST: { type: 'string', default: '', meaning: 'orchestrator service host, set automatically when running in-cluster' },
   MAX_WORKLOAD_CERT_TTL: { type: 'duration', default: '2160h0m0s', range: ['1s', longest], meaning: 'maximum TTL of issued workload certificates' },
   POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: '' },
   REVISION: { type: 'string', default: '', meaning: '' },
   ROOT_CA_DIR: { type: 'string', default: './etc/cacerts', meaning: 'location of a local or mounted CA root' },
-  TOKEN_ISSUER: { type: 'string', default: '', meaning: 'OIDC token issuer; when set, used to check tokens' },
   USE_REMOTE_CERTS: {
     type: 'boolean',
     default: false,

@@ -3,7 +3,8 @@ import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { jwtRules, type KeySets, keySource } from '../snapshot/key-sources.ts'
 import type { RequestAuthentication } from '../snapshot/policies.ts'
-import { described, readToken, TokenKeys } from './signed-token.ts'
+import { described, readToken } from './signed-token.ts'
+import { TokenKeys } from './token-keys.ts'
 
 /** Claims of the token that was accepted, none when there was no token, or why the request is refused. */
 export type TokenVerdict =

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { actorTable } from '../../actors/discovery/actor-table.ts'
+import { authenticatorConfig } from '../../actors/discovery/identity/settings.ts'
 import type { CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { PushQueueConfig, XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
@@ -12,6 +13,7 @@ const wiring = (options: Partial<DiscoveryOptions>, certificates?: CertificateFi
     writers: 2,
     listen: { plain: { host: '127.0.0.1', port: 0 }, secure: undefined },
     certificates,
+    identity: authenticatorConfig(readFeatures({}).features),
     mode: 'threads',
     module: (name) => new URL(`file:///${name}`),
   })
@@ -32,6 +34,7 @@ describe('the table of actors', () => {
     const file = { flag: 'f', path: '/f' }
     const { actors, links, sources } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
+      'authenticator - registry-watcher/files',
       'certificate-watcher - xds-writer/0',
       'certificate-watcher - xds-writer/1',
       'jwks-resolver - push-queue',
@@ -48,6 +51,7 @@ describe('the table of actors', () => {
       'registry-watcher/mock': 'in-thread',
       'jwks-resolver': 'in-thread',
       'certificate-watcher': 'in-thread',
+      authenticator: 'in-thread',
       'xds-writer/0': 'threads',
       'xds-writer/1': 'threads',
     })

@@ -3,6 +3,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../actors/runt
 import type { Peer } from '../../actors/runtime/link.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
+import type { LogRecord } from '../../protocols/messages/log.ts'
 
 /** A peer that keeps what it is told. */
 export class RecordingPeer<Message> implements Peer<Message> {
@@ -27,14 +28,19 @@ export class RecordingPeer<Message> implements Peer<Message> {
   }
 }
 
-/** Starts an actor in the calling thread, without a log. */
-export async function startActor<Config, Message>(definition: ActorDefinition<Config, Message>, config: Config): Promise<Behaviour<Message>> {
+/** Starts an actor in the calling thread. Without `logged` it has no log; that is told every line, those for debugging too. */
+export async function startActor<Config, Message, Told>(
+  definition: ActorDefinition<Config, Message, Told>,
+  config: Config,
+  { logged, metrics = new Registry() }: { logged?: (record: LogRecord) => void; metrics?: Registry } = {},
+): Promise<Behaviour<Message, Told>> {
   const off = { fallback: 'none', scopes: {} } as const
+  const output = logged ? ({ fallback: 'debug', scopes: {} } as const) : off
   const context: ActorContext<Config> = {
     name: definition.kind,
     config,
-    log: createLogger({ output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, () => {}),
-    metrics: new Registry(),
+    log: createLogger({ output, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, (record) => logged?.(record)),
+    metrics,
     note: () => {},
     ask: () => Promise.reject(new Error('nobody answers')),
   }

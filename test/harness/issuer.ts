@@ -52,6 +52,12 @@ export class Issuer {
     this.#key = { kid, alg, private: privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
   }
 
+  /** Replaces the key, for an issuer that serves nothing. */
+  async rotateOnly(alg: string): Promise<this> {
+    await this.rotate(alg)
+    return this
+  }
+
   get jwksUri(): string {
     return `http://127.0.0.1:${this.port}/jwks`
   }

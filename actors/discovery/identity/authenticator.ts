@@ -1,0 +1,167 @@
+/**
+ * Says whose a token is (docs/identity.md, K1 to K9), and what roots other trust domains have (B1 to B4). Consumes `MeshNamesChanged`
+ * from the file watcher; emits `TrustChanged` to the writers; answers `authenticate`. It keeps keys and roots, no token and no caller.
+ */
+import type { Caller, MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
+import type { TrustEvent } from '../../../protocols/messages/trust.ts'
+import { type ServiceAccount, workloadId } from '../../../src/identity/spiffe-id.ts'
+import { checkClaims, longestToken, rulesFor } from '../../../src/identity/token-check.ts'
+import { reviewAudiences } from '../../../src/identity/token-review.ts'
+import { keyUrlFault, localIssuer, type TokenRule } from '../../../src/identity/token-rules.ts'
+import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import { described, type ReadToken, readToken } from '../../../src/policy/signed-token.ts'
+import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { Counter } from '../../runtime/metrics.ts'
+import { BundleFetches } from './bundle-fetches.ts'
+import { RuleKeys } from './rule-keys.ts'
+import type { AuthenticatorConfig } from './settings.ts'
+import type { ReviewVerdict, TokenReviewer } from './token-reviewer.ts'
+import { Turns } from './turns.ts'
+
+/** How long a fetch of keys or roots may take, in milliseconds. */
+const fetchMs = 4000
+/** Tokens whose signatures are checked at a time, so that other work of the process's few helper threads gets its turn; and tokens that may wait. */
+const turns = { atOnce: 16, waiting: 4096 }
+
+/** What one authenticator makes of a token. */
+type Verdict = ReviewVerdict
+const refuse = (refused: string, unavailable = false): Verdict => ({ refused, unavailable })
+
+class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
+  readonly asks = { authenticate: (question: TokenQuestion) => this.#authenticate(question) }
+  readonly #context: ActorContext<AuthenticatorConfig>
+  readonly #reviewer: TokenReviewer | undefined
+  readonly #keys: ReadonlyMap<TokenRule, RuleKeys>
+  readonly #bundles: BundleFetches
+  readonly #turns = new Turns(turns.atOnce, turns.waiting)
+  readonly #outcomes: Counter<'authenticator' | 'outcome'>
+  readonly #lines = new LineBounds()
+  #names: MeshNamesEvent | undefined
+
+  constructor(context: ActorContext<AuthenticatorConfig>, reviewer: TokenReviewer | undefined) {
+    const { config, log, metrics } = context
+    const { features, rules, endpoints } = config
+    this.#context = context
+    this.#reviewer = reviewer
+    const bounds = fetchBounds(fetchMs, features.PILOT_JWKS_ALLOWED_ADDRESSES, (reason) => log('authn').error(reason))
+    const parts = { fetcher: new KeySetFetcher(bounds, metrics, keyUrlFault), log, refreshMs: features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL }
+    this.#keys = new Map(rules.map((rule) => [rule, new RuleKeys(rule, parts)]))
+    this.#bundles = new BundleFetches(endpoints, bounds, log, metrics)
+    this.#outcomes = new Counter({
+      name: 'pilot_token_authentications_total',
+      help: 'tokens of workloads, by authenticator and outcome',
+      labelNames: ['authenticator', 'outcome'],
+      registers: [metrics],
+    })
+    for (const rule of rules) log('authn').info(describe(rule))
+    if (!reviewer) log('authn').info('tokens of an orchestrator are not accepted: there is no orchestrator to review them')
+  }
+
+  linked(peer: Peer<TrustEvent>): void {
+    if (peer.kind === 'xds-writer') this.#bundles.linked(peer)
+  }
+
+  unlinked(peer: Peer<TrustEvent>): void {
+    if (peer.kind === 'xds-writer') this.#bundles.unlinked(peer)
+  }
+
+  receive(names: MeshNamesEvent): void {
+    this.#names = names
+  }
+
+  async drain(): Promise<void> {
+    for (const keys of this.#keys.values()) keys.close()
+    this.#bundles.close()
+  }
+
+  async #authenticate({ token, clusterId, service }: TokenQuestion): Promise<TokenAnswer> {
+    const answer = await this.#judge(token, clusterId, service)
+    if ('refused' in answer) this.#warn(service ?? 'xds', answer.refused)
+    return answer
+  }
+
+  #warn(service: string, reason: string): void {
+    const told = this.#lines.take(service, monotonicMs())
+    const more = told === 'last' ? '; more of this is not logged for ten seconds' : ''
+    if (told !== 'no') this.#context.log('authn').warn(`token refused (${service}): ${reason}${more}`)
+  }
+
+  async #judge(token: string, clusterId: string | undefined, service: TokenQuestion['service']): Promise<TokenAnswer> {
+    if (typeof token !== 'string' || token.length > longestToken)
+      return this.#count('none', refuse(`not a token: longer than ${longestToken} characters`))
+    const read = readToken(token)
+    if (typeof read === 'string') return this.#count('none', refuse(read))
+    const rules = rulesFor(this.#context.config.rules, read, service)
+    if (rules.length === 0 && !this.#reviewer) return this.#count('none', refuse(`no rule for the issuer ${described(read.claims.iss)}`))
+    const answers: Exclude<TokenAnswer, { readonly caller: Caller }>[] = []
+    for (const rule of rules) {
+      const answer = this.#count(rule.authenticator, await this.#check(read, rule), rule.issuer)
+      if ('caller' in answer) return answer
+      answers.push(answer)
+    }
+    if (this.#reviewer) {
+      const verdict = await this.#reviewer.review(token, reviewAudiences(read, this.#context.config.features), clusterId)
+      const answer = this.#count('token-review', verdict)
+      if ('caller' in answer) return answer
+      answers.push(answer)
+    }
+    const unavailable = answers.some((answer) => answer.unavailable)
+    return { refused: answers.map(({ refused }) => refused).join('; '), ...(unavailable ? { unavailable } : {}) }
+  }
+
+  async #check(token: ReadToken, rule: TokenRule): Promise<Verdict> {
+    const now = wallClockMs()
+    const claims = checkClaims(token, rule, now / 1000)
+    if ('refused' in claims) return refuse(claims.refused)
+    const source = this.#keys.get(rule) as RuleKeys
+    let keys = await source.ready()
+    if (!keys || (token.kid !== undefined && !keys.has(token.kid))) keys = await source.renewed()
+    if (!keys) return refuse('there are no keys of the issuer', rule.origin.type === 'remote')
+    const { kid } = token
+    const hasSigned = await this.#turns.take(() => (keys as NonNullable<typeof keys>).haveSigned(token))
+    if (hasSigned === 'too many wait') return refuse(`more than ${turns.waiting} tokens wait`, true)
+    if (!hasSigned) return refuse(`no key of the issuer fits its signature${kid === undefined ? '' : `, kid ${described(kid)}`}`)
+    return claims
+  }
+
+  /** Turns what an authenticator says into an answer, and counts it. */
+  #count(authenticator: string, verdict: Verdict, issuer?: string): TokenAnswer {
+    const method = issuer === undefined ? authenticator : `${authenticator} ${issuer}`
+    const answer = 'refused' in verdict ? verdict : this.#caller(method, verdict.account, verdict.expiresAt)
+    if ('caller' in answer) {
+      this.#outcomes.inc({ authenticator, outcome: 'accepted' })
+      this.#context.log('authn').debug(`${method}: ${answer.caller.identities.join(', ')}`)
+      return answer
+    }
+    const { refused, unavailable } = answer
+    this.#outcomes.inc({ authenticator, outcome: unavailable ? 'unavailable' : 'refused' })
+    this.#context.log('authn').debug(`${method}: ${refused}`)
+    return { refused: `${method}: ${refused}`, ...(unavailable ? { unavailable } : {}) }
+  }
+
+  #caller(method: string, account: ServiceAccount, expiresAt: number): { readonly caller: Caller } | { refused: string; unavailable: boolean } {
+    if (!this.#names) return { refused: 'the trust domain is not known yet', unavailable: true }
+    return { caller: { identities: [workloadId(this.#names.trustDomain, account)], via: 'token', method, expiresAt } }
+  }
+}
+
+function describe({ authenticator, issuer, audiences, origin, onlyForCa }: TokenRule): string {
+  const origins = {
+    inline: 'keys in JWT_RULE',
+    file: `keys of ${'path' in origin ? origin.path : ''}`,
+    remote: `keys of ${'source' in origin ? origin.source : ''}`,
+  }
+  const who = issuer === localIssuer ? 'tokens of "pilot-discovery token"' : `tokens of ${issuer} (${authenticator})`
+  return `${who} for ${audiences.join(', ')} are accepted${onlyForCa ? ' by the certificate authority' : ''}: ${origins[origin.type]}`
+}
+
+/** Starts an authenticator with a reviewer of the orchestrator's tokens, if there is one. */
+export function authenticatorWith(reviewer: TokenReviewer | undefined): ActorDefinition<AuthenticatorConfig, MeshNamesEvent, TrustEvent> {
+  return { kind: 'authenticator', start: (context) => new Authenticator(context, reviewer) }
+}
+
+/** The authenticator as an actor. There is no orchestrator client yet, so nobody reviews tokens. */
+export const actor = authenticatorWith(undefined)

@@ -1,0 +1,126 @@
+/** Fetches the roots of other trust domains from their bundle endpoints (docs/identity.md, B1 to B4) and tells writers of them. */
+import type { TrustEvent } from '../../../protocols/messages/trust.ts'
+import { type BundleEndpoint, readSpiffeBundle, type SpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
+import type { FetchBounds } from '../../http/bounded-fetch.ts'
+import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+
+/** An endpoint that fails is asked again after 50 ms, then after twice as long each time, up to ten seconds. */
+const retry = { firstMs: 50, mostMs: 10_000 }
+
+interface Watched {
+  readonly endpoint: BundleEndpoint
+  bundle: SpiffeBundle | undefined
+  failures: number
+  timer: Timer | undefined
+}
+
+/** Asks each endpoint on its own: what is wrong with one harms its trust domain alone, whose last roots stay. */
+export class BundleFetches {
+  readonly #watched: readonly Watched[]
+  readonly #bounds: FetchBounds
+  readonly #log: Logger
+  readonly #writers = new Map<string, Peer<TrustEvent>>()
+  readonly #metrics
+  #isClosed = false
+
+  constructor(endpoints: readonly BundleEndpoint[], bounds: FetchBounds, log: Logger, registry: Registry) {
+    this.#bounds = bounds
+    this.#log = log
+    const registers = [registry]
+    this.#metrics = {
+      fetches: new Counter({
+        name: 'pilot_spiffe_bundle_fetches_total',
+        help: 'fetches from SPIFFE bundle endpoints',
+        labelNames: ['trust_domain', 'outcome'],
+        registers,
+      }),
+      fetchedAt: new Gauge({
+        name: 'pilot_spiffe_bundle_fetched_timestamp_seconds',
+        help: 'when the bundle of a trust domain was last fetched, Unix seconds',
+        labelNames: ['trust_domain'],
+        registers,
+      }),
+      outgoing: endpoints.length > 0 ? outgoingMetrics(registry, 'spiffe-bundle') : undefined,
+    }
+    this.#watched = endpoints.map((endpoint) => ({ endpoint, bundle: undefined, failures: 0, timer: undefined }))
+    for (const watched of this.#watched) void this.#look(watched)
+  }
+
+  /** A writer is there: it is told what is known. */
+  linked(writer: Peer<TrustEvent>): void {
+    this.#writers.set(writer.name, writer)
+    for (const watched of this.#watched) this.#tell(writer, watched)
+  }
+
+  unlinked({ name }: Peer<TrustEvent>): void {
+    this.#writers.delete(name)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const { timer } of this.#watched) timer?.cancel()
+  }
+
+  async #look(watched: Watched): Promise<void> {
+    const { endpoint } = watched
+    const { trustDomain: trust_domain, url } = endpoint
+    let next: number
+    try {
+      const bundle = readSpiffeBundle(await this.#fetch(watched))
+      if (this.#isClosed) return
+      this.#metrics.fetches.inc({ trust_domain, outcome: 'fetched' })
+      this.#metrics.fetchedAt.set({ trust_domain }, Math.floor(wallClockMs() / 1000))
+      watched.failures = 0
+      this.#take(watched, bundle)
+      next = bundle.refreshMs
+    } catch (error) {
+      if (this.#isClosed) return
+      this.#metrics.fetches.inc({ trust_domain, outcome: 'failed' })
+      const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
+      const level = watched.failures === 0 ? 'error' : 'debug'
+      this.#log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be had: ${(error as Error).message}; ${consequence}`)
+      next = Math.min(retry.mostMs, retry.firstMs * 2 ** watched.failures)
+      watched.failures = Math.min(watched.failures + 1, 16)
+    }
+    watched.timer = after(next, () => void this.#look(watched))
+  }
+
+  async #fetch({ endpoint, failures }: Watched): Promise<string> {
+    const ended = this.#metrics.outgoing?.started(failures > 0)
+    try {
+      // The client of HTTPS is loaded when there is something to fetch.
+      const { boundedFetch } = await import('../../http/bounded-fetch.ts')
+      const content = await boundedFetch(endpoint.url, this.#bounds)
+      ended?.(true)
+      return content
+    } catch (error) {
+      ended?.(false)
+      throw error
+    }
+  }
+
+  #take(watched: Watched, bundle: SpiffeBundle): void {
+    const { bundle: before, endpoint } = watched
+    const log = this.#log('spiffe')
+    if (before?.sequence !== undefined && bundle.sequence !== undefined && bundle.sequence < before.sequence) {
+      log.warn(`roots of ${endpoint.trustDomain}: sequence ${bundle.sequence} is older than ${before.sequence}, which stays`)
+      return
+    }
+    watched.bundle = bundle
+    if (bundle.roots === before?.roots) return
+    log.info(`roots of ${endpoint.trustDomain} ${before ? 'changed' : 'fetched'}, sequence ${bundle.sequence ?? 'unknown'}`)
+    for (const writer of this.#writers.values()) this.#tell(writer, watched)
+  }
+
+  /** Each trust domain is a source of its own: one that is not known yet after a restart leaves what writers were told before. */
+  #tell(writer: Peer<TrustEvent>, { endpoint, bundle }: Watched): void {
+    if (!bundle) return
+    const source = `spiffe-bundle ${endpoint.trustDomain}`
+    writer.tell({ type: 'TrustChanged', source, roots: { [endpoint.trustDomain]: bundle.roots }, generation: 0 }, source)
+  }
+}

@@ -1,0 +1,156 @@
+/** The keys of one token rule: from the rule itself, from a file that is watched, or fetched and refreshed. */
+import { keySetFault } from '../../../src/config/shapes/key-set.ts'
+import type { TokenRule } from '../../../src/identity/token-rules.ts'
+import type { TokenKeys } from '../../../src/policy/token-keys.ts'
+import type { KeySetFetcher } from '../../http/key-set-fetch.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { KeyFile } from './key-file.ts'
+
+/** What the keys of all rules share. */
+export interface KeyParts {
+  readonly fetcher: KeySetFetcher
+  readonly log: Logger
+  /** How often keys are fetched again, in milliseconds. */
+  readonly refreshMs: number
+}
+
+/** How long a token waits for keys that are being fetched, in milliseconds. */
+const patienceMs = 3000
+/** Tokens that name an unknown key have keys looked for at most this often, in milliseconds: fetched, read from a file. */
+const lookAgainMs = { remote: 30_000, file: 1000 }
+/** Keys that could not be fetched are tried again after a second, then after twice as long each time, up to this. */
+const longestRetryMs = 60_000
+
+/** Has the keys of a rule ready. Keys that could be had once stay while their source cannot be reached. */
+export class RuleKeys {
+  readonly #rule: TokenRule
+  readonly #parts: KeyParts
+  readonly #file: KeyFile | undefined
+  #content: string | undefined
+  #keys: Promise<TokenKeys> | undefined
+  /** The look that is under way; undefined when none is. */
+  #look: Promise<void> | undefined
+  /** When a token last had keys looked for again. */
+  #renewedAt = Number.NEGATIVE_INFINITY
+  #failures = 0
+  #timer: Timer | undefined
+  #isClosed = false
+
+  constructor(rule: TokenRule, parts: KeyParts) {
+    this.#rule = rule
+    this.#parts = parts
+    const { origin } = rule
+    if (origin.type === 'inline') this.#content = origin.keys
+    if (origin.type === 'file') this.#file = this.#watched(origin)
+    if (origin.type === 'remote') this.#refresh()
+  }
+
+  /** The keys, waiting for them a while when they are being fetched for the first time. Undefined when they could not be had. */
+  async ready(): Promise<TokenKeys | undefined> {
+    if (this.#content === undefined && this.#look) await within(patienceMs, this.#look)
+    return this.#current()
+  }
+
+  /** The keys once they were looked for again, for a token that names a key which is not among them; as they are when that was done of late. */
+  async renewed(): Promise<TokenKeys | undefined> {
+    const { type } = this.#rule.origin
+    if (type === 'inline') return this.#current()
+    if (!this.#look && monotonicMs() - this.#renewedAt >= lookAgainMs[type]) {
+      this.#renewedAt = monotonicMs()
+      this.#refresh()
+    }
+    if (this.#look) await within(patienceMs, this.#look)
+    return this.#current()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#file?.close()
+    this.#timer?.cancel()
+  }
+
+  /** The library for tokens is loaded with the first one. */
+  async #current(): Promise<TokenKeys | undefined> {
+    const content = this.#content
+    if (content === undefined) return undefined
+    this.#keys ??= import('../../../src/policy/token-keys.ts').then(({ TokenKeys }) => new TokenKeys(content, 'mesh'))
+    return this.#keys
+  }
+
+  #take(content: string): void {
+    if (content === this.#content) return
+    this.#say('info', `keys of the tokens of ${this.#rule.issuer} ${this.#content === undefined ? 'are there' : 'changed'}`)
+    this.#content = content
+    this.#keys = undefined
+  }
+
+  #say(level: 'info' | 'error' | 'debug', message: string): void {
+    this.#parts.log('authn')[level](message)
+  }
+
+  /** Looks for the keys now; one look at a time. */
+  #refresh(): void {
+    this.#timer?.cancel()
+    const look = (this.#file ? this.#file.look() : this.#fetch()).finally(() => {
+      this.#look = undefined
+    })
+    this.#look = look
+  }
+
+  async #fetch(): Promise<void> {
+    const { origin, issuer } = this.#rule
+    if (origin.type !== 'remote') return
+    const { fetcher, refreshMs } = this.#parts
+    let next = refreshMs
+    try {
+      const content = await fetcher.fetch(origin.source, this.#failures > 0)
+      if (this.#isClosed) return
+      this.#failures = 0
+      this.#take(content)
+    } catch (error) {
+      if (this.#isClosed) return
+      const consequence = this.#content === undefined ? 'they cannot be checked' : 'its last keys stay'
+      this.#say(
+        this.#failures === 0 ? 'error' : 'debug',
+        `keys of the tokens of ${issuer} could not be had: ${(error as Error).message}; ${consequence}`,
+      )
+      next = Math.min(refreshMs, longestRetryMs, 1000 * 2 ** this.#failures)
+      this.#failures = Math.min(this.#failures + 1, 10)
+    }
+    this.#timer = after(next, () => this.#refresh())
+  }
+
+  #watched({ path, isPrivate }: { readonly path: string; readonly isPrivate: boolean }): KeyFile {
+    const { issuer } = this.#rule
+    return new KeyFile(path, isPrivate, {
+      changed: (content) => {
+        const fault = keySetFault(content)
+        if (fault === undefined) this.#take(content)
+        else this.#say('error', `${path}: ${fault}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
+      },
+      refused: (reason, isMissing) => {
+        // The local issuer has no keys before somebody has it make a token.
+        const level = isPrivate && isMissing ? 'debug' : 'error'
+        // Whoever takes the file of the local issuer away, or lets others write it, wants its tokens refused.
+        if (isPrivate) this.#forget()
+        this.#say(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
+      },
+      unwatchable: (directory, error) => this.#say('error', `${directory} cannot be watched: ${error.message}; it is looked at every ten seconds`),
+    })
+  }
+
+  #forget(): void {
+    this.#content = undefined
+    this.#keys = undefined
+  }
+}
+
+/** Waits for something to end, at most so long. It must not reject. */
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = after(ms, resolve)
+  await Promise.race([work, late])
+  timer.cancel()
+}

@@ -1,0 +1,83 @@
+/** Roots of other trust domains: `SPIFFE_BUNDLE_ENDPOINTS`, and the documents that are there (docs/identity.md, B1 to B4; SPIFFE Trust Domain and Bundle, section 4). */
+import { X509Certificate } from 'node:crypto'
+import { isMapping } from '../config/shape.ts'
+import { canonicalTrustDomain } from '../config/trust-domain.ts'
+
+/** Where the bundle of a trust domain is. */
+export interface BundleEndpoint {
+  readonly trustDomain: string
+  /** `https:` URL. */
+  readonly url: string
+}
+
+/** What a bundle says. */
+export interface SpiffeBundle {
+  /** Root certificates as PEM, one after the other. */
+  readonly roots: string
+  /** Grows with every change of the bundle; undefined when the document does not say. */
+  readonly sequence: number | undefined
+  /** How often to look again, in milliseconds. */
+  readonly refreshMs: number
+}
+
+/** Most endpoints, and most keys of one bundle. */
+const most = { endpoints: 256, keys: 256 }
+/** Bounds of the refresh hint, and what counts without one, in milliseconds. */
+const refresh = { least: 1000, most: 24 * 3_600_000, usual: 5 * 60_000 }
+
+/** Reads `SPIFFE_BUNDLE_ENDPOINTS`: `<trust domain>|<url>`, joined by `||`. Throws an Error that names the tuple that is wrong. */
+export function readBundleEndpoints(given: string): BundleEndpoint[] {
+  if (given.trim() === '') return []
+  const tuples = given.split('||')
+  const fail = (tuple: string, reason: string): never => {
+    throw new Error(`environment variable SPIFFE_BUNDLE_ENDPOINTS: ${JSON.stringify(tuple.slice(0, 200))}: ${reason}`)
+  }
+  if (tuples.length > most.endpoints) return fail('', `more than ${most.endpoints} tuples`)
+  const endpoints = tuples.map((tuple): BundleEndpoint => {
+    const [domain = '', address = '', more] = tuple.split('|').map((part) => part.trim())
+    if (address === '' || more !== undefined) return fail(tuple, 'expected <trust domain>|<URL>')
+    const trustDomain = canonicalTrustDomain(domain)
+    if (trustDomain === undefined) return fail(tuple, `${JSON.stringify(domain.slice(0, 100))} is not a trust domain`)
+    const url = URL.parse(address.includes('://') ? address : `https://${address}`)
+    if (!url || `${url.username}${url.password}` !== '') return fail(tuple, 'not a URL without user and password')
+    return url.protocol === 'https:' ? { trustDomain, url: url.href } : fail(tuple, 'not an https: URL')
+  })
+  const twice = endpoints.find(({ trustDomain }, index) => endpoints.findIndex((other) => other.trustDomain === trustDomain) !== index)
+  return twice ? fail(`${twice.trustDomain}|${twice.url}`, 'this trust domain has an endpoint already') : endpoints
+}
+
+/** Reads the document of an endpoint. Throws an Error with the reason: what is wrong in one root makes all of it unusable. */
+export function readSpiffeBundle(content: string): SpiffeBundle {
+  const document = parse(content)
+  if (!isMapping(document) || !Array.isArray(document.keys)) throw new Error('not a SPIFFE bundle: it has no list of keys')
+  const { keys, spiffe_sequence: sequence, spiffe_refresh_hint: hint } = document
+  if (keys.length > most.keys) throw new Error(`more than ${most.keys} keys`)
+  // Keys of other uses, those for tokens say, are none of ours (section 4.2.2).
+  const roots = keys.flatMap((key: unknown, index) => (isMapping(key) && key.use === 'x509-svid' ? [rootOf(key.x5c, index)] : []))
+  if (roots.length === 0) throw new Error('it has no key of use x509-svid')
+  if (sequence !== undefined && !(Number.isInteger(sequence) && (sequence as number) >= 0)) throw new Error('spiffe_sequence is not a whole number')
+  if (hint !== undefined && !(Number.isInteger(hint) && (hint as number) >= 0))
+    throw new Error('spiffe_refresh_hint is not a whole number of seconds')
+  const refreshMs = hint === undefined ? refresh.usual : Math.min(refresh.most, Math.max(refresh.least, (hint as number) * 1000))
+  return { roots: [...new Set(roots)].join(''), sequence: sequence as number | undefined, refreshMs }
+}
+
+function parse(content: string): unknown {
+  try {
+    return JSON.parse(content)
+  } catch {
+    throw new Error('not JSON')
+  }
+}
+
+function rootOf(chain: unknown, index: number): string {
+  if (!Array.isArray(chain) || chain.length !== 1 || typeof chain[0] !== 'string') throw new Error(`key ${index}: x5c is not exactly one certificate`)
+  let certificate: X509Certificate
+  try {
+    certificate = new X509Certificate(Buffer.from(chain[0], 'base64'))
+  } catch {
+    throw new Error(`key ${index}: its certificate cannot be read`)
+  }
+  if (!certificate.ca) throw new Error(`key ${index}: its certificate is not that of an authority`)
+  return certificate.toString()
+}

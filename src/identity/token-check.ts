@@ -1,0 +1,46 @@
+/** Whether a token may be accepted, all but its signature, and whose it is (docs/identity.md, K1 to K6; RFC 7519, section 4.1). */
+import type { TokenQuestion } from '../../protocols/messages/identity.ts'
+import { described, type ReadToken } from '../policy/signed-token.ts'
+import { type ServiceAccount, serviceAccountOf } from './spiffe-id.ts'
+import type { TokenRule } from './token-rules.ts'
+
+/** Most characters of a token. */
+export const longestToken = 16_384
+/** How far the clock of an issuer may be ahead, in seconds, for `nbf` and `iat`. Expiry has no leeway: what it ends must not outlive it. */
+const skew = 60
+/** Unix seconds of the year 10000: no date. */
+const latest = 253_402_300_800
+
+/** Whose token it is by its claims, and when it expires (Unix milliseconds); or why a rule does not accept it. */
+export type ClaimsVerdict = { readonly account: ServiceAccount; readonly expiresAt: number } | { readonly refused: string }
+
+/** The rules that are for the issuer of a token and the service that is asked. */
+export function rulesFor(rules: readonly TokenRule[], { claims }: ReadToken, service: TokenQuestion['service']): TokenRule[] {
+  return rules.filter(({ issuer, onlyForCa }) => issuer === claims.iss && (!onlyForCa || service === 'ca'))
+}
+
+/** Holds the claims of a token against a rule at a time (Unix seconds). */
+export function checkClaims({ claims }: ReadToken, { issuer, audiences }: TokenRule, now: number): ClaimsVerdict {
+  const refuse = (refused: string) => ({ refused })
+  if (claims.iss !== issuer) return refuse(`the token is of issuer ${described(claims.iss)}`)
+  const { exp, nbf, iat } = claims
+  if (!isDate(exp)) return refuse(`exp is ${described(exp)}, a date is needed`)
+  for (const [name, date] of Object.entries({ nbf, iat })) {
+    if (date === undefined) continue
+    if (!isDate(date)) return refuse(`${name} is ${described(date)}, which is no date`)
+    if (date > now + skew) return refuse(`${name} is ${Math.ceil(date - now)} s from now`)
+  }
+  if (exp <= now) return refuse(`it expired ${Math.floor(now - exp)} s ago`)
+  const given = audiencesOf(claims.aud)
+  if (!given.some((audience) => audiences.includes(audience)))
+    return refuse(`it is for audience ${described(claims.aud)}, none of which is one of ${described(audiences)}`)
+  const account = serviceAccountOf(claims.sub)
+  return account ? { account, expiresAt: exp * 1000 } : refuse(`sub is ${described(claims.sub)}, not system:serviceaccount:<namespace>:<account>`)
+}
+
+/** The audiences of a token (`aud`: one text, or a list of them). */
+function audiencesOf(aud: unknown): string[] {
+  return (Array.isArray(aud) ? aud : [aud]).filter((audience) => typeof audience === 'string')
+}
+
+const isDate = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < latest
