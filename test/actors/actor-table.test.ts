@@ -35,6 +35,8 @@ describe('the table of actors', () => {
     const { actors, links, sources } = wiring({ registries: ['Mock'] }, { cert: file, key: file, ca: undefined })
     expect(links.map((pair) => [...pair].sort().join(' - ')).sort()).to.deep.equal([
       'authenticator - registry-watcher/files',
+      'authenticator - xds-writer/0',
+      'authenticator - xds-writer/1',
       'certificate-watcher - xds-writer/0',
       'certificate-watcher - xds-writer/1',
       'jwks-resolver - push-queue',
@@ -42,6 +44,8 @@ describe('the table of actors', () => {
       'push-queue - registry-watcher/mock',
       'push-queue - xds-writer/0',
       'push-queue - xds-writer/1',
+      'registry-watcher/files - xds-writer/0',
+      'registry-watcher/files - xds-writer/1',
     ])
     expect(sources).to.deep.equal(['registry-watcher/files', 'registry-watcher/mock'])
     const runs = Object.fromEntries(actors.map(({ name, mode }) => [name, mode]))
