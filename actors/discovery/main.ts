@@ -2,6 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
 import { collectAtRest } from '../runtime/rest.ts'
 import { listenToSignals } from '../runtime/signals.ts'
 import { type DiscoveryService, startDiscovery } from './service.ts'
@@ -25,7 +26,10 @@ export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): 
       ignored: (reason) => service?.log('default').warn(reason),
     }),
   )
+  // Before there are keys in memory, and while modules are loaded.
+  const hardened = keepMemoryOutOfFiles()
   service = await startDiscovery(options, log)
+  for (const failure of await hardened) service.log('default').warn(failure)
   await service.stop(await stopped)
   process.exit(0)
 }

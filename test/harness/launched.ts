@@ -46,11 +46,16 @@ export class Launched {
     this.#child = child
     child.stdout?.on('data', (bytes) => (this.output += bytes))
     child.stderr?.on('data', (bytes) => (this.output += bytes))
-    this.ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal })))
+    this.ended = new Promise((resolve) => {
+      child.on('exit', (code, signal) => resolve({ code, signal }))
+      child.on('error', (error) => (this.output += error.message))
+    })
   }
 
   get pid(): number {
-    return this.#child.pid ?? 0
+    // 0 would mean the group of this process.
+    if (this.#child.pid === undefined) throw new Error(`${this.#child.spawnfile} could not be started`)
+    return this.#child.pid
   }
 
   /** Waits for words in the output. */
