@@ -9,6 +9,7 @@ import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { ActorDefinition } from '../runtime/actor.ts'
 import type { ActorSpec, SpawnMode } from '../runtime/spawn.ts'
+import { isOpenOnLoopback } from './admin/page-access.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 import { processSecrets } from './process-secrets.ts'
 
@@ -159,7 +160,7 @@ function writerActors({ options, features, writers, listen }: TableParts, versio
   const permits = permitWords(writers)
   return Array.from({ length: writers }, (_, index) => ({
     name: `xds-writer/${index}`,
-    config: { features, ...listen, writers, index, versionKey, permits, connections },
+    config: { features, ...listen, statusOnLoopback: isOpenOnLoopback(options, features), writers, index, versionKey, permits, connections },
     ended: () => reclaimPermits(permits, index),
   }))
 }

@@ -68,6 +68,7 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
     headers: stream.headers,
     connection: stream.connection,
     isSecure: stream.isSecure,
+    isLocal: stream.isLocal,
     get certificateCaller() {
       return stream.certificateCaller
     },

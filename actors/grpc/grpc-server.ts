@@ -291,6 +291,7 @@ export class GrpcServer {
       peer: connection.peer,
       headers,
       isSecure: connection.isSecure,
+      isLocal: connection.isLocal,
       certificateCaller: () => connection.caller,
       flow: connection.flow,
       budget: connection.budget,

@@ -18,6 +18,8 @@ export interface GrpcStream {
   readonly connection: object
   /** Whether it came over TLS. */
   readonly isSecure: boolean
+  /** Whether both ends of its connection have loopback addresses. */
+  readonly isLocal: boolean
   /** Who has presented a client certificate that is valid and trusted at present; undefined in plain text. */
   readonly certificateCaller: Caller | undefined
   /** Milliseconds for which bytes have been outstanding without progress. */
@@ -53,6 +55,7 @@ export interface StreamParts {
   readonly peer: string
   readonly headers: IncomingHttpHeaders
   readonly isSecure: boolean
+  readonly isLocal: boolean
   /** Of the connection, asked each time: certificates expire. */
   readonly certificateCaller: () => Caller | undefined
   readonly flow: SessionFlow
@@ -125,6 +128,10 @@ export class Http2GrpcStream implements GrpcStream {
 
   get isSecure(): boolean {
     return this.#parts.isSecure
+  }
+
+  get isLocal(): boolean {
+    return this.#parts.isLocal
   }
 
   get certificateCaller(): Caller | undefined {

@@ -8,6 +8,7 @@ import { distrustedMs, endOfCredential } from '../../src/identity/credential-lif
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
+import { isLoopbackAddress } from '../http/loopback.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
 import { status } from './status-codes.ts'
@@ -59,6 +60,8 @@ export class Http2Connection {
   readonly peer: string
   /** Whether it came over TLS. */
   readonly isSecure: boolean
+  /** Whether both of its ends have loopback addresses. */
+  readonly isLocal: boolean
   /** Streams that are open. */
   readonly streams = new Set<Releasable>()
   readonly #client: VerifiedClient | undefined
@@ -83,6 +86,7 @@ export class Http2Connection {
     this.#session = session
     this.#client = client
     this.isSecure = 'encrypted' in socket
+    this.isLocal = isLoopbackAddress(socket.localAddress) && isLoopbackAddress(socket.remoteAddress)
     if (client)
       this.#dismissal = {
         at: endOfCredential(client.caller.expiresAt, limits.credentialGrace, randomShare()),

@@ -14,6 +14,8 @@ export interface Call {
   readonly headers: IncomingHttpHeaders
   /** Whether it came over TLS. */
   readonly isSecure: boolean
+  /** Whether both ends of its connection have loopback addresses. */
+  readonly isLocal: boolean
   /** Who has presented a client certificate that is valid and trusted at present; undefined in plain text. */
   readonly certificateCaller: Caller | undefined
   /** The same object for all calls of a connection. */
@@ -84,8 +86,9 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       if (waiting.signal.aborted || stream.status !== undefined) return
       if (!request) return refuse(status.unimplemented, 'the method takes one message, and none came')
       incoming.delete(refuse)
-      const { peer, headers, isSecure, certificateCaller, connection } = stream
-      const answered = await answerOf(answer, request, { peer, headers, isSecure, certificateCaller, connection, signal: waiting.signal }, failed)
+      const { peer, headers, isSecure, isLocal, certificateCaller, connection } = stream
+      const call = { peer, headers, isSecure, isLocal, certificateCaller, connection, signal: waiting.signal }
+      const answered = await answerOf(answer, request, call, failed)
       running--
       limit.cancel()
       if (waiting.signal.aborted) return

@@ -30,6 +30,8 @@ export interface XdsWriterConfig {
   readonly plain: { readonly host: string; readonly port: number }
   /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), once these actors have said what they trust (`TrustEvent`). */
   readonly secure: { readonly host: string; readonly port: number; readonly trustSources: readonly string[] } | undefined
+  /** Whether whoever is on this machine may ask for client status and reflection in plain text. */
+  readonly statusOnLoopback: boolean
   /** How many writers share the port. */
   readonly writers: number
   /** This writer's number, from 0. */

@@ -37,7 +37,15 @@ describe('the host of an XDS writer', () => {
   it('lets no push of a dead push queue through, and keeps the link of the new one when the old port closes', async () => {
     const { features } = readFeatures({})
     const connections = { keepaliveInterval: 1e4, keepaliveTimeout: 1e4, maxConnectionAge: 1e9 }
-    const parts = { plain: { host: '127.0.0.1', port: 0 }, secure: undefined, versionKey: 'key', writers: 1, index: 0, connections }
+    const parts = {
+      plain: { host: '127.0.0.1', port: 0 },
+      secure: undefined,
+      statusOnLoopback: true,
+      versionKey: 'key',
+      writers: 1,
+      index: 0,
+      connections,
+    }
     const writer = host(xdsWriter, { features, permits: permitWords(1), ...parts })
     /** A push whose resource is in a slab: of a queue that numbers its slabs otherwise it would end the writer. */
     const push = (slab: number, withSlab: boolean): WriterCommand => ({

@@ -233,6 +233,7 @@ const writerConfig = (port: number) => ({
   plain: { host: '127.0.0.1', port },
   secure: undefined,
   versionKey: 'key',
+  statusOnLoopback: true,
   writers: 1,
   index: 0,
   permits: permitWords(1),

@@ -1,36 +1,21 @@
 import { once } from 'node:events'
 import { connect } from 'node:http2'
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { expect } from 'chai'
 import { DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { ClientStatusRequestSchema, ClientStatusResponseSchema, ConfigStatus } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
+import type { NodeMatcherSchema } from '../../protocols/gen/envoy/type/matcher/v3/node_pb.js'
 import { ServerReflectionRequestSchema, ServerReflectionResponseSchema } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 import { clusterType, endpointType, routeType } from '../../src/xds/type-urls.ts'
+import { grpcCall } from '../harness/grpc-call.ts'
 import { Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
-/** Calls a gRPC method with one message and returns the answers and the status. */
-function grpc(port: number, path: string, message: Uint8Array): Promise<{ messages: Buffer[]; status: string }> {
-  return new Promise((resolve, reject) => {
-    const session = connect(`http://127.0.0.1:${port}`)
-    session.on('error', reject)
-    const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
-    const reader = new FrameReader(1 << 26, new FrameBuffers())
-    const messages: Buffer[] = []
-    let status = ''
-    stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => messages.push(Buffer.from(message))))
-    stream.on('trailers', (trailers) => (status = String(trailers['grpc-status'])))
-    stream.on('close', () => {
-      session.close()
-      resolve({ messages, status })
-    })
-    stream.end(messageFrame(message))
-  })
-}
+const grpc = (port: number, path: string, message: Uint8Array) => grpcCall(`http://127.0.0.1:${port}`, path, message)
 
 describe('services beside ADS, and settings of the push path', function () {
   this.timeout(40_000)
@@ -67,6 +52,29 @@ describe('services beside ADS, and settings of the push path', function () {
       }
       return true
     })
+  })
+
+  it('client status discovery tells of the proxies that are asked for', async () => {
+    const told = async (nodeMatchers: MessageInitShape<typeof NodeMatcherSchema>[]) => {
+      const asked = toBinary(ClientStatusRequestSchema, create(ClientStatusRequestSchema, { nodeMatchers }))
+      const { messages, status } = await grpc(service.grpcPort, '/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', asked)
+      return status === '0' ? fromBinary(ClientStatusResponseSchema, messages[0] as Buffer).config.length : `status ${status}`
+    }
+    const id = (value: string) => ({ nodeId: { matchPattern: { case: 'contains' as const, value } } })
+    const version = (value: string) => ({
+      nodeMetadatas: [
+        {
+          path: [{ segment: { case: 'key' as const, value: 'ISTIO_VERSION' } }],
+          value: { matchPattern: { case: 'stringMatch' as const, value: { matchPattern: { case: 'exact' as const, value } } } },
+        },
+      ],
+    })
+    expect(await told([])).to.equal(1)
+    expect(await told([id('~one.ns~')])).to.equal(1)
+    expect(await told([id('~nobody.ns~')])).to.equal(0)
+    expect(await told([id('~nobody.ns~'), version('1.9.3')])).to.equal(1)
+    expect(await told([{ ...id('~one.ns~'), ...version('1.9.4') }])).to.equal(0)
+    expect(await told([{ nodeId: { matchPattern: { case: 'safeRegex', value: { regex: '(' } } } }])).to.equal('status 3')
   })
 
   for (const [what, garbage] of [

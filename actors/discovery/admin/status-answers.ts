@@ -5,6 +5,7 @@ import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 /** The answers. */
 export function statusAnswers(supervisor: Supervisor) {
   return {
-    connections: async (): Promise<ConnectionStatus[]> => (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections')).flat(),
+    connections: async (withMetadata: boolean): Promise<ConnectionStatus[]> =>
+      (await supervisor.askAll<ConnectionStatus[]>('xds-writer', 'connections', withMetadata)).flat(),
   }
 }

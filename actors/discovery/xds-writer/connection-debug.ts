@@ -31,6 +31,8 @@ export interface ConnectionStatus {
   /** Ledger of the last push that its writer has taken. */
   readonly ledger: string
   readonly types: readonly TypeStatus[]
+  /** Of its node, under the mesh's own names; only where it was asked for. */
+  readonly metadata?: Readonly<Record<string, unknown>>
 }
 
 /** What a connection has subscribed to and refused, as `adsz` tells it; names that nobody knows are among them. */
@@ -46,7 +48,12 @@ export interface ConnectionWatches {
 /** What a writer answers when asked; nothing here is on the push path. */
 export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts, ledger: () => string) {
   return {
-    connections: (): ConnectionStatus[] => [...connections.values()].map((connection) => statusOf(connection, parts, ledger())),
+    /** With their metadata if that is asked for: it may be long. */
+    connections: (withMetadata = false): ConnectionStatus[] =>
+      [...connections.values()].map((connection) => {
+        const { metadata, labels } = connection.node ?? {}
+        return { ...statusOf(connection, parts, ledger()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
+      }),
     watches: (): ConnectionWatches[] => [...connections.values()].map(watchesOf),
     /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
     resources: (

@@ -17,6 +17,7 @@ export class SecuredPort {
   readonly trust = new ClientTrust()
   readonly #server: () => Pick<GrpcServer, 'useCertificate' | 'trustChanged'>
   readonly #log: ScopedLogger
+  #names: MeshNamesEvent | undefined
   /** Names of what has not been told yet. */
   readonly #awaited: Set<string>
   #certificate: ServingCertificate | undefined
@@ -28,12 +29,18 @@ export class SecuredPort {
     this.#log = log
   }
 
+  /** The names of the mesh; undefined until they were told. */
+  get names(): MeshNamesEvent | undefined {
+    return this.#names
+  }
+
   receive(event: SecuredPortEvent): void {
     switch (event.type) {
       case 'CertificateChanged':
         this.#certificate = event.certificate
         break
       case 'MeshNamesChanged':
+        this.#names = event
         this.trust.rename(event)
         this.#changed(event.type)
         break

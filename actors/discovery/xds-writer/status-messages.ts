@@ -4,13 +4,14 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
 import { status } from '../../grpc/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
 
 /** Answers an encoded request. One that cannot be read gets `InvalidArgument` with the reason, whatever it is, and no answer is made. */
 async function answerTo<Schema extends DescMessage>(
   schema: Schema,
   message: Buffer,
-  answer: (request: MessageShape<Schema>) => Promise<Uint8Array>,
+  answer: (request: MessageShape<Schema>) => Promise<Uint8Array | CallStatus>,
 ): Promise<Uint8Array | CallStatus> {
   let request: MessageShape<Schema>
   try {
@@ -21,10 +22,36 @@ async function answerTo<Schema extends DescMessage>(
   return await answer(request)
 }
 
-/** Answers one request of client status discovery, both encoded. `ask` is called for the connections when the request can be read. */
-export async function clientStatus(message: Buffer, ask: () => Promise<readonly ConnectionStatus[]>): Promise<Uint8Array | CallStatus> {
+/** Longest time that the nodes of one request are held to its matchers, in milliseconds. */
+const matchingMs = 100
+
+/**
+ * Answers one request of client status discovery, both encoded, of the nodes that its matchers accept. `ask` is called for the
+ * connections when the request can be read, with their metadata if the request looks at it.
+ */
+export async function clientStatus(
+  message: Buffer,
+  ask: (withMetadata: boolean) => Promise<readonly ConnectionStatus[]>,
+): Promise<Uint8Array | CallStatus> {
   const { ClientStatusRequestSchema } = await import('../../../protocols/gen/envoy/service/status/v3/csds_pb.js')
-  return await answerTo(ClientStatusRequestSchema, message, async () => statusOf(await ask()))
+  const { BadMatcher, nodeTest } = await import('../../../src/xds/stream/node-matcher.ts')
+  return await answerTo(ClientStatusRequestSchema, message, async ({ nodeMatchers }) => {
+    try {
+      const isMeant = nodeTest(nodeMatchers)
+      const connections = await ask(nodeMatchers.some(({ nodeMetadatas }) => nodeMetadatas.length > 0))
+      const begun = monotonicMs()
+      const meant: ConnectionStatus[] = []
+      for (const connection of connections) {
+        if (isMeant({ id: connection.nodeId, metadata: connection.metadata ?? {} })) meant.push(connection)
+        if (monotonicMs() - begun > matchingMs)
+          return { code: status.resourceExhausted, message: `node_matchers take more than ${matchingMs} ms for ${connections.length} nodes` }
+      }
+      return await statusOf(meant)
+    } catch (error) {
+      if (error instanceof BadMatcher) return { code: status.invalidArgument, message: error.message }
+      throw error
+    }
+  })
 }
 
 async function statusOf(connections: readonly ConnectionStatus[]): Promise<Uint8Array> {

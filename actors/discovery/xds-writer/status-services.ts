@@ -3,33 +3,50 @@ import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method, Methods } from '../../grpc/methods.ts'
 import { status } from '../../grpc/status-codes.ts'
-import type { CallBounds, CallStatus } from '../../grpc/unary.ts'
+import type { Call, CallBounds, CallStatus } from '../../grpc/unary.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
+import type { MayTell, StatusAccess } from './status-access.ts'
 
-type Ask = (question: string) => Promise<unknown>
+type Ask = (question: string, ...details: unknown[]) => Promise<unknown>
+/** Answers one message of somebody who may ask. */
+type AnswerMessage = (message: Buffer, mayTell: MayTell) => Promise<Uint8Array | CallStatus>
 
 /** Bounds of a question for client status: it names node matchers, and is answered by all writers. */
 const statusBounds: CallBounds = { timeLimit: 30_000, requestBytes: 65_536, concurrent: 16 }
 
 /** The methods of these services. What they need is loaded when they are first called: writers start without it. */
-export function statusServices(ask: Ask): Methods {
+export function statusServices(ask: Ask, access: StatusAccess): Methods {
   const messages = () => import('./status-messages.ts')
-  const connections = async () => (await ask('connections')) as ConnectionStatus[]
-  const clientStatus = async (message: Buffer) => (await messages()).clientStatus(message, connections)
-  const reflection = answeringEach(async (message) => (await messages()).reflect(message))
+  const clientStatus: AnswerMessage = async (message, mayTell) =>
+    (await messages()).clientStatus(message, async (withMetadata) =>
+      ((await ask('connections', withMetadata)) as ConnectionStatus[]).filter(({ namespace }) => mayTell(namespace)),
+    )
+  const once = async (message: Buffer, call: Call) => {
+    const mayTell = await access.of(call)
+    return typeof mayTell === 'function' ? clientStatus(message, mayTell) : mayTell
+  }
+  const reflection = answeringEach(access, async (message) => (await messages()).reflect(message))
   return new Map<string, Method>([
-    ['/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', answeringEach(clientStatus)],
-    ['/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', { type: 'unary', bounds: statusBounds, answer: clientStatus }],
+    ['/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus', answeringEach(access, clientStatus)],
+    ['/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus', { type: 'unary', bounds: statusBounds, answer: once }],
     ['/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', reflection],
     ['/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo', reflection],
   ])
 }
 
-/** Answers each message with one, in order; a stream ends when the client has said all and has every answer, or with the first answer that is a status. */
-function answeringEach(answer: (message: Buffer) => Promise<Uint8Array | CallStatus>): Method {
-  const open = (stream: GrpcStream) => {
+/**
+ * Answers each message with one, in order, once it is known who asks; nothing is read before. A stream ends when the client has said all
+ * and has every answer, or with the first answer that is a status.
+ */
+function answeringEach(access: StatusAccess, answer: AnswerMessage): Method {
+  const open = async (stream: GrpcStream) => {
+    let isOver = false
+    stream.onClose(() => (isOver = true))
+    const mayTell = await access.of(stream)
+    if (isOver) return
+    if (typeof mayTell !== 'function') return stream.end(mayTell.code, mayTell.message)
     stream.onMessage(async (message) => {
-      const answered = await answer(message)
+      const answered = await answer(message, mayTell)
       if (!(answered instanceof Uint8Array)) return stream.end(answered.code, answered.message)
       await new Promise<void>((resolve) => stream.write([messageFrame(answered)], () => resolve()))
     })

@@ -41,6 +41,7 @@ import { connectionAnswers } from './connection-debug.ts'
 import { Pushes } from './pushes.ts'
 import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
+import { StatusAccess } from './status-access.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
@@ -109,15 +110,22 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
       slow: () => this.#pushes.slow(),
     }
     this.#secured = new SecuredPort(context.config.secure?.trustSources ?? [], () => this.#server, context.log('ads'))
+    const admission = new Admission((question) => context.ask<TokenAnswer>('authenticate', question))
     this.#callers = new Callers({
-      admission: new Admission((question) => context.ask<TokenAnswer>('authenticate', question)),
+      admission,
       authenticates: this.#features.XDS_AUTH,
       checksNode: this.#features.PILOT_ENABLE_XDS_IDENTITY_CHECK,
       grace: this.#features.PILOT_XDS_CREDENTIAL_GRACE,
       metrics: context.metrics,
       warn: (kind, line) => this.#warn(kind, line),
     })
-    const services = statusServices((question, ...details) => context.ask(question, ...details))
+    const access = new StatusAccess({
+      admission,
+      onLoopback: context.config.statusOnLoopback,
+      names: () => this.#secured.names,
+      warn: (kind, line) => this.#warn(kind, line),
+    })
+    const services = statusServices((question, ...details) => context.ask(question, ...details), access)
     const streams = (delta: boolean): Method => ({
       type: 'bidi_stream',
       open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),

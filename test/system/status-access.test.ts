@@ -1,0 +1,96 @@
+/** Who may ask for client status and reflection, and about which proxies. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { ClientStatusRequestSchema, ClientStatusResponseSchema } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
+import { ServerReflectionRequestSchema } from '../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
+import { grpcCall } from '../harness/grpc-call.ts'
+import { Service } from '../harness/service.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const statusMethods = ['FetchClientStatus', 'StreamClientStatus'].map((name) => `/envoy.service.status.v3.ClientStatusDiscoveryService/${name}`)
+const statusRequest = toBinary(ClientStatusRequestSchema, create(ClientStatusRequestSchema, {}))
+const reflectionMethods = ['v1', 'v1alpha'].map((version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`)
+const reflectionRequest = toBinary(
+  ServerReflectionRequestSchema,
+  create(ServerReflectionRequestSchema, { messageRequest: { case: 'listServices', value: '' } }),
+)
+
+describe('services beside ADS, for callers', function () {
+  this.timeout(60_000)
+  const service = new Service()
+  const made = new ServingCertificates(service.dir)
+  const clients: XdsClient[] = []
+  let port = 0
+
+  before(async () => {
+    made.authority('ca')
+    made.issue('server', 'ca')
+    made.workload('shop', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
+    made.workload('root', 'ca', ['spiffe://cluster.local/ns/mesh-system/sa/operator'])
+    port = await freePort()
+    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
+    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+    for (const [namespace, address] of [
+      ['shop', '10.0.0.1'],
+      ['bank', '10.0.0.2'],
+    ] as const)
+      clients.push(await new XdsClient(service.grpcPort, sidecarNode(address, 'pod', namespace), true).connect().ready())
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  const tls = (identity?: string) => ({
+    ca: made.text('ca.pem'),
+    checkServerIdentity: () => undefined,
+    ...(identity === undefined ? {} : { cert: made.text(`${identity}.pem`), key: made.text(`${identity}-key.pem`) }),
+  })
+  /** The namespaces of the proxies that a caller is told of, or the status. */
+  const told = async (path: string, identity?: string, headers: Record<string, string> = {}) => {
+    const { messages, status } = await grpcCall(`https://127.0.0.1:${port}`, path, statusRequest, { tls: tls(identity), headers })
+    if (status !== '0') return `status ${status}`
+    return fromBinary(ClientStatusResponseSchema, messages[0] as Buffer)
+      .config.map(({ node }) => node?.id.split('~')[2])
+      .sort()
+  }
+
+  for (const path of statusMethods) {
+    it(`${path} tells a caller of the proxies of its namespace, and the root namespace of all`, async () => {
+      expect(await told(path, 'shop')).to.deep.equal(['pod.shop'])
+      expect(await told(path, 'root')).to.deep.equal(['pod.bank', 'pod.shop'])
+      expect(await told(path)).to.equal('status 16')
+    })
+  }
+
+  it('reflection is for callers too', async () => {
+    for (const path of reflectionMethods) {
+      expect((await grpcCall(`https://127.0.0.1:${port}`, path, reflectionRequest, { tls: tls('shop') })).status).to.equal('0')
+      expect((await grpcCall(`https://127.0.0.1:${port}`, path, reflectionRequest, { tls: tls() })).status).to.equal('16')
+    }
+  })
+
+  it('in plain text nobody is told anything here: TLS material is configured', async () => {
+    for (const path of [...statusMethods, ...reflectionMethods]) {
+      const { status, messages } = await grpcCall(`http://127.0.0.1:${service.grpcPort}`, path, statusRequest)
+      expect([status, messages.length]).to.deep.equal(['16', 0])
+    }
+    expect(service.output).to.contain('client status or reflection refused to 127.0.0.1: in plain text')
+  })
+
+  it('debug pages on this machine are closed by the same rule, and the admin socket is open', async () => {
+    const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/configz`)
+    expect([answer.status, answer.headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer'])
+    for (const [at, path] of [
+      [service.httpPort, 'ready'],
+      [service.monitoringPort, 'metrics'],
+      [service.monitoringPort, 'version'],
+    ] as const)
+      expect((await fetch(`http://127.0.0.1:${at}/${path}`)).status).to.equal(200)
+    expect((await service.debug<unknown[]>('syncz')).length).to.equal(2)
+  })
+})
