@@ -176,6 +176,16 @@ describe('the state of the certificate authority', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('lock.'))).to.deep.equal([])
   })
 
+  it('is opened again by the process that has it, which then has it anew', async () => {
+    const first = await openFileStorage(directory)
+    const { version } = await first.read()
+    const second = await openFileStorage(directory)
+    expect(await failure(first.write(withRoot('one'), version))).to.include('cannot be seen any more')
+    await first.close()
+    await second.write(withRoot('two'), version)
+    await second.close()
+  })
+
   it('is taken over from a process whose number another one has now, and from one elsewhere that gives no sign', async () => {
     const storage = await openFileStorage(directory)
     const [lock = ''] = readdirSync(directory).filter((name) => name.startsWith('lock.'))

@@ -31,31 +31,29 @@ describe('the own root of the certificate authority', () => {
     const line = (message: string) => void lines.push(`${scope} ${message}`)
     return { debug: line, info: line, warn: line, error: line }
   }
-  const open = async (change: Partial<RotationSettings> = {}, makesOwn = true, random = 0): Promise<RootRotation> => {
+  const open = async (change: Partial<RotationSettings> = {}, plugged: string[] = [], random = 0): Promise<RootRotation> => {
     storage = await openFileStorage(directory)
-    const rotation = await RootRotation.open(
-      {
-        storage,
-        settings: { ...settings, ...change },
-        async makeRoot(before) {
-          const root = rootOf(`made ${made++}`)
-          const signer = before && Array.from({ length: made }, (_, index) => rootOf(`made ${index}`)).find(({ record }) => record.id === before.id)
-          storeKey(storage.keys, root.record.id, root.key)
-          return { ...root.record, cross: signer ? signedBy(signer, root) : '' }
-        },
-        changed: () => changes++,
-        now: () => now,
-        monotonic: () => elapsed,
-        random: () => random,
-        log,
-        metrics: new Registry(),
+    const rotation = await RootRotation.open({
+      storage,
+      settings: { ...settings, ...change },
+      async makeRoot(before) {
+        const root = rootOf(`made ${made++}`)
+        const signer = before && Array.from({ length: made }, (_, index) => rootOf(`made ${index}`)).find(({ record }) => record.id === before.id)
+        storeKey(storage.keys, root.record.id, root.key)
+        return { ...root.record, cross: signer ? signedBy(signer, root) : '' }
       },
-      makesOwn,
-    )
+      changed: () => changes++,
+      now: () => now,
+      monotonic: () => elapsed,
+      random: () => random,
+      log,
+      metrics: new Registry(),
+    })
     opened.push(rotation)
+    await (plugged.length > 0 ? rotation.usePlugged(plugged) : rotation.useOwn())
     return rotation
   }
-  const ids = (rotation: RootRotation) => rotation.authorities().map(({ id }) => id)
+  const ids = (rotation: RootRotation) => rotation.state.authorities.map(({ id }) => id)
   const keys = () => readdirSync(join(directory, 'keys')).map((name) => name.replace('.pem', ''))
   const issue = (rotation: RootRotation, life = day) => {
     const root = rotation.material()?.workloads.id ?? ''
@@ -144,10 +142,10 @@ describe('the own root of the certificate authority', () => {
     expect(lines.join('\n')).to.include('is not above zero')
     expect(rotation.status().stage).to.equal('stable')
     await rotation.close()
-    const late = await open({ checkInterval: 3_600_000, jitter: true }, true, 0.5)
+    const late = await open({ checkInterval: 3_600_000, jitter: true }, [], 0.5)
     expect(late.status().stage).to.equal('stable')
     await late.close()
-    const soon = await open({ checkInterval: 3_600_000, jitter: true }, true, 0)
+    const soon = await open({ checkInterval: 3_600_000, jitter: true }, [], 0)
     await until('the first check', () => soon.status().stage === 'announce')
   })
 
@@ -158,7 +156,7 @@ describe('the own root of the certificate authority', () => {
     now += 31 * day
     const rotation = await open()
     expect(ids(rotation)).to.deep.equal([rootOf('made 1').record.id])
-    expect(rotation.authorities()[0]?.cross, 'an expired root signs nothing').to.equal('')
+    expect(rotation.state.authorities[0]?.cross, 'an expired root signs nothing').to.equal('')
     expect(rotation.status().stage).to.equal('stable')
   })
 
@@ -202,9 +200,9 @@ describe('the own root of the certificate authority', () => {
     const own = await open()
     issue(own, 2 * day)
     await own.close()
-    const plugged = await open({}, false)
     const other = rootOf('plugged').record.root
-    await plugged.noteRoots([other])
+    const plugged = await open({}, [other])
+    expect(await plugged.advance(true)).to.have.property('refused')
     expect(plugged.formerRoots()).to.deep.equal([{ certificate: rootOf('made 0').record.root, until: now + 2 * day }])
     await plugged.close()
     const back = await open()

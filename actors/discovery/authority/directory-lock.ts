@@ -87,7 +87,8 @@ function livingHolder(directory: string, own: string): Holder | undefined {
     const path = join(directory, name)
     if (!name.startsWith(prefix) || name.endsWith(unfinished) || path === own) continue
     const holder = readHolder(path)
-    if (holder && isAlive(holder, path, own)) return holder
+    // One of this process is of a part of it that has ended, or is about to: it is told by check().
+    if (holder && !isThisProcess(holder) && isAlive(holder, path, own)) return holder
     rmSync(path, { force: true })
   }
   return undefined
@@ -103,6 +104,11 @@ function readHolder(path: string): Holder | undefined {
     if (isGone(error) || error instanceof SyntaxError) return undefined
     throw error
   }
+}
+
+function isThisProcess({ pid, started, boot }: Holder): boolean {
+  const here = thisProcess()
+  return pid === here.pid && started === here.started && boot === here.boot
 }
 
 function isAlive(holder: Holder, path: string, own: string): boolean {

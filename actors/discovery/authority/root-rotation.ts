@@ -45,7 +45,7 @@ export interface RotationParts {
    * `before`, has it sign the new root's name and key (`cross`). Runs in a signer thread.
    */
   makeRoot(before: AuthorityRecord | undefined): Promise<AuthorityRecord>
-  /** What is in force is another, in whatever part. Not called for what is in force when it is opened. */
+  /** What is in force is another, in whatever part, not because of {@link RootRotation.useOwn} or {@link RootRotation.usePlugged}. */
   changed(): void
   /** Wall clock, Unix milliseconds; and a clock that nobody sets, in milliseconds. */
   readonly now: () => number
@@ -81,19 +81,19 @@ const ledgerDelay = { least: 250, each: 0.5 }
 /** The own root and the ledger. */
 export class RootRotation {
   readonly #parts: RotationParts
-  readonly #makesOwn: boolean
   readonly ledger: Ledger
   readonly #startedAt: { readonly wall: number; readonly monotonic: number }
   readonly #timers: Timer[] = []
   readonly #steps: Counter<'stage' | 'forced'>
+  #usesOwn = false
+  #isChecked = false
   #state: AuthorityState
   #version: string
   #queue: Promise<unknown> = Promise.resolve()
   #keeping: Timer | undefined
 
-  private constructor(parts: RotationParts, makesOwn: boolean, ledger: Ledger, { state, version }: Stored) {
+  private constructor(parts: RotationParts, ledger: Ledger, { state, version }: Stored) {
     this.#parts = parts
-    this.#makesOwn = makesOwn
     this.ledger = ledger
     this.#state = state
     this.#version = version
@@ -101,27 +101,38 @@ export class RootRotation {
     this.#steps = this.#declareMetrics(parts.metrics)
   }
 
-  /** Reads what was kept. With `makesOwn`, there is a root of its own afterwards. Rejects with an Error that names what is damaged. */
-  static async open(parts: RotationParts, makesOwn: boolean): Promise<RootRotation> {
+  /** Reads what was kept. Nothing is in force until {@link useOwn} or {@link usePlugged}. Rejects with an Error that names what is damaged. */
+  static async open(parts: RotationParts): Promise<RootRotation> {
     const stored = await parts.storage.read()
-    const { state } = stored
-    const rotation = new RootRotation(parts, makesOwn, await rotationLedger(parts), stored)
-    await parts.storage.keepKeys(state.authorities.map(({ id }) => id))
-    if (makesOwn && state.authorities.length === 0) {
-      const first = await parts.makeRoot(undefined)
-      await rotation.#store(beginWith(state, first, parts.now()))
-      parts
-        .log('ca')
-        .info(`made a root of its own, ${first.id}, valid until ${new Date(lastMoment(first)).toISOString()}, kept in ${parts.storage.described}`)
-    }
-    if (makesOwn) {
-      await rotation.noteRoots(rootsOf(rotation.#state))
-      // Without this nothing could be signed until the first check.
-      if (rotation.#state.authorities.every((one) => lastMoment(one) <= parts.now())) await rotation.#check()
-    }
-    rotation.#startChecks()
+    const rotation = new RootRotation(parts, await rotationLedger(parts), stored)
+    await parts.storage.keepKeys(stored.state.authorities.map(({ id }) => id))
     await rotation.#keepLedger(false)
     return rotation
+  }
+
+  /** The own root is in force from now on: it is made if there is none. Rejects with what is wrong. */
+  useOwn(): Promise<void> {
+    return this.#inTurn(async () => {
+      const { makeRoot, now, log, storage } = this.#parts
+      this.#usesOwn = true
+      if (this.#state.authorities.length === 0) {
+        const first = await makeRoot(undefined)
+        await this.#store(this.#noted(beginWith(this.#state, first, now()), [first.root], []))
+        log('ca').info(`made a root of its own, ${first.id}, valid until ${new Date(lastMoment(first)).toISOString()}, in ${storage.described}`)
+      } else await this.#store(this.#noted(this.#state, rootsOf(this.#state), []))
+      // Without this nothing could be signed until the first check.
+      if (this.#state.authorities.every((one) => lastMoment(one) <= now())) await this.#check()
+      this.#startChecks()
+    })
+  }
+
+  /** A plugged-in authority is in force from now on, with these roots, PEM each: the own root stays as it is, and is trusted for a time. */
+  usePlugged(roots: readonly string[]): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#usesOwn = false
+      await this.#store(this.#noted(this.#state, roots, []))
+      this.#startChecks()
+    })
   }
 
   /** What the own root signs with at present; undefined when there is none. */
@@ -129,20 +140,15 @@ export class RootRotation {
     return materialOf(this.#state, this.#parts.now())
   }
 
-  /** The certificates of the own root, oldest first. */
-  authorities(): readonly AuthorityRecord[] {
-    return this.#state.authorities
+  /** What is kept, and in force. */
+  get state(): AuthorityState {
+    return this.#state
   }
 
   /** Roots that stay trusted although they were replaced, PEM each (docs/certificates.md, R14). */
   formerRoots(): readonly { readonly certificate: string; readonly until: number }[] {
     const now = this.#parts.now()
     return this.#state.formerRoots.filter(({ until }) => until > now)
-  }
-
-  /** Takes note of the roots in force, PEM each, whatever they come from; resolves when it is kept. */
-  noteRoots(roots: readonly string[]): Promise<void> {
-    return this.#inTurn(() => this.#store(this.#noted(this.#state, roots, [])))
   }
 
   /** A workload was given a certificate. */
@@ -198,6 +204,8 @@ export class RootRotation {
 
   #startChecks(): void {
     const { checkInterval, jitter } = this.#parts.settings
+    if (this.#isChecked) return
+    this.#isChecked = true
     if (checkInterval <= 0) {
       this.#log.info(
         'CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL is not above zero: the root is not checked; "pilot-discovery ca rotate" exchanges it',
@@ -219,7 +227,7 @@ export class RootRotation {
     const before = this.#state.formerRoots
     await this.#store(this.#noted(this.#state, this.#state.inForce, []))
     if (this.#state.formerRoots !== before) this.#parts.changed()
-    if (!this.#makesOwn) return
+    if (!this.#usesOwn) return
     const { gracePercent } = this.#parts.settings
     const due = isDue(this.#state, gracePercent, now)
     if (due) this.#log.info(`less than ${gracePercent} % of the life of root ${this.#state.authorities[0]?.id} are left: a rotation begins`)
@@ -229,6 +237,7 @@ export class RootRotation {
 
   async #advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
     const { stage: from, authorities } = this.#state
+    if (!this.#usesOwn) return { refused: 'the authority is plugged in (ROOT_CA_DIR): only a root of its own is rotated', status: this.status() }
     const blockers = this.#blockers()
     if (blockers.length > 0 && !force) {
       const [{ identity, reason }] = blockers as [Blocker]
