@@ -4,6 +4,7 @@ import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { KeySetEvent, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../protocols/messages/push.ts'
+import type { SecretCommand, SecretEvent } from '../../protocols/messages/secrets.ts'
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
@@ -53,6 +54,8 @@ interface Messages {
   MeshNamesEvent: MeshNamesEvent
   TrustEvent: TrustEvent
   IdentityEvent: IdentityEvent
+  SecretCommand: SecretCommand
+  SecretEvent: SecretEvent
 }
 type Name = keyof Messages
 
@@ -98,8 +101,8 @@ export function actorTable(parts: TableParts): Wiring {
   // An actor that only waits needs no thread of its own: the watcher without a directory, beside the two files of settings.
   const files: Row<FileWatcher> = {
     module: 'sources/files/file-watcher',
-    consumes: {},
-    emits: { SourceEvent: true, MeshNamesEvent: true },
+    consumes: { SecretCommand: true },
+    emits: { SourceEvent: true, MeshNamesEvent: true, SecretEvent: true },
     runs: configDir === '' ? 'in-thread' : mode,
     actors: [{ name: 'registry-watcher/files', config: { features, configDir, meshConfig, networksConfig, trustDomain } }],
   }
@@ -141,8 +144,8 @@ export function actorTable(parts: TableParts): Wiring {
   }
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
-    consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true },
-    emits: { WriterEvent: true, IdentityEvent: true },
+    consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true },
+    emits: { WriterEvent: true, IdentityEvent: true, SecretCommand: true },
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }

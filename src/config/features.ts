@@ -28,6 +28,12 @@ export const variables = {
     default: './var/run/mesh/admin.sock',
     meaning: 'unix socket of the server for its operator (0600, in a directory of its own, 0700), and the one that pilot-discovery request asks',
   },
+  MESHD_ENABLE_SDS_SERVER: {
+    type: 'boolean',
+    default: true,
+    meaning:
+      'when true, the discovery component serves SDS for credentialName secrets instead of the proxy; for security PILOT_ENABLE_XDS_IDENTITY_CHECK must also be true',
+  },
   MESH_DEFAULT_REQUEST_TIMEOUT: { type: 'duration', default: '0s', range: ['0s', longest], meaning: 'default HTTP and gRPC request timeout' },
   MESH_GPRC_MAXRECVMSGSIZE: {
     type: 'integer',

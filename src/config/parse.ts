@@ -1,8 +1,10 @@
 /** Reads configuration files: multi-document YAML or JSON into checked objects, each fault with its document and field. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
 import { PatternChecks } from './patterns.ts'
+import { readSecret } from './secret-document.ts'
 import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
 import type { StandIn } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
@@ -24,6 +26,8 @@ export interface DocumentFault {
 /** What a file holds. */
 export interface ParsedFile {
   readonly objects: readonly ConfigObject[]
+  /** Secrets for gateways; their keys go where {@link GatewaySecret} says, and nowhere else. */
+  readonly secrets: readonly GatewaySecret[]
   readonly faults: readonly DocumentFault[]
   readonly warnings: readonly DocumentFault[]
   /**
@@ -38,7 +42,7 @@ export const tooLarge = `the file is larger than ${fileLimits.bytes} bytes`
 
 /** A file that could not be read at all. */
 export function faultyFile(file: string, reason: string): ParsedFile {
-  return { objects: [], faults: [{ file, document: 1, key: undefined, path: '', reason }], warnings: [], standIns: new Map() }
+  return { objects: [], secrets: [], faults: [{ file, document: 1, key: undefined, path: '', reason }], warnings: [], standIns: new Map() }
 }
 
 /**
@@ -47,6 +51,7 @@ export function faultyFile(file: string, reason: string): ParsedFile {
  */
 export function parseConfigFile(file: string, content: string, names: MeshNames, patterns = new PatternChecks()): ParsedFile {
   const objects: ConfigObject[] = []
+  const secrets: GatewaySecret[] = []
   const faults: DocumentFault[] = []
   const warnings: DocumentFault[] = []
   const standIns = new Map<string, StandIn>()
@@ -63,25 +68,26 @@ export function parseConfigFile(file: string, content: string, names: MeshNames,
     if (document.value === null || document.value === undefined) continue
     const read = contained(
       () => readObject(document.value, `${file}#${number}`, names, patterns),
-      (reason) => ({ key: undefined, object: undefined, report: { faults: [{ path: '', reason }], warnings: [] } }),
+      (reason) => ({ key: undefined, report: { faults: [{ path: '', reason }], warnings: [] } }),
     )
     if (!read) continue
     warnings.push(...read.report.warnings.map((fault) => problem(read.key, fault)))
-    if (read.report.faults.length > 0 || !read.object) {
+    if (read.report.faults.length > 0 || (!read.object && !read.secret)) {
       faults.push(...read.report.faults.map((fault) => problem(read.key, fault)))
       if (read.object && read.key !== undefined && isPolicy(read.object.kind))
         standIns.set(read.key, standIn(read.object, document.value, read.report))
       continue
     }
-    const first = seen.get(configKey(read.object))
+    const first = seen.get(read.key ?? '')
     if (first !== undefined) {
       faults.push(problem(read.key, { path: 'metadata.name', reason: `the same object is already in document ${first}` }))
       continue
     }
-    seen.set(configKey(read.object), number)
-    objects.push(read.object)
+    seen.set(read.key ?? '', number)
+    if (read.object) objects.push(read.object)
+    if (read.secret) secrets.push(read.secret)
   }
-  return { objects, faults, warnings, standIns }
+  return { objects, secrets, faults, warnings, standIns }
 }
 
 /** The one place where reading may fail in a way that nobody thought of: the document is faulty then, and nothing else is lost. */
@@ -110,12 +116,14 @@ const metadataShape = record({ labels: map(text({ what: 'text' })), annotations:
 
 const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
-function readObject(
-  value: unknown,
-  origin: string,
-  names: MeshNames,
-  patterns: PatternChecks,
-): { key: string | undefined; object?: ConfigObject; report: Report } | undefined {
+interface ReadObject {
+  readonly key: string | undefined
+  readonly object?: ConfigObject
+  readonly secret?: GatewaySecret | undefined
+  readonly report: Report
+}
+
+function readObject(value: unknown, origin: string, names: MeshNames, patterns: PatternChecks): ReadObject | undefined {
   const report: Report = { faults: [], warnings: [], patterns }
   if (!isMapping(value)) {
     report.faults.push({ path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' })
@@ -130,16 +138,18 @@ function readObject(
   const slash = apiVersion.indexOf('/')
   const group = slash < 0 ? '' : names.canonicalGroup(apiVersion.slice(0, slash))
   const version = apiVersion.slice(slash + 1)
+  const isSecret = apiVersion === 'v1' && kindName === 'Secret'
   const kind = kinds.get(kindName)
-  if (!kind || group !== `${kind.group}.${names.domain}`) return undefined
+  if (!isSecret && (!kind || group !== `${kind.group}.${names.domain}`)) return undefined
   const metadata = isMapping(value.metadata) ? value.metadata : {}
   const name = typeof metadata.name === 'string' ? metadata.name : ''
   const namespace = typeof metadata.namespace === 'string' ? metadata.namespace : ''
   const key = configKey({ kind: kindName, namespace, name })
-  if (!kind.versions.includes(version))
+  if (kind && !kind.versions.includes(version))
     report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
   if (!nameSyntax.test(name)) report.faults.push({ path: 'metadata.name', reason: name === '' ? 'required, but missing' : 'not a valid object name' })
   if (namespace !== '' && !nameSyntax.test(namespace)) report.faults.push({ path: 'metadata.namespace', reason: 'not a valid namespace name' })
+  if (!kind) return readSecretObject(value, { key, namespace, name, origin }, report)
   const marks: Report = { faults: report.faults, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
@@ -158,4 +168,17 @@ function readObject(
     origin,
   }
   return { key, object, report }
+}
+
+/** Reads a Secret, unless it is one that gateways do not use: what is wrong with such a one is nobody's business here. */
+function readSecretObject(
+  value: Readonly<Record<string, unknown>>,
+  { key, ...metadata }: { readonly key: string; readonly namespace: string; readonly name: string; readonly origin: string },
+  report: Report,
+): ReadObject | undefined {
+  const marks = report.faults.length
+  const secret = readSecret(value, metadata, report)
+  if (!secret && report.faults.length === marks) return undefined
+  if (metadata.namespace === '') report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
+  return { key, secret, report }
 }

@@ -21,12 +21,6 @@ export const unbuiltVariables = {
     meaning: 'name of the mutating webhook configuration to patch when the installer command-line tool is not used',
   },
   MESHD_CUSTOM_HOST: { type: 'string', default: '', meaning: 'custom host name for which the discovery component signs the server certificate' },
-  MESHD_ENABLE_SDS_SERVER: {
-    type: 'boolean',
-    default: true,
-    meaning:
-      'when true, the discovery component serves SDS for credentialName secrets instead of the proxy; for security PILOT_ENABLE_XDS_IDENTITY_CHECK must also be true',
-  },
   MESH_METRICS_ANNOTATIONS: { type: 'string', default: '', meaning: '' },
   ORCH_INGRESS_NS: { type: 'string', default: '', meaning: '' },
   PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS: {

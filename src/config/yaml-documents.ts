@@ -70,10 +70,13 @@ function readYaml(text: string, line: number): ReadDocument | undefined {
   } catch (error) {
     // The library descends into nesting by calling itself.
     if (error instanceof RangeError || (error instanceof YAMLParseError && error.code === 'RESOURCE_EXHAUSTION')) return { error: tooDeep }
-    if (error instanceof YAMLParseError) return { error: `not YAML, line ${at(error.pos[0])}: ${error.message.slice(0, 200)}` }
+    if (error instanceof YAMLParseError) return { error: `not YAML, line ${at(error.pos[0])}: ${withoutText(error.message)}` }
     return { error: `cannot be read: ${error instanceof Error ? error.message : String(error)}` }
   }
 }
+
+/** A message of the library without what it quotes of the text: that may be part of a private key. */
+const withoutText = (message: string): string => message.replace(/((?:token|characters|tag)[^:]*): .*/s, '$1').slice(0, 200)
 
 /**
  * Parses one document. Throws at its first mistake: the library would go on, describe each with an excerpt of its line, and take a time that

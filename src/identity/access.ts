@@ -1,5 +1,6 @@
 /** What a caller whose identity is known may do (docs/identity.md, I4 to I7). */
 import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
+import type { SecretReader } from '../../protocols/messages/secrets.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
 import { parseWorkload, type Workload } from './spiffe-id.ts'
 
@@ -50,3 +51,17 @@ export function mayRead(caller: Caller, namespace: string | undefined, names: Me
 }
 
 const quoted = (text: string) => JSON.stringify(text.slice(0, 200))
+
+/**
+ * The service account as which a proxy reads secrets of gateways, those of its own namespace. Undefined when it may read none: it is no router, or its identity was
+ * not verified, or is of another trust domain. `verified` is the verified identity of its connection ({@link checkNode}).
+ */
+export function secretReader(
+  { type, namespace }: { readonly type: string; readonly namespace: string },
+  verified: string | undefined,
+  names: MeshIdentityNames,
+): SecretReader | undefined {
+  const workload = verified === undefined ? undefined : parseWorkload(verified)
+  if (type !== 'router' || !workload || workload.namespace !== namespace || !isOwnTrustDomain(workload.trustDomain, names)) return undefined
+  return { namespace, account: workload.account }
+}

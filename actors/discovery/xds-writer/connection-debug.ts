@@ -52,7 +52,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
     connections: (withMetadata = false): ConnectionStatus[] =>
       [...connections.values()].map((connection) => {
         const { metadata, labels } = connection.node ?? {}
-        return { ...statusOf(connection, parts, ledger()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
+        return { ...statusOf(connection, ledger()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
       }),
     watches: (): ConnectionWatches[] => [...connections.values()].map(watchesOf),
     /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
@@ -85,7 +85,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
   }
 }
 
-function statusOf(connection: Connection, { catalog }: SessionParts, ledger: string): ConnectionStatus {
+function statusOf(connection: Connection, ledger: string): ConnectionStatus {
   const watches = [...connection.session.watches.values()]
   const version = connection.node?.metadata.MESH_VERSION
   return {
@@ -99,7 +99,7 @@ function statusOf(connection: Connection, { catalog }: SessionParts, ledger: str
     delta: connection.session.delta,
     classId: connection.session.classId,
     ledger,
-    types: watches.map((watch) => typeStatus(watch, catalog.typeState(connection.session.classId, watch.typeUrl).version)),
+    types: watches.map((watch) => typeStatus(watch, connection.session.versionOf(watch))),
   }
 }
 

@@ -4,6 +4,7 @@ import type { SharedPermits } from '../../../src/push/pacing/permits.ts'
 import { Throttle } from '../../../src/push/pacing/throttle.ts'
 import { responseFrame } from '../../../src/xds/stream/frames.ts'
 import type { Response } from '../../../src/xds/stream/session.ts'
+import { secretType } from '../../../src/xds/type-urls.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, deadlineAfter } from '../../runtime/timers.ts'
 import type { Connection, Sending } from './connection.ts'
@@ -21,6 +22,8 @@ export interface PushParts {
   readonly flowControl: number | undefined
   /** A response is under way: {@link Pushes.charge} is to be called as time passes. */
   busy(): void
+  /** The frame of a response with secrets, which is cleared when it has left. */
+  secretFrame(response: Response, delta: boolean): Buffer
   /** A connection is ended for what it asked. Throws what is not its fault. */
   refuse(connection: Connection, error: unknown): void
 }
@@ -151,7 +154,11 @@ export class Pushes {
     connection.sending = sending
     this.#sending.add(connection)
     this.#parts.busy()
-    connection.stream.write(responseFrame(response, connection.session.delta), (failed) => {
+    const { delta } = connection.session
+    const isSecret = response.typeUrl === secretType
+    const frame = isSecret ? [this.#parts.secretFrame(response, delta)] : responseFrame(response, delta)
+    connection.stream.write(frame, (failed) => {
+      if (isSecret) for (const bytes of frame) bytes.fill(0)
       const elapsed = monotonicMs() - now - sending.pausedMs
       connection.sending = undefined
       this.#sending.delete(connection)

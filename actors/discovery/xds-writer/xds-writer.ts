@@ -9,6 +9,7 @@ import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { Caller, TokenAnswer } from '../../../protocols/messages/identity.ts'
 import { servingNote } from '../../../protocols/messages/notes.ts'
 import type { PushInfo, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
+import type { SecretCommand, SecretEvent } from '../../../protocols/messages/secrets.ts'
 import type { IdentityEvent } from '../../../protocols/messages/trust.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
@@ -38,6 +39,7 @@ import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
+import { GatewaySecrets } from './gateway-secrets.ts'
 import { Pushes } from './pushes.ts'
 import { SecuredPort, type SecuredPortEvent } from './secured-port.ts'
 import { serverOptions } from './server-options.ts'
@@ -48,7 +50,10 @@ import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 /** What the last line says that is written of a client for the moment. */
 const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
 
-class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEvent | IdentityEvent> {
+type Message = WriterCommand | SecuredPortEvent | SecretEvent
+type Told = WriterEvent | IdentityEvent | SecretCommand
+
+class XdsWriter implements Behaviour<Message, Told> {
   readonly asks
   readonly #context: ActorContext<XdsWriterConfig>
   readonly #features: Features
@@ -61,6 +66,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
   /** Connections by class, so that a push touches those it concerns and no other. */
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
+  readonly #secrets: GatewaySecrets
   readonly #wheel = new PaceWheel()
   readonly #metrics
   readonly #lines = new LineBounds()
@@ -96,11 +102,13 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
+    this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#parts.subscriptions)
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,
       flowControl: this.#parts.flowControl,
       busy: () => this.#wheel.wake(),
+      secretFrame: (response, delta) => this.#secrets.frame(response, delta),
       refuse: (connection, error) => this.#refuse(connection, error),
     })
     this.#budgets = new Budgets(context.metrics)
@@ -146,8 +154,9 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     this.#wheel.add((ms) => this.#pushes.charge(ms))
   }
 
-  linked(peer: Peer<WriterEvent | IdentityEvent>): void {
+  linked(peer: Peer<Told>): void {
     if (peer.kind === 'certificate-authority') this.#callers.linked(peer, this.#connections.values())
+    if (peer.kind === 'registry-watcher') this.#secrets.linked(peer)
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
     this.#catalog.forgetSlabs()
@@ -155,12 +164,21 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     for (const connection of this.#connections.values()) this.#announce(connection)
   }
 
-  receive(command: WriterCommand | SecuredPortEvent): void {
+  unlinked(peer: Peer): void {
+    this.#secrets.unlinked(peer)
+  }
+
+  receive(command: Message): void {
     switch (command.type) {
+      case 'MeshNamesChanged':
+        this.#secured.receive(command)
+        this.#secrets.named(command, this.#connections.values())
+        return this.#wakeDue(this.#connections.values(), monotonicMs())
       case 'CertificateChanged':
       case 'TrustChanged':
-      case 'MeshNamesChanged':
         return this.#secured.receive(command)
+      case 'SecretChanged':
+        return this.#wakeDue(this.#secrets.said(command), command.at)
       case 'PublishPush':
         return this.#publish(command)
       case 'PushAgain':
@@ -205,6 +223,12 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
       for (const connection of this.#members.get(classId) ?? [])
         if (connection.session.isDue()) this.#pushes.changed(connection, command.push.startedAt)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
+    this.#pushes.work()
+  }
+
+  /** Sends what is due to some connections, after a change that was first seen at a time. */
+  #wakeDue(connections: Iterable<Connection>, at: number): void {
+    for (const connection of connections) if (connection.answered && connection.session.isDue()) this.#pushes.changed(connection, at)
     this.#pushes.work()
   }
 
@@ -305,6 +329,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     connection.node = read
     connection.id = `${connection.node.id}-${this.#context.config.index + this.#context.config.writers * this.#counter++}`
     this.#connections.set(connection.id, connection)
+    this.#secrets.admit(connection)
     this.#context.log('ads').info(`new connection ${connection.id}`, {
       delta: connection.session.delta,
       ...(connection.verifiedIdentity === undefined ? {} : { identity: connection.verifiedIdentity }),
@@ -348,6 +373,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
     const budget = this.#budgets.of(stream.connection)
     budget.nodes.free(connection.nodeBytes)
     session.close()
+    this.#secrets.gone(connection)
     this.#members.get(connection.session.classId)?.delete(connection)
     if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
@@ -361,7 +387,7 @@ class XdsWriter implements Behaviour<WriterCommand | SecuredPortEvent, WriterEve
 }
 
 /** An XDS writer as an actor. */
-export const actor: ActorDefinition<XdsWriterConfig, WriterCommand | SecuredPortEvent, WriterEvent | IdentityEvent> = {
+export const actor: ActorDefinition<XdsWriterConfig, Message, Told> = {
   kind: 'xds-writer',
   start: (context) => new XdsWriter(context),
 }

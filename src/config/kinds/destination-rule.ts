@@ -2,6 +2,7 @@
 import { anything, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { localityLbShape, tcpKeepaliveShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
+import { credentialName } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 const tlsSettings = record({
@@ -9,7 +10,7 @@ const tlsSettings = record({
   clientCertificate: text(),
   privateKey: text(),
   caCertificates: text(),
-  credentialName: text(),
+  credentialName,
   subjectAltNames: list(text()),
   sni: text(),
   insecureSkipVerify: flag,
@@ -97,6 +98,8 @@ const spec = record(
         if (settings?.mode === 'MUTUAL' && !settings.credentialName && !(settings.clientCertificate && settings.privateKey)) {
           reject(report, `${path}.trafficPolicy.tls`, 'MUTUAL needs clientCertificate and privateKey, or credentialName')
         }
+        if (settings?.credentialName && (settings.clientCertificate || settings.privateKey || settings.caCertificates))
+          reject(report, `${path}.trafficPolicy.tls.credentialName`, 'excludes clientCertificate, privateKey and caCertificates')
       }
       const hash = policy?.loadBalancer?.consistentHash
       if (hash?.httpCookie && hash.httpCookie.ttl === undefined)

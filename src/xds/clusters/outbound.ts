@@ -172,7 +172,7 @@ function applyTls(
 ): void {
   const { tls } = policy
   if (tls?.mode !== undefined && tls.mode !== 'ISTIO_MUTUAL') {
-    if (tls.mode !== 'DISABLE') cluster.transportSocket = tlsSocket(tls, http2)
+    if (tls.mode !== 'DISABLE') cluster.transportSocket = tlsSocket(tls, http2, traits, snapshot)
     return
   }
   const asked = tls?.mode === 'ISTIO_MUTUAL'

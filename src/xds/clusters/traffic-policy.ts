@@ -11,6 +11,9 @@ import type { PortPolicy, TlsSettings, TrafficPolicy } from '../../config/kinds/
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, pack } from '../message.ts'
+import { certificateName } from '../secrets/secret-names.ts'
+import { authoritiesContext, gatewaySecret } from '../security/credentials.ts'
+import type { Traits } from '../traits.ts'
 
 /** What is being filled in. */
 export type ClusterInit = MessageInitShape<typeof ClusterSchema>
@@ -127,11 +130,18 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
   }
 }
 
-/** The transport socket for TLS settings that are not the mesh's own: files by name. */
-export function tlsSocket(tls: TlsSettings, http2: boolean): ClusterInit['transportSocket'] {
-  const sans = (tls.subjectAltNames ?? []).map((name) => ({ sanType: name.includes('://') ? 3 : 2, matcher: exact(name) }))
-  const common = {
-    alpnProtocols: http2 ? ['h2'] : [],
+/** The transport socket for TLS settings that are not the mesh's own: files by name, or at routers a `credentialName`. */
+export function tlsSocket(tls: TlsSettings, http2: boolean, traits: Traits, snapshot: MeshSnapshot): ClusterInit['transportSocket'] {
+  const byName = traits.type === 'router' && tls.credentialName ? tls.credentialName : undefined
+  const common = { alpnProtocols: http2 ? ['h2'] : [], ...(byName === undefined ? filesContext(tls) : credentialContext(byName, tls, snapshot)) }
+  return {
+    name: 'envoy.transport_sockets.tls',
+    configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni: tls.sni ?? '', commonTlsContext: common }) },
+  }
+}
+
+function filesContext(tls: TlsSettings) {
+  return {
     tlsCertificates:
       tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey
         ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }]
@@ -140,16 +150,21 @@ export function tlsSocket(tls: TlsSettings, http2: boolean): ClusterInit['transp
       ? {
           validationContextType: {
             case: 'validationContext' as const,
-            value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: sans },
+            value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: subjectNames(tls) },
           },
         }
       : {}),
   }
+}
+
+function credentialContext(credentialName: string, tls: TlsSettings, snapshot: MeshSnapshot) {
   return {
-    name: 'envoy.transport_sockets.tls',
-    configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni: tls.sni ?? '', commonTlsContext: common }) },
+    ...(tls.mode === 'MUTUAL' ? { tlsCertificateSdsSecretConfigs: [gatewaySecret(certificateName(credentialName), snapshot)] } : {}),
+    ...(tls.insecureSkipVerify ? {} : authoritiesContext(credentialName, { matchTypedSubjectAltNames: subjectNames(tls) }, snapshot)),
   }
 }
 
+const subjectNames = (tls: TlsSettings) =>
+  (tls.subjectAltNames ?? []).map((name) => ({ sanType: name.includes('://') ? 3 : 2, matcher: exact(name) }))
 const exact = (value: string) => ({ matchPattern: { case: 'exact' as const, value } })
 const fileSource = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })

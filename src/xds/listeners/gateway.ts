@@ -25,6 +25,8 @@ import { checkMessage } from '../resource-check.ts'
 import { type RouteInit, routesOf } from '../routes/http-routes.ts'
 import { applies, type Place } from '../routes/matches.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
+import { certificateName } from '../secrets/secret-names.ts'
+import { authoritiesContext, gatewaySecret } from '../security/credentials.ts'
 import { certificateContext, meshProtocols } from '../security/mutual-tls.ts'
 import type { NamedFilter, PolicyFilters } from '../security/policy-filters.ts'
 import type { ProxyClass, Traits } from '../traits.ts'
@@ -194,7 +196,10 @@ function serverChains(
   const names = use.hosts.map(({ host }) => host)
   const serverNames = names.includes('*') ? [] : names
   if (isTls(use) && terminates(use)) {
-    const socket = { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig' as const, value: serverTls(use, proxy.traits) } }
+    const socket = {
+      name: 'envoy.transport_sockets.tls',
+      configType: { case: 'typedConfig' as const, value: serverTls(use, proxy.traits, snapshot) },
+    }
     const http = use.protocol === 'HTTPS'
     const filters = http ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : tcpTargets(use, proxy, view, snapshot)
     return filters.length > 0 ? [{ http, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket: socket, filters }] : []
@@ -215,7 +220,7 @@ const knownCiphers = new Set(
   ),
 )
 
-function serverTls(use: ServerInUse, traits: Traits) {
+function serverTls(use: ServerInUse, traits: Traits, snapshot: MeshSnapshot) {
   const tls = use.server.tls ?? {}
   const file = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
   const mutual = tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL' || tls.mode === 'OPTIONAL_MUTUAL'
@@ -228,25 +233,25 @@ function serverTls(use: ServerInUse, traits: Traits) {
     sanType: name.includes('://') ? 3 : 2,
     matcher: { matchPattern: { case: 'exact' as const, value: name } },
   }))
+  const checks = {
+    matchTypedSubjectAltNames: sans,
+    verifyCertificateHash: tls.verifyCertificateHash ?? [],
+    verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
+  }
   const own =
     tls.mode === 'ISTIO_MUTUAL'
       ? certificateContext(traits.certificates.server, [])
-      : {
-          tlsCertificates: [{ certificateChain: file(tls.serverCertificate ?? ''), privateKey: file(tls.privateKey ?? '') }],
-          ...(mutual && tls.caCertificates
-            ? {
-                validationContextType: {
-                  case: 'validationContext' as const,
-                  value: {
-                    trustedCa: file(tls.caCertificates),
-                    matchTypedSubjectAltNames: sans,
-                    verifyCertificateHash: tls.verifyCertificateHash ?? [],
-                    verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
-                  },
-                },
-              }
-            : {}),
-        }
+      : tls.credentialName
+        ? {
+            tlsCertificateSdsSecretConfigs: [gatewaySecret(certificateName(tls.credentialName), snapshot)],
+            ...(mutual ? authoritiesContext(tls.credentialName, checks, snapshot) : {}),
+          }
+        : {
+            tlsCertificates: [{ certificateChain: file(tls.serverCertificate ?? ''), privateKey: file(tls.privateKey ?? '') }],
+            ...(mutual && tls.caCertificates
+              ? { validationContextType: { case: 'validationContext' as const, value: { trustedCa: file(tls.caCertificates), ...checks } } }
+              : {}),
+          }
   return pack(DownstreamTlsContextSchema, {
     requireClientCertificate: mutual && tls.mode !== 'OPTIONAL_MUTUAL',
     commonTlsContext: { tlsParams: params, alpnProtocols: use.protocol === 'HTTPS' ? ['h2', 'http/1.1'] : [], ...own },

@@ -1,5 +1,5 @@
 /** Bounds on the names that one stream may have kept for it (docs/xds-protocol.md). */
-import { BudgetExceeded, bytesOf, earlyNameBytes, memoryOf, unknownNameBytes } from './budget.ts'
+import { BudgetExceeded, bytesOf, earlyNameBytes, memoryOf, secretNameBytes, unknownNameBytes } from './budget.ts'
 import type { Plans } from './plans.ts'
 import type { Subscription, Subscriptions } from './subscription.ts'
 import type { TypeState } from './type-state.ts'
@@ -24,6 +24,13 @@ export class AskedNames {
     let early = 0
     for (const { subscription } of this.#watches.values()) for (const name of subscription.names) early += memoryOf(name)
     if (early > earlyNameBytes) throw new BudgetExceeded(`resource names: more than ${earlyNameBytes} bytes at once`)
+  }
+
+  /** Counts the names of secrets, there or not: whether one exists is for those to know who may read it. Throws {@link BudgetExceeded}. */
+  checkSecrets(watch: Watch): void {
+    watch.unchecked = undefined
+    const bytes = bytesOf(watch.subscription.names)
+    if (bytes > secretNameBytes) throw new BudgetExceeded(`names of secrets: ${bytes} bytes, at most ${secretNameBytes} on one stream`)
   }
 
   /** Counts the names that do not exist, but not those that did when they were asked for. `before` is what was subscribed to before. Throws {@link BudgetExceeded}. */

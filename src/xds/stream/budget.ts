@@ -9,6 +9,9 @@ export class BudgetExceeded extends Error {}
 /** Bytes of names that one stream may be subscribed to although its configuration does not have them. */
 export const unknownNameBytes = 65_536
 
+/** Bytes of names of secrets that one stream may be subscribed to: 6,000 names of forty characters. */
+export const secretNameBytes = 262_144
+
 /** Bytes of names that one stream may name before it is known what configuration it gets, each as {@link memoryOf} counts it. */
 export const earlyNameBytes = 8 * 1024 * 1024
 

@@ -36,14 +36,15 @@ export class Catalog {
     if (!this.#hidden.get(key)?.deref()) this.#hidden.delete(key)
   })
   readonly #listeners: ((group: Group) => void)[] = []
-  readonly #parts: GroupParts
+  /** What its groups share, for groups beside it. */
+  readonly parts: GroupParts
   /** Groups of which a patch was refused, since it belongs to another state than theirs: they stay as they were until they come as a whole. */
   readonly misfits = new Set<string>()
 
   /** `sums` are made with the key of the push queue. */
   constructor(sums: KeyedSums) {
     let last = 0
-    this.#parts = { sums, serial: () => ++last }
+    this.parts = { sums, serial: () => ++last }
   }
 
   /** `listen` hears of every group whose bytes are others now, or that is gone. */
@@ -72,7 +73,7 @@ export class Catalog {
       }
       this.misfits.delete(patch.group)
       if (!slot.group) this.#dropStates(slot)
-      slot.group ??= new Group(slot.id, this.#parts)
+      slot.group ??= new Group(slot.id, this.parts)
       if (slot.group.apply(patch, (data) => this.#chunksOf(data))) {
         changed.add(slot.id)
         this.#dropStates(slot)

@@ -3,13 +3,14 @@
  * (docs/xds-protocol.md; docs/resources.md, Q3, Q4). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
 import { WireError } from '../slab/wire.ts'
-import { clusterType, endpointType, isWholeType, isWildcardType, pushOrder, routeType, virtualHostType } from '../type-urls.ts'
+import { clusterType, endpointType, isWholeType, isWildcardType, pushOrder, routeType, secretType, virtualHostType } from '../type-urls.ts'
 import { AskedNames } from './asked-names.ts'
 import { type ConnectionBudget, memoryOf } from './budget.ts'
 import type { Catalog } from './catalog.ts'
 import { ClusterGate } from './cluster-gate.ts'
 import { onlyIn } from './name-set.ts'
 import type { Plan, Plans } from './plans.ts'
+import type { ReadableSecrets } from './readable-secrets.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
 import { everything, keptList, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
 import type { TypeState } from './type-state.ts'
@@ -53,6 +54,8 @@ export class XdsSession {
   readonly #budget: ConnectionBudget
   readonly #names: AskedNames
   readonly #gate = new ClusterGate()
+  /** The secrets that its proxy may read; undefined when it may read none. */
+  #secrets: ReadableSecrets | undefined
 
   /** `budget` is that of the connection, which its streams share; {@link close} gives back what this one takes of it. */
   constructor(delta: boolean, parts: SessionParts, budget: ConnectionBudget) {
@@ -65,6 +68,29 @@ export class XdsSession {
   /** The stream is over. */
   close(): void {
     for (const watch of this.watches.values()) this.#dropVersions(watch)
+    this.#secrets?.use(this, nothing)
+  }
+
+  /** Its proxy may read these secrets from now on, or none. */
+  readSecrets(secrets: ReadableSecrets | undefined): void {
+    if (secrets === this.#secrets) return
+    this.#secrets?.use(this, nothing)
+    this.#secrets = secrets
+    const watch = this.watches.get(secretType)
+    if (!watch) return
+    secrets?.use(this, watch.subscription)
+    watch.dueInFull = true
+  }
+
+  /** What there is of these secrets has become known, or that there is nothing: whoever asked for one of them is answered. */
+  secretsKnown(names: readonly string[]): void {
+    const watch = this.watches.get(secretType)
+    for (const name of names) if (watch?.subscription.names.has(name)) watch.dueNames.add(name)
+  }
+
+  /** The present version of all that there is of a type for the proxy. */
+  versionOf(watch: Watch): string {
+    return this.#state(watch).version
   }
 
   /** Takes a state-of-the-world request (rules S1 to S8 of docs/xds-protocol.md). */
@@ -75,6 +101,7 @@ export class XdsSession {
     if (refused && watch && nonce !== watch.nonce) return refused
     if (request.rawNames.length === 0 && !isWildcardType(typeUrl)) {
       this.watches.delete(typeUrl)
+      if (typeUrl === secretType) this.#secrets?.use(this, nothing)
       this.#sort()
       return refused ?? 'unsubscribed'
     }
@@ -157,6 +184,11 @@ export class XdsSession {
   }
 
   #count(watch: Watch, before: Subscription): void {
+    if (watch.typeUrl === secretType) {
+      this.#names.checkSecrets(watch)
+      this.#secrets?.use(this, watch.subscription)
+      return
+    }
     if (this.classId === '') this.#names.defer(watch)
     else this.#names.check(watch, before, this.#state(watch))
   }
@@ -217,10 +249,12 @@ export class XdsSession {
 
   /** What a type's subscription comes to. Proxies do not name virtual hosts, nor say for which routes: they want those of the routes they have. */
   #subscriptionOf({ typeUrl, subscription }: Watch): Subscription {
+    if (typeUrl === secretType) return this.#secrets?.answerable(subscription) ?? subscription
     return (typeUrl === virtualHostType && subscription.wildcard && this.watches.get(routeType)?.subscription) || subscription
   }
 
   #state(watch: Watch): TypeState {
+    if (watch.typeUrl === secretType && this.#secrets) return this.#secrets.state
     return this.#parts.catalog.typeState(this.classId, watch.typeUrl)
   }
 
@@ -248,8 +282,8 @@ export class XdsSession {
 
   /** What is to be sent of an outdated or asked-for type, and whether it is: an empty answer says something only where everything, or all that was named, was asked for. */
   #plan(watch: Watch, state: TypeState, subscription: Subscription, now: number): { plan: Plan; due: boolean } {
-    const { plans } = this.#parts
     const { typeUrl, sent } = watch
+    const plans = (typeUrl === secretType && this.#secrets?.plans) || this.#parts.plans
     const { delta } = this
     const says = (plan: Plan) => plan.count > 0 || (delta && plan.removed.length > 0)
     if (watch.dueInFull) {
@@ -267,6 +301,7 @@ export class XdsSession {
     if (sent && this.#isOutdated(watch, state)) {
       const difference = plans.difference(typeUrl, state, sent, subscription, delta)
       this.#settle(watch, state)
+      if (typeUrl === secretType) for (const name of difference.changed ?? []) watch.dueNames.delete(name)
       if (typeUrl === clusterType) this.#afterClusters(difference, now)
       if (delta || !isWholeType(typeUrl)) return { plan: difference, due: says(difference) }
       const touched = difference.count > 0 || difference.removed.length > 0

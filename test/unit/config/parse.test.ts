@@ -76,6 +76,7 @@ describe('configuration files', () => {
     expect(parse(rule('{host: a, hosst: b}')).warnings[0]).to.include({ path: 'spec.hosst', reason: 'unknown field, left out' })
     expect(parse('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n')).to.deep.equal({
       objects: [],
+      secrets: [],
       faults: [],
       warnings: [],
       standIns: new Map(),

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Caller } from '../../../protocols/messages/identity.ts'
-import { checkNode, mayRead } from '../../../src/identity/access.ts'
+import { checkNode, mayRead, secretReader } from '../../../src/identity/access.ts'
 
 const caller = (...identities: string[]): Caller => ({ identities, via: 'certificate', method: 'test', expiresAt: 0 })
 const cart = caller('spiffe://td/ns/shop/sa/cart')
@@ -47,5 +47,28 @@ describe('who may read', () => {
     expect(mayRead(caller('spiffe://foreign/ns/mesh-system/sa/admin'), 'shop', names)).to.equal(false)
     expect(mayRead(caller(), 'shop', names)).to.equal(false)
     expect(mayRead(caller('spiffe://td/ns//sa/cart'), '', names)).to.equal(false)
+  })
+})
+
+describe('who reads secrets of gateways', () => {
+  const names = { trustDomain: 'td', trustDomainAliases: ['old'], rootNamespace: 'mesh-system' }
+  const router = { type: 'router', namespace: 'edge' }
+
+  it('is a router whose verified identity is of its namespace, in the own trust domain', () => {
+    expect(secretReader(router, 'spiffe://td/ns/edge/sa/gateway', names)).to.deep.equal({ namespace: 'edge', account: 'gateway' })
+    expect(secretReader(router, 'spiffe://old/ns/edge/sa/gateway', names)).to.deep.equal({ namespace: 'edge', account: 'gateway' })
+  })
+
+  it('is nobody else', () => {
+    expect(secretReader(router, undefined, names), 'not verified').to.equal(undefined)
+    expect(secretReader({ ...router, type: 'sidecar' }, 'spiffe://td/ns/edge/sa/gateway', names)).to.equal(undefined)
+    for (const identity of [
+      'spiffe://foreign/ns/edge/sa/gateway',
+      'spiffe://td/ns/other/sa/gateway',
+      'spiffe://td/ns/mesh-system/sa/admin',
+      'spiffe://td/edge',
+      '',
+    ])
+      expect(secretReader(router, identity, names), identity).to.equal(undefined)
   })
 })

@@ -1,12 +1,13 @@
 /**
  * The source actor for configuration files: a directory of objects, the mesh configuration, the networks. Emits `ConfigChanged`,
- * `MeshChanged` and `NetworksChanged` to the push queue, and `MeshNamesChanged` to whoever else is linked. A periodic look finds what
- * the file system did not tell of.
+ * `MeshChanged` and `NetworksChanged` to the push queue, `MeshNamesChanged` to whoever else is linked, and secrets to the writers that
+ * want them (`SecretsWanted`, `SecretChanged`). A periodic look finds what the file system did not tell of.
  */
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
@@ -14,18 +15,22 @@ import type { Peer } from '../../../runtime/link.ts'
 import { Counter } from '../../../runtime/metrics.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
 import { tellEvent } from '../../source-events.ts'
+import { SecretDelivery } from '../secret-delivery.ts'
 import { ObjectDirectory } from './object-directory.ts'
 import { SettingsFiles, type WatchParts } from './settings-files.ts'
 
 /** How often everything is looked at, in milliseconds. */
 const auditMs = 30_000
 
-class FileWatcher implements Behaviour<never, SourceEvent | MeshNamesEvent> {
-  /** `reload` has every file read again, changed or not. */
-  readonly asks = { reload: () => void this.#reload() }
+type Told = SourceEvent | MeshNamesEvent | SecretEvent
+
+class FileWatcher implements Behaviour<SecretCommand, Told> {
+  /** `reload` has every file read again, changed or not; `secrets` are named with what they are good for, without what they hold. */
+  readonly asks = { reload: () => void this.#reload(), secrets: () => this.#loaded.then(() => this.#secrets.summaries()) }
   readonly #context: ActorContext<FileWatcherConfig>
   readonly #settings: SettingsFiles
   readonly #objects: ObjectDirectory
+  readonly #secrets: SecretDelivery
   readonly #audit: Timer
   /** Told things once everything has been read. */
   #queue: Peer<SourceEvent> | undefined
@@ -53,7 +58,17 @@ class FileWatcher implements Behaviour<never, SourceEvent | MeshNamesEvent> {
     }
     const root = config.configDir === '' ? '' : resolve(config.configDir)
     this.#settings = new SettingsFiles(config, parts)
-    this.#objects = new ObjectDirectory(root, meshNames((config.features as Features).MESH_DOMAIN), metrics, parts)
+    // Whoever writes the directory decides who is in a namespace; nobody else is asked.
+    this.#secrets = new SecretDelivery(
+      (key) => this.#objects.isAbsent(key),
+      () => true,
+      metrics,
+    )
+    this.#objects = new ObjectDirectory(root, meshNames((config.features as Features).MESH_DOMAIN), metrics, {
+      ...parts,
+      secret: (key, secret) => this.#secrets.set(key, secret),
+      settled: () => this.#secrets.certain(),
+    })
     this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()])
     this.#audit = every(auditMs, () => {
       this.#settings.audit()
@@ -62,7 +77,7 @@ class FileWatcher implements Behaviour<never, SourceEvent | MeshNamesEvent> {
     }).unref()
   }
 
-  linked(peer: Peer<SourceEvent | MeshNamesEvent>): void {
+  linked(peer: Peer<Told>): void {
     void this.#loaded.then(() => {
       if (peer.kind === 'push-queue') return this.#replay(peer)
       this.#named.set(peer.name, peer)
@@ -70,11 +85,14 @@ class FileWatcher implements Behaviour<never, SourceEvent | MeshNamesEvent> {
     })
   }
 
-  unlinked({ name }: Peer): void {
-    this.#named.delete(name)
+  unlinked(peer: Peer): void {
+    this.#named.delete(peer.name)
+    void this.#loaded.then(() => this.#secrets.unlinked(peer))
   }
 
-  receive(): void {}
+  receive(command: SecretCommand, from: Peer): void {
+    void this.#loaded.then(() => this.#secrets.wanted(from as Peer<SecretEvent>, command))
+  }
 
   async drain(): Promise<void> {
     this.#audit.cancel()
@@ -117,7 +135,7 @@ class FileWatcher implements Behaviour<never, SourceEvent | MeshNamesEvent> {
 }
 
 /** The watcher of configuration files as an actor. */
-export const actor: ActorDefinition<FileWatcherConfig, never, SourceEvent | MeshNamesEvent> = {
+export const actor: ActorDefinition<FileWatcherConfig, SecretCommand, Told> = {
   kind: 'registry-watcher',
   start: (context) => new FileWatcher(context),
 }

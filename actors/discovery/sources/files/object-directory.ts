@@ -1,12 +1,13 @@
 /**
  * The directory of configuration objects: reads its files, watches them, and tells `ConfigChanged` for every object that comes,
- * changes or goes. A bad document is reported and counted, and only its object stays at its last good state. A file that cannot
+ * changes or goes; of Secrets it tells whoever delivers them. A bad document is reported and counted, and only its object stays at its last good state. A file that cannot
  * be read keeps all of its objects, and is tried again; only one that is gone from a directory that is there loses them.
  */
 import { opendir, readdir, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import type { ConfigObject } from '../../../../protocols/data.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
+import type { GatewaySecret } from '../../../../protocols/messages/secrets.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
 import { type DocumentFault, faultyFile, type ParsedFile, parseConfigFile } from '../../../../src/config/parse.ts'
 import { PatternChecks } from '../../../../src/config/patterns.ts'
@@ -32,12 +33,23 @@ const parseDeadlineMs = 30_000
 /** Changes of files that come within this time are read together, in milliseconds. */
 const gatherMs = 10
 
+/** What a file may hold. Secrets are told to those who deliver them, and not with the objects. */
+type Held = ConfigObject | GatewaySecret
+
+/** What the directory shares with the watcher. */
+export interface DirectoryParts extends WatchParts {
+  /** Hears of every secret that comes, changes or goes, `Secret/<namespace>/<name>`. */
+  secret(key: string, secret: GatewaySecret | undefined): void
+  /** Files were read: more may be certain of what there is not ({@link ObjectDirectory.isAbsent}). */
+  settled(): void
+}
+
 interface KnownFile {
   readonly content: Content
   /** Of the file when it was read; an audit reads only files of which it differs, and those that could not be read. */
   readonly signature: string
   readonly faults: number
-  readonly objects: ReadonlyMap<string, ConfigObject>
+  readonly objects: ReadonlyMap<string, Held>
   /** Objects that are there, cannot be used and have no last good state that is known here. */
   readonly unusable: ReadonlySet<string>
   /** Whether it may hold objects that cannot be told. */
@@ -48,7 +60,7 @@ interface KnownFile {
 export class ObjectDirectory {
   readonly #root: string
   readonly #names: MeshNames
-  readonly #parts: WatchParts
+  readonly #parts: DirectoryParts
   readonly #metrics
   readonly #work: WorkQueue
   /** Parses on the pool. */
@@ -67,7 +79,7 @@ export class ObjectDirectory {
   #gather: Timer | undefined
   #pool: Pool | undefined
 
-  constructor(root: string, names: MeshNames, register: Registry, parts: WatchParts) {
+  constructor(root: string, names: MeshNames, register: Registry, parts: DirectoryParts) {
     this.#root = root
     this.#names = names
     this.#parts = parts
@@ -105,14 +117,22 @@ export class ObjectDirectory {
   /** All objects, as they were told, and those that are there and cannot be used: whoever heard of those before me keeps them. */
   *events(): Generator<SourceEvent> {
     const at = monotonicMs()
-    for (const [key, file] of this.#owners) yield eventOf(key, this.#files.get(file)?.objects.get(key), at)
+    for (const [key, file] of this.#owners) {
+      const object = this.#files.get(file)?.objects.get(key)
+      if (!isSecret(object)) yield eventOf(key, object, at)
+    }
     for (const { unusable } of this.#files.values())
-      for (const key of unusable) if (!this.#owners.has(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
+      for (const key of unusable) if (!this.#owners.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
   }
 
   /** Whether every object of the directory can be told; otherwise one that was not told may be there all the same. */
   get isComplete(): boolean {
     return this.#unreadable.size === 0 && ![...this.#files.values()].some(({ unclear }) => unclear)
+  }
+
+  /** Whether there is certainly no object of a key: no file has it, usable or not, and none may hold it that cannot be told. */
+  isAbsent(key: string): boolean {
+    return this.isComplete && !this.#owners.has(key) && ![...this.#files.values()].some(({ unusable }) => unusable.has(key))
   }
 
   /** Reads every file again, changed or not. Resolves to their number. */
@@ -215,6 +235,7 @@ export class ObjectDirectory {
       await this.#load(file).catch((error: unknown) =>
         this.#report('error', faultyFile(relative(this.#root, file), String(error)).faults[0] as DocumentFault, '; what it said before stays'),
       )
+    this.#parts.settled()
   }
 
   /** Brings what is known of a file up to date with what it holds, and tells what changed. */
@@ -252,7 +273,8 @@ export class ObjectDirectory {
   #take(file: string, content: Content, signature: string, parsed: ParsedFile, at: number): void {
     this.#parsing.delete(file)
     const before = this.#files.get(file)
-    const objects = new Map(parsed.objects.map((object) => [configKey(object), object]))
+    const found: readonly Held[] = [...parsed.objects, ...parsed.secrets]
+    const objects = new Map(found.map((object) => [configKey(object), object]))
     // A document that cannot be told may be any of those that the file had; after a mistake in one, others may not be seen.
     const unclear = parsed.faults.some(({ key }) => key === undefined)
     if (unclear) for (const [key, object] of before?.objects ?? []) if (!objects.has(key)) objects.set(key, object)
@@ -260,8 +282,8 @@ export class ObjectDirectory {
     for (const fault of parsed.faults) {
       this.#metrics.rejected.inc({ kind: fault.key?.split('/')[0] ?? 'unknown' })
       const known = fault.key === undefined ? undefined : before?.objects.get(fault.key)
-      const lastGood = known && !isStandIn(known) ? known : undefined
-      const present = parsed.objects.some((object) => configKey(object) === fault.key)
+      const lastGood = known && (isSecret(known) || !isStandIn(known)) ? known : undefined
+      const present = found.some((object) => configKey(object) === fault.key)
       const standIn = lastGood || present ? undefined : parsed.standIns.get(fault.key ?? '')
       if (!present) for (const kept of [lastGood, standIn]) if (kept) objects.set(configKey(kept), kept)
       if (fault.key !== undefined) unusable.add(fault.key)
@@ -287,6 +309,7 @@ export class ObjectDirectory {
       const parsed = await this.#parseOnPool(relative(this.#root, file), content.text)
       await this.#work.add(`reading ${file}`, async () => {
         if (isNewest()) this.#take(file, content, signature, parsed, at)
+        this.#parts.settled()
       })
     })
   }
@@ -302,8 +325,8 @@ export class ObjectDirectory {
   }
 
   #tell(file: string, earlier: KnownFile | undefined, now: KnownFile | undefined, at: number): void {
-    const before = earlier?.objects ?? new Map<string, ConfigObject>()
-    const after = now?.objects ?? new Map<string, ConfigObject>()
+    const before = earlier?.objects ?? new Map<string, Held>()
+    const after = now?.objects ?? new Map<string, Held>()
     for (const [key, object] of after) {
       const owner = this.#owners.get(key)
       if (owner !== undefined && owner !== file && this.#files.get(owner)?.objects.has(key)) {
@@ -312,18 +335,23 @@ export class ObjectDirectory {
       }
       this.#owners.set(key, file)
       this.#metrics.events.inc({ type: object.kind, event: before.has(key) ? 'update' : 'add' })
-      this.#parts.tell(eventOf(key, object, at))
+      this.#tellOne(key, object, at)
     }
-    for (const key of earlier?.unusable ?? [])
-      if (!this.#owners.has(key) && !now?.unusable.has(key)) this.#parts.tell({ type: 'ConfigChanged', key, object: undefined, at })
+    for (const key of earlier?.unusable ?? []) if (!this.#owners.has(key) && !now?.unusable.has(key)) this.#tellOne(key, undefined, at)
     for (const [key, object] of before) {
       if (after.has(key) || this.#owners.get(key) !== file) continue
       const heir = [...this.#files].find(([, known]) => known.objects.has(key))
       if (heir) this.#owners.set(key, heir[0])
       else this.#owners.delete(key)
       this.#metrics.events.inc({ type: object.kind, event: heir ? 'update' : 'delete' })
-      this.#parts.tell({ type: 'ConfigChanged', key, object: heir?.[1].objects.get(key), at })
+      this.#tellOne(key, heir?.[1].objects.get(key), at)
     }
+  }
+
+  /** Tells of an object that is there now as said, or gone. */
+  #tellOne(key: string, object: Held | undefined, at: number): void {
+    if (isSecretKey(key)) this.#parts.secret(key, isSecret(object) ? object : undefined)
+    else if (!isSecret(object)) this.#parts.tell(eventOf(key, object, at))
   }
 
   #report(
@@ -337,6 +365,9 @@ export class ObjectDirectory {
       [level](`${fault.file}, document ${fault.document}${fault.key ? `, ${fault.key}` : ''}${field}: ${fault.reason}${suffix}`)
   }
 }
+
+const isSecret = (object: Held | undefined): object is GatewaySecret => object?.kind === 'Secret'
+const isSecretKey = (key: string): boolean => key.startsWith('Secret/')
 
 /** What is told of an object; a stand-in must not take the place of a last good state that was told by another incarnation. */
 function eventOf(key: string, object: ConfigObject | undefined, at: number): SourceEvent {
@@ -353,7 +384,7 @@ const isDirectory = (path: string): Promise<boolean> =>
 const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))
 
 /** What follows from a fault, for the log. */
-function consequence(lastGood: ConfigObject | undefined, standIn: ConfigObject | undefined): string {
+function consequence(lastGood: Held | undefined, standIn: ConfigObject | undefined): string {
   if (lastGood) return '; its last good state stays'
   return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest it could mean' : ''
 }

@@ -15,7 +15,7 @@ import { Plans } from '../../../../src/xds/stream/plans.ts'
 import { readDeltaRequest, readSotwRequest } from '../../../../src/xds/stream/request.ts'
 import { XdsSession } from '../../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
-import { endpointType, secretType } from '../../../../src/xds/type-urls.ts'
+import { endpointType, routeType, secretType } from '../../../../src/xds/type-urls.ts'
 import { wholeGroups } from '../../../harness/uses.ts'
 
 const list = (count: number, prefix: string) =>
@@ -99,7 +99,17 @@ describe('budgets of a stream', () => {
       ask(session, known)
       ask(session, delta ? list(500, 'made-up') : [...known, ...list(500, 'made-up')])
       expect(session.next(0)?.plan.count).to.be.greaterThan(0)
-      expect(() => ask(session, list(800, 'more'), { typeUrl: secretType })).to.throw(BudgetExceeded, 'that do not exist, at most 65536')
+      expect(() => ask(session, list(800, 'more'), { typeUrl: routeType })).to.throw(BudgetExceeded, 'that do not exist, at most 65536')
+    })
+
+    it(`${variant}: names of secrets have a bound of their own, 256 KiB: a gateway with many sites is not ended where they may not be served`, () => {
+      const session = new World().stream(delta)
+      ask(session, list(4000, 'site'), { typeUrl: secretType })
+      session.next(0)
+      expect(() => ask(session, list(6000, 'page'), { typeUrl: secretType, nonce: session.watches.get(secretType)?.nonce ?? '' })).to.throw(
+        BudgetExceeded,
+        'names of secrets',
+      )
     })
 
     it(`${variant}: names given before the class is known are counted when it is`, () => {

@@ -1,0 +1,121 @@
+/**
+ * The secrets that a writer serves to gateways: which readers it has, what it wants of the sources for them (`SecretsWanted`), and what it was told (`SecretChanged`;
+ * docs/resources.md, K6 to K9).
+ */
+import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
+import type { SecretCommand, SecretEvent, SecretReader } from '../../../protocols/messages/secrets.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { secretReader } from '../../../src/identity/access.ts'
+import { type ReaderParts, ReaderSecrets } from '../../../src/xds/secrets/reader-secrets.ts'
+import { SecretPlans, secretFrame } from '../../../src/xds/secrets/secret-plans.ts'
+import type { Catalog } from '../../../src/xds/stream/catalog.ts'
+import type { Response } from '../../../src/xds/stream/session.ts'
+import type { Subscriptions } from '../../../src/xds/stream/subscription.ts'
+import type { Peer } from '../../runtime/link.ts'
+import { after } from '../../runtime/timers.ts'
+import type { Connection } from './connection.ts'
+
+/** A reader, and its connections. */
+interface Served {
+  readonly secrets: ReaderSecrets
+  readonly connections: Set<Connection>
+}
+
+/** The secrets of a writer. */
+export class GatewaySecrets {
+  readonly #isServed: boolean
+  readonly #parts: ReaderParts
+  readonly #readers = new Map<string, Served>()
+  readonly #readerOf = new Map<Connection, string>()
+  readonly #sources = new Set<Peer<SecretCommand>>()
+  #names: MeshNamesEvent | undefined
+  #isTelling = false
+
+  constructor(features: Features, catalog: Catalog, subscriptions: Subscriptions) {
+    // Without the identity check a node may say that it is of any namespace.
+    this.#isServed = features.MESHD_ENABLE_SDS_SERVER && features.PILOT_ENABLE_XDS_IDENTITY_CHECK
+    this.#parts = {
+      groups: catalog.parts,
+      plans: new SecretPlans(catalog),
+      subscriptions,
+      memory: new WeakSet(),
+      wanted: () => this.#tellLater(),
+    }
+  }
+
+  /** A source of secrets can be asked. */
+  linked(source: Peer<SecretCommand>): void {
+    this.#sources.add(source)
+    this.#tellLater()
+  }
+
+  /** A source is gone; what it said stays until its successor says otherwise. */
+  unlinked(source: Peer): void {
+    this.#sources.delete(source as Peer<SecretCommand>)
+  }
+
+  /** The names of the mesh are these now: connections may read other secrets than before. */
+  named(names: MeshNamesEvent, connections: Iterable<Connection>): void {
+    this.#names = names
+    for (const connection of connections) this.admit(connection)
+  }
+
+  /** Gives a connection the secrets that it may read, by its node and its verified identity. */
+  admit(connection: Connection): void {
+    const { node, verifiedIdentity, session } = connection
+    const reader = this.#isServed && node && this.#names ? secretReader(node, verifiedIdentity, this.#names) : undefined
+    const key = reader && keyOf(reader)
+    const before = this.#readerOf.get(connection)
+    if (key === before) return
+    let served = key === undefined ? undefined : this.#readers.get(key)
+    if (reader && key !== undefined) {
+      served ??= { secrets: new ReaderSecrets(reader, this.#parts), connections: new Set() }
+      this.#readers.set(key, served)
+      served.connections.add(connection)
+      this.#readerOf.set(connection, key)
+    }
+    session.readSecrets(served?.secrets)
+    this.#leave(connection, before)
+  }
+
+  /** A connection is gone, and its session closed. */
+  gone(connection: Connection): void {
+    this.#leave(connection, this.#readerOf.get(connection))
+    this.#readerOf.delete(connection)
+  }
+
+  /** A source said what there is of a secret. Returns the connections that may have something to be sent. */
+  said({ reader, name, material }: SecretEvent): Iterable<Connection> {
+    const served = this.#readers.get(keyOf(reader))
+    if (!served) return []
+    const known = served.secrets.said(name, material)
+    for (const { session } of served.connections) session.secretsKnown(known)
+    return served.connections
+  }
+
+  /** The frame of a response with secrets; whoever sends it clears it when it has left. */
+  frame(response: Response, delta: boolean): Buffer {
+    return secretFrame(response, delta, (chunk) => this.#parts.memory.has(chunk.buffer))
+  }
+
+  #leave(connection: Connection, key: string | undefined): void {
+    const served = key === undefined ? undefined : this.#readers.get(key)
+    if (!served || key === undefined) return
+    served.connections.delete(connection)
+    if (this.#readerOf.get(connection) === key) this.#readerOf.delete(connection)
+    if (served.connections.size === 0) this.#readers.delete(key)
+  }
+
+  /** Tells the sources what is wanted, once for all that comes to be wanted in one turn. */
+  #tellLater(): void {
+    if (this.#isTelling) return
+    this.#isTelling = true
+    after(0, () => {
+      this.#isTelling = false
+      const wanted = [...this.#readers.values()].map(({ secrets }) => ({ reader: secrets.reader, names: [...secrets.names] }))
+      for (const source of this.#sources) source.tell({ type: 'SecretsWanted', wanted }, 'wanted')
+    })
+  }
+}
+
+const keyOf = ({ namespace, account }: SecretReader): string => JSON.stringify([namespace, account])

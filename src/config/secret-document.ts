@@ -1,0 +1,183 @@
+/**
+ * Reads Secrets for gateways out of documents of the orchestrator's form (`v1`, kind `Secret`; docs/resources.md, K3 to K5). What is wrong is named by field and reason; no
+ * message has anything of a value in it.
+ */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import type { GatewaySecret, SecretMaterial, Validity } from '../../protocols/messages/secrets.ts'
+import { isMapping, type Report } from './shape.ts'
+
+/** Bytes of all values of a Secret at most, as the orchestrator bounds them. */
+const secretBytes = 1_048_576
+/** Bytes of a private key in PEM at most; one of the longest kind takes 7,000. */
+const keyBytes = 65_536
+/** Certificates in one value at most. */
+const mostCertificates = 1000
+/** Length of RSA keys in bits that Envoy takes for certificates of its own. */
+const rsaBits = { least: 2048, most: 8192 }
+/** Curves of keys that Envoy takes. */
+const curves: ReadonlySet<string | undefined> = new Set(['prime256v1', 'secp384r1', 'secp521r1'])
+
+const pairKeys = [
+  ['cert', 'key'],
+  ['tls.crt', 'tls.key'],
+] as const
+const authorityKeys = ['cacert', 'ca.crt'] as const
+const tlsType = 'kubernetes.io/tls'
+const types: ReadonlySet<string> = new Set([tlsType, 'Opaque'])
+
+/**
+ * The Secret of a document whose metadata was read. Undefined when there are faults, which were reported, and for a Secret that gateways do not use: of another
+ * type, or without any of their keys.
+ */
+export function readSecret(
+  document: Readonly<Record<string, unknown>>,
+  metadata: { readonly namespace: string; readonly name: string; readonly origin: string },
+  report: Report,
+): GatewaySecret | undefined {
+  const type = document.type === undefined || document.type === null || document.type === '' ? 'Opaque' : document.type
+  if (typeof type !== 'string' || !types.has(type)) return undefined
+  const before = report.faults.length
+  const values = readValues(document, report)
+  const authorities = authorityKeys.map((key) => values.get(key)).find((value) => value !== undefined && value.bytes.length > 0)
+  const given = pairKeys.find((keys) => keys.some((key) => values.has(key)))
+  if (type === tlsType && !given) refuse(report, 'data', `${tlsType} needs tls.crt and tls.key`)
+  const pair = given && readPair(values, given, report)
+  const checked = authorities && readCertificates(authorities, report)
+  if (report.faults.length > before || (!pair && !checked)) return undefined
+  const material: SecretMaterial = { pair: pair && { chain: pair.chain, key: pair.key }, authorities: checked?.bytes }
+  return { kind: 'Secret', ...metadata, type, material, validity: { pair: pair?.validity, authorities: checked?.validity } }
+}
+
+interface Value {
+  /** Where it stands in the document. */
+  readonly path: string
+  readonly bytes: Buffer
+}
+
+/** The values that gateways use; of one that stands in both, `stringData` counts. */
+function readValues(document: Readonly<Record<string, unknown>>, report: Report): Map<string, Value> {
+  const values = new Map<string, Value>()
+  for (const field of ['data', 'stringData'] as const) {
+    const given = document[field]
+    if (given === undefined || given === null) continue
+    if (!isMapping(given)) {
+      refuse(report, field, 'expected a mapping')
+      continue
+    }
+    for (const key of [...pairKeys.flat(), ...authorityKeys]) {
+      const value = given[key]
+      if (value === undefined || value === null) continue
+      const path = `${field}.${key}`
+      const bytes = typeof value === 'string' ? decode(value, field === 'data') : undefined
+      if (bytes) values.set(key, { path, bytes })
+      else refuse(report, path, typeof value === 'string' ? 'not base64' : 'expected text')
+    }
+  }
+  let bytes = 0
+  for (const value of values.values()) bytes += value.bytes.length
+  if (bytes <= secretBytes) return values
+  refuse(report, 'data', `more than ${secretBytes} bytes`)
+  return new Map()
+}
+
+const decode = (value: string, isBase64: boolean): Buffer | undefined => {
+  if (!isBase64) return Buffer.from(value)
+  return /^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(value) ? Buffer.from(value, 'base64') : undefined
+}
+
+function readPair(values: ReadonlyMap<string, Value>, [certName, keyName]: readonly [string, string], report: Report) {
+  const [cert, key] = [values.get(certName), values.get(keyName)]
+  if (!cert) return refuse(report, `data.${certName}`, `required beside ${keyName}, but missing`)
+  if (!key) return refuse(report, `data.${keyName}`, `required beside ${certName}, but missing`)
+  const chain = readCertificates(cert, report)
+  const block = readKey(key, report)
+  if (!chain || !block) return undefined
+  if (!chain.certificates[0]?.checkPrivateKey(block.key)) return refuse(report, key.path, `not the key of the first certificate of ${certName}`)
+  return { chain: chain.bytes, key: block.bytes, validity: chain.validity }
+}
+
+function readCertificates({ path, bytes }: Value, report: Report) {
+  const blocks = pemBlocks(bytes.toString('latin1'))
+  if (blocks === undefined) return refuse(report, path, 'ends within a block of PEM')
+  const found = blocks.filter(({ label }) => label === 'CERTIFICATE')
+  if (found.length === 0) return refuse(report, path, bytes.length === 0 ? 'is empty' : 'holds no certificate in PEM')
+  if (found.length > mostCertificates) return refuse(report, path, `more than ${mostCertificates} certificates`)
+  const certificates: X509Certificate[] = []
+  for (const [index, { text }] of found.entries()) {
+    const certificate = attempt(() => new X509Certificate(text))
+    if (!certificate) return refuse(report, path, `certificate ${index + 1} cannot be read`)
+    certificates.push(certificate)
+  }
+  // Nothing but the certificates goes on: what else a value holds between them is for people.
+  const joined = ownBytes(`${found.map(({ text }) => text).join('\n')}\n`)
+  return { certificates, bytes: joined, validity: validityOf(certificates) }
+}
+
+function validityOf(certificates: readonly X509Certificate[]): Validity {
+  return {
+    notBefore: Math.max(...certificates.map(({ validFromDate }) => validFromDate.getTime())),
+    notAfter: Math.min(...certificates.map(({ validToDate }) => validToDate.getTime())),
+  }
+}
+
+function readKey({ path, bytes }: Value, report: Report): { key: KeyObject; bytes: Uint8Array } | undefined {
+  if (bytes.length > keyBytes) return refuse(report, path, `more than ${keyBytes} bytes`)
+  const blocks = pemBlocks(bytes.toString('latin1'))
+  if (blocks === undefined) return refuse(report, path, 'ends within a block of PEM')
+  const found = blocks.filter(({ label }) => label.endsWith('PRIVATE KEY'))
+  if (found.length !== 1)
+    return refuse(report, path, bytes.length === 0 ? 'is empty' : `holds ${found.length === 0 ? 'no private key' : 'several private keys'} in PEM`)
+  const text = found[0]?.text ?? ''
+  if (found[0]?.label === 'ENCRYPTED PRIVATE KEY' || text.includes('\nProc-Type:'))
+    return refuse(report, path, 'the key is encrypted: there is no password for it')
+  const key = attempt(() => createPrivateKey(text))
+  if (!key) return refuse(report, path, 'the key cannot be read')
+  const reason = keyFault(key)
+  return reason === undefined ? { key, bytes: ownBytes(`${text}\n`) } : refuse(report, path, reason)
+}
+
+/** Why Envoy does not take a key; undefined when it does. */
+function keyFault({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): string | undefined {
+  if (asymmetricKeyType === 'rsa') {
+    const bits = asymmetricKeyDetails.modulusLength ?? 0
+    return bits >= rsaBits.least && bits <= rsaBits.most ? undefined : `an RSA key of ${bits} bits: it must have ${rsaBits.least} to ${rsaBits.most}`
+  }
+  if (asymmetricKeyType !== 'ec') return 'the key is neither RSA nor ECDSA'
+  return curves.has(asymmetricKeyDetails.namedCurve) ? undefined : 'the curve of the ECDSA key is none of P-256, P-384 and P-521'
+}
+
+/** The blocks of a PEM text (RFC 7468), in order; undefined when one of them has no end. */
+function pemBlocks(text: string): { readonly label: string; readonly text: string }[] | undefined {
+  const blocks: { label: string; text: string }[] = []
+  const begin = '-----BEGIN '
+  for (let at = text.indexOf(begin); at >= 0; ) {
+    const labelEnd = text.indexOf('-----', at + begin.length)
+    if (labelEnd < 0) return undefined
+    const label = text.slice(at + begin.length, labelEnd)
+    const mark = `-----END ${label}-----`
+    const end = text.indexOf(mark, labelEnd)
+    if (end < 0) return undefined
+    blocks.push({ label, text: text.slice(at, end + mark.length) })
+    at = text.indexOf(begin, end + mark.length)
+  }
+  return blocks
+}
+
+/** Text as bytes in memory of their own: what is told another thread is copied with all the memory that it lies in. */
+function ownBytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length)
+  Buffer.from(bytes.buffer).write(text, 'latin1')
+  return bytes
+}
+
+function refuse(report: Report, path: string, reason: string): undefined {
+  report.faults.push({ path, reason })
+}
+
+const attempt = <T>(make: () => T): T | undefined => {
+  try {
+    return make()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,43 @@
+/** Encodes secrets (`envoy.extensions.transport_sockets.tls.v3.Secret`) as list elements of a response, without the message library: writers do not load it. */
+import { elementHead, fieldHead, textField } from '../slab/wire.ts'
+import { secretType } from '../type-urls.ts'
+
+/** Numbers of the fields that are written. */
+const fields = {
+  secret: { name: 1, tlsCertificate: 2, validationContext: 4 },
+  tlsCertificate: { certificateChain: 1, privateKey: 2 },
+  validationContext: { trustedCa: 1 },
+  dataSource: { inlineBytes: 2 },
+} as const
+
+/** A certificate with its chain and key, as PEM. */
+export function encodePair(name: string, { chain, key }: { readonly chain: Uint8Array; readonly key: Uint8Array }): Buffer {
+  const { certificateChain, privateKey } = fields.tlsCertificate
+  return encode(name, fields.secret.tlsCertificate, [...inline(certificateChain, chain), ...inline(privateKey, key)])
+}
+
+/** Authorities of the other side's certificates, as PEM. */
+export function encodeAuthorities(name: string, authorities: Uint8Array): Buffer {
+  return encode(name, fields.secret.validationContext, inline(fields.validationContext.trustedCa, authorities))
+}
+
+/** A data source with these bytes, as a field: heads and content, so that the content is copied once, at the end. */
+function inline(field: number, bytes: Uint8Array): Uint8Array[] {
+  const head = fieldHead(fields.dataSource.inlineBytes, bytes.length)
+  return [fieldHead(field, head.length + bytes.length), head, bytes]
+}
+
+function encode(name: string, field: number, content: readonly Uint8Array[]): Buffer {
+  const length = content.reduce((sum, part) => sum + part.length, 0)
+  const nameField = textField(fields.secret.name, name)
+  const head = fieldHead(field, length)
+  const parts = [elementHead(secretType, nameField.length + head.length + length), nameField, head, ...content]
+  // Memory of its own, so that nothing else lies in it and it can be cleared.
+  const bytes = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}

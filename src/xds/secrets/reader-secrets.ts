@@ -1,0 +1,214 @@
+/**
+ * The secrets that one reader, the service account of routers, has in a writer: what its streams subscribed to, what is known of it, and the encoded resources. They are in memory
+ * of the writer alone, and cleared when nobody needs them (docs/resources.md, K8).
+ */
+import type { SecretMaterial, SecretReader } from '../../../protocols/messages/secrets.ts'
+import { addSums, contentVersion, type KeyedSums, subtractSums, sumText, versionOfSum, zeroSum } from '../slab/sums.ts'
+import { Group, type GroupParts, noneHidden } from '../stream/group.ts'
+import type { ReadableSecrets } from '../stream/readable-secrets.ts'
+import { nothing, type Subscription, type Subscriptions } from '../stream/subscription.ts'
+import { TypeState } from '../stream/type-state.ts'
+import { secretType } from '../type-urls.ts'
+import { encodeAuthorities, encodePair } from './encode-secret.ts'
+import { type NamedSecret, readSecretName, secretsOf } from './secret-names.ts'
+import type { SecretPlans } from './secret-plans.ts'
+
+/** A resource that streams subscribed to. */
+interface Wanted {
+  /** Undefined for a name under which there can be nothing for this reader. */
+  readonly of: NamedSecret | undefined
+  /** Streams that subscribed to it. */
+  uses: number
+  /** Whether it is known what there is of it. */
+  isKnown: boolean
+  bytes: Buffer | undefined
+}
+
+/** What a source said of a Secret, and the resources that look into it. */
+interface Known {
+  readonly resources: Set<string>
+  isSaid: boolean
+  material: SecretMaterial | undefined
+}
+
+/** What the readers of a writer share. */
+export interface ReaderParts {
+  /** Those of the writer's catalog, so that no two records have the same number. */
+  readonly groups: GroupParts
+  readonly plans: SecretPlans
+  readonly subscriptions: Subscriptions
+  /** Memory of encoded secrets. */
+  readonly memory: WeakSet<ArrayBufferLike>
+  /** Other Secrets are wanted of the sources than before. */
+  wanted(): void
+}
+
+/** The secrets of one reader. */
+export class ReaderSecrets implements ReadableSecrets {
+  readonly reader: SecretReader
+  readonly #parts: ReaderParts
+  readonly #group: Group
+  readonly #wanted = new Map<string, Wanted>()
+  readonly #secrets = new Map<string, Known>()
+  /** What each stream subscribed to. */
+  readonly #streams = new Map<object, Subscription>()
+  #sum = zeroSum
+  #state: TypeState
+
+  constructor(reader: SecretReader, parts: ReaderParts) {
+    this.reader = reader
+    this.#parts = parts
+    this.#group = new Group(JSON.stringify(['secrets', reader.namespace, reader.account]), parts.groups)
+    this.#state = this.#stateNow()
+  }
+
+  /** Names of the Secrets that are wanted of the sources. */
+  get names(): Iterable<string> {
+    return this.#secrets.keys()
+  }
+
+  get state(): TypeState {
+    return this.#state
+  }
+
+  get plans(): SecretPlans {
+    return this.#parts.plans
+  }
+
+  answerable(subscription: Subscription): Subscription {
+    const { names, wildcard } = subscription
+    const unknown = new Set([...names].filter((name) => this.#wanted.get(name)?.isKnown === false))
+    if (unknown.size === 0 && !wildcard) return subscription
+    return this.#parts.subscriptions.derive(subscription, nothing.names, [...unknown], false)
+  }
+
+  use(stream: object, subscription: Subscription): void {
+    const before = this.#streams.get(stream) ?? nothing
+    if (before === subscription) return
+    let changed = false
+    for (const name of subscription.names) if (!before.names.has(name)) changed = this.#add(name) || changed
+    for (const name of before.names) if (!subscription.names.has(name)) changed = this.#remove(name) || changed
+    if (subscription.names.size > 0) this.#streams.set(stream, subscription)
+    else this.#streams.delete(stream)
+    this.#state = this.#stateNow()
+    if (changed) this.#parts.wanted()
+  }
+
+  /** A source says what there is of a Secret. Returns the names of resources of which nothing was known before: whoever subscribed to them is to be answered. */
+  said(name: string, material: SecretMaterial | undefined): string[] {
+    const known = this.#secrets.get(name)
+    if (!known) {
+      wipe(material)
+      return []
+    }
+    wipe(known.material)
+    known.isSaid = true
+    known.material = material
+    const answered: string[] = []
+    for (const resource of known.resources) {
+      const wanted = this.#wanted.get(resource)
+      if (wanted && this.#remake(resource, wanted)) answered.push(resource)
+    }
+    this.#state = this.#stateNow()
+    return answered
+  }
+
+  #add(resource: string): boolean {
+    const there = this.#wanted.get(resource)
+    if (there) {
+      there.uses++
+      return false
+    }
+    const of = readSecretName(resource, this.reader.namespace)
+    const wanted: Wanted = { of, uses: 1, isKnown: of === undefined, bytes: undefined }
+    this.#wanted.set(resource, wanted)
+    if (!of) return false
+    let isNew = false
+    for (const name of secretsOf(of)) {
+      const known = this.#secrets.get(name)
+      if (known) known.resources.add(resource)
+      else {
+        this.#secrets.set(name, { resources: new Set([resource]), isSaid: false, material: undefined })
+        isNew = true
+      }
+    }
+    this.#remake(resource, wanted)
+    return isNew
+  }
+
+  #remove(resource: string): boolean {
+    const wanted = this.#wanted.get(resource)
+    if (!wanted || --wanted.uses > 0) return false
+    this.#wanted.delete(resource)
+    this.#put(resource, wanted, undefined)
+    let isGone = false
+    for (const name of wanted.of ? secretsOf(wanted.of) : []) {
+      const known = this.#secrets.get(name)
+      known?.resources.delete(resource)
+      if (!known || known.resources.size > 0) continue
+      wipe(known.material)
+      this.#secrets.delete(name)
+      isGone = true
+    }
+    return isGone
+  }
+
+  /** Makes a resource of what is known of its Secrets now. Returns whether nothing was known of it before, and now is. */
+  #remake(resource: string, wanted: Wanted): boolean {
+    const { of } = wanted
+    if (!of) return false
+    let made: Buffer | undefined
+    for (const name of secretsOf(of)) {
+      const known = this.#secrets.get(name)
+      // What the first of them has counts before what the second has.
+      if (!known?.isSaid) return false
+      made = encoded(resource, of, known.material)
+      if (made) break
+    }
+    const wasKnown = wanted.isKnown
+    wanted.isKnown = true
+    this.#put(resource, wanted, made)
+    return !wasKnown
+  }
+
+  /** Puts the bytes of a resource into the group, or takes it out of there, and clears what was there before. */
+  #put(resource: string, wanted: Wanted, bytes: Buffer | undefined): void {
+    const before = wanted.bytes
+    if (!before && !bytes) return
+    wanted.bytes = bytes
+    if (bytes) this.#parts.memory.add(bytes.buffer)
+    const was = this.#group.numberOf(resource)
+    const version = bytes && versionOfSecret(this.#parts.groups.sums, bytes)
+    this.#sum = subtractSums(this.#sum, was)
+    if (version !== undefined) this.#sum = addSums(this.#sum, this.#parts.groups.sums.of(`${resource}|${version}`))
+    const sequence = this.#group.sequence + 1
+    this.#group.apply(
+      {
+        group: this.#group.id,
+        base: sequence,
+        sequence,
+        version: sumText(this.#sum),
+        changed: version === undefined ? [] : [{ name: resource, version, slices: [] }],
+        removed: version === undefined ? [resource] : [],
+      },
+      () => (bytes ? [bytes] : []),
+    )
+    before?.fill(0)
+  }
+
+  #stateNow(): TypeState {
+    return new TypeState(secretType, [this.#group.visible(secretType, noneHidden)])
+  }
+}
+
+/** The version of a secret: it tells whoever has the same secret that it is the same, and nobody what is in it. */
+const versionOfSecret = (sums: KeyedSums, bytes: Buffer): string => versionOfSum(sums.of(`secret|${contentVersion(bytes)}`))
+
+function encoded(resource: string, { part }: NamedSecret, material: SecretMaterial | undefined): Buffer | undefined {
+  if (part === 'pair') return material?.pair && encodePair(resource, material.pair)
+  return material?.authorities && encodeAuthorities(resource, material.authorities)
+}
+
+function wipe(material: SecretMaterial | undefined): void {
+  for (const bytes of [material?.pair?.chain, material?.pair?.key, material?.authorities]) bytes?.fill(0)
+}

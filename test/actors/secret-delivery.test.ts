@@ -1,0 +1,170 @@
+/** Secrets of the configuration directory on their way to writers, and to nobody else (docs/resources.md, K6, K8). */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { actor } from '../../actors/discovery/sources/files/file-watcher.ts'
+import { type SecretAccess, SecretDelivery } from '../../actors/discovery/sources/secret-delivery.ts'
+import type { Behaviour } from '../../actors/runtime/actor.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import type { SecretCommand, SecretEvent, SecretReader } from '../../protocols/messages/secrets.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import { parseConfigFile } from '../../src/config/parse.ts'
+import { meshNames } from '../../src/names/mesh-names.ts'
+import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
+import { until } from '../harness/until.ts'
+
+const reader: SecretReader = { namespace: 'edge', account: 'gateway' }
+const wanted = (...names: string[]): SecretCommand => ({ type: 'SecretsWanted', wanted: [{ reader, names }] })
+
+describe('secrets of the configuration directory', () => {
+  const made = new SiteCertificates()
+  let root: Pair
+  let sites: Pair[]
+  let dir: string
+  let watcher: Behaviour<SecretCommand>
+  before(() => {
+    root = made.authority('root')
+    sites = ['a', 'b', 'c'].map((name) => made.issue(`${name}.example`, root))
+  })
+  after(() => made.dispose())
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'mesh-secrets-'))
+  })
+  afterEach(async () => {
+    await watcher?.drain?.()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  const write = (file: string, text: string) => writeFileSync(join(dir, file), text)
+  const document = (name: string, site: number, namespace = 'edge') => secretDocument(`${namespace}/${name}`, pairValues(sites[site] as Pair))
+  const start = async () => {
+    const config = { features: readFeatures({}).features, configDir: dir, meshConfig: '', networksConfig: '', trustDomain: '' }
+    watcher = (await startActor(actor, config)) as Behaviour<SecretCommand>
+  }
+  /** A linked writer, and what it was told of secrets: `<name>=<number of the site>`, or `<name>-` for none. */
+  const link = (name: string) => {
+    const peer = new RecordingPeer<SecretEvent>(name)
+    watcher.linked?.(peer)
+    const keyOf = ({ material }: SecretEvent) => Buffer.from(material?.pair?.key ?? []).toString()
+    const told = () =>
+      peer.told
+        .filter(({ type }) => type === 'SecretChanged')
+        .map((event) => (event.material ? `${event.name}=${sites.findIndex(({ key }) => key === keyOf(event))}` : `${event.name}-`))
+    return { peer, told }
+  }
+
+  it('are told to a writer that wants them, which hears of nothing else', async () => {
+    write('a.json', document('a', 0))
+    write('others.yaml', [document('b', 1), document('a', 2, 'other')].join('---\n'))
+    await start()
+    const [one, other] = [link('xds-writer/0'), link('xds-writer/1')]
+    const queue = new RecordingPeer<object>('push-queue')
+    watcher.linked?.(queue)
+    watcher.receive(wanted('a', 'none'), one.peer)
+    await until('the answers', () => one.told().length === 2)
+    expect(one.told()).to.have.members(['a=0', 'none-'])
+    write('a.json', document('a', 1))
+    write('b.json', document('b', 2))
+    await until('the change', () => one.told().length === 3)
+    expect(one.told()[2]).to.equal('a=1')
+    rmSync(join(dir, 'a.json'))
+    await until('that it is gone', () => one.told().length === 4)
+    expect(one.told()[3]).to.equal('a-')
+    expect(other.told()).to.deep.equal([])
+    expect(JSON.stringify(queue.told)).not.to.contain('Secret').and.not.to.contain('PRIVATE')
+  })
+
+  it('are told again to a writer that wants them anew, and not to one that is gone', async () => {
+    write('a.json', document('a', 0))
+    await start()
+    const [one, successor] = [link('xds-writer/0'), link('xds-writer/0')]
+    watcher.receive(wanted('a'), one.peer)
+    await until('the answer', () => one.told().length === 1)
+    watcher.receive(wanted(), one.peer)
+    watcher.receive(wanted('a'), one.peer)
+    await until('another answer', () => one.told().length === 2)
+    watcher.unlinked?.(one.peer)
+    watcher.receive(wanted('a'), successor.peer)
+    await until('the answer', () => successor.told().length === 1)
+    write('a.json', document('a', 1))
+    await until('the change', () => successor.told().length === 2)
+    expect(one.told()).to.deep.equal(['a=0', 'a=0'])
+  })
+
+  it('stay as they were when they become faulty, and are told when they are right again', async () => {
+    write('a.json', document('a', 0))
+    await start()
+    const { peer, told } = link('xds-writer/0')
+    watcher.receive(wanted('a', 'b'), peer)
+    await until('the answers', () => told().length === 2)
+    write('a.json', secretDocument('edge/a', { ...pairValues(sites[1] as Pair), 'tls.key': (sites[2] as Pair).key }))
+    write('b.json', document('b', 2))
+    await until('the other', () => told().includes('b=2'))
+    write('a.json', document('a', 1))
+    await until('the right one', () => told().includes('a=1'))
+    expect(told()).to.have.members(['a=0', 'b-', 'b=2', 'a=1'])
+  })
+
+  it('are said to be gone only where all files can be told', async () => {
+    write('unclear.yaml', 'kind: [\n')
+    write('faulty.json', secretDocument('edge/faulty', { 'tls.crt': 'x', 'tls.key': 'y' }))
+    write('a.json', document('a', 0))
+    await start()
+    const { peer, told } = link('xds-writer/0')
+    watcher.receive(wanted('a', 'faulty', 'none'), peer)
+    await until('the answer', () => told().length === 1)
+    expect(told()).to.deep.equal(['a=0'])
+    rmSync(join(dir, 'unclear.yaml'))
+    await until('that there is none', () => told().length === 2)
+    expect(told()[1]).to.equal('none-')
+  })
+
+  it('are named for pages without anything that they hold', async () => {
+    write('a.json', secretDocument('edge/a', pairValues(sites[0] as Pair, root)))
+    await start()
+    const summaries = (await watcher.asks?.secrets?.()) as object[]
+    expect(summaries).to.have.length(1)
+    expect(summaries[0]).to.include({ namespace: 'edge', name: 'a', type: 'kubernetes.io/tls', origin: 'a.json#1' })
+    expect(summaries[0]).to.have.keys('namespace', 'name', 'type', 'origin', 'pair', 'authorities')
+    expect(JSON.stringify(summaries)).not.to.contain('BEGIN')
+  })
+
+  it('of a large file, which is parsed on another thread, are the same', async () => {
+    write('large.yaml', [document('a', 0), `# ${'x'.repeat(70_000)}`, document('b', 1)].join('\n---\n'))
+    await start()
+    const { peer, told } = link('xds-writer/0')
+    watcher.receive(wanted('a', 'b'), peer)
+    await until('the answers', () => told().length === 2)
+    expect(told()).to.have.members(['a=0', 'b=1'])
+    const [event] = peer.told
+    expect(event?.material?.pair?.key.buffer.byteLength, 'memory that is copied with a key').to.equal(event?.material?.pair?.key.byteLength)
+  })
+
+  describe('by a source that reviews who may read', () => {
+    const answers = (access: SecretAccess) => {
+      const [secret] = parseConfigFile('f', document('a', 0), meshNames('mesh.io')).secrets
+      const delivery = new SecretDelivery((key) => key !== 'Secret/edge/a', access, new Registry())
+      delivery.set('Secret/edge/a', secret)
+      const peer = new RecordingPeer<SecretEvent>('xds-writer/0')
+      delivery.wanted(peer, wanted('a'))
+      return { delivery, told: () => peer.told.map(({ name, material }) => `${name}${material ? '' : '-'}`) }
+    }
+
+    it('are told to those who may, and to others there are none', () => {
+      expect(answers(() => true).told()).to.deep.equal(['a'])
+      expect(answers(() => false).told()).to.deep.equal(['a-'])
+    })
+
+    it('wait for the review', () => {
+      let allowed: boolean | undefined
+      const { delivery, told } = answers(() => allowed)
+      expect(told()).to.deep.equal([])
+      allowed = true
+      delivery.certain()
+      delivery.certain()
+      expect(told()).to.deep.equal(['a'])
+    })
+  })
+})

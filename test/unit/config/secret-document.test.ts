@@ -1,0 +1,155 @@
+/** Secrets of gateways as documents (docs/resources.md, K3 to K5). */
+import { X509Certificate } from 'node:crypto'
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { meshNames } from '../../../src/names/mesh-names.ts'
+import { newKey, type Pair, pairValues, SiteCertificates, secretDocument } from '../../harness/gateway-secrets.ts'
+import '../../harness/seed.ts'
+
+const parse = (content: string) => parseConfigFile('f.yaml', content, meshNames('mesh.io'))
+
+describe('secrets of gateways', () => {
+  const made = new SiteCertificates()
+  let root: Pair
+  let site: Pair
+  let other: Pair
+  before(() => {
+    root = made.authority('root')
+    site = made.issue('site.example', root)
+    other = made.issue('other.example', root)
+  })
+  after(() => made.dispose())
+
+  /** The faults of a Secret with these values, as `<field>: <reason>`. */
+  const faultsOf = (values: Record<string, string>, type?: string) => {
+    const { faults, secrets, objects } = parse(secretDocument('edge/site', values, type))
+    expect(objects).to.deep.equal([])
+    if (faults.length > 0) expect(secrets).to.deep.equal([])
+    expect(faults.every(({ key }) => key === 'Secret/edge/site')).to.equal(true)
+    return faults.map(({ path, reason }) => `${path}: ${reason}`)
+  }
+
+  it('are read with either names of their keys, as data or as text, with what they are valid for', () => {
+    for (const [values, type] of [
+      [pairValues(site, root), 'kubernetes.io/tls'],
+      [{ cert: site.chain, key: site.key, cacert: root.chain }, 'Opaque'],
+    ] as const) {
+      const { secrets, objects, faults } = parse(secretDocument('edge/site', values, type))
+      expect(faults).to.deep.equal([])
+      expect(objects).to.deep.equal([])
+      const [secret] = secrets
+      expect(secret).to.include({ kind: 'Secret', namespace: 'edge', name: 'site', type, origin: 'f.yaml#1' })
+      expect(Buffer.from(secret?.material.pair?.chain ?? []).toString()).to.equal(site.chain)
+      expect(Buffer.from(secret?.material.pair?.key ?? []).toString()).to.equal(site.key)
+      expect(Buffer.from(secret?.material.authorities ?? []).toString()).to.equal(root.chain)
+      expect(secret?.validity.pair?.notAfter).to.equal(new X509Certificate(site.chain).validToDate.getTime())
+    }
+    const text = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'n' }, data: { cert: 'bm8=' } }
+    const { secrets } = parse(JSON.stringify({ ...text, stringData: { cert: `of the site\n${site.chain}${root.chain}`, key: site.key } }))
+    expect(Buffer.from(secrets[0]?.material.pair?.chain ?? []).toString()).to.equal(site.chain + root.chain)
+  })
+
+  it('may have authorities alone', () => {
+    const { secrets, faults } = parse(secretDocument('edge/site-cacert', { cacert: root.chain }, 'Opaque'))
+    expect(faults).to.deep.equal([])
+    expect(secrets[0]?.material.pair).to.equal(undefined)
+    expect(secrets[0]?.validity.authorities?.notAfter).to.equal(new X509Certificate(root.chain).validToDate.getTime())
+  })
+
+  it('are left alone when they are not for gateways', () => {
+    for (const [values, type] of [
+      [{ password: 'x' }, 'Opaque'],
+      [pairValues(site), 'helm.sh/release.v1'],
+      [{ 'ca.crt': '' }, 'Opaque'],
+    ] as const)
+      expect(parse(secretDocument('edge/x', values, type))).to.deep.include({ secrets: [], faults: [] })
+    expect(parse(secretDocument('edge/x', pairValues(site)).replace('"v1"', '"v2"'))).to.deep.include({ secrets: [], faults: [] })
+  })
+
+  it('take an empty list of authorities for none', () => {
+    expect(faultsOf({ ...pairValues(site), 'ca.crt': '' })).to.deep.equal([])
+  })
+
+  it('name the field and the reason of every fault', () => {
+    const cut = site.key.slice(0, 60)
+    const rows: [Record<string, string>, string, string?][] = [
+      [{}, 'data: kubernetes.io/tls needs tls.crt and tls.key'],
+      [{ 'tls.crt': site.chain }, 'data.tls.key: required beside tls.crt, but missing'],
+      [{ key: site.key }, 'data.cert: required beside key, but missing', 'Opaque'],
+      [{ ...pairValues(site), 'tls.crt': '' }, 'data.tls.crt: is empty'],
+      [{ ...pairValues(site), 'tls.crt': 'no' }, 'data.tls.crt: holds no certificate in PEM'],
+      [{ ...pairValues(site), 'tls.crt': site.chain.slice(0, 200) }, 'data.tls.crt: ends within a block of PEM'],
+      [{ ...pairValues(site), 'tls.crt': site.chain.replace('M', '!') }, 'data.tls.crt: certificate 1 cannot be read'],
+      [{ ...pairValues(site), 'tls.key': '' }, 'data.tls.key: is empty'],
+      [{ ...pairValues(site), 'tls.key': site.chain }, 'data.tls.key: holds no private key in PEM'],
+      [{ ...pairValues(site), 'tls.key': cut }, 'data.tls.key: ends within a block of PEM'],
+      [{ ...pairValues(site), 'tls.key': site.key.replace('M', '!') }, 'data.tls.key: the key cannot be read'],
+      [{ ...pairValues(site), 'tls.key': site.key + other.key }, 'data.tls.key: holds several private keys in PEM'],
+      [{ ...pairValues(site), 'tls.key': other.key }, 'data.tls.key: not the key of the first certificate of tls.crt'],
+      [{ ...pairValues(site), 'tls.key': 'x'.repeat(70_000) }, 'data.tls.key: more than 65536 bytes'],
+      [{ ...pairValues(site), 'ca.crt': 'x' }, 'data.ca.crt: holds no certificate in PEM'],
+      [{ ...pairValues(site), 'ca.crt': 'x'.repeat(1_048_577) }, 'data: more than 1048576 bytes'],
+    ]
+    for (const [values, fault, type] of rows) expect(faultsOf(values, type)).to.include(fault)
+    const weak = made.issue('weak.example', root, { key: ['-newkey', 'rsa:1024', '-nodes'] })
+    expect(faultsOf(pairValues(weak))).to.deep.equal(['data.tls.key: an RSA key of 1024 bits: it must have 2048 to 8192'])
+    const edwards = made.issue('odd.example', root, { key: ['-newkey', 'ed25519', '-nodes'] })
+    expect(faultsOf(pairValues(edwards))).to.deep.equal(['data.tls.key: the key is neither RSA nor ECDSA'])
+    const curve = made.issue('odd.example', root, { key: newKey('secp256k1') })
+    expect(faultsOf(pairValues(curve))).to.deep.equal(['data.tls.key: the curve of the ECDSA key is none of P-256, P-384 and P-521'])
+    const encrypted = made.issue('locked.example', root, { key: ['-newkey', 'rsa:2048', '-passout', 'pass:x'] })
+    expect(faultsOf(pairValues(encrypted))).to.deep.equal(['data.tls.key: the key is encrypted: there is no password for it'])
+  })
+
+  it('take the keys that Envoy takes', () => {
+    for (const key of [newKey('secp384r1'), newKey('secp521r1'), ['-newkey', 'rsa:2048', '-nodes']])
+      expect(faultsOf(pairValues(made.issue('site.example', root, { key })))).to.deep.equal([])
+  })
+
+  it('need a name and a namespace, and values that are text', () => {
+    const document = JSON.parse(secretDocument('edge/site', pairValues(site))) as Record<string, object>
+    const faults = (change: object) => parse(JSON.stringify({ ...document, ...change })).faults.map(({ path, reason }) => `${path}: ${reason}`)
+    expect(faults({ metadata: { name: 'site' } })).to.deep.equal(['metadata.namespace: required, but missing'])
+    expect(faults({ metadata: { namespace: 'edge' } })).to.deep.equal(['metadata.name: required, but missing'])
+    expect(faults({ data: 'x' })).to.include('data: expected a mapping')
+    expect(faults({ data: { 'tls.crt': 7, 'tls.key': '***' } })).to.include.members(['data.tls.crt: expected text', 'data.tls.key: not base64'])
+    const twice = parse(`${JSON.stringify(document)}`.replace(/^/, '---\n').repeat(2).replaceAll('}---', '}\n---'))
+    expect(twice.secrets).to.have.length(1)
+    expect(twice.faults.map(({ reason }) => reason)).to.deep.equal(['the same object is already in document 1'])
+  })
+
+  it('never stand in a fault, however the document is broken', () => {
+    const indented = site.key.replace(/^/gm, '    ').trimEnd()
+    const document = `apiVersion: v1\nkind: Secret\nmetadata: {name: site, namespace: edge}\nstringData:\n  tls.key: |\n${indented}\n  tls.crt: |\n${site.chain.replace(/^/gm, '    ')}\ntype: kubernetes.io/tls\n`
+    expect(parse(document)).to.deep.include({ faults: [] })
+    const lines = site.key.split('\n').slice(1, -2)
+    const pieces = lines.flatMap((line) => [line.slice(0, 12), line.slice(-12)])
+    const odd = ['"', "'", '{', '[', '|', '>', '!', '&', '*', '%', '@', '\t', '\n', ': ', '- ', '#', '\\', '---\n', '| ', '? ']
+    const tell = (text: string) => {
+      const { faults, warnings } = parse(text)
+      const told = JSON.stringify([faults, warnings])
+      for (const piece of pieces) expect(told, text).not.to.contain(piece)
+    }
+    for (const [from, to] of [
+      ['tls.key: |\n', 'tls.key: '],
+      ['tls.key: |\n', 'tls.key: | '],
+      ['tls.key: |\n', 'tls.key: !'],
+      ['tls.key: |\n', 'tls.key: *'],
+      ['tls.key: |\n', `tls.key: |${lines[0]}\n`],
+      ['tls.key: |\n', `tls.key: !${lines[0]} |\n`],
+      [indented, site.key],
+      [indented, lines.join(': ')],
+      ['stringData:', 'data:'],
+      ['kind: Secret', 'kind: DestinationRule'],
+      ['apiVersion: v1\nkind: Secret', 'apiVersion: networking.mesh.io/v1\nkind: DestinationRule'],
+    ] as const)
+      tell(document.replace(from, to))
+    fc.assert(
+      fc.property(fc.nat(document.length), fc.constantFrom(...odd), fc.nat(3), (at, text, less) =>
+        tell(document.slice(0, at) + text + document.slice(at + less)),
+      ),
+      { numRuns: 400 },
+    )
+  })
+})
