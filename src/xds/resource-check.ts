@@ -3,7 +3,7 @@
  * that Envoy would refuse is never sent. The rules of a message type are compiled once, on first use.
  */
 import { type DescField, type DescMessage, type DescOneof, getOption, hasOption, type Message } from '@bufbuild/protobuf'
-import { type ReflectMessage, reflect, type ScalarValue } from '@bufbuild/protobuf/reflect'
+import type { ScalarValue } from '@bufbuild/protobuf/reflect'
 import type { Duration } from '@bufbuild/protobuf/wkt'
 import {
   type FieldRules,
@@ -24,18 +24,31 @@ export class InvalidResource extends Error {
   }
 }
 
-type Check = (message: ReflectMessage, path: string) => void
+/** A message by the names of its properties, as `@bufbuild/protobuf` lays it out: a oneof is one property with the name of its case and the value. */
+type Fields = Readonly<Record<string, unknown>>
+/** Throws {@link InvalidResource} with the path from the message on. */
+type Check = (message: Fields) => void
 
 const compiled = new WeakMap<DescMessage, Check | null>()
 
 /** Throws {@link InvalidResource} at the first rule that the message breaks. */
 export function checkMessage(schema: DescMessage, message: Message): void {
   if (!needsCheck(schema)) return
-  checkReflected(schema, reflect(schema, message, false), schema.name)
+  try {
+    checkFields(schema, message as unknown as Fields)
+  } catch (error) {
+    throw below(schema.name, error)
+  }
 }
 
-function checkReflected(schema: DescMessage, message: ReflectMessage, path: string): void {
-  compile(schema)?.(message, path)
+function checkFields(schema: DescMessage, message: Fields): void {
+  compile(schema)?.(message)
+}
+
+/** An error in a part of a message, with the path from the message on. Paths are put together for errors only. */
+function below(part: string, error: unknown): unknown {
+  if (!(error instanceof InvalidResource)) return error
+  return new InvalidResource(error.path === '' ? part : `${part}.${error.path}`, error.reason)
 }
 
 /** Whether a message type has a rule anywhere below it. */
@@ -70,16 +83,21 @@ function compile(schema: DescMessage): Check | null {
   const all: Check | null =
     checks.length === 0
       ? null
-      : (message, path) => {
-          for (const check of checks) check(message, path)
+      : (message) => {
+          for (const check of checks) check(message)
         }
   compiled.set(schema, all)
   return all
 }
 
-function oneofCheck(oneof: DescOneof): Check {
-  return (message, path) => {
-    if (!message.oneofCase(oneof)) throw new InvalidResource(`${path}.${oneof.name}`, 'one of its fields must be set')
+interface OneofValue {
+  readonly case: string | undefined
+  readonly value?: unknown
+}
+
+function oneofCheck({ name, localName }: DescOneof): Check {
+  return (message) => {
+    if ((message[localName] as OneofValue).case === undefined) throw new InvalidResource(name, 'one of its fields must be set')
   }
 }
 
@@ -87,63 +105,83 @@ function fieldCheck(field: DescField): Check | undefined {
   const rules = hasOption(field, rulesOption) ? getOption(field, rulesOption) : undefined
   const nested = field.message && needsCheck(field.message) && !rules?.message?.skip ? field.message : undefined
   if (!rules && !nested) return undefined
-  const at = (path: string) => `${path}.${field.name}`
-  if (field.fieldKind === 'list') {
-    const repeated = rules?.type.case === 'repeated' ? rules.type.value : undefined
-    const item = repeated?.items ? valueCheck(repeated.items) : undefined
-    return (message, path) => {
-      const values = message.get(field)
-      if (repeated) checkCount(values.size, repeated.minItems, repeated.maxItems, repeated.ignoreEmpty, at(path))
-      if (repeated?.unique && new Set(values).size !== values.size) throw new InvalidResource(at(path), 'entries must differ')
-      if (!item && !nested) return
-      let index = 0
-      for (const value of values) {
-        item?.(value as ScalarValue, `${at(path)}[${index}]`)
-        if (nested) checkReflected(nested, value as ReflectMessage, `${at(path)}[${index}]`)
-        index++
-      }
-    }
-  }
-  if (field.fieldKind === 'map') {
-    const map = rules?.type.case === 'map' ? rules.type.value : undefined
-    const key = map?.keys ? valueCheck(map.keys) : undefined
-    return (message, path) => {
-      const entries = message.get(field)
-      if (map) checkCount(entries.size, map.minPairs, map.maxPairs, map.ignoreEmpty, at(path))
-      for (const [name, value] of entries) {
-        key?.(name as ScalarValue, `${at(path)}[${name}]`)
-        if (nested) checkReflected(nested, value as ReflectMessage, `${at(path)}[${name}]`)
-      }
-    }
-  }
-  if (field.fieldKind === 'message') return messageCheck(field, rules, nested, at)
+  if (field.fieldKind === 'list') return listCheck(field, rules, nested)
+  if (field.fieldKind === 'map') return mapCheck(field, rules, nested)
+  if (field.fieldKind === 'message') return messageCheck(field, rules, nested)
   const check = rules ? valueCheck(rules) : undefined
   if (!check) return undefined
-  return (message, path) => {
-    if ((field.oneof || field.presence === 1) && !message.isSet(field)) return
-    check(message.get(field) as ScalarValue, at(path))
+  const { name, localName } = field
+  if (!field.oneof && field.presence !== 1) return (message) => check(message[localName] as ScalarValue, name)
+  return (message) => {
+    const value = setValue(message, field)
+    if (value !== undefined) check(value as ScalarValue, name)
   }
 }
 
-function messageCheck(
-  field: DescField & { fieldKind: 'message' },
-  rules: FieldRules | undefined,
-  nested: DescMessage | undefined,
-  at: (path: string) => string,
-): Check {
+/** The value of a singular field that has one or none; undefined when it is not set. Defaults of proto2 stand in the prototype. */
+function setValue(message: Fields, { localName, oneof }: DescField): unknown {
+  if (!oneof) return Object.hasOwn(message, localName) ? message[localName] : undefined
+  const set = message[oneof.localName] as OneofValue
+  return set.case === localName ? set.value : undefined
+}
+
+function listCheck({ name, localName, message: type }: DescField, rules: FieldRules | undefined, nested: DescMessage | undefined): Check {
+  const repeated = rules?.type.case === 'repeated' ? rules.type.value : undefined
+  const item = repeated?.items ? valueCheck(repeated.items) : undefined
+  const mustDiffer = repeated?.unique && !type
+  return (message) => {
+    const values = message[localName] as readonly unknown[]
+    if (repeated) checkCount(values.length, repeated.minItems, repeated.maxItems, repeated.ignoreEmpty, name)
+    if (mustDiffer && new Set(values).size !== values.length) throw new InvalidResource(name, 'entries must differ')
+    if (!item && !nested) return
+    for (let index = 0; index < values.length; index++) {
+      try {
+        item?.(values[index] as ScalarValue, '')
+        if (nested) checkFields(nested, values[index] as Fields)
+      } catch (error) {
+        throw below(`${name}[${index}]`, error)
+      }
+    }
+  }
+}
+
+function mapCheck({ name, localName }: DescField, rules: FieldRules | undefined, nested: DescMessage | undefined): Check {
+  const map = rules?.type.case === 'map' ? rules.type.value : undefined
+  const keyCheck = map?.keys ? valueCheck(map.keys) : undefined
+  return (message) => {
+    const entries = Object.entries(message[localName] as Fields)
+    if (map) checkCount(entries.length, map.minPairs, map.maxPairs, map.ignoreEmpty, name)
+    for (const [key, value] of entries) {
+      try {
+        keyCheck?.(key, '')
+        if (nested) checkFields(nested, value as Fields)
+      } catch (error) {
+        throw below(`${name}[${key}]`, error)
+      }
+    }
+  }
+}
+
+function messageCheck(field: DescField & { fieldKind: 'message' }, rules: FieldRules | undefined, nested: DescMessage | undefined): Check {
+  const { name } = field
   const type = rules?.type
   const required = rules?.message?.required || (type?.case === 'any' && type.value.required) || (type?.case === 'duration' && type.value.required)
   const wrapped =
     rules && field.message.typeName.startsWith('google.protobuf.') && field.message.typeName.endsWith('Value') ? valueCheck(rules) : undefined
-  return (message, path) => {
-    if (!message.isSet(field)) {
-      if (required && !field.oneof) throw new InvalidResource(at(path), 'required, but missing')
+  return (message) => {
+    const value = setValue(message, field)
+    if (value === undefined) {
+      if (required && !field.oneof) throw new InvalidResource(name, 'required, but missing')
       return
     }
-    const value = message.get(field) as ReflectMessage
-    if (type?.case === 'duration') checkDuration(value.message as unknown as Duration, type.value, at(path))
-    if (wrapped) wrapped((value.message as unknown as { value: ScalarValue }).value, at(path))
-    if (nested) checkReflected(nested, value, at(path))
+    if (type?.case === 'duration') checkDuration(value as Duration, type.value, name)
+    // Outside of a oneof the value of a wrapper stands for the wrapper.
+    if (wrapped) wrapped((field.oneof ? (value as { value: unknown }).value : value) as ScalarValue, name)
+    try {
+      if (nested) checkFields(nested, value as Fields)
+    } catch (error) {
+      throw below(name, error)
+    }
   }
 }
 

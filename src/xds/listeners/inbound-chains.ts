@@ -41,6 +41,8 @@ export interface Guard extends PolicyFilters {
   mode(port: number): MutualTls
   /** Whether a port asks for mutual TLS, of all its peers or of those that offer it. */
   asks(port: number): boolean
+  /** The socket of chains that ask for it, for HTTP or for bytes. */
+  socket(asHttp: boolean): ReturnType<typeof inboundSocket>
 }
 
 /** A filter chain being filled in. */
@@ -64,6 +66,8 @@ export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snap
     const asked = mutualTls(policies, port)
     return asked === 'PERMISSIVE' && !able ? 'DISABLE' : asked
   }
+  let http: ReturnType<typeof inboundSocket> | undefined
+  let tcp: ReturnType<typeof inboundSocket> | undefined
   return {
     ...filters,
     snapshot,
@@ -71,6 +75,10 @@ export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snap
     named: portsNamed(policies),
     mode,
     asks: (port) => mode(port) !== 'DISABLE',
+    socket(asHttp) {
+      if (asHttp) return (http ??= inboundSocket(traits.certificates, true, snapshot))
+      return (tcp ??= inboundSocket(traits.certificates, false, snapshot))
+    },
   }
 }
 
@@ -101,7 +109,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   const chain = (filters: Filter[], more: Chain['filterChainMatch'] = {}): Chain => ({ name, filterChainMatch: { ...match, ...more }, filters })
   const secured = (isForHttp: boolean, more: Chain['filterChainMatch']): Chain => ({
     ...chain(isForHttp ? http() : tcp(), { transportProtocol: 'tls', ...more }),
-    transportSocket: inboundSocket(traits.certificates, isForHttp, snapshot),
+    transportSocket: guard.socket(isForHttp),
   })
   const mode = guard.mode(port.port)
   const mesh = (protocols: readonly string[]) => (mode === 'STRICT' ? {} : { applicationProtocols: [...protocols] })
@@ -146,7 +154,7 @@ function tcpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode:
   const chain = (more: Chain['filterChainMatch']): Chain => ({ name: 'virtualInbound', filterChainMatch: { ...match, ...more }, filters })
   const isSniffing = snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
   const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...(isSniffing ? meshProtocols.tcp : meshProtocols.http)] }
-  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: inboundSocket(traits.certificates, false, snapshot) }
+  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.socket(false) }
   return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(opaqueTls), chain(plainText)])]
 }
 
@@ -161,7 +169,7 @@ function httpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode
   })
   const secured: Chain = {
     ...chain({ ...opaqueTls, applicationProtocols: [...meshProtocols.onlyHttp] }),
-    transportSocket: inboundSocket(traits.certificates, true, snapshot),
+    transportSocket: guard.socket(true),
   }
   return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(plainHttp)])]
 }

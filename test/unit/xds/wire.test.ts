@@ -3,6 +3,8 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { RouteSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { checkMessage, InvalidResource } from '../../../src/xds/resource-check.ts'
 import { GroupStore } from '../../../src/xds/slab/group-store.ts'
@@ -87,6 +89,32 @@ describe('the check of resources', () => {
       ),
     ).to.throw(InvalidResource, 'route.cluster_specifier')
     checkMessage(ClusterSchema, create(ClusterSchema, { name: 'fine' }))
+  })
+
+  it('looks into lists, maps, oneofs and wrappers', () => {
+    const header = { header: { key: 'x', value: 'a\nb' } }
+    const host = (of: object) => ({ name: 'a', domains: ['a'], ...of })
+    const routes = (...virtualHosts: object[]) => create(RouteConfigurationSchema, { name: 'r', virtualHosts } as never)
+    expect(() => checkMessage(RouteConfigurationSchema, routes(host({}), host({ domains: [] })))).to.throw(
+      InvalidResource,
+      /^RouteConfiguration\.virtual_hosts\[1\]\.domains: needs at least 1 entries$/,
+    )
+    expect(() => checkMessage(RouteConfigurationSchema, routes(host({ requestHeadersToRemove: ['fine', 'a\nb'] })))).to.throw(
+      InvalidResource,
+      /^RouteConfiguration\.virtual_hosts\[0\]\.request_headers_to_remove\[1\]: /,
+    )
+    expect(() => checkMessage(RouteConfigurationSchema, routes(host({ requestHeadersToAdd: [header] })))).to.throw(
+      InvalidResource,
+      /^RouteConfiguration\.virtual_hosts\[0\]\.request_headers_to_add\[0\]\.header\.value: /,
+    )
+    const manager = (maxRequestHeadersKb: number) =>
+      create(HttpConnectionManagerSchema, {
+        statPrefix: 's',
+        maxRequestHeadersKb,
+        routeSpecifier: { case: 'rds', value: { routeConfigName: 'r', configSource: { configSourceSpecifier: { case: 'ads', value: {} } } } },
+      })
+    checkMessage(HttpConnectionManagerSchema, manager(60))
+    expect(() => checkMessage(HttpConnectionManagerSchema, manager(9000))).to.throw(InvalidResource, 'HttpConnectionManager.max_request_headers_kb: ')
   })
 })
 
