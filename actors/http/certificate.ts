@@ -13,7 +13,11 @@ const fileBytes = 1_048_576
  * connection is a handshake in full, in which the certificate of the client is verified by what is trusted at the time (docs/identity.md, T4).
  * Without tickets, and without a listener that keeps sessions, Node resumes none of either version.
  */
-export const tlsDefaults = { minVersion: 'TLSv1.2', handshakeTimeout: 10_000, secureOptions: constants.SSL_OP_NO_TICKET } as const
+export const tlsDefaults = {
+  minVersion: 'TLSv1.2',
+  handshakeTimeout: 10_000,
+  secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+} as const
 
 /** What the files of a serving certificate hold. */
 export interface CertificateContent extends ServingCertificate {
