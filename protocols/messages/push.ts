@@ -30,7 +30,14 @@ export type SourceEvent =
 /** Writer to push queue. */
 export type WriterEvent =
   /** `transport` is the number of the transport connection within the writer; several proxies may share one. */
-  | { readonly type: 'ProxyConnected'; readonly connection: string; readonly transport: number; readonly node: ProxyNode }
+  | {
+      readonly type: 'ProxyConnected'
+      readonly connection: string
+      readonly transport: number
+      readonly node: ProxyNode
+      /** The SPIFFE id of its caller, and the memory that the node takes; without them where nobody was authenticated. */
+      readonly claim?: { readonly identity: string; readonly nodeBytes: number }
+    }
   | { readonly type: 'ProxyDisconnected'; readonly connection: string }
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
@@ -117,6 +124,8 @@ export type WriterCommand =
   | { readonly type: 'PushAgain'; readonly push: PushInfo }
   /** So many transport connections are to go with all of their streams, and come back to another writer. */
   | { readonly type: 'ReleaseConnections'; readonly count: number }
+  /** A proxy has to go: its identity has more than one may. */
+  | { readonly type: 'RefuseProxy'; readonly connection: string; readonly reason: string }
   /** From now on streams are accepted. */
   | { readonly type: 'OpenListener' }
 

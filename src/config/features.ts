@@ -174,6 +174,18 @@ export const variables = {
     default: true,
     meaning: 'authorizes XDS clients so they act only as namespaces they have permission for',
   },
+  PILOT_XDS_IDENTITY_STREAMS: {
+    type: 'integer',
+    default: 10000,
+    range: [1, 2147483647],
+    meaning: 'XDS streams that one identity may have open at a time, over all connections of the secured port',
+  },
+  PILOT_XDS_IDENTITY_CLASSES: {
+    type: 'integer',
+    default: 1000,
+    range: [1, 2147483647],
+    meaning: 'classes of proxies, each with configuration of its own, that the streams of one identity may belong to at a time',
+  },
   PILOT_XDS_CREDENTIAL_GRACE: {
     type: 'duration',
     default: '30s',

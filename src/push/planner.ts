@@ -85,6 +85,14 @@ export class Planner {
     return this.#classes.size
   }
 
+  /** The class that a proxy would belong to; an empty text when that cannot be found. Nothing is made for it. */
+  classIdOf(node: ProxyNode): string {
+    return contain(
+      () => classOf(node, this.instancesOf(node), this.snapshot).id,
+      () => '',
+    )
+  }
+
   /** A proxy connected: finds its class and makes what the class needs. Its part of the push is taken with {@link takePush}. */
   connect(connection: string, node: ProxyNode): void {
     this.#proxies.add(connection, node)

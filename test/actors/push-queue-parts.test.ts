@@ -7,6 +7,7 @@ import { Writers } from '../../actors/discovery/push-queue/writers.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
 import type { ProxyNode } from '../../protocols/data.ts'
 import type { PushContent, ResolverCommand, WriterCommand } from '../../protocols/messages/push.ts'
+import { IdentityShares } from '../../src/push/classes/identity-shares.ts'
 import { RecordingPeer } from '../harness/actor.ts'
 import { until } from '../harness/until.ts'
 
@@ -49,10 +50,15 @@ describe('the writers of the push queue', () => {
   })
 })
 
+const boundless = () => new IdentityShares({ streams: 1e9, classes: 1e9, nodeBytes: 1e9 })
+
 describe('the proxies of the push queue', () => {
   it('go with their writer', () => {
     const there = new Set<string>()
-    const proxies = new Proxies({ connect: (name: string) => there.add(name), disconnect: (name: string) => there.delete(name) } as never)
+    const proxies = new Proxies(
+      { connect: (name: string) => there.add(name), disconnect: (name: string) => there.delete(name) } as never,
+      boundless(),
+    )
     const node = {} as ProxyNode
     for (const writer of ['xds-writer/0', 'xds-writer/1']) {
       proxies.addWriter(writer)
@@ -64,7 +70,7 @@ describe('the proxies of the push queue', () => {
   })
 
   it('are asked to go elsewhere only while few come or go', () => {
-    const proxies = new Proxies({ connect: () => {}, disconnect: () => {} } as never)
+    const proxies = new Proxies({ connect: () => {}, disconnect: () => {} } as never, boundless())
     for (const writer of ['w/0', 'w/1']) proxies.addWriter(writer)
     const node = {} as ProxyNode
     for (let transport = 0; transport < 40; transport++)

@@ -93,7 +93,10 @@ class Mesh {
       expect(fault.reason, fault.resource).to.be.a('string').that.is.not.equal('')
       expect(fault.objects, `${fault.type} ${fault.resource}: ${fault.reason}`).not.to.deep.equal([])
     }
-    const answers = debugAnswers(this.planner, { pushAgain: () => 0 }, () => false) as unknown as Record<string, (argument: unknown) => unknown>
+    const answers = debugAnswers(this.planner, { pushAgain: () => 0, shares: () => [] }, () => false) as unknown as Record<
+      string,
+      (argument: unknown) => unknown
+    >
     for (const [question, answer] of Object.entries(answers)) {
       if (question === 'explain' || question === 'generations') continue
       expect(() => JSON.stringify(structuredClone(answer('fuzz'))), question).not.to.throw()

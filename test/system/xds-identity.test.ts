@@ -100,3 +100,58 @@ describe('callers of the secured port', function () {
     expect(service.output).to.contain('serves configuration in plain text to whoever can reach it, as any proxy that they say they are')
   })
 })
+
+describe('an identity with more than its share', function () {
+  this.timeout(60_000)
+  const service = new Service({ env: { PILOT_XDS_IDENTITY_STREAMS: '4', PILOT_XDS_IDENTITY_CLASSES: '2' } })
+  const made = new ServingCertificates(service.dir)
+  const clients: XdsClient[] = []
+  let port = 0
+
+  before(async () => {
+    made.authority('ca')
+    made.issue('server', 'ca')
+    for (const name of ['greedy', 'modest']) made.workload(name, 'ca', [`spiffe://cluster.local/ns/shop/sa/${name}`])
+    service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    port = await freePort()
+    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
+    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  it('is refused on whichever connection and writer it comes, by name, and nobody else is', async () => {
+    const connect = async (identity: string, metadata: Record<string, unknown> = {}) => {
+      const [key, cert] = [made.text(`${identity}-key.pem`), made.text(`${identity}.pem`)].map((text) => Buffer.from(text)) as [Buffer, Buffer]
+      const channel = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })
+      const client = new XdsClient(port, sidecarNode('10.7.0.9', identity, 'shop', metadata), true, channel).connect()
+      clients.push(client)
+      await until('the client to be served or refused', () => client.closed !== undefined || client.responses.has(clusterType))
+      return client
+    }
+    const network = (name: string) => ({ NETWORK: name })
+    const first = await connect('greedy', network('one'))
+    for (const name of ['one', 'two']) expect((await connect('greedy', network(name))).closed).to.equal(undefined)
+    const whose = 'spiffe://cluster.local/ns/shop/sa/greedy'
+    expect((await connect('greedy', network('three'))).closed).to.deep.equal({
+      code: 8,
+      details: `the streams of ${whose} belong to more than 2 classes of proxies`,
+    })
+    expect((await connect('greedy', network('two'))).closed).to.equal(undefined)
+    expect((await connect('greedy', network('two'))).closed).to.deep.equal({ code: 8, details: `more than 4 streams of ${whose}` })
+    for (let time = 0; time < 4; time++) expect((await connect('modest')).closed).to.equal(undefined)
+    const shares = await service.debug<{ identity: string; streams: number; classes: number }[]>('identityz')
+    expect(shares.map(({ identity, streams, classes }) => [identity, streams, classes])).to.have.deep.members([
+      [whose, 4, 2],
+      ['spiffe://cluster.local/ns/shop/sa/modest', 4, 1],
+    ])
+    const exceeded = await service.debug<{ reason: string }[]>('budgetz')
+    expect(exceeded.filter(({ reason }) => reason.includes(whose))).to.have.length(2)
+    first.close()
+    await until('its stream to be given back', async () => (await connect('greedy', network('two'))).closed === undefined)
+  })
+})

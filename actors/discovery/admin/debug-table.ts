@@ -1,5 +1,6 @@
 /** The debug pages, each with what it is about, which decides who may see it (docs/operation.md, "Debug pages"). No secrets in them. */
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
@@ -58,6 +59,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'proxies that take nothing of a response, or are sent it without a permit, because they are slow',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await sources.writers<SlowConnection>('slow')).filter(({ namespace }) => sees(namespace)),
+  },
+  identityz: {
+    what: 'identities with most streams, and what these have together',
+    shows: 'mesh',
+    page: (sources) => sources.queue<Share[]>('shares'),
   },
   budgetz: {
     what: 'proxies that asked for more than one client may, and when',

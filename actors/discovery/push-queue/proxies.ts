@@ -1,5 +1,6 @@
 /** Which proxies are at which writer, and how many connections each writer should let go. */
 import type { ClassAssignment, WriterEvent } from '../../../protocols/messages/push.ts'
+import type { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
 import { Balance } from '../../../src/push/pacing/balance.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 
@@ -19,15 +20,17 @@ export function assignmentsOf(writer: string, assignments: readonly ClassAssignm
 
 /** The proxies that are connected. */
 export class Proxies {
-  readonly #planner: Pick<Planner, 'connect' | 'disconnect'>
+  readonly #planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect'>
+  readonly #shares: IdentityShares
   /** Connections of each writer, with the numbers of their transports. */
   readonly #connections = new Map<string, Map<string, number>>()
   readonly #balance = new Balance()
   /** Transports at the last look. */
   #lastTotal = 0
 
-  constructor(planner: Pick<Planner, 'connect' | 'disconnect'>) {
+  constructor(planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect'>, shares: IdentityShares) {
     this.#planner = planner
+    this.#shares = shares
   }
 
   /** A writer has come, which will name its proxies. */
@@ -37,18 +40,25 @@ export class Proxies {
 
   /** A writer is gone, and its proxies with it. */
   removeWriter(writer: string): void {
-    for (const connection of this.#connections.get(writer)?.keys() ?? []) this.#planner.disconnect(nameOf(writer, connection))
+    for (const connection of [...(this.#connections.get(writer)?.keys() ?? [])]) this.disconnected(writer, connection)
     this.#connections.delete(writer)
   }
 
-  connected(writer: string, { connection, transport, node }: Extract<WriterEvent, { type: 'ProxyConnected' }>): void {
+  /** Returns the reason for which a proxy is refused: its identity would have more than one may. */
+  connected(writer: string, { connection, transport, node, claim }: Extract<WriterEvent, { type: 'ProxyConnected' }>): string | undefined {
+    const name = nameOf(writer, connection)
+    const reason = claim && this.#shares.add(name, claim, () => this.#planner.classIdOf(node))
+    if (reason !== undefined) return reason
     this.#connections.get(writer)?.set(connection, transport)
-    this.#planner.connect(nameOf(writer, connection), node)
+    this.#planner.connect(name, node)
+    return undefined
   }
 
   disconnected(writer: string, connection: string): void {
     this.#connections.get(writer)?.delete(connection)
-    this.#planner.disconnect(nameOf(writer, connection))
+    const name = nameOf(writer, connection)
+    this.#shares.remove(name)
+    this.#planner.disconnect(name)
   }
 
   /** How many transport connections each writer should let go now; none while many come or go. To be asked at intervals. */

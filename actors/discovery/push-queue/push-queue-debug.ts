@@ -2,12 +2,17 @@
 
 import { configKey } from '../../../src/config/kinds.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 
 /** What the push queue answers when asked; nothing here is on the push path. */
-export function debugAnswers(planner: Planner, own: { pushAgain: () => number }, isTold: (ledger: string) => boolean) {
+export function debugAnswers(
+  planner: Planner,
+  own: { pushAgain: () => number; shares: () => readonly Share[] },
+  isTold: (ledger: string) => boolean,
+) {
   return { ...own, ...configurationAnswers(planner, isTold), ...stateAnswers(planner), ...proxyAnswers(planner) }
 }
 

@@ -11,6 +11,7 @@ import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../../src/config/mesh-config.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
+import { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
 import { FaultLog } from '../../../src/push/fault-log.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
@@ -32,6 +33,10 @@ type Message = SourceEvent | WriterEvent | KeySetEvent
 
 /** How often it is looked how connections are spread and what nobody needs any more, in milliseconds. */
 const restMs = 2000
+/** Bytes of memory that the nodes of one identity may take: those of 13,000 ordinary proxies. */
+const identityNodeBytes = 128 * 1024 * 1024
+/** Identities that `/debug/identityz` shows. */
+const shownShares = 100
 
 class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly asks: Behaviour<Message>['asks']
@@ -52,12 +57,18 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #metrics
 
   constructor(context: ActorContext<PushQueueConfig>) {
-    const { PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX, PILOT_ENABLE_EDS_DEBOUNCE } = context.config.features as Features
+    const features = context.config.features as Features
+    const { PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX, PILOT_ENABLE_EDS_DEBOUNCE } = features
     this.#context = context
     this.#planner = makePlanner(context)
     this.#schedule = new PushSchedule({ after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push())
     this.#writers = new Writers(() => this.#schedule.done())
-    this.#proxies = new Proxies(this.#planner)
+    const shares = new IdentityShares({
+      streams: features.PILOT_XDS_IDENTITY_STREAMS,
+      classes: features.PILOT_XDS_IDENTITY_CLASSES,
+      nodeBytes: identityNodeBytes,
+    })
+    this.#proxies = new Proxies(this.#planner, shares)
     this.#keys = new WantedKeys(this.#planner.state)
     this.#preparation = new Preparation(this.#planner)
     this.#departures = new Departures(
@@ -70,7 +81,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#unsynced = new Set(context.config.sources)
     this.#metrics = pushQueueMetrics(context.metrics, this.#planner)
     this.#restTimer = every(restMs, () => this.#rest()).unref()
-    this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain() }, (ledger) => this.#writers.isTold(ledger))
+    this.asks = debugAnswers(this.#planner, { pushAgain: () => this.#pushAgain(), shares: () => shares.largest(shownShares) }, (ledger) =>
+      this.#writers.isTold(ledger),
+    )
   }
 
   linked(peer: Peer<WriterCommand | ResolverCommand>): void {
@@ -94,7 +107,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   receive(message: Message, from: Peer): void {
     switch (message.type) {
       case 'ProxyConnected':
-        this.#proxies.connected(from.name, message)
+        this.#connect(message, from as Peer<WriterCommand>)
         this.#connectTimer ??= setImmediate(() => {
           this.#connectTimer = undefined
           if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
@@ -115,6 +128,11 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       default:
         this.#event(message)
     }
+  }
+
+  #connect(message: Extract<Message, { type: 'ProxyConnected' }>, writer: Peer<WriterCommand>): void {
+    const reason = this.#proxies.connected(writer.name, message)
+    if (reason !== undefined) writer.tell({ type: 'RefuseProxy', connection: message.connection, reason })
   }
 
   async drain(): Promise<void> {

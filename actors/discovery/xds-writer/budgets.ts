@@ -1,5 +1,6 @@
 /** Who asked a writer for more than one client may: counted, and the last ones by name (`/debug/budgetz`). */
-import { ConnectionBudget } from '../../../src/xds/stream/budget.ts'
+import type { Caller } from '../../../protocols/messages/identity.ts'
+import { ConnectionBudget, IdentityBudget } from '../../../src/xds/stream/budget.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 
 /** One stream that was ended. */
@@ -13,13 +14,22 @@ export interface Exceeded {
   readonly at: string
 }
 
+/** What an identity has on one connection, of what it has on the writer. */
+interface OnConnection {
+  readonly whole: IdentityBudget | undefined
+  readonly budget: ConnectionBudget
+}
+
 /** Events that are kept. */
 const kept = 100
 
 /** The events of one writer. */
 export class Budgets {
   readonly #events: Exceeded[] = []
-  readonly #budgets = new WeakMap<object, ConnectionBudget>()
+  /** By connection, then by identity; an empty one where nobody is authenticated. */
+  readonly #budgets = new WeakMap<object, Map<string, OnConnection>>()
+  /** Of identities that have streams open, and how many. */
+  readonly #identities = new Map<string, { readonly budget: IdentityBudget; streams: number }>()
   readonly #streams
   readonly #connections
 
@@ -36,11 +46,34 @@ export class Budgets {
     })
   }
 
-  /** The budget of a connection. */
-  of(connection: object): ConnectionBudget {
-    let budget = this.#budgets.get(connection)
-    if (!budget) this.#budgets.set(connection, (budget = new ConnectionBudget()))
-    return budget
+  /** The budget of a caller on a connection, of all of the connection where nobody was authenticated. */
+  of(connection: object, caller?: Caller): ConnectionBudget {
+    const identity = caller?.identities[0] ?? ''
+    const whole = this.#identities.get(identity)?.budget
+    const ofConnection = this.#budgets.get(connection) ?? new Map<string, OnConnection>()
+    this.#budgets.set(connection, ofConnection)
+    let known = ofConnection.get(identity)
+    // One that is left from when the identity had no stream for a while is part of a whole that is gone.
+    if (!known || known.whole !== whole) ofConnection.set(identity, (known = { whole, budget: new ConnectionBudget(whole) }))
+    return known.budget
+  }
+
+  /** A caller has opened a stream: its identity has a budget until the last stream of it is over. Returns the budget of the caller on the connection. */
+  opened(connection: object, caller: Caller | undefined): ConnectionBudget {
+    const identity = caller?.identities[0]
+    if (identity !== undefined) {
+      const known = this.#identities.get(identity) ?? { budget: new IdentityBudget(), streams: 0 }
+      known.streams++
+      this.#identities.set(identity, known)
+    }
+    return this.of(connection, caller)
+  }
+
+  /** A stream of a caller is over, and has given back what it took. */
+  closed(caller: Caller | undefined): void {
+    const identity = caller?.identities[0] ?? ''
+    const known = this.#identities.get(identity)
+    if (known && --known.streams === 0) this.#identities.delete(identity)
   }
 
   /** Counts a connection that was closed at once. */

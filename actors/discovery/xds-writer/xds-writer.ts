@@ -190,6 +190,8 @@ class XdsWriter implements Behaviour<Message, Told> {
         return this.#pushes.work()
       case 'ReleaseConnections':
         return this.#release(command.count)
+      case 'RefuseProxy':
+        return this.#refuseByName(command.connection, command.reason)
       case 'OpenListener':
         return void this.#server.open().then(() => this.#context.note(servingNote, true))
     }
@@ -247,7 +249,7 @@ class XdsWriter implements Behaviour<Message, Told> {
   }
 
   #accept(stream: GrpcStream, delta: boolean, caller: Caller | undefined): void {
-    const session = new XdsSession(delta, this.#parts, this.#budgets.of(stream.connection))
+    const session = new XdsSession(delta, this.#parts, this.#budgets.opened(stream.connection, caller))
     const connection: Connection = {
       id: '',
       transport: 0,
@@ -291,6 +293,12 @@ class XdsWriter implements Behaviour<Message, Told> {
     }
   }
 
+  /** The push queue has refused a proxy for what its identity has. */
+  #refuseByName(id: string, reason: string): void {
+    const connection = this.#connections.get(id)
+    if (connection) this.#refuse(connection, new BudgetExceeded(reason))
+  }
+
   /** Ends a stream for what it asked; `proxy` is who that is. Throws what is not the client's fault. */
   #refuse(connection: Connection, error: unknown, proxy = connection.id): void {
     const exceeded = error instanceof BudgetExceeded
@@ -316,7 +324,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       stream.end(status.permissionDenied, refusal)
       return false
     }
-    const budget = this.#budgets.of(connection.stream.connection)
+    const budget = this.#budgets.of(connection.stream.connection, connection.caller)
     const bytes = memoryOfData(read)
     try {
       budget.nodes.take(bytes)
@@ -340,8 +348,10 @@ class XdsWriter implements Behaviour<Message, Told> {
   }
 
   #announce(connection: Connection): void {
-    const { id, node, transport } = connection
-    if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node }, `proxy|${id}`)
+    const { id, node, transport, nodeBytes } = connection
+    const identity = connection.verifiedIdentity ?? connection.caller?.identities[0]
+    const claim = identity === undefined ? {} : { claim: { identity, nodeBytes } }
+    if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node, ...claim }, `proxy|${id}`)
   }
 
   #outcome(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined, outcome: Outcome): void {
@@ -370,7 +380,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     this.#pushes.drop(connection)
     const { session, stream } = connection
     this.#transports.remove(stream.connection, connection)
-    const budget = this.#budgets.of(stream.connection)
+    const budget = this.#budgets.of(stream.connection, connection.caller)
     budget.nodes.free(connection.nodeBytes)
     session.close()
     this.#secrets.gone(connection)
@@ -382,6 +392,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       this.#callers.gone(connection)
       this.#queue?.tell({ type: 'ProxyDisconnected', connection: connection.id }, `proxy|${connection.id}`)
     }
+    this.#budgets.closed(connection.caller)
     this.#pushes.work()
   }
 }

@@ -35,17 +35,20 @@ export function memoryOfData(value: unknown): number {
   return bytes
 }
 
-/** A number of things, bytes for one, that all streams of a connection may have together. */
+/** A number of things, bytes for one, that all streams of a connection, or of an identity, may have together. */
 class Allowance {
   readonly #what: string
   readonly #most: number
   readonly #unit: string
+  readonly #whole: Allowance | undefined
   #taken = 0
 
-  constructor(what: string, most: number, unit: string) {
+  /** What is taken of it is taken of the `whole` as well. */
+  constructor(what: string, most: number, unit: string, whole?: Allowance) {
     this.#what = what
     this.#most = most
     this.#unit = unit
+    this.#whole = whole
   }
 
   /** How many are taken. */
@@ -55,24 +58,37 @@ class Allowance {
 
   /** Takes some more. Throws {@link BudgetExceeded} when they would be too many; then it takes none. */
   take(count: number): void {
-    if (this.#taken + count > this.#most) throw new BudgetExceeded(`${this.#what}: more than ${this.#most} ${this.#unit} on one connection`)
+    if (this.#taken + count > this.#most) throw new BudgetExceeded(`${this.#what}: more than ${this.#most} ${this.#unit}`)
+    this.#whole?.take(count)
     this.#taken += count
   }
 
   /** Gives back what was taken. */
   free(count: number): void {
     this.#taken -= count
+    this.#whole?.free(count)
   }
 }
 
-/** What the streams of one connection have together. */
+/** What the streams of one identity have together on one writer; what they have on all writers is counted by the push queue. */
+export class IdentityBudget {
+  /** As {@link ConnectionBudget.versions}: those of 16 proxies of 20,000 resources each that come back at once. */
+  readonly versions = new Allowance('initial_resource_versions', 64 * 1024 * 1024, 'bytes in memory before they are answered, of one identity')
+}
+
+/** What the streams of one identity have together on one connection. Where nobody is authenticated, these are all streams of the connection. */
 export class ConnectionBudget {
   /** Streams that are sent configuration: each can be a class of its own, of which everything is made. An agent or a relay has a few. */
-  readonly proxies = new Allowance('streams', 100, 'proxies')
+  readonly proxies = new Allowance('streams', 100, 'proxies on one connection')
   /** Nodes of proxies, in bytes of memory. That of an ordinary proxy takes 10 KB. */
-  readonly nodes = new Allowance('nodes', 2 * 1024 * 1024, 'bytes in memory')
+  readonly nodes = new Allowance('nodes', 2 * 1024 * 1024, 'bytes in memory on one connection')
   /** Versions that clients say they have, in bytes of memory, until they are answered. A hundred bytes beside its texts for each: 20,000 of them take 4 MB. */
-  readonly versions = new Allowance('initial_resource_versions', 16 * 1024 * 1024, 'bytes in memory before they are answered')
+  readonly versions: Allowance
+
+  constructor(identity?: IdentityBudget) {
+    const unit = 'bytes in memory before they are answered on one connection'
+    this.versions = new Allowance('initial_resource_versions', 16 * 1024 * 1024, unit, identity?.versions)
+  }
 }
 
 /** A short name costs as much as one of so many bytes. */
