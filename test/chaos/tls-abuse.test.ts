@@ -29,6 +29,7 @@ describe('abuse of the secured port', function () {
     made.workload('good', 'ca', [own])
     made.workload('strange', 'stranger', [own])
     made.workload('expired', 'ca', [own], -1)
+    made.between('early', 'ca', own, Date.now() + 3_600_000, Date.now() + 7_200_000)
     made.workload('two', 'ca', [own, 'spiffe://cluster.local/ns/ns/sa/other'])
     made.workload('none', 'ca', [])
     made.workload('foreign', 'ca', ['spiffe://foreign.domain/ns/ns/sa/pod'])
@@ -70,6 +71,7 @@ describe('abuse of the secured port', function () {
     const reasons = {
       strange: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
       expired: 'CERT_HAS_EXPIRED',
+      early: 'CERT_NOT_YET_VALID',
       two: 'the certificate has 2 URIs among its names instead of one',
       none: 'the certificate has 0 URIs among its names instead of one',
       foreign: 'there is no root for the trust domain foreign.domain',

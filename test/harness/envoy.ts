@@ -24,6 +24,13 @@ export interface EnvoyOptions {
   readonly delta?: boolean
   /** Port of a server of secrets, as an agent is. */
   readonly secretsPort?: number
+  /** How it shows the control plane who it is: over TLS, whose server a root in PEM verifies. */
+  readonly credentials?: {
+    readonly root: string
+    readonly serverName: string
+    readonly token?: string
+    readonly certificate?: { readonly cert: string; readonly key: string }
+  }
 }
 
 /** A running Envoy. */
@@ -40,6 +47,15 @@ export class Envoy {
 
   /** Starts it and waits until it has its first configuration. */
   async start(): Promise<void> {
+    const child = await this.launch()
+    await until('Envoy to be live', async () => {
+      if (child.exitCode !== null) throw new Error(`Envoy ended: ${this.log}`)
+      return (await this.admin('/ready')).startsWith('LIVE')
+    })
+  }
+
+  /** Starts it, and waits for nothing. */
+  async launch(): Promise<ChildProcess> {
     this.#admin ||= await freePort()
     const config = join(this.#dir, 'bootstrap.json')
     writeFileSync(config, JSON.stringify(this.#bootstrap()))
@@ -60,10 +76,7 @@ export class Envoy {
     ])
     this.#child = child
     child.stderr.on('data', (bytes) => (this.log += bytes))
-    await until('Envoy to be live', async () => {
-      if (child.exitCode !== null) throw new Error(`Envoy ended: ${this.log}`)
-      return (await this.admin('/ready')).startsWith('LIVE')
-    })
+    return child
   }
 
   /** A page of the admin interface. */
@@ -97,7 +110,8 @@ export class Envoy {
   }
 
   #bootstrap(): object {
-    const { nodeId, metadata, grpcPort, secretsPort, delta } = this.#options
+    const { nodeId, metadata, grpcPort, secretsPort, delta, credentials } = this.#options
+    const shown = credentials?.token === undefined ? {} : { initial_metadata: [{ key: 'authorization', value: `Bearer ${credentials.token}` }] }
     const ads = { ads: {}, resource_api_version: 'V3' }
     return {
       node: { id: nodeId, cluster: 'test', metadata },
@@ -107,16 +121,36 @@ export class Envoy {
           api_type: delta ? 'DELTA_GRPC' : 'GRPC',
           transport_api_version: 'V3',
           set_node_on_first_message_only: true,
-          grpc_services: [{ envoy_grpc: { cluster_name: 'xds-grpc' } }],
+          grpc_services: [{ envoy_grpc: { cluster_name: 'xds-grpc' }, ...shown }],
         },
         cds_config: ads,
         lds_config: ads,
       },
       static_resources: {
-        clusters: [grpcCluster('xds-grpc', grpcPort), ...(secretsPort === undefined ? [] : [grpcCluster('sds-grpc', secretsPort)])],
+        clusters: [
+          { ...grpcCluster('xds-grpc', grpcPort), ...(credentials ? { transport_socket: tlsSocket(credentials) } : {}) },
+          ...(secretsPort === undefined ? [] : [grpcCluster('sds-grpc', secretsPort)]),
+        ],
       },
       layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 1024 } }] },
     }
+  }
+}
+
+/** TLS to the control plane, with a client certificate where there is one. */
+function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['credentials']>): object {
+  const text = (inline_string: string) => ({ inline_string })
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+      sni: serverName,
+      common_tls_context: {
+        alpn_protocols: ['h2'],
+        ...(certificate ? { tls_certificates: [{ certificate_chain: text(certificate.cert), private_key: text(certificate.key) }] } : {}),
+        validation_context: { trusted_ca: text(root), match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }] },
+      },
+    },
   }
 }
 

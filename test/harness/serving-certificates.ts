@@ -1,8 +1,13 @@
 /** Certificates of servers, as the files of a directory. */
 import { execFileSync } from 'node:child_process'
+import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect as tlsConnect } from 'node:tls'
+import { type Certificate, readCertificates } from '../../src/ca/certificate.ts'
+import { issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
+import { pemOf } from '../../src/ca/pem.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
@@ -48,6 +53,17 @@ export class ServingCertificates {
     const names = ['DNS:localhost', ...uris.map((uri) => `URI:${uri}`)].join(',')
     const uses = 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\nbasicConstraints=critical,CA:FALSE\n'
     this.issue(name, authority, days, `subjectAltName=${names}\n${uses}`)
+  }
+
+  /** The certificate of a workload that is valid between two Unix times in milliseconds, which openssl takes for whole days only. */
+  between(name: string, authority: string, identity: string, notBefore: number, notAfter: number): void {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const [signing] = readCertificates(this.text(`${authority}.pem`)) as [Certificate]
+    const signer = signingKeyOf(signing, createPrivateKey(this.text(`${authority}-key.pem`)))
+    const grant = { notBefore, notAfter, serial: randomBytes(16) }
+    const leaf = issueWorkload(makeSigningRequest(privateKey, []), identity, grant, signer)
+    writeFileSync(this.file(`${name}-key.pem`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    writeFileSync(this.file(`${name}.pem`), pemOf('CERTIFICATE', leaf))
   }
 
   #openssl(...args: string[]): void {

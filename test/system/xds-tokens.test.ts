@@ -1,0 +1,128 @@
+/** Tokens of workloads as credentials of XDS streams on the secured port. */
+import { credentials, Metadata } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { Issuer } from '../harness/issuer.ts'
+import { Service } from '../harness/service.ts'
+import { serviceEntry } from '../harness/service-entry.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+describe('tokens on the secured port', function () {
+  this.timeout(60_000)
+  const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
+  const made = new ServingCertificates(service.dir)
+  const clients: XdsClient[] = []
+  let issuer: Issuer
+  let stranger: Issuer
+  let port = 0
+
+  before(async () => {
+    issuer = await new Issuer('https://issuer.test').rotateOnly('ES256')
+    stranger = await new Issuer('https://issuer.test').rotateOnly('ES256')
+    service.env.JWT_RULE = JSON.stringify({ issuer: issuer.name, jwks: issuer.jwks, audiences: ['mesh-ca'] })
+    made.authority('ca')
+    made.issue('server', 'ca')
+    made.workload('cart', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
+    service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    port = await freePort()
+    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
+    service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  const tokenFor = (who: Issuer, seconds = 3600, account = 'cart', claims = {}) =>
+    who.token({ sub: `system:serviceaccount:shop:${account}`, aud: 'mesh-ca', exp: Math.floor(Date.now() / 1000) + seconds, ...claims })
+  const connect = async (token: () => string, namespace = 'shop', delta = true, certificate?: string) => {
+    const [key, cert] =
+      certificate === undefined
+        ? [null, null]
+        : [made.text(`${certificate}-key.pem`), made.text(`${certificate}.pem`)].map((text) => Buffer.from(text))
+    const tls = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })
+    const bearer = credentials.createFromMetadataGenerator((_, give) => {
+      const metadata = new Metadata()
+      metadata.set('authorization', `Bearer ${token()}`)
+      give(null, metadata)
+    })
+    const channel = credentials.combineChannelCredentials(tls, bearer)
+    const client = new XdsClient(port, sidecarNode('10.7.0.9', 'pod', namespace, { SERVICE_ACCOUNT: 'cart' }), delta, channel).connect()
+    clients.push(client)
+    await until('the client to be served or refused', () => client.closed !== undefined || client.responses.has(clusterType))
+    return client
+  }
+
+  it('open streams for the namespace and account that they are about', async () => {
+    const token = await tokenFor(issuer)
+    for (const delta of [false, true]) {
+      expect((await connect(() => token, 'shop', delta)).closed).to.equal(undefined)
+      expect((await connect(() => token, 'bank', delta)).closed?.code).to.equal(7)
+    }
+    const other = await tokenFor(issuer, 3600, 'owner')
+    expect((await connect(() => other)).closed?.code).to.equal(7)
+  })
+
+  it('that nobody accepts are refused alike, and are not in the log', async () => {
+    const bad = [
+      await tokenFor(stranger),
+      await tokenFor(issuer, -10),
+      await tokenFor(issuer, 3600, 'cart', { aud: 'other' }),
+      await issuer.token({ sub: 'somebody', aud: 'mesh-ca' }),
+      'garbage',
+      'a.b.c',
+    ]
+    for (const token of bad) expect((await connect(() => token)).closed).to.deep.equal({ code: 16, details: 'authentication failure' })
+    for (const token of bad.slice(0, 4)) expect(service.output).not.to.contain(token.split('.')[2])
+  })
+
+  it('are not looked at where the client certificate says who it is', async () => {
+    expect((await connect(() => 'garbage', 'shop', true, 'cart')).closed).to.equal(undefined)
+  })
+
+  it('end their streams soon after they expire, and the client comes back with another', async () => {
+    const short = await tokenFor(issuer, 2)
+    const long = await tokenFor(issuer)
+    const [ends, stays] = [await connect(() => short), await connect(() => long)]
+    expect(ends.closed).to.equal(undefined)
+    await until('the stream to end', () => ends.closed !== undefined)
+    expect(ends.closed).to.deep.equal({ code: 14, details: 'the token of this stream has expired' })
+    expect(stays.closed).to.equal(undefined)
+    service.write('a.yaml', serviceEntry('a', '10.0.0.2'))
+    const endpoint = () => [...stays.resources.values()].some((held) => [...held.values()].some((value) => value.includes('10.0.0.2')))
+    await until('the other to be sent changes', endpoint)
+    expect((await connect(() => short)).closed?.code).to.equal(16)
+  })
+})
+
+describe('a client certificate that expires', function () {
+  this.timeout(60_000)
+  const service = new Service({ env: { PILOT_XDS_CREDENTIAL_GRACE: '500ms' } })
+  const made = new ServingCertificates(service.dir)
+  after(() => service.dispose())
+
+  it('ends its streams soon after, with Unavailable', async () => {
+    made.authority('ca')
+    made.issue('server', 'ca')
+    service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
+    const port = await freePort()
+    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
+    service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+    const now = Date.now()
+    made.between('cart', 'ca', 'spiffe://cluster.local/ns/shop/sa/cart', now - 60_000, now + 3000)
+    const [key, cert] = [made.text('cart-key.pem'), made.text('cart.pem')].map((text) => Buffer.from(text)) as [Buffer, Buffer]
+    const channel = credentials.createSsl(Buffer.from(made.text('ca.pem')), key, cert, { checkServerIdentity: () => undefined })
+    const client = new XdsClient(port, sidecarNode('10.7.0.9', 'pod', 'shop'), true, channel).connect()
+    await until('the client to be served', () => client.responses.has(clusterType))
+    await until('the stream to end', () => client.closed !== undefined)
+    expect(client.closed).to.deep.equal({ code: 14, details: 'the client certificate has expired' })
+    client.close()
+  })
+})
