@@ -21,6 +21,19 @@ module.exports = {
       to: { path: '^src/cli/' },
     },
     {
+      name: 'the-push-path-knows-no-agent',
+      severity: 'error',
+      from: { path: '^src/(?!agent/)' },
+      to: { path: '^src/agent/' },
+    },
+    {
+      name: 'agent-and-service-know-nothing-of-each-other',
+      severity: 'error',
+      comment: 'what both serve with stands in actors/grpc and actors/http',
+      from: { path: '^actors/(agent|discovery)/' },
+      to: { path: '^actors/(?!$1/)(agent|discovery)/' },
+    },
+    {
       name: 'policies-know-no-Envoy',
       severity: 'error',
       comment: 'what rules and tokens mean is said without the messages that enforce it',

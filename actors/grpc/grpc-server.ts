@@ -20,6 +20,7 @@ import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
 import { limitConnections } from '../http/connection-limit.ts'
 import { PresentedChains } from '../http/presented-chains.ts'
+import { listenLocally } from '../http/unix-socket.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import type { Registry } from '../runtime/metrics.ts'
@@ -38,9 +39,14 @@ export interface Listening {
   readonly port: number
 }
 
+/** A unix socket on which a server listens: a process of the server's own user alone may connect to it ({@link listenLocally}). */
+export interface LocalListening {
+  readonly path: string
+}
+
 /** What a server is told when it is made; {@link Listening} in plain text, over TLS, or both. */
 export interface GrpcServerOptions {
-  readonly plain: Listening | undefined
+  readonly plain: Listening | LocalListening | undefined
   /** Listens once it has a certificate ({@link GrpcServer.useCertificate}). */
   readonly secure: Listening | undefined
   /** How many servers, each on a thread of its own, listen on the same addresses; the kernel spreads connections over them. */
@@ -93,7 +99,7 @@ export class GrpcServer {
   readonly #log: ScopedLogger
   readonly #methods: ReadonlyMap<string, Served>
   readonly #wheel: PaceWheel
-  readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening }[] = []
+  readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening | LocalListening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
   /** Connections with bytes outstanding, and streams in the middle of a message. */
   readonly #busy = new Set<Http2Connection>()
@@ -139,12 +145,16 @@ export class GrpcServer {
     )
   }
 
-  /** Starts to listen, once. Resolves when connections are taken, those over TLS included, which wait for the first certificate. */
+  /**
+   * Starts to listen, once. Resolves when connections are taken, those over TLS included, which wait for the first certificate. Rejects
+   * when the path of a unix socket cannot be listened on.
+   */
   open(): Promise<void> {
     this.#opened ??= Promise.all(
       this.#servers.map(async ({ server, at }) => {
         if (server === this.#secure) await this.#certified.promise
         if (this.#isClosed) return
+        if ('path' in at) return listenLocally(server, at.path)
         await new Promise<void>((resolve) => server.listen({ host: at.host || undefined, port: at.port, ...sharing(this.#options.sharers) }, resolve))
       }),
     ).then(() => undefined)
@@ -179,7 +189,7 @@ export class GrpcServer {
   }
 
   /** `announced` is the event with which the server takes a socket. */
-  #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection', at: Listening): void {
+  #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection', at: Listening | LocalListening): void {
     // The session is made while its socket is announced.
     let arriving: Socket | undefined
     server.prependListener(announced, (socket: Socket) => {

@@ -2,11 +2,14 @@
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 
-/** Counts requests of one type. `started` is called with whether the request is a retry; what it returns, once with whether it succeeded. */
-export function outgoingMetrics(registry: Registry, type: string): { started(retry: boolean): (succeeded: boolean) => void } {
+/**
+ * Counts requests of one type, in metrics whose names begin with `prefix`. `started` is called with whether the request is a retry; what
+ * it returns, once with whether it succeeded.
+ */
+export function outgoingMetrics(registry: Registry, type: string, prefix = ''): { started(retry: boolean): (succeeded: boolean) => void } {
   const labels = { request_type: type }
   const counter = (name: string, help: string) => {
-    const made = new Counter({ name, help, labelNames: ['request_type'], registers: [registry] })
+    const made = new Counter({ name: prefix + name, help, labelNames: ['request_type'], registers: [registry] })
     made.inc(labels, 0)
     return made
   }

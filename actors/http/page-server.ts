@@ -1,11 +1,10 @@
 /** A small HTTP/1.1 server for pages: exact paths, GET and forms, bounded requests, over TCP, TLS or a unix socket. */
-import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import { text } from 'node:stream/consumers'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
-import { clearSocketPath, ownerOnly } from './unix-socket.ts'
+import { listenLocally } from './unix-socket.ts'
 
 /** What is answered. */
 export class Page {
@@ -65,12 +64,6 @@ export interface PageServerOptions {
   readonly refused?: () => void
 }
 
-/** Statuses of requests that Node does not read to their end, by its error codes; 400 of others. */
-const unreadable: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-}
-
 /** Serves pages, in plain text or over TLS. */
 export class PageServer {
   readonly #pages = new Map<string, Answers>()
@@ -91,10 +84,10 @@ export class PageServer {
     if (certificate) this.useCertificate(certificate)
     if (maxConnections !== undefined && Number.isFinite(maxConnections)) this.#server.maxConnections = maxConnections
     if (refused) this.#server.on('drop', refused)
-    // What is not HTTP is answered and closed; a client that is gone meanwhile is no error of this process.
+    // What is not HTTP is answered with 400 by Node and closed; a client that is gone meanwhile is no error of this process.
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else socket.end(`HTTP/1.1 ${unreadable[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`)
+      else socket.end(`HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n`)
     })
   }
 
@@ -105,27 +98,18 @@ export class PageServer {
 
   /** Starts to listen. Rejects when the address cannot be bound. */
   listen(host: string, port: number): Promise<void> {
-    return this.#listen({ host, port })
-  }
-
-  /**
-   * Starts to listen on a unix socket that the process's own user alone may connect to. Rejects when a living server listens there, and
-   * when the path cannot be listened on ({@link clearSocketPath}). The socket's file goes when the server is closed.
-   */
-  async listenLocally(path: string): Promise<void> {
-    await clearSocketPath(path)
-    await this.#listen({ path })
-    await chmod(path, ownerOnly)
-  }
-
-  #listen(at: { readonly host: string; readonly port: number } | { readonly path: string }): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
-      this.#server.listen(at, () => {
+      this.#server.listen({ host, port }, () => {
         this.#server.off('error', reject)
         resolve()
       })
     })
+  }
+
+  /** Starts to listen on a unix socket ({@link listenLocally}). */
+  listenLocally(path: string): Promise<void> {
+    return listenLocally(this.#server, path)
   }
 
   /** Serves connections that come from now on with this certificate. No effect on a server of plain text. */

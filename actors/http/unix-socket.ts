@@ -1,6 +1,6 @@
 /** Unix sockets whose file permission is the credential: in a directory of their owner alone, and never in the place of a living server's. */
-import { link, lstat, mkdir, rename, stat, unlink } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { chmod, link, lstat, mkdir, rename, stat, unlink } from 'node:fs/promises'
+import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { isGone } from '../runtime/directory-watch.ts'
 
@@ -8,14 +8,28 @@ import { isGone } from '../runtime/directory-watch.ts'
 const longestPath = process.platform === 'linux' ? 107 : 103
 
 /** Mode of the file of a socket that only its owner may connect to. */
-export const ownerOnly = 0o600
+const ownerOnly = 0o600
 
 /**
- * Makes a path ready to be listened on: makes its directory (0700), and removes the socket of a server that is gone. Rejects with an
- * Error that names the path when it is too long, when its directory belongs to somebody else or others may enter it, when it is no
- * socket, and when a living server listens on it.
+ * Has a server listen on a unix socket that the process's own user alone may connect to; makes its directory (0700), and removes the
+ * socket of a server that is gone. The socket's file goes when the server is closed. Rejects with an Error that names the path when it is
+ * too long, when its directory belongs to somebody else or others may enter it, when it is no socket, and when a living server listens on
+ * it.
  */
-export async function clearSocketPath(path: string): Promise<void> {
+export async function listenLocally(server: Pick<Server, 'listen' | 'once' | 'off'>, path: string): Promise<void> {
+  await clearSocketPath(path)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ path }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  await chmod(path, ownerOnly)
+}
+
+/** Makes a path ready to be listened on. */
+async function clearSocketPath(path: string): Promise<void> {
   const bytes = Buffer.byteLength(path)
   if (bytes > longestPath) throw new Error(`${path}: has ${bytes} bytes, and the path of a unix socket at most ${longestPath}`)
   await makeOwnDirectory(dirname(path))

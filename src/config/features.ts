@@ -3,7 +3,7 @@
  * built are in `unbuilt-variables.ts`: `Features` does not have them, so that none can have an effect and deny it.
  */
 import { unbuiltVariables } from './unbuilt-variables.ts'
-import { defaultOf, longest, readVariable, type Variable } from './variable.ts'
+import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from './variable.ts'
 
 /** The table. */
 export const variables = {
@@ -260,19 +260,8 @@ export const variables = {
   },
 } as const satisfies Record<string, Variable>
 
-type VariableName = keyof typeof variables
-interface ValuesByType {
-  readonly string: string
-  readonly boolean: boolean
-  readonly automatic: boolean | 'auto'
-  readonly integer: number
-  readonly number: number
-  readonly duration: number
-}
-type ValueOf<V extends Variable> = ValuesByType[V['type']]
-
 /** The values in force; durations in milliseconds. Plain data, handed to every actor. */
-export type Features = { readonly [N in VariableName]: ValueOf<(typeof variables)[N]> }
+export type Features = ValuesOf<typeof variables>
 
 /** Whether a variable of the specification has an effect. */
 export const hasEffect = (name: string): boolean => Object.hasOwn(variables, name)

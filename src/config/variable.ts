@@ -19,6 +19,19 @@ export type Variable = { readonly meaning: string } & (
   | (Extract<ValueSpec, { readonly type: 'duration' }> & { readonly default: string })
 )
 
+interface ValuesByType {
+  readonly string: string
+  readonly boolean: boolean
+  readonly automatic: boolean | 'auto'
+  readonly integer: number
+  readonly number: number
+  readonly duration: number
+}
+type ValueOf<V extends Variable> = ValuesByType[V['type']]
+
+/** The values of a table of variables; durations in milliseconds. Plain data. */
+export type ValuesOf<Table extends Readonly<Record<string, Variable>>> = { readonly [N in keyof Table]: ValueOf<Table[N]> }
+
 /** What was read, or what is expected instead. */
 export type ReadValue<T> = { readonly value: T } | { readonly expected: string }
 

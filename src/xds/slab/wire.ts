@@ -33,6 +33,14 @@ export function fieldHead(field: number, length: number): Uint8Array {
   return head
 }
 
+/** A varint field, or nothing when the value is zero. */
+export function varintField(field: number, value: number): Buffer {
+  if (value === 0) return Buffer.alloc(0)
+  const bytes = Buffer.alloc(1 + varintLength(value), field << 3)
+  writeVarint(bytes, 1, value)
+  return bytes
+}
+
 /** A text field, or nothing when the text is empty. */
 export function textField(field: number, text: string): Buffer {
   if (text === '') return Buffer.alloc(0)

@@ -4,13 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { discoveryFlags, loggingFlags, rootFlags } from '../../../src/cli/discovery-flags.ts'
 import type { FlagTable } from '../../../src/cli/flag-table.ts'
+import { agentVariables } from '../../../src/config/agent-features.ts'
 import { parseDuration } from '../../../src/config/duration.ts'
 import { hasEffect, readFeatures, variables } from '../../../src/config/features.ts'
 import { unbuiltVariables } from '../../../src/config/unbuilt-variables.ts'
 import type { Variable } from '../../../src/config/variable.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const tables = ['features.ts', 'unbuilt-variables.ts']
+const tables = ['agent-features.ts', 'features.ts', 'unbuilt-variables.ts']
 const sources = ['src', 'actors']
   .flatMap((room) =>
     readdirSync(join(root, room), { recursive: true, withFileTypes: true })
@@ -23,7 +24,7 @@ const isRead = (name: string) => new RegExp(`\\.${name}\\b|\\b${name}\\b.* } = |
 describe('what is said to have an effect', () => {
   // The other way round holds by type: `Features` and `FlagValues` do not have what is said to have none.
   it('variables are read somewhere', () => {
-    expect(Object.keys(variables).filter((name) => !isRead(name))).to.deep.equal([])
+    expect(Object.keys({ ...variables, ...agentVariables }).filter((name) => !isRead(name))).to.deep.equal([])
   })
 
   it('flags are read somewhere', () => {

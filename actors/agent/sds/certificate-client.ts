@@ -1,0 +1,127 @@
+/** Asks a certificate authority for a certificate: one call of gRPC on a connection of its own (ARCHITECTURE, "Decisions"). */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders, type SecureClientSessionOptions } from 'node:http2'
+import { isIP } from 'node:net'
+import { getCACertificates } from 'node:tls'
+import type { AuthorityAddress } from '../../../protocols/messages/agent.ts'
+import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
+import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
+import { status } from '../../grpc/status-codes.ts'
+import { deadlineAfter } from '../../runtime/timers.ts'
+
+const path = '/mesh.v1.auth.MeshCertificateService/CreateCertificate'
+
+/** Longest time for connection, call and answer, in seconds; largest answer in bytes. */
+const limits = { seconds: 30, answerBytes: 1_048_576 }
+
+/** Why there is no certificate: the gRPC status, and for how many milliseconds the authority asks not to be asked again. */
+export class CallFailed extends Error {
+  readonly code: number
+  readonly retryAfterMs: number
+  constructor(code: number, message: string, retryAfterMs = 0) {
+    super(message)
+    this.code = code
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** What is asked for. */
+export interface CertificateOrder {
+  /** PEM. */
+  readonly csr: string
+  readonly ttlSeconds: number
+  readonly clusterId: string
+}
+
+/** With what the caller shows who it is, and what it verifies the authority with. PEM. */
+export interface Credentials {
+  readonly token: string | undefined
+  readonly pair: { readonly chain: string; readonly key: string } | undefined
+  /** Undefined for the roots of the system. */
+  readonly roots: readonly string[] | undefined
+}
+
+/** Asks for a certificate. Resolves with the chain: leaf, certificates between, roots last. Rejects with {@link CallFailed}. */
+export function createCertificate(authority: AuthorityAddress, order: CertificateOrder, credentials: Credentials): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    let session: ClientHttp2Session | undefined
+    const end = deadlineAfter(limits.seconds * 1000, () => done(new CallFailed(status.deadlineExceeded, `no answer within ${limits.seconds} s`)))
+    const done = (outcome: CallFailed | string[]) => {
+      end.cancel()
+      session?.destroy()
+      if (Array.isArray(outcome)) resolve(outcome)
+      else reject(outcome)
+    }
+    const failed = (error: unknown) => done(failureOf(error))
+    try {
+      session = connect(urlOf(authority), sessionOptions(authority, credentials))
+      session.on('error', failed)
+      session.on('close', () => done(new CallFailed(status.unavailable, 'the connection was closed without an answer')))
+      call(session, order, credentials.token, done)
+    } catch (error) {
+      failed(error)
+    }
+  })
+}
+
+const failureOf = (error: unknown): CallFailed =>
+  error instanceof CallFailed ? error : new CallFailed(status.unavailable, error instanceof Error ? error.message || error.name : String(error))
+
+function urlOf({ host, port, isPlain }: AuthorityAddress): string {
+  return `${isPlain ? 'http' : 'https'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+}
+
+function sessionOptions({ serverName }: AuthorityAddress, { pair, roots }: Credentials): SecureClientSessionOptions {
+  return {
+    maxSessionMemory: 4,
+    minVersion: 'TLSv1.2',
+    // A name that is an address is compared with the addresses of the certificate, and not sent (RFC 6066, 3).
+    ...(isIP(serverName) ? {} : { servername: serverName }),
+    ca: roots ? [...roots] : getCACertificates('system'),
+    ...(pair ? { cert: pair.chain, key: pair.key } : {}),
+  }
+}
+
+function call(session: ClientHttp2Session, order: CertificateOrder, token: string | undefined, done: (outcome: CallFailed | string[]) => void): void {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'grpc-timeout': `${limits.seconds}S`,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(order.clusterId === '' ? {} : { clusterid: order.clusterId }),
+  })
+  const reader = new FrameReader(limits.answerBytes, new FrameBuffers())
+  let chain: string[] | undefined
+  let trailers: IncomingHttpHeaders | undefined
+  const guarded = (take: () => void) => {
+    try {
+      take()
+    } catch (error) {
+      done(new CallFailed(status.internal, `the answer cannot be read: ${(error as Error).message}`))
+    }
+  }
+  stream.on('response', (headers) => {
+    // Headers alone end a call that has no answer but its status.
+    if (headers['grpc-status'] !== undefined) trailers = headers
+    else if (headers[':status'] !== 200) done(new CallFailed(status.unavailable, `answered with HTTP status ${headers[':status']}`))
+  })
+  stream.on('trailers', (headers) => {
+    trailers = headers
+  })
+  stream.on('data', (bytes: Buffer) => guarded(() => reader.take(bytes, (message) => (chain = certificateChain(message)) && true)))
+  stream.on('error', (error) => done(failureOf(error)))
+  stream.on('close', () => guarded(() => done(outcomeOf(chain, trailers))))
+  send(stream, order)
+}
+
+function send(stream: ClientHttp2Stream, { csr, ttlSeconds }: CertificateOrder): void {
+  stream.end(messageFrame(certificateRequest(csr, ttlSeconds)))
+}
+
+function outcomeOf(chain: string[] | undefined, trailers: IncomingHttpHeaders | undefined): CallFailed | string[] {
+  if (!trailers) return new CallFailed(status.unavailable, 'the call ended without a status')
+  const { code, message, retryAfterMs } = callEnd(trailers)
+  if (code !== status.ok) return new CallFailed(code, message, retryAfterMs)
+  return chain ?? new CallFailed(status.internal, 'the answer has no message')
+}

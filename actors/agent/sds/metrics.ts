@@ -1,0 +1,38 @@
+/** Metrics of the server of secrets (docs/metrics.md, "Of the agent"). */
+import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+
+/** What the names of all metrics of the agent begin with. */
+export const metricPrefix = 'mesh_agent_'
+
+/** Counts what becomes of secrets. */
+export interface SecretMetrics {
+  /** A response has left, or its stream was lost before. */
+  pushed(isLost: boolean): void
+  /** Envoy refused one. */
+  refused(): void
+  /** A stream was ended because Envoy took nothing. */
+  stale(): void
+}
+
+/** Declares the metrics of the server of secrets; `streams` says how many streams there are. */
+export function secretMetrics(registry: Registry, streams: () => number): SecretMetrics {
+  const registers = [registry]
+  const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers })
+  const pushes = counter('total_pushes', 'SDS pushes')
+  const errors = counter('total_push_errors', 'failed SDS pushes')
+  const refusals = counter('total_secret_update_failures', 'dynamic secret update failures reported by the proxy')
+  const stale = counter('total_stale_connections', 'stale SDS connections')
+  new Gauge({
+    name: `${metricPrefix}total_active_connections`,
+    help: 'active SDS connections',
+    registers,
+    collect() {
+      this.set(streams())
+    },
+  })
+  return {
+    pushed: (isLost) => (isLost ? errors : pushes).inc(),
+    refused: () => refusals.inc(),
+    stale: () => stale.inc(),
+  }
+}

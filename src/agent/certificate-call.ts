@@ -1,0 +1,80 @@
+/** The call `CreateCertificate` as bytes (`protocols/proto/mesh/v1/auth/ca.proto`), and what its end says of trying again. */
+import { scanFields, textField, varintField, WireError } from '../xds/slab/wire.ts'
+
+/** `MeshCertificateRequest`: a request in PEM, and the life that is asked for in seconds. */
+export function certificateRequest(csr: string, seconds: number): Buffer {
+  return Buffer.concat([textField(1, csr), varintField(3, seconds)])
+}
+
+/** The chain of a `MeshCertificateResponse`. Throws {@link WireError}. */
+export function certificateChain(message: Buffer): string[] {
+  const chain: string[] = []
+  for (const { field, bytes } of scanFields(message)) if (field === 1 && bytes) chain.push(bytes.toString())
+  return chain
+}
+
+/** Headers or trailers of a call. */
+type Headers = Readonly<Record<string, string | readonly string[] | number | boolean | undefined>>
+
+/** How a call ended: status code (0 = OK) and message of gRPC, and for how many milliseconds it asks not to be tried again. */
+export interface CallEnd {
+  readonly code: number
+  readonly message: string
+  readonly retryAfterMs: number
+}
+
+const unknownCode = 2
+const longestMessage = 1000
+
+/** Reads the end of a call from its trailers. Without a status it is `Unknown`. */
+export function callEnd(trailers: Headers): CallEnd {
+  const status = text(trailers['grpc-status'])
+  return {
+    code: /^\d{1,3}$/.test(status) ? Number(status) : unknownCode,
+    message: percentDecoded(text(trailers['grpc-message'])).slice(0, longestMessage),
+    retryAfterMs: Math.max(pushback(text(trailers['grpc-retry-pushback-ms'])), retryDelay(text(trailers['grpc-status-details-bin']))),
+  }
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** `grpc-retry-pushback-ms` (gRPC proposal A6). A negative one asks for no attempt at all, which an agent without a certificate cannot keep to. */
+const pushback = (value: string): number => (/^\d{1,12}$/.test(value) ? Number(value) : 0)
+
+const retryInfo = 'type.googleapis.com/google.rpc.RetryInfo'
+
+/** Milliseconds of a `google.rpc.RetryInfo` among the details of a `google.rpc.Status` in base64; 0 without one. */
+function retryDelay(details: string): number {
+  try {
+    for (const { field, bytes } of scanFields(Buffer.from(details, 'base64'))) {
+      if (field !== 3 || !bytes) continue
+      const { 1: type, 2: value } = messageFields(bytes)
+      if (type?.toString() !== retryInfo || !value) continue
+      const delay = messageFields(value)[1]
+      if (delay) return durationMs(delay)
+    }
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error
+  }
+  return 0
+}
+
+const messageFields = (message: Buffer): Readonly<Record<number, Buffer | undefined>> =>
+  Object.fromEntries([...scanFields(message)].map(({ field, bytes }) => [field, bytes]))
+
+/** `google.protobuf.Duration`; a negative one is 0. */
+function durationMs(message: Buffer): number {
+  let ms = 0
+  for (const { field, bytes, value } of scanFields(message)) {
+    if (bytes) continue
+    if (field === 1) ms += value * 1000
+    if (field === 2) ms += value / 1e6
+  }
+  return ms < Number.MAX_SAFE_INTEGER ? ms : 0
+}
+
+/** A message of a status: bytes as `%XX` (gRPC over HTTP/2, Responses). What is no such escape stays as it is. */
+function percentDecoded(message: string): string {
+  const bytes = message.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(bytes, 'latin1').toString()
+}

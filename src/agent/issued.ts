@@ -1,0 +1,55 @@
+/** What a certificate authority answered: checked before it is used, and put into the form in which it is served (docs/certificates.md, N6). */
+import type { KeyObject } from 'node:crypto'
+import { ClientTrust, uriNames } from '../identity/client-trust.ts'
+import { certificatesOf } from '../identity/pem.ts'
+import { parseSpiffeId } from '../identity/spiffe-id.ts'
+
+/** A certificate that was issued for a key of this agent. */
+export interface Issued {
+  /** The leaf and what leads to a root, without the root. PEM. */
+  readonly chain: string
+  /** Roots that peers are verified with. PEM. */
+  readonly roots: string
+  /** When the leaf expires, in Unix milliseconds. */
+  readonly notAfter: number
+  /** The identity of the leaf, a SPIFFE id. */
+  readonly identity: string
+}
+
+/** Largest answer in characters of PEM, and most certificates in it. */
+const limits = { characters: 524_288, certificates: 100 }
+
+/** Why an answer cannot be used. */
+export class BadAnswer extends Error {}
+
+/**
+ * Reads an answer: the leaf, certificates between it and a root, and last the roots. Throws {@link BadAnswer} when the leaf is of another
+ * key, names no SPIFFE id or several, is not valid at the Unix time `now` in milliseconds, or leads to none of the roots.
+ */
+export function readIssued(elements: readonly string[], key: KeyObject, now: number): Issued {
+  if (elements.length < 2) throw new BadAnswer(`the answer has ${elements.length} elements: a certificate and a root are expected`)
+  if (elements.reduce((total, { length }) => total + length, 0) > limits.characters)
+    throw new BadAnswer(`the answer has more than ${limits.characters} characters`)
+  const roots = read(elements.at(-1) as string)
+  const [leaf, ...between] = read(elements.slice(0, -1).join('\n'))
+  if (!leaf || roots.length === 0) throw new BadAnswer('the answer has no certificate or no root')
+  if (!leaf.checkPrivateKey(key)) throw new BadAnswer('the certificate is of another key')
+  const trust = new ClientTrust()
+  const textOf = (certificates: typeof roots) => [...new Set(certificates.map((one) => one.toString()))].join('')
+  for (const name of uriNames(leaf.subjectAltName ?? '')) trust.set('', { [parseSpiffeId(name)?.trustDomain ?? '']: textOf(roots) })
+  const verified = trust.verify({ leaf, intermediates: () => between }, now)
+  if ('refused' in verified) throw new BadAnswer(verified.refused)
+  const { identities, expiresAt } = verified.caller
+  return { chain: textOf([leaf, ...between]), roots: textOf(roots), notAfter: expiresAt, identity: identities[0] as string }
+}
+
+function read(pem: string): ReturnType<typeof certificatesOf> {
+  let certificates: ReturnType<typeof certificatesOf>
+  try {
+    certificates = certificatesOf(pem)
+  } catch (error) {
+    throw new BadAnswer(`the answer is not certificates in PEM: ${(error as Error).message}`)
+  }
+  if (certificates.length > limits.certificates) throw new BadAnswer(`the answer has more than ${limits.certificates} certificates`)
+  return certificates
+}

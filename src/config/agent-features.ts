@@ -1,0 +1,59 @@
+/**
+ * Every environment variable that the agent reads, once: type, default, range, meaning. As injected containers expect, a value that cannot
+ * be read costs a warning and nothing else: the default counts then.
+ */
+import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from './variable.ts'
+
+/** The table. */
+export const agentVariables = {
+  CA_ADDR: { type: 'string', default: '', meaning: 'address of the SPIFFE certificate provider; the discovery address when empty' },
+  CA_ROOT_CA: {
+    type: 'string',
+    default: '',
+    meaning: 'file of the roots expected on the connection to the certificate provider; SYSTEM for those of the system',
+  },
+  ECC_SIGNATURE_ALGORITHM: {
+    type: 'string',
+    default: '',
+    meaning: 'ECC signature algorithm used when generating private keys: ECDSA for P-256; RSA of 2048 bits when empty',
+  },
+  JWT_POLICY: {
+    type: 'string',
+    default: 'third-party-jwt',
+    meaning: 'which token the agent sends: third-party-jwt or first-party-jwt; none for any other value',
+  },
+  MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to the certificate provider' },
+  PILOT_CERT_PROVIDER: {
+    type: 'string',
+    default: 'meshd',
+    meaning: 'where the roots of the certificate provider are: orchestrator for those of the service account, custom for those in ./etc/certs',
+  },
+  PKCS8_KEY: { type: 'boolean', default: false, meaning: 'generates PKCS#8 private keys' },
+  POD_NAMESPACE: { type: 'string', default: '', meaning: 'namespace of the workload' },
+  SECRET_GRACE_PERIOD_RATIO: {
+    type: 'number',
+    default: 0.5,
+    range: [0, 1],
+    meaning: 'grace period ratio for certificate rotation: share of its life that is left when a certificate is renewed, at least a tenth',
+  },
+  SECRET_TTL: { type: 'duration', default: '24h0m0s', range: ['1s', longest], meaning: 'certificate lifetime requested by the agent' },
+  SERVICE_ACCOUNT: { type: 'string', default: '', meaning: 'name of the service account of the workload' },
+  TRUST_DOMAIN: { type: 'string', default: 'cluster.local', meaning: 'trust domain for SPIFFE certificates' },
+} as const satisfies Record<string, Variable>
+
+/** The values in force; durations in milliseconds. */
+export type AgentFeatures = ValuesOf<typeof agentVariables>
+
+/** Reads the table from an environment. A variable that is set but empty counts as one that cannot be read. */
+export function readAgentFeatures(environment: Readonly<Record<string, string | undefined>>): { features: AgentFeatures; warnings: string[] } {
+  const warnings: string[] = []
+  const values: Record<string, string | boolean | number> = {}
+  for (const [name, variable] of Object.entries<Variable>(agentVariables)) {
+    const given = environment[name]
+    const read = given === undefined ? { value: defaultOf(variable) } : readVariable(variable, given)
+    if ('expected' in read)
+      warnings.push(`environment variable ${name}: ${JSON.stringify(given?.slice(0, 100))} is not ${read.expected}; ${variable.default} is used`)
+    values[name] = 'expected' in read ? defaultOf(variable) : read.value
+  }
+  return { features: values as AgentFeatures, warnings }
+}

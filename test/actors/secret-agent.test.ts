@@ -1,0 +1,264 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { actor } from '../../actors/agent/sds/secret-agent.ts'
+import type { Behaviour } from '../../actors/runtime/actor.ts'
+import type { SecretAgentConfig, SecretState } from '../../protocols/messages/agent.ts'
+import { startActor } from '../harness/actor.ts'
+import { SecretClient, sidecar } from '../harness/secret-client.ts'
+import { SigningService } from '../harness/signing-service.ts'
+import { until } from '../harness/until.ts'
+
+const identity = 'spiffe://cluster.local/ns/shop/sa/web'
+
+describe("the agent's secrets", () => {
+  const dirs: string[] = []
+  const agents: Behaviour<never>[] = []
+  const services: SigningService[] = []
+  const clients: SecretClient[] = []
+  let dir = ''
+
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'mesh-agent-'))
+    dirs.push(dir)
+    write('token', 'a.good.token\n')
+  })
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.close()
+    await Promise.all(agents.splice(0).map((agent) => agent.drain?.()))
+    await Promise.all(services.splice(0).map((service) => service.stop()))
+    for (const made of dirs.splice(0)) rmSync(made, { recursive: true, force: true })
+  })
+  const write = (name: string, content: string) => writeFileSync(join(dir, name), content)
+  async function authority(options: { isPlain?: boolean } = {}): Promise<SigningService> {
+    const service = await new SigningService(identity, options).start()
+    services.push(service)
+    write('roots.pem', service.bundle)
+    return service
+  }
+  async function agentOf(service: SigningService, changes: Partial<SecretAgentConfig> = {}): Promise<() => SecretState> {
+    const agent = await startActor(actor, {
+      socket: join(dir, 'run/SDS'),
+      authority: service.address(join(dir, 'roots.pem')),
+      tokenFile: join(dir, 'token'),
+      clusterId: 'east',
+      identity,
+      key: { type: 'ec', format: 'traditional' },
+      ttlSeconds: 600,
+      graceRatio: 0.5,
+      ...changes,
+    })
+    agents.push(agent)
+    return agent.asks?.state as () => SecretState
+  }
+  /** A stream that wants some secrets and accepts every response. */
+  function envoy(names: readonly string[], isDelta = false): SecretClient {
+    const client = new SecretClient(join(dir, 'run/SDS'), isDelta)
+    clients.push(client)
+    if (isDelta) client.sendDelta({ node: sidecar, resourceNamesSubscribe: [...names] })
+    else client.send({ node: sidecar, resourceNames: [...names] })
+    return client
+  }
+  const acknowledge = (client: SecretClient, names: readonly string[]) =>
+    client.send({ resourceNames: [...names], responseNonce: client.responses.at(-1)?.nonce as string })
+  const leafOf = (client: SecretClient) => new X509Certificate(client.last('default')?.chain ?? '')
+
+  it('are a certificate of the authority with its key, and its roots, on a socket of the own user', async () => {
+    const service = await authority()
+    await agentOf(service)
+    const client = envoy(['default', 'ROOTCA'])
+    await until('the secrets', () => client.last('default') !== undefined)
+    const pair = client.last('default')
+    const leaf = leafOf(client)
+    expect(leaf.subjectAltName).to.equal(`URI:${identity}`)
+    expect(leaf.checkPrivateKey(createPrivateKey(pair?.key ?? ''))).to.equal(true)
+    expect(pair?.key).to.match(/^-----BEGIN EC PRIVATE KEY/)
+    expect(client.last('ROOTCA')?.roots).to.equal(service.bundle)
+    expect([statSync(join(dir, 'run')).mode & 0o777, statSync(join(dir, 'run/SDS')).mode & 0o777]).to.deep.equal([0o700, 0o600])
+    const [call] = service.calls
+    expect(call).to.deep.include({ seconds: 600, presented: undefined })
+    expect(call?.headers).to.deep.include({ authorization: 'Bearer a.good.token', clusterid: 'east', te: 'trailers' })
+  })
+
+  const kinds = [
+    ['rsa', 'traditional', /^-----BEGIN RSA PRIVATE KEY/, 'rsa'],
+    ['rsa', 'pkcs8', /^-----BEGIN PRIVATE KEY/, 'rsa'],
+    ['ec', 'pkcs8', /^-----BEGIN PRIVATE KEY/, 'ec'],
+  ] as const
+  for (const [type, format, label, keyType] of kinds)
+    it(`may have an ${type} key in ${format} form`, async () => {
+      await agentOf(await authority(), { key: { type, format } })
+      const client = envoy(['default'])
+      await until('the pair', () => client.last('default') !== undefined)
+      const key = client.last('default')?.key ?? ''
+      expect(key).to.match(label)
+      const read = createPrivateKey(key)
+      expect([read.asymmetricKeyType, read.asymmetricKeyDetails?.modulusLength, read.asymmetricKeyDetails?.namedCurve]).to.deep.equal([
+        keyType,
+        type === 'rsa' ? 2048 : undefined,
+        type === 'ec' ? 'prime256v1' : undefined,
+      ])
+    })
+
+  it('are sent to every stream that waits for them, in both forms, and only what it wants', async () => {
+    const service = await authority()
+    service.answer = () => ({ code: 14, message: 'later' })
+    const state = await agentOf(service)
+    const streams = [envoy(['default']), envoy(['ROOTCA']), envoy(['default', 'ROOTCA'], true)] as const
+    await until('a failure', () => state().fault === 'later')
+    expect(streams.map(({ responses }) => responses.length)).to.deep.equal([0, 0, 0])
+    service.answer = undefined
+    await until('the secrets', () => streams.every(({ responses }) => responses.length === 1))
+    expect(streams.map(({ responses }) => responses[0]?.secrets.map(({ name }) => name))).to.deep.equal([
+      ['default'],
+      ['ROOTCA'],
+      ['default', 'ROOTCA'],
+    ])
+    expect(service.calls.length).to.be.within(2, 6)
+  })
+
+  it('are renewed before they expire, with the certificate as credential, and pushed on open streams', async () => {
+    const service = await authority()
+    service.lifeMs = 4000
+    await agentOf(service)
+    const client = envoy(['default'])
+    await until('the first', () => client.responses.length === 1)
+    const first = leafOf(client)
+    acknowledge(client, ['default'])
+    await until('the second', () => client.responses.length === 2)
+    const second = leafOf(client)
+    expect(second.serialNumber).not.to.equal(first.serialNumber)
+    expect(first.validToDate.getTime()).to.be.above(Date.now())
+    expect(second.checkPrivateKey(createPrivateKey(client.last('default')?.key ?? ''))).to.equal(true)
+    expect(service.calls.map(({ presented }) => presented)).to.deep.equal([undefined, identity])
+  })
+
+  it('push roots alone to who wants roots, and verify the authority with what was learned last', async () => {
+    const service = await authority()
+    service.lifeMs = 3000
+    await agentOf(service)
+    const client = envoy(['ROOTCA'])
+    await until('the first', () => client.responses.length === 1)
+    acknowledge(client, ['ROOTCA'])
+    service.addRoot('second', false)
+    await until('both roots', () => client.last('ROOTCA')?.roots === service.bundle)
+    expect(client.responses.at(-1)?.secrets.map(({ name }) => name)).to.deep.equal(['ROOTCA'])
+    // From now on its certificate is from a root that is not in the agent's file.
+    await service.stop()
+    service.roots = service.roots.slice(1)
+    await service.start()
+    acknowledge(client, ['ROOTCA'])
+    await until('the new root alone', () => client.last('ROOTCA')?.roots === service.bundle)
+  })
+
+  it('keep what they are while Envoy refuses them, and say so', async () => {
+    const service = await authority()
+    service.lifeMs = 4000
+    await agentOf(service)
+    const client = envoy(['default'])
+    await until('the first', () => client.responses.length === 1)
+    client.send({ resourceNames: ['default'], responseNonce: client.responses[0]?.nonce as string, errorDetail: { message: 'not this one' } })
+    await until('the second', () => client.responses.length === 2)
+    expect(client.status).to.equal(undefined)
+  })
+
+  it('end a stream that asks for something else, and go on with the others', async () => {
+    await agentOf(await authority())
+    const good = envoy(['default'])
+    const bad = [envoy([]), envoy([]), envoy([])] as const
+    bad[0].send({ typeUrl: 'type.googleapis.com/envoy.config.cluster.v3.Cluster' })
+    bad[1].sendBytes(Buffer.from([0x0a, 0xff, 0xff]))
+    const nobody = new SecretClient(join(dir, 'run/SDS'))
+    clients.push(nobody)
+    nobody.send({ resourceNames: ['default'] })
+    await until('the bad to be ended', () => [bad[0], bad[1], nobody].every(({ status }) => status !== undefined))
+    expect([bad[0], bad[1], nobody].map(({ status }) => status?.split(' ')[0])).to.deep.equal(['3', '3', '3'])
+    await until('the good to be served', () => good.responses.length === 1)
+    expect([good.status, bad[2].status]).to.deep.equal([undefined, undefined])
+  })
+
+  it('outlast a restart of the authority, a token that has expired, and answers that are no good', async () => {
+    const service = await authority()
+    const state = await agentOf(service)
+    const answers: [string, () => void, RegExp][] = [
+      ['a refusal', () => (service.answer = () => ({ code: 16, message: 'request authenticate failure' })), /^request authenticate failure$/],
+      ['another identity’s key', () => (service.answer = () => [service.bundle, service.bundle]), /another key/],
+      ['garbage', () => (service.answer = () => ['garbage', 'garbage']), /not certificates/],
+      ['one element', () => (service.answer = () => ['garbage']), /1 elements/],
+      ['an exception', () => (service.answer = () => Promise.reject(new Error('broken'))), /internal error/],
+    ]
+    service.lifeMs = 1500
+    for (const [name, answer, reason] of answers) {
+      answer()
+      await until(name, () => reason.test(state().fault ?? ''))
+    }
+    await service.stop()
+    await until('nobody to answer', () => /ECONNREFUSED/.test(state().fault ?? ''))
+    service.answer = undefined
+    service.lifeMs = 600_000
+    await service.start()
+    const client = envoy(['default'])
+    await until('a certificate', () => client.responses.length === 1 && state().fault === undefined)
+  }).timeout(40_000)
+
+  it('do not serve a pair that has expired, and serve the next at once', async () => {
+    const service = await authority()
+    service.lifeMs = 1500
+    const state = await agentOf(service)
+    await until('the first', () => state().notAfter !== undefined)
+    service.answer = () => ({ code: 14, message: 'outage' })
+    await until('its end', () => state().notAfter === undefined)
+    const client = envoy(['default'])
+    const roots = envoy(['ROOTCA'])
+    await until('roots', () => roots.responses.length === 1)
+    expect(client.responses).to.have.length(0)
+    service.lifeMs = 600_000
+    service.answer = undefined
+    await until('the next', () => client.responses.length === 1)
+    expect(leafOf(client).validToDate.getTime()).to.be.above(Date.now())
+  })
+
+  it('are asked for with the token alone after a call with the certificate has failed', async () => {
+    const service = await authority()
+    service.lifeMs = 3000
+    const state = await agentOf(service)
+    await until('the first', () => state().notAfter !== undefined)
+    service.answer = () => (service.calls.at(-1)?.presented === undefined ? undefined : { code: 16, message: 'this certificate is not taken' })
+    await until('the third call', () => service.calls.length === 3)
+    expect(service.calls.map(({ presented }) => presented)).to.deep.equal([undefined, identity, undefined])
+  })
+
+  it('ask over plain text where the authority has no TLS, and with the certificate alone without a token', async () => {
+    const service = await authority({ isPlain: true })
+    const state = await agentOf(service, { tokenFile: join(dir, 'nowhere'), clusterId: '' })
+    await until('a certificate', () => state().identity === identity)
+    expect(service.calls[0]?.headers).not.to.have.any.keys('authorization', 'clusterid')
+  })
+
+  it('trust no authority whose certificate is of another name, or from another root', async () => {
+    const service = await authority()
+    const state = await agentOf(service, { authority: { ...service.address(join(dir, 'roots.pem')), serverName: 'other.test' } })
+    await until('a failure', () => /altnames/.test(state().fault ?? ''))
+    const stranger = await new SigningService(identity).start()
+    services.push(stranger)
+    write('roots.pem', stranger.bundle)
+    const second = await agentOf(service, { socket: join(dir, 'run/other') })
+    await until('a failure', () => second().fault !== undefined)
+    expect(second().fault).to.match(/certificate/)
+    expect(service.calls).to.have.length(0)
+  })
+
+  it('find a socket of a dead agent, and leave that of a living one alone', async () => {
+    const service = await authority()
+    await agentOf(service)
+    const failure = await agentOf(service).then(
+      () => 'started',
+      (error: Error) => error.message,
+    )
+    expect(failure).to.include('a living server listens on it')
+    await Promise.all(agents.splice(0).map((agent) => agent.drain?.()))
+    expect(existsSync(join(dir, 'run/SDS'))).to.equal(false)
+  })
+})

@@ -1,0 +1,155 @@
+/** A certificate authority for clients of it: `CreateCertificate` over TLS or in plain text, with roots of the test's own. */
+import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import { GrpcServer } from '../../actors/grpc/grpc-server.ts'
+import { PaceWheel } from '../../actors/grpc/pace-wheel.ts'
+import type { Call, CallStatus } from '../../actors/grpc/unary.ts'
+import { createLogger } from '../../actors/runtime/logger.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import { freePort } from '../../bench/ports.ts'
+import type { AuthorityAddress } from '../../protocols/messages/agent.ts'
+import { type Certificate, readCertificate, type SigningKey } from '../../src/ca/certificate.ts'
+import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
+import { pemOf } from '../../src/ca/pem.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { ClientTrust } from '../../src/identity/client-trust.ts'
+import { scanFields, textField } from '../../src/xds/slab/wire.ts'
+
+const off = { fallback: 'none', scopes: {} } as const
+const certificate = (der: Buffer) => pemOf('CERTIFICATE', der)
+
+interface Root {
+  readonly certificate: Certificate
+  readonly key: KeyObject
+  readonly signer: SigningKey
+  readonly pem: string
+}
+
+/** What a caller asked for, and with what. */
+export interface SeenCall {
+  readonly csr: string
+  readonly seconds: number
+  readonly headers: Call['headers']
+  /** The identity of its client certificate. */
+  readonly presented: string | undefined
+}
+
+/** The authority. It signs what it is asked to, for one identity. */
+export class SigningService {
+  readonly identity: string
+  readonly calls: SeenCall[] = []
+  /** Life of what it issues, in milliseconds. */
+  lifeMs = 3_600_000
+  /** Answers in place of a certificate. */
+  answer: ((csr: string) => CallStatus | readonly string[] | undefined | Promise<never>) | undefined
+  /** Roots in answers; the first signs. */
+  roots: Root[] = [newRoot('first')]
+  port = 0
+  readonly #isPlain: boolean
+  #server: GrpcServer | undefined
+
+  constructor(identity: string, options: { isPlain?: boolean } = {}) {
+    this.identity = identity
+    this.#isPlain = options.isPlain ?? false
+  }
+
+  /** Roots in PEM. */
+  get bundle(): string {
+    return this.roots.map(({ pem }) => pem).join('')
+  }
+
+  /** Puts a new root before or after those that are there. */
+  addRoot(name: string, isFirst: boolean): void {
+    this.roots = isFirst ? [newRoot(name), ...this.roots] : [...this.roots, newRoot(name)]
+  }
+
+  address(rootsFile: string): AuthorityAddress {
+    return { host: '127.0.0.1', port: this.port, isPlain: this.#isPlain, serverName: 'authority.test', rootsFile, isPinned: false }
+  }
+
+  /** A chain for a request, as answers have it. */
+  chain(csr: string, identity = this.identity): string[] {
+    const [{ signer }] = this.roots as [Root]
+    const now = Date.now()
+    const grant = { serial: randomBytes(16), notBefore: now - 60_000, notAfter: now + this.lifeMs }
+    return [certificate(issueWorkload(csr, identity, grant, signer)), this.bundle]
+  }
+
+  /** Starts it; the port stays the same over restarts. */
+  async start(): Promise<this> {
+    this.port ||= await freePort()
+    const at = { host: '127.0.0.1', port: this.port }
+    const never = Number.POSITIVE_INFINITY
+    const trust = new ClientTrust()
+    trust.set('own', { '': this.bundle })
+    trust.rename({ trustDomain: 'cluster.local', trustDomainAliases: [], rootNamespace: 'mesh-system' })
+    const log = createLogger({ output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, () => {})
+    const bounds = { timeLimit: 10_000, requestBytes: 65_536, concurrent: 1000 }
+    const server = new GrpcServer(
+      {
+        plain: this.#isPlain ? at : undefined,
+        secure: this.#isPlain ? undefined : at,
+        sharers: 1,
+        maxConnections: 1000,
+        maxStreams: 100,
+        messageBytes: 65_536,
+        sendTimeout: 5000,
+        connections: { keepaliveInterval: never, keepaliveTimeout: never, maxConnectionAge: never, credentialGrace: never },
+      },
+      {
+        log: log('ca'),
+        metrics: new Registry(),
+        wheel: new PaceWheel(),
+        trust,
+        refused: () => undefined,
+        methods: new Map([
+          [
+            '/mesh.v1.auth.MeshCertificateService/CreateCertificate',
+            { type: 'unary' as const, bounds, answer: (request: Buffer, call: Call) => this.#answer(request, call) },
+          ],
+        ]),
+      },
+    )
+    this.#server = server
+    if (!this.#isPlain) {
+      const { key, cert } = this.#serving()
+      server.trustChanged()
+      server.useCertificate({ key, cert })
+    }
+    await server.open()
+    return this
+  }
+
+  async stop(): Promise<void> {
+    await this.#server?.close()
+    this.#server = undefined
+  }
+
+  #serving(): { key: string; cert: string } {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const now = Date.now()
+    const [{ signer }] = this.roots as [Root]
+    const grant = { serial: randomBytes(16), notBefore: now - 60_000, notAfter: now + 3_600_000 }
+    const cert = certificate(issueServing(makeSigningRequest(privateKey, [{ dns: 'authority.test' }]), grant, signer))
+    return { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), cert }
+  }
+
+  async #answer(request: Buffer, { headers, certificateCaller }: Call): Promise<Uint8Array | CallStatus> {
+    let csr = ''
+    let seconds = 0
+    for (const { field, bytes, value } of scanFields(request)) {
+      if (field === 1 && bytes) csr = bytes.toString()
+      if (field === 3) seconds = value
+    }
+    this.calls.push({ csr, seconds, headers, presented: certificateCaller?.identities[0] })
+    const answer = (await this.answer?.(csr)) ?? this.chain(csr)
+    return 'code' in answer ? answer : Buffer.concat(answer.map((element) => textField(1, element)))
+  }
+}
+
+function newRoot(name: string): Root {
+  const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const now = Date.now()
+  const der = issueRoot(name, { serial: randomBytes(16), notBefore: now - 60_000, notAfter: now + 86_400_000 }, key)
+  const certificate = readCertificate(der)
+  return { certificate, key, signer: signingKeyOf(certificate, key), pem: pemOf('CERTIFICATE', der) }
+}

@@ -1,0 +1,44 @@
+import { expect } from 'chai'
+import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
+import { fieldHead, textField, varintField, WireError } from '../../../src/xds/slab/wire.ts'
+
+const field = (number: number, ...parts: readonly Buffer[]) => {
+  const content = Buffer.concat(parts)
+  return Buffer.concat([fieldHead(number, content.length), content])
+}
+/** `google.rpc.Status` with a `RetryInfo` of so much, in base64. */
+const details = (seconds: number, nanos: number) => {
+  const info = field(1, varintField(1, seconds), varintField(2, nanos))
+  const other = field(3, textField(1, 'type.googleapis.com/google.rpc.Help'), field(2, Buffer.from([1, 2, 3])))
+  return Buffer.concat([varintField(1, 8), other, field(3, textField(1, 'type.googleapis.com/google.rpc.RetryInfo'), field(2, info))]).toString(
+    'base64',
+  )
+}
+
+describe('the call for a certificate', () => {
+  it('has the request and the life that is asked for', () => {
+    expect(certificateRequest('csr', 86_400)).to.deep.equal(Buffer.from([0x0a, 3, ...Buffer.from('csr'), 0x18, 0x80, 0xa3, 0x05]))
+  })
+
+  it('is answered with a chain', () => {
+    const answer = Buffer.concat([textField(1, 'leaf'), varintField(9, 7), textField(1, 'root')])
+    expect(certificateChain(answer)).to.deep.equal(['leaf', 'root'])
+    expect(() => certificateChain(Buffer.from([0x0a, 0xff]))).to.throw(WireError)
+  })
+
+  it('ends with a status, and a message whose escapes are read', () => {
+    expect(callEnd({ 'grpc-status': '0' })).to.deep.equal({ code: 0, message: '', retryAfterMs: 0 })
+    expect(callEnd({ 'grpc-status': '3', 'grpc-message': 'k%C3%B6nnte 100%' }).message).to.equal('könnte 100%')
+    for (const status of [undefined, 'x', '-1', ['0', '0']]) expect(callEnd({ 'grpc-status': status }).code).to.equal(2)
+  })
+
+  it('says when another is worth it', () => {
+    const pauseOf = (trailers: object) => callEnd({ 'grpc-status': '8', ...trailers }).retryAfterMs
+    expect(pauseOf({ 'grpc-retry-pushback-ms': '1500' })).to.equal(1500)
+    expect(pauseOf({ 'grpc-status-details-bin': details(2, 500_000_000) })).to.equal(2500)
+    expect(pauseOf({ 'grpc-status-details-bin': details(2, 0), 'grpc-retry-pushback-ms': '3000' })).to.equal(3000)
+    for (const bad of ['', '!!', 'CgUI', Buffer.from([0x1a, 0xff]).toString('base64')])
+      expect(pauseOf({ 'grpc-status-details-bin': bad })).to.equal(0)
+    for (const bad of ['-1', 'soon', '1e9']) expect(pauseOf({ 'grpc-retry-pushback-ms': bad })).to.equal(0)
+  })
+})

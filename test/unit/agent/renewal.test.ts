@@ -1,0 +1,32 @@
+import { expect } from 'chai'
+import { renewalDelay, retryDelay } from '../../../src/agent/renewal.ts'
+
+describe('when a certificate is renewed', () => {
+  const day = 86_400_000
+  it('when half of its life is left, and up to a tenth of that earlier', () => {
+    expect(renewalDelay(day, 0.5, 0)).to.equal(day / 2)
+    expect(renewalDelay(day, 0.5, 1)).to.be.closeTo(day * 0.45, 1)
+  })
+
+  it('with a tenth of its life left at the latest, and not before a tenth has passed', () => {
+    for (const chance of [0, 0.5, 1]) {
+      expect(renewalDelay(day, 0, chance), 'ratio 0').to.be.within(day * 0.88, day * 0.9)
+      expect(renewalDelay(day, 1, chance), 'ratio 1').to.be.closeTo(day * 0.1, 1)
+    }
+  })
+})
+
+describe('when a failed call is made again', () => {
+  it('after 100 ms, doubling to a minute, less up to half of it', () => {
+    expect([1, 2, 3, 4].map((failures) => retryDelay(failures, 0, 0))).to.deep.equal([100, 200, 400, 800])
+    expect(retryDelay(1, 0, 1)).to.equal(50)
+    for (const failures of [11, 50, 1e9]) expect(retryDelay(failures, 0, 0)).to.equal(60_000)
+  })
+
+  it('not before the authority asked, within ten minutes', () => {
+    expect(retryDelay(1, 5000, 0)).to.equal(5000)
+    expect(retryDelay(1, 5000, 1)).to.equal(6000)
+    expect(retryDelay(1, 86_400_000, 0)).to.equal(600_000)
+    expect(retryDelay(20, 5000, 0)).to.equal(60_000)
+  })
+})

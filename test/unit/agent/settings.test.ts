@@ -1,0 +1,111 @@
+import { expect } from 'chai'
+import { secretAgentConfig } from '../../../src/agent/settings.ts'
+import { agentVariables, readAgentFeatures } from '../../../src/config/agent-features.ts'
+
+const discovery = 'meshd.mesh-system.svc:15012'
+const settings = (environment: Readonly<Record<string, string | undefined>>, address = discovery) =>
+  secretAgentConfig(readAgentFeatures(environment).features, address)
+
+describe("settings of the agent's secrets", () => {
+  it('have defaults that fit an injected sidecar', () => {
+    expect(settings({ POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' })).to.deep.equal({
+      socket: './etc/mesh/proxy/SDS',
+      authority: {
+        host: 'meshd.mesh-system.svc',
+        port: 15012,
+        isPlain: false,
+        serverName: 'meshd.mesh-system.svc',
+        rootsFile: './var/run/secrets/mesh/root-cert.pem',
+        isPinned: false,
+      },
+      tokenFile: './var/run/secrets/tokens/mesh-token',
+      clusterId: '',
+      identity: 'spiffe://cluster.local/ns/shop/sa/web',
+      key: { type: 'rsa', format: 'traditional' },
+      ttlSeconds: 86_400,
+      graceRatio: 0.5,
+    })
+  })
+
+  it('follow the environment', () => {
+    const { authority, key, identity, ...rest } = settings({
+      CA_ADDR: 'ca.example.com:443',
+      CA_ROOT_CA: '/etc/roots.pem',
+      ECC_SIGNATURE_ALGORITHM: 'ECDSA',
+      PKCS8_KEY: 'true',
+      POD_NAMESPACE: 'shop',
+      SERVICE_ACCOUNT: 'web',
+      TRUST_DOMAIN: 'example.com',
+      SECRET_TTL: '90s',
+      SECRET_GRACE_PERIOD_RATIO: '0.2',
+      JWT_POLICY: 'first-party-jwt',
+      MESH_META_CLUSTER_ID: 'east',
+    })
+    expect(authority).to.deep.include({
+      host: 'ca.example.com',
+      port: 443,
+      serverName: 'ca.example.com',
+      rootsFile: '/etc/roots.pem',
+      isPinned: true,
+    })
+    expect([key, identity]).to.deep.equal([{ type: 'ec', format: 'pkcs8' }, 'spiffe://example.com/ns/shop/sa/web'])
+    expect(rest).to.deep.include({
+      ttlSeconds: 90,
+      graceRatio: 0.2,
+      clusterId: 'east',
+      tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+    })
+  })
+
+  it('name the authority as its certificate does, wherever it is', () => {
+    const authority = (address: string) => settings({ CA_ADDR: address }).authority
+    expect(authority('localhost:15012')).to.deep.include({ host: 'localhost', serverName: 'meshd.mesh-system.svc', isPlain: false })
+    expect(authority('[::1]:15012')).to.deep.include({ host: '::1', serverName: '::1' })
+    expect(authority('meshd.mesh-system.svc:15010').isPlain).to.equal(true)
+  })
+
+  it('say where roots and token are', () => {
+    const roots = (environment: Record<string, string>) => settings(environment).authority.rootsFile
+    expect(roots({ CA_ROOT_CA: 'SYSTEM' })).to.equal(undefined)
+    expect(roots({ PILOT_CERT_PROVIDER: 'orchestrator' })).to.equal('./var/run/secrets/kubernetes.io/serviceaccount/ca.crt')
+    expect(roots({ PILOT_CERT_PROVIDER: 'custom' })).to.equal('./etc/certs/root-cert.pem')
+    for (const policy of ['none', 'toString']) expect(settings({ JWT_POLICY: policy }).tokenFile).to.equal(undefined)
+    expect(roots({ PILOT_CERT_PROVIDER: 'toString' })).to.equal('./var/run/secrets/mesh/root-cert.pem')
+  })
+
+  it('ask for no name where the workload is not known', () => {
+    for (const environment of [{}, { POD_NAMESPACE: 'shop' }, { SERVICE_ACCOUNT: 'web' }]) expect(settings(environment).identity).to.equal(undefined)
+  })
+
+  it('are refused by the name of the variable', () => {
+    const refused: [Record<string, string>, string][] = [
+      [{ ECC_SIGNATURE_ALGORITHM: 'ED25519' }, 'ECC_SIGNATURE_ALGORITHM: "ED25519"'],
+      [{ CA_ADDR: 'nowhere' }, 'CA_ADDR: "nowhere"'],
+      [{ CA_ADDR: 'host:0' }, 'CA_ADDR: "host:0"'],
+      [{ CA_ADDR: 'host:70000' }, 'CA_ADDR'],
+      [{ POD_NAMESPACE: 'Shop', SERVICE_ACCOUNT: 'web' }, 'POD_NAMESPACE'],
+    ]
+    for (const [environment, reason] of refused) expect(() => settings(environment), reason).to.throw(reason)
+    expect(() => settings({}, 'nowhere')).to.throw('discovery address')
+  })
+})
+
+describe('environment variables of the agent', () => {
+  it('that cannot be read cost a warning each, and count as not given', () => {
+    const { features, warnings } = readAgentFeatures({ PKCS8_KEY: '', SECRET_TTL: 'soon', SECRET_GRACE_PERIOD_RATIO: '2', POD_NAMESPACE: '' })
+    expect([features.PKCS8_KEY, features.SECRET_TTL, features.SECRET_GRACE_PERIOD_RATIO]).to.deep.equal([false, 86_400_000, 0.5])
+    expect(warnings.map((line) => line.split(':')[0])).to.deep.equal([
+      'environment variable PKCS8_KEY',
+      'environment variable SECRET_GRACE_PERIOD_RATIO',
+      'environment variable SECRET_TTL',
+    ])
+  })
+
+  it('have the defaults of the specification', () => {
+    expect([agentVariables.SECRET_TTL.default, agentVariables.SECRET_GRACE_PERIOD_RATIO.default, agentVariables.TRUST_DOMAIN.default]).to.deep.equal([
+      '24h0m0s',
+      0.5,
+      'cluster.local',
+    ])
+  })
+})

@@ -1,0 +1,83 @@
+import { expect } from 'chai'
+import { pairName, rootsName } from '../../../src/agent/secret-resources.ts'
+import { WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
+
+const hour = 3_600_000
+const begin = { wall: 1_800_000_000_000, monotonic: 5000 }
+const later = (ms: number, clockMoved = 0) => ({ wall: begin.wall + ms + clockMoved, monotonic: begin.monotonic + ms })
+const issued = (notAfter: number, roots = 'roots') => ({ chain: 'chain', roots, notAfter, identity: 'spiffe://td/ns/a/sa/b' })
+/** With a certificate for an hour from the beginning. */
+function withCertificate(ratio = 0.5): WorkloadSecrets {
+  const secrets = new WorkloadSecrets(ratio)
+  secrets.asked()
+  secrets.issued(issued(begin.wall + hour), 'key', begin, 0)
+  return secrets
+}
+
+describe("a workload's secrets", () => {
+  it('are asked for at once, by one call at a time, and there are none before', () => {
+    const secrets = new WorkloadSecrets(0.5)
+    expect(secrets.wait(begin)).to.equal(0)
+    expect(secrets.served(begin).size).to.equal(0)
+    secrets.asked()
+    expect(secrets.wait(later(hour))).to.equal(Number.POSITIVE_INFINITY)
+  })
+
+  it('are renewed with half of their life left', () => {
+    const secrets = withCertificate()
+    expect([...secrets.served(begin).keys()]).to.deep.equal([pairName, rootsName])
+    expect(secrets.wait(begin)).to.equal(hour / 2)
+    expect(secrets.wait(later(hour / 2))).to.equal(0)
+    secrets.asked()
+    secrets.issued(issued(begin.wall + 2 * hour), 'new key', later(hour), 0)
+    expect(secrets.wait(later(hour))).to.equal(hour / 2)
+    expect(secrets.pair(later(hour))?.key).to.equal('new key')
+  })
+
+  it('have versions that follow their content', () => {
+    const secrets = withCertificate()
+    const versions = () => [...secrets.served(begin).values()].map(({ version }) => version)
+    const [pair, roots] = versions()
+    secrets.issued(issued(begin.wall + hour), 'key', begin, 0)
+    expect(versions()).to.deep.equal([pair, roots])
+    secrets.issued(issued(begin.wall + hour, 'other roots'), 'key', begin, 0)
+    expect(versions()[0]).to.equal(pair)
+    expect(versions()[1]).not.to.equal(roots)
+    secrets.issued(issued(begin.wall + hour, 'other roots'), 'other key', begin, 0)
+    expect(versions()[0]).not.to.equal(pair)
+  })
+
+  it('are not served once the certificate has expired, but the roots are', () => {
+    const secrets = withCertificate()
+    expect([...secrets.served(later(hour)).keys()]).to.deep.equal([rootsName])
+    expect(secrets.pair(later(hour))).to.equal(undefined)
+    expect(secrets.roots).to.equal('roots')
+  })
+
+  it('wait longer after each failure, and no longer after a success', () => {
+    const secrets = withCertificate()
+    let at = hour / 2
+    for (const wait of [100, 200, 400]) {
+      secrets.asked()
+      expect(secrets.failed(0, later(at), 0)).to.equal(wait)
+      expect(secrets.wait(later(at))).to.equal(wait)
+      expect(secrets.wait(later(at + wait))).to.equal(0)
+      at += wait
+    }
+    expect(secrets.failures).to.equal(3)
+    secrets.issued(issued(begin.wall + 3 * hour), 'key', later(at), 0)
+    expect(secrets.failures).to.equal(0)
+    expect(secrets.wait(later(at))).to.be.above(hour)
+  })
+
+  it('are renewed in time when the clock is set back, when it is set forward, and after a sleep of the machine', () => {
+    expect(withCertificate().wait(later(hour / 2, -10 * hour)), 'set back').to.equal(0)
+    expect(withCertificate().wait(later(1000, hour)), 'set forward').to.equal(0)
+    const asleep = { wall: begin.wall + hour / 2, monotonic: begin.monotonic + 1000 }
+    expect(withCertificate().wait(asleep), 'sleep').to.equal(0)
+  })
+
+  it('are not asked for all the time with any ratio', () => {
+    for (const ratio of [0, 0.5, 1]) expect(withCertificate(ratio).wait(begin)).to.be.within(hour / 10 - 1, hour * 0.9)
+  })
+})
