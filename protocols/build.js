@@ -18,6 +18,8 @@ const actors = [
   'key-sets/jwks-resolver',
   'certificates/certificate-watcher',
   'identity/authenticator',
+  'authority/certificate-authority',
+  'authority/sign-task',
 ].map((name) => `actors/discovery/${name}.ts`)
 await build({
   absWorkingDir: root,

@@ -91,6 +91,7 @@ type MockRegistry = typeof import('./sources/mock/mock-registry.ts').actor
 type KeySetResolver = typeof import('./key-sets/jwks-resolver.ts').actor
 type CertificateWatcher = typeof import('./certificates/certificate-watcher.ts').actor
 type Authenticator = typeof import('./identity/authenticator.ts').actor
+type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
 /** The wiring of a service. Two actors are linked where one emits what the other consumes. */
@@ -142,6 +143,13 @@ export function actorTable(parts: TableParts): Wiring {
     runs: 'in-thread',
     actors: [{ name: 'authenticator', config: parts.identity }],
   }
+  const authority: Row<CertificateAuthority> = {
+    module: 'authority/certificate-authority',
+    consumes: { MeshNamesEvent: true, IdentityEvent: true },
+    emits: { TrustEvent: true },
+    runs: 'in-thread',
+    actors: parts.listen.secure?.signs ? [{ name: 'certificate-authority', config: { features } }] : [],
+  }
   const writers: Row<XdsWriter> = {
     module: 'xds-writer/xds-writer',
     consumes: { WriterCommand: true, CertificateEvent: true, TrustEvent: true, MeshNamesEvent: true, SecretEvent: true },
@@ -149,7 +157,7 @@ export function actorTable(parts: TableParts): Wiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  const rows: readonly AnyRow[] = [queue, files, mock, resolver, certificates, authenticator, writers]
+  const rows: readonly AnyRow[] = [queue, files, mock, resolver, certificates, authenticator, authority, writers]
   return {
     actors: rows.flatMap(({ module, runs, actors }) => actors.map((actor) => ({ ...actor, module: parts.module(module), mode: runs }))),
     links: linksOf(rows),

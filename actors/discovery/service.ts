@@ -20,6 +20,7 @@ import { watchPolicy } from '../runtime/watchdog.ts'
 import { actorTable } from './actor-table.ts'
 import { statusAnswers } from './admin/status-answers.ts'
 import { exposure } from './exposure.ts'
+import { givenAuthority } from './given-authority.ts'
 import { certificateFiles } from './given-certificates.ts'
 import { checkGivenFiles } from './given-files.ts'
 import { authenticatorConfig } from './identity/settings.ts'
@@ -58,6 +59,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const files = certificateFiles(given)
   const certificate = files && (await readCertificate(files))
   checkGivenFiles(given)
+  const authority = await givenAuthority(given, features)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
@@ -69,12 +71,19 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const isSecured = options.secureGRPCAddr !== ''
   const listen = {
     plain: hostAndPort(options.grpcAddr),
-    secure: isSecured ? { ...hostAndPort(options.secureGRPCAddr), trustSources: ['certificate-watcher'] } : undefined,
+    secure: isSecured
+      ? {
+          ...hostAndPort(options.secureGRPCAddr),
+          trustSources: ['certificate-watcher', ...(authority.signs ? ['certificate-authority'] : [])],
+          signs: authority.signs,
+        }
+      : undefined,
   }
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
   for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)
+  if (authority.warning !== undefined) log('ca').warn(authority.warning)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
   for (const { level, message } of exposure(options, features)) log('default')[level](message)
   const fault = isSecured && certificate ? validityFault(certificate, wallClockMs()) : undefined
@@ -115,7 +124,11 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       log('default').info(
         'SIGHUP: reading configuration files again, and certificate files; log files are opened anew; flags and variables are read at start only',
       )
-      for (const name of ['registry-watcher/files', ...(isSecured ? ['certificate-watcher'] : [])])
+      for (const name of [
+        'registry-watcher/files',
+        ...(isSecured ? ['certificate-watcher'] : []),
+        ...(authority.signs ? ['certificate-authority'] : []),
+      ])
         supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))
     },
     async stop(reason) {

@@ -6,6 +6,7 @@ import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
+import { retryMetadata } from './retry-info.ts'
 import { status } from './status-codes.ts'
 
 /** A stream as the services see it. */
@@ -43,8 +44,8 @@ export interface GrpcStream {
   try(bytes: number, passed: () => void): void
   /** Ends the trial, if there is one: everything may leave. */
   go(): void
-  /** Ends the stream with a gRPC status, after what is half sent. */
-  end(code: number, message: string): void
+  /** Ends the stream with a gRPC status, after what is half sent; the client is told when another try is worth it, in milliseconds, if that is given. */
+  end(code: number, message: string, retryAfterMs?: number): void
   /** Ends the stream with a gRPC status, and the connection as soon as its other streams have ended; new streams need a new connection. */
   release(code: number, message: string): void
 }
@@ -238,10 +239,10 @@ export class Http2GrpcStream implements GrpcStream {
     this.#flow.go()
   }
 
-  end(code: number, message: string): void {
+  end(code: number, message: string, retryAfterMs?: number): void {
     if (this.#ended || this.#stream.destroyed) return
     this.#ended = true
-    this.#trailers = trailersOf(code, message)
+    this.#trailers = trailersOf(code, message, retryAfterMs)
     this.#parts.reading.delete(this)
     this.#flow.finish(() => {
       this.#stream.end()
@@ -303,8 +304,8 @@ export class Http2GrpcStream implements GrpcStream {
   }
 
   #sendTrailers(): void {
-    const { 'grpc-status': code, 'grpc-message': message } = this.#trailers
-    this.#stream.sendTrailers({ 'grpc-status': code, ...(message ? { 'grpc-message': message } : {}) })
+    const { ':status': _, 'content-type': __, ...trailers } = this.#trailers
+    this.#stream.sendTrailers(trailers)
     // A client that has nothing more to say closes its half itself; one that does not is not waited for.
     this.#unlessClosed(closeMs, () => {
       this.#stream.close(noError)
@@ -314,12 +315,13 @@ export class Http2GrpcStream implements GrpcStream {
 }
 
 /** Headers of an answer that is nothing but a status. */
-export function trailersOf(code: number, message: string) {
+export function trailersOf(code: number, message: string, retryAfterMs?: number) {
   return {
     ':status': 200,
     'content-type': 'application/grpc',
     'grpc-status': String(code),
     ...(message ? { 'grpc-message': percentEncoded(message) } : {}),
+    ...(retryAfterMs === undefined ? {} : retryMetadata(code, message, retryAfterMs)),
   }
 }
 

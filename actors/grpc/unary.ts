@@ -28,6 +28,8 @@ export interface Call {
 export interface CallStatus {
   readonly code: number
   readonly message: string
+  /** When the call is worth another try, in milliseconds from now; the client is told. */
+  readonly retryAfterMs?: number
 }
 
 /**
@@ -93,7 +95,7 @@ export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: un
       limit.cancel()
       if (waiting.signal.aborted) return
       if (answered instanceof Uint8Array) stream.write([messageFrame(answered)], (isLost) => isLost || stream.end(status.ok, ''))
-      else stream.end(answered.code, answered.message)
+      else stream.end(answered.code, answered.message, answered.retryAfterMs)
     })
     stream.onClose(() => {
       limit.cancel()

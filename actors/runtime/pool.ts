@@ -8,12 +8,12 @@ export interface Pool {
   destroy(): Promise<void>
 }
 
-/** Makes a pool for a task module (its default export is the task). Idle threads end after ten seconds. */
-export function createPool(module: URL, size: { threads: number; queue: number }): Pool {
+/** Makes a pool for a task module (its default export is the task). Idle threads beyond those that are kept end after ten seconds. */
+export function createPool(module: URL, size: { threads: number; kept?: number; queue: number }): Pool {
   // Atomics would park idle threads in Atomics.wait and stop their asynchronous work.
   const pool = new Piscina({
     filename: module.href,
-    minThreads: 0,
+    minThreads: size.kept ?? 0,
     maxThreads: size.threads,
     maxQueue: size.queue,
     idleTimeout: 10_000,

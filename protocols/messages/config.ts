@@ -28,8 +28,8 @@ export interface XdsWriterConfig {
   readonly features: object
   /** Where it listens in plain text. */
   readonly plain: { readonly host: string; readonly port: number }
-  /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), once these actors have said what they trust (`TrustEvent`). */
-  readonly secure: { readonly host: string; readonly port: number; readonly trustSources: readonly string[] } | undefined
+  /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), once these actors have said what they trust (`TrustEvent`); `signs`: whether certificates are signed there. */
+  readonly secure: { readonly host: string; readonly port: number; readonly trustSources: readonly string[]; readonly signs: boolean } | undefined
   /** Whether whoever is on this machine may ask for client status and reflection in plain text. */
   readonly statusOnLoopback: boolean
   /** How many writers share the port. */

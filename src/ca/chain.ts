@@ -9,8 +9,8 @@ export interface Chain extends Validity {
   readonly signing: Certificate
   /** From the signing certificate up to the last one below a root, in PEM: what is sent after a leaf. Empty when the signing certificate is the root. */
   readonly intermediates: string
-  /** The root at the end of the chain. */
-  readonly root: Certificate
+  /** The root at the end of the chain, PEM. */
+  readonly root: string
 }
 
 /** Most authorities between a leaf and its root. */
@@ -37,7 +37,7 @@ export function findChain(signing: string, others: string, roots: string, now: n
   return {
     signing: first,
     intermediates: below.map(({ encoded }) => pemOf('CERTIFICATE', encoded)).join(''),
-    root,
+    root: pemOf('CERTIFICATE', root.encoded),
     notBefore: Math.max(...path.map(({ notBefore }) => notBefore)),
     notAfter: Math.min(...path.map(({ notAfter }) => notAfter)),
   }

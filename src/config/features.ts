@@ -205,6 +205,56 @@ export const variables = {
     meaning:
       'loopback, link-local, metadata and other special addresses or ranges, separated by commas, that key sets may be fetched from all the same',
   },
+  ENABLE_CA_SERVER: { type: 'boolean', default: true, meaning: 'when false, no CA server is created in the discovery component' },
+  CITADEL_SELF_SIGNED_CA_CERT_TTL: {
+    type: 'duration',
+    default: '87600h0m0s',
+    range: ['1s', longest],
+    meaning: 'TTL of the self-signed CA root certificate',
+  },
+  CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: {
+    type: 'integer',
+    default: 2048,
+    range: [2048, 16384],
+    meaning: 'RSA key size of self-signed CA certificates',
+  },
+  CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
+    type: 'boolean',
+    default: true,
+    meaning: 'when true, a jitter delays the start of the root cert rotator by a back-off time in seconds that is below the root cert check interval',
+  },
+  CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: {
+    type: 'duration',
+    default: '1h0m0s',
+    range: [`-${longest}`, longest],
+    meaning:
+      'interval at which the self-signed CA checks root certificate expiry and rotates it; zero or negative disables checking and rotation; suggested to be larger than 10 minutes',
+  },
+  CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: {
+    type: 'integer',
+    default: 20,
+    range: [0, 100],
+    meaning: 'grace period percentile of the self-signed root certificate',
+  },
+  DEFAULT_WORKLOAD_CERT_TTL: {
+    type: 'duration',
+    default: '24h0m0s',
+    range: ['1s', longest],
+    meaning: 'default TTL of issued workload certificates; applied when the client sets a non-positive TTL in the CSR',
+  },
+  MAX_WORKLOAD_CERT_TTL: { type: 'duration', default: '2160h0m0s', range: ['1s', longest], meaning: 'maximum TTL of issued workload certificates' },
+  EXTERNAL_CA: {
+    type: 'string',
+    default: '',
+    meaning: 'external CA integration type; permitted values MESHD_RA_ORCHESTRATOR_API or MESHD_RA_MESH_API',
+  },
+  ROOT_CA_DIR: { type: 'string', default: './etc/cacerts', meaning: 'location of a local or mounted CA root' },
+  MESHD_CA_SIGNERS: {
+    type: 'integer',
+    default: 0,
+    range: [0, 256],
+    meaning: 'threads that sign certificates; 0 means half of the cores, at least one',
+  },
   MESH_DOMAIN: {
     type: 'string',
     default: 'mesh.io',

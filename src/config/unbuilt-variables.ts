@@ -6,7 +6,6 @@ import { longest, type Variable } from './variable.ts'
 
 /** The table. */
 export const unbuiltVariables = {
-  ENABLE_CA_SERVER: { type: 'boolean', default: true, meaning: 'when false, no CA server is created in the discovery component' },
   ENABLE_LEGACY_FSGROUP_INJECTION: {
     type: 'boolean',
     default: true,
@@ -83,53 +82,10 @@ export const unbuiltVariables = {
     meaning:
       'seconds allowed for connections to finish on agent shutdown; on SIGTERM or SIGINT the agent tells the active proxy to drain (no new connections, existing ones complete), sleeps for this duration, then kills remaining proxy processes',
   },
-  CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
-    type: 'boolean',
-    default: true,
-    meaning: 'when true, a jitter delays the start of the root cert rotator by a back-off time in seconds that is below the root cert check interval',
-  },
-  CITADEL_SELF_SIGNED_CA_CERT_TTL: {
-    type: 'duration',
-    default: '87600h0m0s',
-    range: ['1s', longest],
-    meaning: 'TTL of the self-signed CA root certificate',
-  },
-  CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: {
-    type: 'integer',
-    default: 2048,
-    range: [2048, 16384],
-    meaning: 'RSA key size of self-signed CA certificates',
-  },
-  CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: {
-    type: 'duration',
-    default: '1h0m0s',
-    range: [`-${longest}`, longest],
-    meaning:
-      'interval at which the self-signed CA checks root certificate expiry and rotates it; zero or negative disables checking and rotation; suggested to be larger than 10 minutes',
-  },
-  CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: {
-    type: 'integer',
-    default: 20,
-    range: [0, 100],
-    meaning: 'grace period percentile of the self-signed root certificate',
-  },
-  DEFAULT_WORKLOAD_CERT_TTL: {
-    type: 'duration',
-    default: '24h0m0s',
-    range: ['1s', longest],
-    meaning: 'default TTL of issued workload certificates; applied when the client sets a non-positive TTL in the CSR',
-  },
-  EXTERNAL_CA: {
-    type: 'string',
-    default: '',
-    meaning: 'external CA integration type; permitted values MESHD_RA_ORCHESTRATOR_API or MESHD_RA_MESH_API',
-  },
   INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   ORCH_SIGNER: { type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },
-  MAX_WORKLOAD_CERT_TTL: { type: 'duration', default: '2160h0m0s', range: ['1s', longest], meaning: 'maximum TTL of issued workload certificates' },
   POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: '' },
   REVISION: { type: 'string', default: '', meaning: '' },
-  ROOT_CA_DIR: { type: 'string', default: './etc/cacerts', meaning: 'location of a local or mounted CA root' },
   USE_REMOTE_CERTS: {
     type: 'boolean',
     default: false,

@@ -26,6 +26,17 @@ const metadataAliases: ReadonlyMap<string, string> = new Map(
   }),
 )
 
+/** gRPC services that have an alias name. */
+const serviceAliases: ReadonlyMap<string, string> = new Map(
+  Object.entries({ 'mesh.v1.auth.MeshCertificateService': 'istio.v1.auth.IstioCertificateService' }),
+)
+
+/** The paths under which a method of a gRPC service is offered: by the name of the service, and by its alias if it has one. */
+export function servicePaths(service: string, method: string): string[] {
+  const alias = serviceAliases.get(service)
+  return [service, ...(alias === undefined ? [] : [alias])].map((name) => `/${name}/${method}`)
+}
+
 /** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)

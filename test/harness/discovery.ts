@@ -10,6 +10,7 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 /** A discovery service with a configuration directory of its own, and environment variables that hold while it runs. */
 export class LocalDiscovery {
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-actors-'))
+  readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-actors-ca-'))
   readonly #actors: ActorSettings
   readonly #env: Readonly<Record<string, string>>
   #service: DiscoveryService | undefined
@@ -18,7 +19,7 @@ export class LocalDiscovery {
 
   constructor(actors: ActorSettings, env: Readonly<Record<string, string>> = {}) {
     this.#actors = actors
-    this.#env = env
+    this.#env = { MESHD_CA_STATE_DIR: this.#authorityDir, ...env }
   }
 
   /** Starts it; it may not be ready yet. */
@@ -106,6 +107,6 @@ export class LocalDiscovery {
   async dispose(): Promise<void> {
     await this.#service?.stop()
     for (const name of Object.keys(this.#env)) delete process.env[name]
-    rmSync(this.dir, { recursive: true, force: true })
+    for (const dir of [this.dir, this.#authorityDir]) rmSync(dir, { recursive: true, force: true })
   }
 }

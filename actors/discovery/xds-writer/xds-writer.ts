@@ -5,6 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import type { CertificateAnswer } from '../../../protocols/messages/authority.ts'
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { Caller, TokenAnswer } from '../../../protocols/messages/identity.ts'
 import { servingNote } from '../../../protocols/messages/notes.ts'
@@ -37,6 +38,7 @@ import type { Peer } from '../../runtime/link.ts'
 import { Admission } from './admission.ts'
 import { Budgets } from './budgets.ts'
 import { Callers } from './callers.ts'
+import { certificateService } from './certificate-service.ts'
 import { type Connection, rejectionHistory } from './connection.ts'
 import { connectionAnswers } from './connection-debug.ts'
 import { GatewaySecrets } from './gateway-secrets.ts'
@@ -134,6 +136,13 @@ class XdsWriter implements Behaviour<Message, Told> {
       warn: (kind, line) => this.#warn(kind, line),
     })
     const services = statusServices((question, ...details) => context.ask(question, ...details), access)
+    const certificates = () =>
+      certificateService({
+        admission,
+        sign: (request) => context.ask<CertificateAnswer>('signCertificate', request),
+        metrics: context.metrics,
+        warn: (kind, line) => this.#warn(kind, line, 'serverca'),
+      })
     const streams = (delta: boolean): Method => ({
       type: 'bidi_stream',
       open: (stream) => this.#callers.open(stream, (caller) => this.#accept(stream, delta, caller)),
@@ -146,6 +155,7 @@ class XdsWriter implements Behaviour<Message, Told> {
         ['/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources', streams(false)],
         ['/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources', streams(true)],
         ...services,
+        ...(context.config.secure?.signs ? certificates() : []),
       ]),
       trust: this.#secured.trust,
       refused: () => this.#budgets.refused(),
@@ -371,9 +381,9 @@ class XdsWriter implements Behaviour<Message, Told> {
   }
 
   /** Logs what a client did; of one that does it in a loop, a few lines. */
-  #warn(kind: string, line: string): void {
+  #warn(kind: string, line: string, scope: 'ads' | 'serverca' = 'ads'): void {
     const told = this.#lines.take(kind, monotonicMs())
-    if (told !== 'no') this.#context.log('ads').warn(told === 'last' ? `${line}${enoughSaid}` : line)
+    if (told !== 'no') this.#context.log(scope).warn(told === 'last' ? `${line}${enoughSaid}` : line)
   }
 
   #gone(connection: Connection): void {

@@ -1,0 +1,238 @@
+/**
+ * The certificate authority. Answers `signCertificate` and `signServingCertificate`; emits `TrustChanged` to the writers, to each when it
+ * is linked and to all when other roots or another signing certificate are in force. Holds public data only: private keys stay in the
+ * threads of its pool (docs/certificates.md).
+ */
+import { availableParallelism } from 'node:os'
+import type {
+  AuthorityConfig,
+  CertificateAnswer,
+  CertificateRequest,
+  ServingCertificateRequest,
+  SignError,
+} from '../../../protocols/messages/authority.ts'
+import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
+import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
+import { LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
+import type { Features } from '../../../src/config/features.ts'
+import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import type { Peer } from '../../runtime/link.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
+import { AuthoritySource } from './authority-source.ts'
+import type { InForce, Signs } from './in-force.ts'
+import { Signing, type SigningResult, type WantedCertificate } from './signing.ts'
+
+/** How long serving certificates live, in milliseconds (docs/certificates.md, T4). */
+const servingLife = 90 * 86_400_000
+
+/** Codes of gRPC that are answered. */
+const codes = { invalidArgument: 3, resourceExhausted: 8, internal: 13, unavailable: 14 } as const
+
+/** When a certificate is asked for again that was made while the authority was replaced, in milliseconds. */
+const replacedRetry = 250
+
+/** A certificate that was made. */
+interface Made {
+  readonly chain: readonly string[]
+  readonly serial: string
+  readonly notAfter: number
+  readonly signs: Signs
+}
+
+class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent> {
+  readonly asks = {
+    signCertificate: (request: CertificateRequest) => this.#signWorkload(request),
+    signServingCertificate: (request: ServingCertificateRequest) => this.#signServing(request),
+    /** Reads the files of `ROOT_CA_DIR` now. */
+    reload: () => this.#source.look(),
+  }
+  readonly #context: ActorContext<AuthorityConfig>
+  readonly #features: Features
+  readonly #log: Logger
+  readonly #metrics: AuthorityMetrics
+  readonly #lines = new LineBounds()
+  readonly #signing: Signing
+  readonly #source: AuthoritySource
+  readonly #writers = new Map<string, Peer<TrustEvent>>()
+  readonly #named: (trustDomain: string) => void
+  #generation = 0
+
+  static async start(context: ActorContext<AuthorityConfig>): Promise<CertificateAuthority> {
+    const features = context.config.features as Features
+    const { MESHD_CA_SIGNERS } = features
+    const signing = new Signing(MESHD_CA_SIGNERS > 0 ? MESHD_CA_SIGNERS : Math.max(1, Math.floor(availableParallelism() / 2)))
+    const trustDomain = Promise.withResolvers<string>()
+    let authority: CertificateAuthority | undefined
+    const { log, metrics } = context
+    const changed = (inForce: InForce) => authority?.use(inForce)
+    const source = await AuthoritySource.open({ features, signing, log, metrics, changed }, trustDomain.promise)
+    authority = new CertificateAuthority(context, { signing, source, named: trustDomain.resolve })
+    if (source.inForce) authority.use(source.inForce)
+    return authority
+  }
+
+  private constructor(
+    context: ActorContext<AuthorityConfig>,
+    parts: { readonly signing: Signing; readonly source: AuthoritySource; readonly named: (trustDomain: string) => void },
+  ) {
+    this.#context = context
+    this.#features = context.config.features as Features
+    this.#log = context.log
+    this.#metrics = authorityMetrics(context.metrics)
+    this.#signing = parts.signing
+    this.#source = parts.source
+    this.#named = parts.named
+  }
+
+  linked(peer: Peer<TrustEvent>): void {
+    if (peer.kind !== 'xds-writer') return
+    this.#writers.set(peer.name, peer)
+    this.#tell(peer)
+  }
+
+  unlinked(peer: Peer): void {
+    this.#writers.delete(peer.name)
+    this.#source.rotation.ledger.allGone(streamsOf(peer))
+  }
+
+  receive(event: MeshNamesEvent | IdentityEvent, from: Peer): void {
+    if (event.type === 'MeshNamesChanged') return this.#named(event.trustDomain)
+    const name = `${streamsOf(from)}${event.connection}`
+    if (event.type === 'IdentityGone') return this.#source.rotation.ledger.gone(name)
+    const { caller, node } = event
+    const presented =
+      caller?.via === 'certificate' && caller.issuedRoot !== undefined ? { root: caller.issuedRoot, notAfter: caller.expiresAt } : undefined
+    this.#source.rotation.connected(name, { node, identities: caller?.identities ?? [], presented })
+  }
+
+  async drain(): Promise<void> {
+    await this.#signing.close()
+    await this.#source.close()
+  }
+
+  /** Something else is in force from now on. */
+  use(next: InForce): void {
+    // Grows over restarts of the actor too.
+    this.#generation = Math.max(this.#generation + 1, Math.floor(wallClockMs()))
+    this.#metrics.inForce(next)
+    const { by, within } = next.workloads
+    this.#log('ca').info(
+      `certificates are signed with ${by.id.slice(0, 16)} of ${this.#source.described} until ${new Date(within.notAfter).toISOString()}; roots that are handed out: ${next.bundle.length}`,
+    )
+    for (const writer of this.#writers.values()) this.#tell(writer)
+  }
+
+  #tell(writer: Peer<TrustEvent>): void {
+    const { inForce } = this.#source
+    if (!inForce) return
+    const event: TrustEvent = {
+      type: 'TrustChanged',
+      source: this.#context.name,
+      roots: { '': inForce.trusted.join('') },
+      generation: this.#generation,
+    }
+    writer.tell(event, this.#context.name)
+  }
+
+  async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest): Promise<CertificateAnswer> {
+    const [identity, ...others] = caller.identities
+    if (identity === undefined || others.length > 0) {
+      this.#metrics.nameless()
+      return this.#refuse(codes.invalidArgument, 'UNKNOWN', `the caller has ${caller.identities.length} identities: a certificate names one`, peer)
+    }
+    const { DEFAULT_WORKLOAD_CERT_TTL, MAX_WORKLOAD_CERT_TTL } = this.#features
+    const rules = { default: DEFAULT_WORKLOAD_CERT_TTL, most: MAX_WORKLOAD_CERT_TTL }
+    const validity = (within: Validity) => workloadValidity(ttlMs, rules, wallClockMs(), within)
+    try {
+      const { inForce } = this.#source
+      const isReady = inForce && validity(inForce.workloads.within).notAfter > wallClockMs()
+      if (!isReady) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer)
+    } catch (error) {
+      if (error instanceof LifetimeFault) return this.#refuse(codes.invalidArgument, 'TTL_ERROR', error.message, peer)
+      throw error
+    }
+    const made = await this.#sign({ caller: identity, csr, identity }, peer, ({ workloads }) => workloads, validity)
+    if (!('signs' in made)) return made
+    const { serial, notAfter, signs } = made
+    this.#source.rotation.issued({ identities: [identity], serial, root: signs.root, issuedAt: wallClockMs(), notAfter, peer })
+    const until = new Date(notAfter).toISOString()
+    this.#log('serverca').info(`certificate ${serial} for ${identity}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)
+    return { chain: made.chain }
+  }
+
+  async #signServing({ csr }: ServingCertificateRequest): Promise<CertificateAnswer> {
+    const validity = (within: Validity) => validityWithin(servingLife, wallClockMs(), within)
+    const made = await this.#sign({ caller: '', csr, identity: undefined }, 'a writer', ({ serving }) => serving, validity)
+    if (!('signs' in made)) return made
+    const { serial, notAfter, signs } = made
+    this.#source.rotation.issuedServing({ serial, root: signs.root, issuedAt: wallClockMs(), notAfter })
+    this.#log('serverca').info(`serving certificate ${serial}, valid until ${new Date(notAfter).toISOString()}`)
+    return { chain: made.chain }
+  }
+
+  /** What signs is what is in force when its turn comes, and the answer holds what is in force with it. */
+  async #sign(
+    wanted: Omit<WantedCertificate, 'grant'>,
+    peer: string,
+    of: (inForce: InForce) => Signs,
+    validity: (within: Validity) => Validity,
+  ): Promise<Made | Exclude<CertificateAnswer, { chain: unknown }>> {
+    let granted: InForce | undefined
+    const result = await this.#signing.sign({
+      ...wanted,
+      grant: () => {
+        granted = this.#source.inForce
+        if (!granted) return undefined
+        const { by, within } = of(granted)
+        return within.notAfter <= wallClockMs() ? undefined : { by, ...validity(within) }
+      },
+    })
+    if (!('serial' in result)) return this.#failure(result, peer)
+    // What came into force meanwhile may be a stage of a rotation: a certificate of the stage before would count for it.
+    if (!granted || granted !== this.#source.inForce)
+      return this.#refuse(codes.unavailable, 'CA_NOT_READY', 'the authority has just been replaced', peer, replacedRetry)
+    this.#metrics.issued()
+    const { certificate, serial, notAfter } = result
+    const signs = of(granted)
+    const chain = [certificate, ...(signs.intermediates === '' ? [] : [signs.intermediates]), granted.bundle.join('')]
+    return { chain, serial, notAfter, signs }
+  }
+
+  #failure(result: Exclude<SigningResult, { serial: string }>, peer: string): Exclude<CertificateAnswer, { chain: unknown }> {
+    if ('refused' in result) {
+      const { refused, reason, retryAfterMs } = result
+      if (refused === 'unready') return this.#refuse(codes.internal, 'CA_NOT_READY', reason, peer)
+      return this.#refuse(refused === 'died' ? codes.unavailable : codes.resourceExhausted, 'CA_NOT_READY', reason, peer, retryAfterMs)
+    }
+    if (result.fault === 'signing') {
+      this.#warn('signing', `signing failed: ${result.message}`)
+      return this.#refuse(codes.internal, 'CERT_GEN_ERROR', 'the certificate cannot be made', peer)
+    }
+    if (result.fault === 'identity') this.#metrics.nameless()
+    else this.#metrics.unread()
+    return this.#refuse(codes.invalidArgument, 'CSR_ERROR', result.message, peer)
+  }
+
+  #refuse(code: number, error: SignError, reason: string, peer: string, retryAfterMs?: number): Exclude<CertificateAnswer, { chain: unknown }> {
+    this.#metrics.failed(error)
+    this.#warn(`${error}|${peer}`, `request of ${peer} refused (${error}): ${reason}`)
+    return { code, error, message: `CSR signing error (${reason})`, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
+  }
+
+  /** Logs what went wrong; of the same kind a few lines. */
+  #warn(kind: string, line: string): void {
+    if (this.#lines.take(kind, monotonicMs()) !== 'no') this.#log(kind === 'signing' ? 'pkica' : 'serverca').warn(line)
+  }
+}
+
+/** What the names of the streams of a writer begin with in the ledger. */
+const streamsOf = ({ name }: Peer): string => `${name} `
+
+/** The certificate authority as an actor. */
+export const actor: ActorDefinition<AuthorityConfig, MeshNamesEvent | IdentityEvent, TrustEvent> = {
+  kind: 'certificate-authority',
+  start: (context) => CertificateAuthority.start(context),
+}

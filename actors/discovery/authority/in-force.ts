@@ -1,0 +1,67 @@
+/** What the authority signs with and hands out at a moment, whatever its source. */
+import { readCertificates } from '../../../src/ca/certificate.ts'
+import type { Validity } from '../../../src/ca/lifetime.ts'
+import { lastMoment, materialOf, type Signer } from '../../../src/ca/rotation.ts'
+import { type AuthorityRecord, type AuthorityState, fingerprintOf } from '../../../src/ca/state.ts'
+import type { PluggedIn } from './plugged-in.ts'
+import type { SigningReference } from './sign-task.ts'
+import type { KeyPlace } from './storage.ts'
+
+/** A signing certificate. */
+export interface Signs {
+  readonly by: SigningReference
+  /** What is sent after a leaf, PEM; empty when the root signs. */
+  readonly intermediates: string
+  /** SHA-256 fingerprint of the root that it leads to. */
+  readonly root: string
+  /** No leaf is valid beyond it. */
+  readonly within: Validity
+}
+
+/** What is in force. */
+export interface InForce {
+  readonly workloads: Signs
+  readonly serving: Signs
+  /** Roots in answers, PEM each; the one that has signed first. */
+  readonly bundle: readonly string[]
+  /** Roots of client certificates that the own servers take, PEM each. */
+  readonly trusted: readonly string[]
+  readonly source: 'plugged-in' | 'own'
+}
+
+/** A plugged-in authority in force; `former` are roots that stay trusted beside its own, PEM each. */
+export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly string[]): InForce {
+  const within = { notBefore: chain.notBefore, notAfter: chain.notAfter }
+  const signs = { by, intermediates: chain.intermediates, root: fingerprintOf(chain.root), within }
+  const all = unique([...roots, ...former])
+  return { workloads: signs, serving: signs, bundle: all, trusted: all, source: 'plugged-in' }
+}
+
+/** The own authority in force at the Unix time `now` in milliseconds; undefined before the first root. `others` are roots that are trusted beside it, PEM each. */
+export function ownInForce(state: AuthorityState, place: KeyPlace, others: readonly string[], now: number): InForce | undefined {
+  const material = materialOf(state, now)
+  if (!material) return undefined
+  const signs = ({ id, certificate, intermediates }: Signer): Signs => {
+    const record = state.authorities.find((one) => one.id === id) as AuthorityRecord
+    const [signing] = readCertificates(certificate)
+    const within = { notBefore: signing?.notBefore ?? now, notAfter: lastMoment(record) }
+    return { by: { id, certificate, key: place }, intermediates, root: fingerprintOf(record.root), within }
+  }
+  return {
+    workloads: signs(material.workloads),
+    serving: signs(material.serving),
+    bundle: unique([...material.bundle, ...others]),
+    trusted: unique([...material.trusted, ...others]),
+    source: 'own',
+  }
+}
+
+/** Whether two are the same in all that anybody can see. */
+export function isSameInForce(one: InForce | undefined, other: InForce): boolean {
+  return one !== undefined && JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** The same certificates without those that are there already. */
+function unique(certificates: readonly string[]): string[] {
+  return [...new Map(certificates.map((pem) => [fingerprintOf(pem), pem])).values()]
+}

@@ -1,0 +1,88 @@
+/** An authority that is plugged in as files (docs/certificates.md, A1 to A4): their public part, read and checked. */
+import { open, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Chain, findChain } from '../../../src/ca/chain.ts'
+import { pemOf, readPem } from '../../../src/ca/pem.ts'
+import { fingerprintOf } from '../../../src/ca/state.ts'
+import { isGone } from '../../runtime/directory-watch.ts'
+import type { SigningReference } from './sign-task.ts'
+
+/** A plugged-in authority, without its key. */
+export interface PluggedIn {
+  readonly by: SigningReference
+  readonly chain: Chain
+  /** Roots that are handed out, PEM each. */
+  readonly roots: readonly string[]
+}
+
+/** What a directory holds: an authority, or roots alone that are trusted beside the own one. */
+export type PluggedInFiles = PluggedIn | { readonly by: undefined; readonly roots: readonly string[] }
+
+/** Largest file that is read, in bytes. */
+const fileBytes = 1_048_576
+
+/** The files of a directory, as users of such directories name them. */
+const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pem', roots: 'root-cert.pem' } as const
+
+/** Paths of the files, whether or not they are there. */
+export const pluggedInPaths = (directory: string): readonly string[] => Object.values(names).map((name) => join(directory, name))
+
+/** Reads a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and what is wrong with it. */
+export async function readPluggedIn(directory: string, now: number): Promise<PluggedInFiles> {
+  const at = (name: keyof typeof names) => join(directory, names[name])
+  const roots = rootsOf(at('roots'), await read(at('roots')))
+  if (!(await isThere(at('key')))) return { by: undefined, roots }
+  const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
+  if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
+  if (roots.length === 0) throw new Error(`${at('roots')}: is not there, but ${at('key')} is`)
+  const found = within(at('signing'), () => findChain(signing, chain, roots.join(''), now))
+  const certificate = pemOf('CERTIFICATE', found.signing.encoded)
+  return { by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } }, chain: found, roots }
+}
+
+function rootsOf(path: string, text: string | undefined): readonly string[] {
+  if (text === undefined) return []
+  const roots = within(path, () =>
+    readPem(text)
+      .filter(({ label }) => label === 'CERTIFICATE')
+      .map(({ der }) => pemOf('CERTIFICATE', der)),
+  )
+  for (const root of roots) within(path, () => fingerprintOf(root))
+  if (roots.length === 0) throw new Error(`${path}: holds no certificate in PEM`)
+  return roots
+}
+
+function within<T>(path: string, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (isGone(error)) return false
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}
+
+async function read(path: string): Promise<string | undefined> {
+  try {
+    const file = await open(path)
+    try {
+      const found = await file.stat()
+      if (!found.isFile()) throw new Error('is not a file')
+      if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
+      return await file.readFile('utf8')
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}

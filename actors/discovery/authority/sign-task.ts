@@ -1,0 +1,154 @@
+/**
+ * Pool task: everything that needs a private key of the certificate authority. Keys are made and read here, in signer threads, and leave
+ * them as files only; what comes back is public.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { setPriority } from 'node:os'
+import { readCertificates, type SigningKey } from '../../../src/ca/certificate.ts'
+import { IdentityFault, issueCross, issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
+import type { Validity } from '../../../src/ca/lifetime.ts'
+import { pemOf } from '../../../src/ca/pem.ts'
+import { RequestFault } from '../../../src/ca/signing-request.ts'
+import { fingerprintOf } from '../../../src/ca/state.ts'
+import { readKey, storeKey } from './key-storage.ts'
+import type { KeyPlace } from './storage.ts'
+
+/** Where the private key of a signing certificate is: among those of the storage, by the certificate's id, or in a file of its own. */
+export type KeyReference = KeyPlace | { readonly kind: 'file'; readonly path: string }
+
+/** What signs: data that any thread may have. */
+export interface SigningReference {
+  /** SHA-256 fingerprint of the certificate. */
+  readonly id: string
+  /** PEM. */
+  readonly certificate: string
+  readonly key: KeyReference
+}
+
+/** One certificate to be made. */
+export interface SigningJob extends Validity {
+  /** A request in PEM. */
+  readonly csr: string
+  /** The workload that it is for; undefined for a serving certificate of this process. */
+  readonly identity: string | undefined
+}
+
+/** What a signer thread is asked to do. */
+export type SignerTask =
+  | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[] }
+  | { readonly type: 'check'; readonly by: SigningReference }
+  | {
+      readonly type: 'make-root'
+      readonly place: KeyPlace
+      readonly organization: string
+      /** Size of the RSA key. */
+      readonly bits: number
+      readonly validity: Validity
+      /** Who signs the new root's name and key as well, and for how long. */
+      readonly cross?: { readonly by: SigningReference; readonly validity: Validity }
+    }
+
+/** The outcome of a job: the certificate in PEM with its serial number in hexadecimal, or why there is none. */
+export type JobOutcome =
+  | { readonly certificate: string; readonly serial: string }
+  | { readonly fault: 'request' | 'identity' | 'signing'; readonly message: string }
+
+/** A root that was made; its key is stored under `id`. */
+export interface MadeRoot {
+  readonly id: string
+  /** PEM, as is `cross`; empty where nobody else has signed it. */
+  readonly certificate: string
+  readonly cross: string
+}
+
+/** What comes back: of the task that it was, or an error that says which key cannot be used and why. A thread that dies answers nothing. */
+export type SignerAnswer = { readonly outcomes: readonly JobOutcome[] } | { readonly made: MadeRoot } | { readonly error: string }
+
+/** Largest key file that is read, in bytes. */
+const largestKey = 65_536
+/** Keys that a thread keeps at hand. */
+const mostKeys = 8
+/** Serial numbers for which chance is drawn at once. */
+const serialsAtOnce = 256
+
+/** Signing gives way to everything else that the process does, where the system can tell threads apart. */
+if (process.platform === 'linux') setPriority(0, 10)
+
+const known = new Map<string, SigningKey>()
+let chance = Buffer.alloc(0)
+
+/** Runs on a thread of the pool. An error names the file of a key that cannot be used, and nothing of what is in it. */
+export default function run(task: SignerTask): SignerAnswer {
+  try {
+    if (task.type === 'make-root') return { made: makeRoot(task) }
+    const key = keyOf(task.by)
+    return { outcomes: task.type === 'sign' ? task.jobs.map((job) => outcome(job, key)) : [] }
+  } catch (error) {
+    return { error: (error as Error).message }
+  }
+}
+
+function outcome({ csr, identity, notBefore, notAfter }: SigningJob, key: SigningKey): JobOutcome {
+  const serial = newSerial()
+  const grant = { serial, notBefore, notAfter }
+  try {
+    const made = identity === undefined ? issueServing(csr, grant, key) : issueWorkload(csr, identity, grant, key)
+    return { certificate: pemOf('CERTIFICATE', made), serial: serial.toString('hex') }
+  } catch (error) {
+    const fault = error instanceof RequestFault ? 'request' : error instanceof IdentityFault ? 'identity' : 'signing'
+    return { fault, message: (error as Error).message }
+  }
+}
+
+function newSerial(): Buffer {
+  if (chance.length === 0) chance = randomBytes(16 * serialsAtOnce)
+  const serial = Buffer.from(chance.subarray(0, 16))
+  chance = chance.subarray(16)
+  return serial
+}
+
+function makeRoot({ place, organization, bits, validity, cross }: Extract<SignerTask, { type: 'make-root' }>): MadeRoot {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: bits })
+  const encoded = issueRoot(organization, { serial: newSerial(), ...validity }, privateKey)
+  const certificate = pemOf('CERTIFICATE', encoded)
+  const [root] = readCertificates(certificate)
+  const crossed = cross && root && issueCross(root, { serial: newSerial(), ...cross.validity }, keyOf(cross.by))
+  const id = fingerprintOf(certificate)
+  storeKey(place, id, privateKey)
+  return { id, certificate, cross: crossed ? pemOf('CERTIFICATE', crossed) : '' }
+}
+
+/** The key of a signing certificate. Throws when it is the key of another. */
+function keyOf({ id, certificate, key }: SigningReference): SigningKey {
+  const found = known.get(id)
+  if (found) return found
+  const privateKey = key.kind === 'file' ? readKeyFile(key.path) : readKey(key, id)
+  if (!new X509Certificate(certificate).checkPrivateKey(privateKey))
+    throw new Error(`${key.kind === 'file' ? key.path : `the key ${id}`}: is not the key of the signing certificate`)
+  const [signing] = readCertificates(certificate)
+  const made = signingKeyOf(signing as NonNullable<typeof signing>, privateKey)
+  if (known.size >= mostKeys) known.clear()
+  known.set(id, made)
+  return made
+}
+
+function readKeyFile(path: string): KeyObject {
+  const file = openSync(path, 'r')
+  try {
+    const found = fstatSync(file)
+    if (!found.isFile() || found.size > largestKey) throw new Error(`${path}: is not a file of at most ${largestKey} bytes`)
+    return withoutContent(path, readFileSync(file, 'utf8'))
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** What the library says of a key may quote it. */
+function withoutContent(path: string, pem: string): KeyObject {
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
+  }
+}

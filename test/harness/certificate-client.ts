@@ -1,0 +1,56 @@
+/** A stock gRPC client of the certificate service. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { MeshCertificateRequestSchema, MeshCertificateResponseSchema } from '../../protocols/gen/mesh/v1/auth/ca_pb.js'
+
+/** What a client presents, and whom it trusts; all PEM. */
+export interface ClientCredentials {
+  readonly roots: string
+  readonly key?: string
+  readonly cert?: string
+  readonly token?: string
+}
+
+/** The path of the method, by the name that agents of the reference know. */
+export const createCertificate = '/istio.v1.auth.IstioCertificateService/CreateCertificate'
+
+/** What a call came to: the chain, or the status with its metadata. */
+export type CertificateOutcome =
+  | { readonly chain: readonly string[] }
+  | { readonly code: number; readonly details: string; readonly metadata: Record<string, unknown> }
+
+/** A client of one server. */
+export class CertificateClient {
+  readonly #client: Client
+
+  constructor(port: number, { roots, key, cert, token }: ClientCredentials) {
+    const bytes = (text: string | undefined) => (text === undefined ? null : Buffer.from(text))
+    const tls = credentials.createSsl(Buffer.from(roots), bytes(key), bytes(cert), { checkServerIdentity: () => undefined })
+    const bearer = credentials.createFromMetadataGenerator((_, give) => {
+      const metadata = new Metadata()
+      metadata.set('authorization', `Bearer ${token}`)
+      give(null, metadata)
+    })
+    this.#client = new Client(`127.0.0.1:${port}`, token === undefined ? tls : credentials.combineChannelCredentials(tls, bearer))
+  }
+
+  /** Asks for a certificate that lives so many seconds. */
+  ask(csr: string, seconds = 0n, path = createCertificate): Promise<CertificateOutcome> {
+    return this.call(toBinary(MeshCertificateRequestSchema, create(MeshCertificateRequestSchema, { csr, validityDuration: seconds })), path)
+  }
+
+  /** Sends a message as it is. */
+  call(message: Uint8Array, path = createCertificate): Promise<CertificateOutcome> {
+    const request = (bytes: Buffer) => bytes
+    const response = (bytes: Buffer) => fromBinary(MeshCertificateResponseSchema, bytes).certChain
+    return new Promise((resolve) =>
+      this.#client.makeUnaryRequest(path, request, response, Buffer.from(message), (error: ServiceError | null, chain) =>
+        resolve(error ? { code: error.code, details: error.details, metadata: error.metadata.getMap() } : { chain: chain ?? [] }),
+      ),
+    )
+  }
+
+  close(): void {
+    this.#client.close()
+  }
+}

@@ -1,0 +1,116 @@
+/** Certificates for workloads from the secured port of the real command. */
+import { X509Certificate } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { CertificateClient, type CertificateOutcome } from '../harness/certificate-client.ts'
+import { Service } from '../harness/service.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { keys, requestPem, uri } from '../harness/signing-requests.ts'
+import { until } from '../harness/until.ts'
+
+const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
+
+describe('CreateCertificate', function () {
+  this.timeout(60_000)
+  const service = new Service()
+  const made = new ServingCertificates(service.dir)
+  const clients: CertificateClient[] = []
+  let port = 0
+
+  before(async () => {
+    made.authority('ca')
+    made.issue('server', 'ca')
+    made.workload('cart', 'ca', [identity])
+    port = await freePort()
+    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
+    for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
+      service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+  })
+  after(async () => {
+    for (const client of clients) client.close()
+    await service.dispose()
+  })
+
+  const client = (given: { key?: string; cert?: string } = {}) => {
+    const one = new CertificateClient(port, { roots: made.text('ca.pem'), ...given })
+    clients.push(one)
+    return one
+  }
+  const cart = () => client({ key: made.text('cart-key.pem'), cert: made.text('cart.pem') })
+  const chainOf = (outcome: CertificateOutcome) => {
+    if ('chain' in outcome) return outcome.chain.map((pem) => new X509Certificate(pem)) as [X509Certificate, X509Certificate]
+    throw new Error(`${outcome.code} ${outcome.details}`)
+  }
+
+  it('gives a caller the certificate of its identity, and renews it with that certificate', async () => {
+    const request = makeSigningRequest(keys.p256, [{ uri: identity }])
+    const outcome = await cart().ask(request, 3600n)
+    const [leaf, root] = chainOf(outcome)
+    expect(leaf.subjectAltName).to.equal(`URI:${identity}`)
+    expect(leaf.verify(root.publicKey)).to.equal(true)
+    expect(root.subject).to.equal('O=cluster.local')
+    expect(leaf.validToDate.getTime() - Date.now()).to.be.within(3_500_000, 3_600_000)
+    // The certificate is a credential itself.
+    const renewing = client({
+      key: keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string,
+      cert: 'chain' in outcome ? (outcome.chain[0] ?? '') : '',
+    })
+    const [renewed] = chainOf(
+      await renewing.ask(makeSigningRequest(keys.rsa, [{ uri: identity }]), 0n, '/mesh.v1.auth.MeshCertificateService/CreateCertificate'),
+    )
+    expect(renewed.checkIssued(root)).to.equal(true)
+    expect(renewed.serialNumber).not.to.equal(leaf.serialNumber)
+    const audit = `info\tserverca\tcertificate ${leaf.serialNumber.toLowerCase().padStart(32, '0')} for ${identity}, authenticated by client certificate, to 127.0.0.1, valid until `
+    await until('the line of the audit', () => service.output.includes(audit))
+  })
+
+  it('needs a credential', async () => {
+    for (const one of [client(), new CertificateClient(port, { roots: made.text('ca.pem'), token: 'nonsense' })]) {
+      clients.push(one)
+      const outcome = await one.ask(requestPem())
+      expect(outcome).to.include('code' in outcome && outcome.code === 14 ? { code: 14 } : { code: 16, details: 'request authenticate failure' })
+    }
+  })
+
+  it('refuses what may not be asked for', async () => {
+    const one = cart()
+    const refused = async (csr: string, seconds = 0n) => {
+      const outcome = await one.ask(csr, seconds)
+      return 'code' in outcome ? `${outcome.code} ${outcome.details}` : 'served'
+    }
+    expect(await refused('garbage')).to.equal('3 CSR signing error (the request is not one CERTIFICATE REQUEST in PEM)')
+    expect(await refused(requestPem({ names: [uri('spiffe://cluster.local/ns/shop/sa/admin')] }))).to.contain(
+      '3 CSR signing error (the request asks for "spiffe:',
+    )
+    expect(await refused(requestPem(), 90n * 86_400n + 1n)).to.equal(
+      '3 CSR signing error (requested TTL 2160h0m1s is greater than the max allowed TTL 2160h0m0s)',
+    )
+    expect(await refused(requestPem(), 2n ** 62n)).to.contain('3 CSR signing error (requested TTL ')
+    expect(await refused(requestPem(), -1n)).to.equal('served')
+    expect(await one.call(Buffer.from([0xff]))).to.include({ code: 3 })
+    const metrics = await service.metrics()
+    for (const line of [
+      'citadel_server_csr_sign_err_count{error="CSR_ERROR"} 2',
+      'citadel_server_csr_sign_err_count{error="TTL_ERROR"} 2',
+      'citadel_server_csr_parsing_err_count 2',
+      'citadel_server_success_cert_issuance_count 3',
+    ])
+      expect(metrics.split('\n')).to.include(line)
+    expect(Number(/^citadel_server_csr_count (\d+)$/m.exec(metrics)?.[1])).to.equal(10)
+    expect(Number(/^citadel_server_root_cert_expiry_timestamp (\d+)$/m.exec(metrics)?.[1])).to.be.greaterThan(Date.now() / 1000 + 86_400 * 3600)
+  })
+
+  it('keeps its root over a restart, in files for its user alone', async () => {
+    const [, before] = chainOf(await cart().ask(requestPem()))
+    await service.stop()
+    await service.start()
+    const [, after] = chainOf(await cart().ask(requestPem()))
+    expect(after.fingerprint256).to.equal(before.fingerprint256)
+    expect(existsSync(join(service.authorityDir, 'state.json'))).to.equal(true)
+    expect(service.output).not.to.contain('PRIVATE KEY')
+  })
+})
