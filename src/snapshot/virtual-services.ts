@@ -59,6 +59,11 @@ export function indexVirtualServices(
   const all: ResolvedVirtualService[] = []
   for (const object of sorted) {
     if (!object.spec.hosts?.length) continue
+    const old = before.get(object)
+    if (old && !object.spec.http?.some(({ delegate }) => delegate)) {
+      all.push(old)
+      continue
+    }
     const sources = [object]
     const resolved = (delegate: VirtualService) => (delegate.spec.http ?? []).map((route) => completeRoute(route, delegate.namespace, domain))
     const http = resolved(object).flatMap((route): HttpRoute[] => {
@@ -73,7 +78,6 @@ export function indexVirtualServices(
       sources.push(delegate)
       return expand(route, resolved(delegate))
     })
-    const old = before.get(object)
     if (old && sameItems(old.sources, sources)) {
       all.push(old)
       continue

@@ -3,7 +3,7 @@
 import { sameItems } from '../../model/lists.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
-import type { HostLookup, ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
+import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
 import type { Dependencies, Topic } from './dependencies.ts'
 
@@ -15,7 +15,7 @@ const wholes = {
   mesh: { of: ({ mesh }) => mesh } satisfies About<unknown>,
   networks: { of: ({ networks }) => networks } satisfies About<unknown>,
   networkGateways: { of: ({ networkGateways }) => networkGateways } satisfies About<unknown>,
-  virtualServices: { of: ({ virtualServices }) => virtualServices } satisfies About<unknown>,
+  virtualServices: { of: ({ virtualServices }) => virtualServices } satisfies About<VirtualServiceIndex>,
   gateways: { of: ({ gateways }) => gateways } satisfies About<unknown>,
   envoyFilters: { of: ({ envoyFilters }) => envoyFilters } satisfies About<unknown>,
 }
@@ -29,6 +29,7 @@ export class SnapshotReader implements MeshSnapshot {
   readonly keySets: MeshSnapshot['keySets']
   readonly destinationRules: MeshSnapshot['destinationRules']
   readonly policies: MeshSnapshot['policies']
+  readonly virtualServices: VirtualServiceIndex
   readonly visibility: Visibility
 
   constructor(record: Recording) {
@@ -42,6 +43,7 @@ export class SnapshotReader implements MeshSnapshot {
       requests: new RecordedMap(record, ({ policies }) => policies.requests, sameItems),
       peers: new RecordedMap(record, ({ policies }) => policies.peers, sameItems),
     }
+    this.virtualServices = new VirtualServicesReader(record)
     this.visibility = new VisibilityReader(record)
   }
 
@@ -61,16 +63,31 @@ export class SnapshotReader implements MeshSnapshot {
     return this.#record.read(wholes.networkGateways, '', itself)
   }
 
-  get virtualServices(): MeshSnapshot['virtualServices'] {
-    return this.#record.read(wholes.virtualServices, '', itself)
-  }
-
   get gateways(): MeshSnapshot['gateways'] {
     return this.#record.read(wholes.gateways, '', itself)
   }
 
   get envoyFilters(): MeshSnapshot['envoyFilters'] {
     return this.#record.read(wholes.envoyFilters, '', itself)
+  }
+}
+
+/** All VirtualServices, of which every read is recorded: those that look at a label of the caller by that label. */
+class VirtualServicesReader implements VirtualServiceIndex {
+  readonly #record: Recording
+  readonly byCallerLabel: VirtualServiceIndex['byCallerLabel']
+
+  constructor(record: Recording) {
+    this.#record = record
+    this.byCallerLabel = new RecordedMap(record, ({ virtualServices }) => virtualServices.byCallerLabel, sameItems)
+  }
+
+  get all(): VirtualServiceIndex['all'] {
+    return this.#record.read(wholes.virtualServices, '', itself).all
+  }
+
+  get missingDelegates(): VirtualServiceIndex['missingDelegates'] {
+    return this.#record.read(wholes.virtualServices, '', itself).missingDelegates
   }
 }
 

@@ -159,6 +159,35 @@ describe('what proxies share', () => {
     expect(mesh.planner.generation.memo.made).to.be.above(before)
   })
 
+  it('is made anew for a caller with labels only when a VirtualService changes that looks at one of them', () => {
+    const route = (host: string, timeout: string, match?: object) => ({
+      hosts: [host],
+      http: [{ timeout, ...(match ? { match: [match] } : {}), route: [{ destination: { host } }] }],
+    })
+    const labelled = (timeout: string) => route('a.com', timeout, { sourceLabels: { app: 'a' } })
+    const mesh = new Mesh().service('n2', 'a.com').service('n2', 'b.com').set('VirtualService', 'n2', 'v', labelled('1s'))
+    mesh.set('VirtualService', 'n2', 'w', route('b.com', '1s')).connect('p', 'n1', '10.1.0.1', { app: 'a' }, true)
+    const { groups } = mesh.planner
+    const [own] = mesh.groupsOf('p', virtualHostType)
+    const host = () =>
+      resourcesOf(mesh.planner, 'p')
+        .get(virtualHostType)
+        ?.find(({ name }) => name === '80/a.com:80')?.version
+    const made: string[] = []
+    const replace = groups.replace.bind(groups)
+    groups.replace = (id, ...rest) => {
+      if (id === own) made.push(id)
+      return replace(id, ...rest)
+    }
+    const before = host()
+    mesh.set('VirtualService', 'n2', 'w', route('b.com', '2s'))
+    expect(made).to.deep.equal([])
+    expect(host()).to.equal(before)
+    mesh.set('VirtualService', 'n2', 'v', labelled('2s'))
+    expect(made).to.have.length(1)
+    expect(host()).to.be.a('string').and.to.not.equal(before)
+  })
+
   it('notices what else shapes routes after virtual hosts in them took the places of others', () => {
     const route = (seconds: number) => ({ hosts: ['a.com'], http: [{ timeout: `${seconds}s`, route: [{ destination: { host: 'a.com' } }] }] })
     const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com').set('VirtualService', 'n1', 'v', route(1)).connect('p', 'n2', '10.1.0.1')
