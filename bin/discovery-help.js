@@ -5,7 +5,14 @@ import { describedCommand } from '../src/cli/help.ts'
 import { discoveryCommands } from '../src/cli/pilot-discovery.ts'
 
 /** The commands, for the command-line library. */
-export const commands = Object.fromEntries(Object.entries(discoveryCommands(async () => {})).map(([name, spec]) => [name, describedCommand(spec)]))
+export const commands = Object.fromEntries(
+  Object.entries(
+    discoveryCommands(
+      async () => {},
+      async () => '',
+    ),
+  ).map(([name, spec]) => [name, describedCommand(spec)]),
+)
 
 /** Help, completion, and what is said of commands that do not exist. */
 export async function help(given) {

@@ -3,10 +3,13 @@ import { discoveryCommands } from '../src/cli/pilot-discovery.ts'
 
 const failed = 255
 
-const commands = discoveryCommands(async (options, log) => {
-  const { runDiscovery } = await import('../actors/discovery/main.ts')
-  await runDiscovery(options, log)
-})
+const commands = discoveryCommands(
+  async (options, log) => {
+    const { runDiscovery } = await import('../actors/discovery/main.ts')
+    await runDiscovery(options, log)
+  },
+  async (order) => (await import('../actors/discovery/token-issuer.ts')).issueToken(order),
+)
 
 /** Runs the command line. Errors go to stderr as `Error: ...` and end the process with 255. */
 export async function main(given) {

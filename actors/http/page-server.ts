@@ -64,6 +64,12 @@ export interface PageServerOptions {
   readonly refused?: () => void
 }
 
+/** Statuses of requests that Node does not read to their end, by its error codes; 400 of others. */
+const unreadable: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+}
+
 /** Serves pages, in plain text or over TLS. */
 export class PageServer {
   readonly #pages = new Map<string, Answers>()
@@ -84,10 +90,10 @@ export class PageServer {
     if (certificate) this.useCertificate(certificate)
     if (maxConnections !== undefined && Number.isFinite(maxConnections)) this.#server.maxConnections = maxConnections
     if (refused) this.#server.on('drop', refused)
-    // What is not HTTP is answered with 400 by Node and closed; a client that is gone meanwhile is no error of this process.
+    // What is not HTTP is answered and closed; a client that is gone meanwhile is no error of this process.
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else socket.end(`HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n`)
+      else socket.end(`HTTP/1.1 ${unreadable[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`)
     })
   }
 

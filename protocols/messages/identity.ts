@@ -44,3 +44,15 @@ export interface MeshNamesEvent {
   /** Where proxies find this service, `<host>:<port>`. */
   readonly discoveryAddress: string
 }
+
+/** What `pilot-discovery token` is asked for. */
+export interface TokenOrder {
+  readonly namespace: string
+  readonly account: string
+  /** Empty for the first of `TOKEN_AUDIENCES`. */
+  readonly audience: string
+  /** How long the token is good for, in milliseconds. */
+  readonly ttlMs: number
+  /** The file that it is written to, for this user alone; empty when it is returned only. */
+  readonly output: string
+}

@@ -172,6 +172,15 @@ export const versionFlags = {
   short: { type: 'switch', char: 's', default: false, about: 'print the version only; --short=false prints everything' },
 } as const satisfies FlagTable
 
+/** Of `pilot-discovery token`. */
+export const tokenFlags = {
+  namespace: { type: 'string', char: 'n', default: '', about: 'namespace of the workload; required' },
+  'service-account': { type: 'string', default: 'default', about: 'service account of the workload' },
+  audience: { type: 'string', default: '', about: 'whom the token is for; unless given, the first of TOKEN_AUDIENCES' },
+  ttl: { type: 'duration', default: '12h', range: ['1s', '8760h'], about: 'how long the token is good for' },
+  output: { type: 'string', char: 'o', default: '', about: 'file to write it to, for this user alone; unless given, it is printed' },
+} as const satisfies FlagTable
+
 /** What the logging flags ask for. Throws an Error that names the flag and what is wrong. */
 export function readLogOptions(flags: FlagValues<typeof loggingFlags>): LogOptions {
   const about = <T>(flag: string, read: () => T): T => {

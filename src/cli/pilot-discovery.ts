@@ -1,22 +1,27 @@
 /** The commands of `pilot-discovery`. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
+import type { TokenOrder } from '../../protocols/messages/identity.ts'
 import { canonicalTrustDomain, trustDomainFault } from '../config/trust-domain.ts'
+import { isAccount, isNamespace } from '../identity/spiffe-id.ts'
 import type { LogOptions } from '../logging/levels.ts'
 import { buildInfo } from './build-info.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
-import { discoveryFlags, loggingFlags, plugins, readLogOptions, rootFlags, unbuiltPlugin, versionFlags } from './discovery-flags.ts'
+import { discoveryFlags, loggingFlags, plugins, readLogOptions, rootFlags, tokenFlags, unbuiltPlugin, versionFlags } from './discovery-flags.ts'
 import { type FlagTable, type FlagValues, readFlags } from './flag-table.ts'
 
 /** Runs the discovery service until it is told to stop. */
 export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promise<void>
+
+/** Makes a token of a workload and writes it where the order says. */
+export type IssueToken = (order: TokenOrder) => Promise<string>
 
 const shared = [
   { heading: 'GLOBAL', table: rootFlags },
   { heading: 'LOGGING', table: loggingFlags },
 ]
 
-/** The commands; the discovery service itself is started by `run`, which only `discovery` loads. */
-export function discoveryCommands(run: RunDiscovery): Readonly<Record<string, CommandSpec>> {
+/** The commands. What starts the discovery service and what makes tokens is given: each is loaded by its command only. */
+export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken): Readonly<Record<string, CommandSpec>> {
   return {
     discovery: {
       summary: 'Start the proxy discovery service',
@@ -41,6 +46,20 @@ export function discoveryCommands(run: RunDiscovery): Readonly<Record<string, Co
       flags: shared,
       run: request,
     },
+    token: {
+      summary: 'Make a token for a workload, which the discovery service of this machine accepts',
+      description:
+        'Signs with a key of its own in ./var/lib/mesh/ca, or where MESHD_CA_STATE_DIR says: a service with the same directory accepts the token without further configuration, unless it runs in an orchestrator. The key is made when there is none; whoever can read it can be any workload.',
+      examples: ['--namespace shop --service-account cart', '-n shop --ttl 1h -o ./var/run/secrets/tokens/mesh-token'],
+      args: [],
+      flags: [{ heading: '', table: tokenFlags }, ...shared],
+      async run({ flags }) {
+        readShared(flags)
+        const order = tokenOrder(readFlags(tokenFlags, flags))
+        const token = await issueToken(order)
+        if (order.output === '') print(token)
+      },
+    },
     version: {
       summary: 'Print build version information',
       examples: [],
@@ -55,6 +74,12 @@ export function discoveryCommands(run: RunDiscovery): Readonly<Record<string, Co
 function readShared(flags: CommandLine['flags']): FlagValues<typeof rootFlags> {
   readLogOptions(readFlags(loggingFlags, flags))
   return readFlags(rootFlags, flags)
+}
+
+function tokenOrder({ namespace, 'service-account': account, audience, ttl, output }: FlagValues<typeof tokenFlags>): TokenOrder {
+  if (!isNamespace(namespace)) throw new Error(`--namespace: ${JSON.stringify(namespace.slice(0, 100))} is not the name of a namespace`)
+  if (!isAccount(account)) throw new Error(`--service-account: ${JSON.stringify(account.slice(0, 100))} is not the name of a service account`)
+  return { namespace, account, audience, ttlMs: ttl, output }
 }
 
 type Values = FlagValues<typeof rootFlags> & FlagValues<typeof discoveryFlags>

@@ -2,13 +2,14 @@
  * The state of the certificate authority in a directory (docs/certificates.md, "Where it is kept"): `state.json`, one file a private key in
  * `keys/`, and notes. The directory is readable for its user alone, and in use by one process at a time.
  */
-import { chmodSync, constants, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { constants, readdirSync, rmSync } from 'node:fs'
 import { open, readFile, rename, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type AuthorityState, emptyState, readState } from '../../../src/ca/state.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { replaceFile, syncDirectory, unfinished } from './durable-file.ts'
+import { ownDirectory } from './own-directory.ts'
 import { type CaStorage, type KeyPlace, StaleVersionError, type Stored } from './storage.ts'
 
 /** Version of the layout of `state.json`. */
@@ -133,24 +134,5 @@ async function readBounded(path: string, bytes: number): Promise<string | undefi
   } catch (error) {
     if (isGone(error)) return undefined
     throw new Error(`${path}: ${(error as Error).message}`)
-  }
-}
-
-/** Makes a directory for this user alone. One that is there must be so already, or be empty: then it is made so. */
-function ownDirectory(path: string): void {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
-    const found = lstatSync(path)
-    if (!found.isDirectory()) throw new Error('is not a directory')
-    const user = process.getuid?.()
-    if (user === undefined) return
-    if (found.uid !== user) throw new Error(`belongs to user ${found.uid}, not to user ${user} that this process runs as`)
-    if ((found.mode & 0o077) === 0) return
-    if (readdirSync(path).length > 0)
-      throw new Error(`others can use it (mode ${(found.mode & 0o777).toString(8).padStart(4, '0')}): chmod 700 it, or name another directory`)
-    chmodSync(path, 0o700)
-  } catch (error) {
-    const { message } = error as Error
-    throw new Error(message.includes(path) ? message : `${path}: ${message}`)
   }
 }

@@ -1,0 +1,102 @@
+/** Makes tokens of workloads with a key of this machine (docs/identity.md, K6 and K10), for `pilot-discovery token`. */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import { linkSync, lstatSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { calculateJwkThumbprint, exportJWK, type JWK, SignJWT } from 'jose'
+import type { TokenOrder } from '../../protocols/messages/identity.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import { localIssuer, localKeysFile, tokenAudiences } from '../../src/identity/token-rules.ts'
+import { wallClockMs } from '../runtime/clock.ts'
+import { isGone } from '../runtime/directory-watch.ts'
+import { syncDirectory, writeNewFile } from './authority/durable-file.ts'
+import { ownDirectory } from './authority/own-directory.ts'
+
+const keyFile = 'token-key.pem'
+
+/** Makes a token, and writes it to its file if it is to have one. Throws an Error that names the file or variable and what is wrong with it. */
+export async function issueToken({ namespace, account, audience, ttlMs, output }: TokenOrder): Promise<string> {
+  const { features } = readFeatures(process.env)
+  const directory = resolve(features.MESHD_CA_STATE_DIR)
+  ownDirectory(directory)
+  const key = keyOf(directory)
+  const { x = '', y = '' } = await exportJWK(createPublicKey(key))
+  const jwk: JWK = { kty: 'EC', crv: 'P-256', x, y }
+  const kid = await calculateJwkThumbprint(jwk)
+  publish(join(directory, localKeysFile), JSON.stringify({ keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] }))
+  const now = Math.floor(wallClockMs() / 1000)
+  const token = await new SignJWT({ sub: `system:serviceaccount:${namespace}:${account}` })
+    .setProtectedHeader({ alg: 'ES256', kid, typ: 'JWT' })
+    .setIssuer(localIssuer)
+    .setAudience(audience === '' ? (tokenAudiences(features.TOKEN_AUDIENCES)[0] as string) : audience)
+    .setIssuedAt(now)
+    .setExpirationTime(now + Math.ceil(ttlMs / 1000))
+    .sign(key)
+  if (output !== '') replaceWhole(resolve(output), `${token}\n`)
+  return token
+}
+
+/** The key of the directory, made when there is none. Of several processes that make one at a time, the first has made it for all. */
+function keyOf(directory: string): KeyObject {
+  const path = join(directory, keyFile)
+  if (!isThere(path)) {
+    const made = `${path}.${randomUUID()}`
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    writeNewFile(made, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
+    try {
+      linkSync(made, path)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    } finally {
+      rmSync(made, { force: true })
+    }
+    syncDirectory(directory)
+  }
+  const { mode, uid } = lstatSync(path)
+  const user = process.getuid?.() ?? uid
+  if ((mode & 0o077) !== 0 || uid !== user)
+    throw new Error(`${path}: others can read it, or it belongs to another user: chmod 600 it, or remove it to have another key made`)
+  const key = readKey(path)
+  if (key?.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error(`${path}: is not a P-256 key in PEM: remove it to have another made`)
+  return key
+}
+
+function readKey(path: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(readFileSync(path, 'utf8'))
+  } catch {
+    // What OpenSSL says of a key that it cannot read says nothing to a user.
+    return undefined
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path).isFile()
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
+  }
+}
+
+/** Puts the public half where the service looks for it, unless it is there. */
+function publish(path: string, keys: string): void {
+  try {
+    if (readFileSync(path, 'utf8') === keys) return
+  } catch {
+    // It is not there, or cannot be read: it is written anew.
+  }
+  replaceWhole(path, keys)
+}
+
+/** Replaces a file, whoever else does so at the same time: readers find one of the contents, whole. */
+function replaceWhole(path: string, content: string): void {
+  const next = `${path}.${randomUUID()}`
+  writeNewFile(next, content)
+  try {
+    renameSync(next, path)
+  } catch (error) {
+    rmSync(next, { force: true })
+    throw error
+  }
+  syncDirectory(dirname(path))
+}

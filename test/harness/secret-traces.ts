@@ -1,0 +1,39 @@
+/** Finds traces of secrets in what a process prints and serves. */
+import { createPrivateKey } from 'node:crypto'
+
+/** Secrets, each under a name, in every form in which they could show. */
+export class SecretTraces {
+  readonly #forms: { readonly name: string; readonly form: string }[] = []
+
+  /** A private key in PEM: its lines, the same encoded once more (as in a Secret document), and its private numbers. */
+  addKey(name: string, pem: string): void {
+    const lines = pem.split('\n').filter((line) => line.length >= 32 && !line.startsWith('-'))
+    for (const line of lines) this.#add(name, line.slice(0, 32))
+    const again = Buffer.from(pem).toString('base64')
+    for (let from = 60; from + 40 < again.length; from += 40) this.#add(name, again.slice(from, from + 40))
+    const { d, p, q } = createPrivateKey(pem).export({ format: 'jwk' })
+    for (const number of [d, p, q]) if (number !== undefined) this.#addBytes(name, Buffer.from(number, 'base64url'))
+  }
+
+  /** A signed token: what it says, and its signature. */
+  addToken(name: string, token: string): void {
+    const [, payload = '', signature = ''] = token.split('.')
+    this.#add(name, payload.slice(0, 40))
+    this.#add(name, signature.slice(0, 40))
+  }
+
+  /** Names of the secrets of which there is a trace in a text. */
+  in(text: string): string[] {
+    return [...new Set(this.#forms.flatMap(({ name, form }) => (text.includes(form) ? name : [])))]
+  }
+
+  #addBytes(name: string, bytes: Buffer): void {
+    for (const encoding of ['base64url', 'base64', 'hex'] as const) this.#add(name, bytes.toString(encoding).slice(0, 32))
+    this.#add(name, JSON.stringify([...bytes.subarray(0, 16)]).slice(1, -1))
+  }
+
+  #add(name: string, form: string): void {
+    if (form.length < 16) throw new Error(`${name}: ${JSON.stringify(form)} is too short to be told from chance`)
+    this.#forms.push({ name, form })
+  }
+}
