@@ -23,6 +23,7 @@ export function exposure(options: DiscoveryOptions, features: Features): Notice[
     { level: 'info', message: `listening addresses: ${servers.map(([name, address]) => `${name} ${address}`).join(', ')}` },
     { level: 'info', message: `${grpcAddr} serves configuration in plain text to whoever can reach it, as any proxy that they say they are` },
     ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
+    ...gatewaySecrets(secureGRPCAddr, features),
     { level: 'info', message: `${pages} show metrics and readiness to whoever can reach them, and ${debugPages(options, features)}` },
   ]
 }
@@ -36,6 +37,15 @@ function securedPort(address: string, { XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHEC
   const serves = `${address} serves configuration over TLS to callers with a client certificate or a token of the mesh`
   if (PILOT_ENABLE_XDS_IDENTITY_CHECK) return { level: 'info', message: `${serves}, for their own namespaces` }
   return { level: 'warn', message: `${serves}, for whichever namespace they name (PILOT_ENABLE_XDS_IDENTITY_CHECK=false)` }
+}
+
+/** Whether secrets of gateways are served to nobody, since nobody's identity is verified. */
+function gatewaySecrets(address: string, { MESHD_ENABLE_SDS_SERVER, XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHECK }: Features): Notice[] {
+  if (!MESHD_ENABLE_SDS_SERVER) return []
+  const to = 'secrets of gateways (credentialName) are served to nobody'
+  if (address === '') return [{ level: 'info', message: `${to}: there is no secured port` }]
+  if (!PILOT_ENABLE_XDS_IDENTITY_CHECK) return [{ level: 'warn', message: `${to}: PILOT_ENABLE_XDS_IDENTITY_CHECK=false` }]
+  return XDS_AUTH ? [] : [{ level: 'warn', message: `${to}: XDS_AUTH=false` }]
 }
 
 /** Who sees the debug pages. */

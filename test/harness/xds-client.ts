@@ -52,6 +52,8 @@ export class XdsClient {
   readonly responses = new Map<string, number>()
   /** Types of responses, in order. */
   readonly order: string[] = []
+  /** Names that delta said are not there, of all types. */
+  readonly removed: string[] = []
   closed: { code: number; details: string } | undefined
   /** Takes what comes without an answer. */
   silent = false
@@ -86,6 +88,24 @@ export class XdsClient {
     this.#stream.on('end', () => (this.closed ??= { code: 0, details: '' }))
     this.#subscribe(clusterType, initialVersions)
     this.#subscribe(listenerType)
+    return this
+  }
+
+  /** Subscribes to these names of a type, and to no others. */
+  watch(typeUrl: string, names: readonly string[]): this {
+    const before = this.#names.get(typeUrl) ?? new Set<string>()
+    const nonce = this.#nonces.get(typeUrl) ?? ''
+    this.#names.set(typeUrl, new Set(names))
+    if (!this.resources.has(typeUrl)) this.resources.set(typeUrl, new Map())
+    const subscribe = names.filter((name) => !before.has(name))
+    const unsubscribe = [...before].filter((name) => !names.includes(name))
+    for (const name of unsubscribe) this.resources.get(typeUrl)?.delete(name)
+    const lists = { resourceNamesSubscribe: subscribe, resourceNamesUnsubscribe: unsubscribe }
+    this.#stream.write(
+      this.delta
+        ? toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, ...lists }))
+        : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl, resourceNames: [...names], responseNonce: nonce })),
+    )
     return this
   }
 
@@ -160,7 +180,10 @@ export class XdsClient {
       this.#keep(typeUrl, resource.resource as Any)
       this.versions.set(`${typeUrl}|${resource.name}`, resource.version)
     }
-    for (const name of response.removedResources) this.resources.get(typeUrl)?.delete(name)
+    for (const name of response.removedResources) {
+      this.resources.get(typeUrl)?.delete(name)
+      this.removed.push(name)
+    }
     this.#stream.write(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce })))
     this.#follow(typeUrl)
   }

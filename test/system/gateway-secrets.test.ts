@@ -1,0 +1,225 @@
+/** Who is served secrets of gateways, through the real command: by certificates of an authority that `--caCertFile` names (docs/resources.md, K6 to K9). */
+import { fromBinary } from '@bufbuild/protobuf'
+import { credentials } from '@grpc/grpc-js'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { SecretSchema } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
+import { clusterType, listenerType, secretType } from '../../src/xds/type-urls.ts'
+import { type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
+import { Service } from '../harness/service.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+import { type ClientNode, XdsClient } from '../harness/xds-client.ts'
+
+const node = (type: string, namespace: string): ClientNode => ({
+  id: `${type}~10.7.0.9~gateway.${namespace}~${namespace}.svc.cluster.local`,
+  metadata: { NAMESPACE: namespace, LABELS: { app: 'gateway' } },
+})
+
+/** A service with a secured port that verifies clients by an authority of the test. */
+class SecuredService {
+  readonly service: Service
+  readonly made: ServingCertificates
+  readonly clients: XdsClient[] = []
+  #port = 0
+
+  constructor(env: Record<string, string> = {}) {
+    this.service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ENABLE_DEBUG_ON_LOOPBACK: 'true', ...env } })
+    this.made = new ServingCertificates(this.service.dir)
+  }
+
+  async start(): Promise<void> {
+    const { service, made } = this
+    made.authority('ca')
+    made.issue('server', 'ca')
+    for (const namespace of ['edge', 'other']) made.workload(namespace, 'ca', [`spiffe://cluster.local/ns/${namespace}/sa/gateway`])
+    this.#port = await freePort()
+    service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${this.#port}`)
+    for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
+      service.flags.push(`--${flag}`, made.file(name))
+    await service.start()
+  }
+
+  /** Connects with the certificate of a namespace; without one in plain text. */
+  connect(who: ClientNode, delta: boolean, identity?: string): XdsClient {
+    const text = (name: string) => Buffer.from(this.made.text(name))
+    const client =
+      identity === undefined
+        ? new XdsClient(this.service.grpcPort, who, delta)
+        : new XdsClient(
+            this.#port,
+            who,
+            delta,
+            credentials.createSsl(text('ca.pem'), text(`${identity}-key.pem`), text(`${identity}.pem`), { checkServerIdentity: () => undefined }),
+          )
+    this.clients.push(client.connect())
+    return client
+  }
+
+  async dispose(): Promise<void> {
+    for (const client of this.clients) client.close()
+    await this.service.dispose()
+  }
+}
+
+/** The private key that a client holds under a name, or its authorities. */
+function held(client: XdsClient, name: string): string {
+  const value = client.resources.get(secretType)?.get(name)
+  const { type } = value ? fromBinary(SecretSchema, value) : { type: undefined }
+  const source = type?.case === 'tlsCertificate' ? type.value.privateKey : type?.case === 'validationContext' ? type.value.trustedCa : undefined
+  return Buffer.from((source?.specifier.value as Uint8Array | undefined) ?? []).toString()
+}
+
+/** A client that gets an answer to another type after it has asked for secrets was answered what there was of those. */
+async function settled(client: XdsClient, ask: () => void): Promise<XdsClient> {
+  await until('the first configuration', () => client.responses.has(clusterType) && client.responses.has(listenerType))
+  ask()
+  return client
+}
+
+describe('secrets of gateways', function () {
+  this.timeout(60_000)
+  const control = new SecuredService()
+  const { service } = control
+  const made = new SiteCertificates()
+  let root: Pair
+  let sites: Pair[]
+  const write = (name: string, values: Record<string, string>) => service.write(`${name.replace('/', '-')}.json`, secretDocument(name, values))
+
+  before(async () => {
+    root = made.authority('sites')
+    sites = ['a', 'b', 'c', 'd'].map((name) => made.issue(`${name}.example`, root))
+    write('edge/site', pairValues(sites[0] as Pair, root))
+    write('edge/second', pairValues(sites[1] as Pair))
+    write('other/site', pairValues(sites[2] as Pair))
+    await control.start()
+  })
+  after(async () => {
+    await control.dispose()
+    made.dispose()
+  })
+  const keyOf = (site: number) => (sites[site] as Pair).key
+
+  for (const delta of [false, true]) {
+    const variant = delta ? 'delta' : 'state of the world'
+
+    it(`${variant}: are served to a router of the same namespace, by either name`, async () => {
+      const names = ['kubernetes://site', 'kubernetes://edge/site', 'kubernetes://site-cacert', 'kubernetes://second']
+      const client = await settled(control.connect(node('router', 'edge'), delta, 'edge'), () => undefined)
+      client.watch(secretType, names)
+      await until('all of them', () => client.resources.get(secretType)?.size === 4)
+      expect(names.map((name) => held(client, name))).to.deep.equal([keyOf(0), keyOf(0), root.chain, keyOf(1)])
+    })
+
+    it(`${variant}: of another namespace, or that are not there, are not, and nobody waits for them`, async () => {
+      const client = await settled(control.connect(node('router', 'other'), delta, 'other'), () => undefined)
+      const refused = ['kubernetes://edge/site', 'kubernetes://second', 'kubernetes://none', 'kubernetes://site-cacert']
+      client.watch(secretType, ['kubernetes://site', ...refused])
+      await until('its own', () => held(client, 'kubernetes://site') === keyOf(2))
+      if (delta) await until('what is not there', () => refused.every((name) => client.removed.includes(name)))
+      expect([...(client.resources.get(secretType)?.keys() ?? [])]).to.deep.equal(['kubernetes://site'])
+    })
+
+    it(`${variant}: are not served in plain text, nor to sidecars`, async () => {
+      for (const client of [control.connect(node('router', 'edge'), delta), control.connect(node('sidecar', 'edge'), delta, 'edge')]) {
+        await settled(client, () => client.watch(secretType, ['kubernetes://site']))
+        // What is asked for later is answered later: whatever there was for the secret came before it.
+        client.watch('type.googleapis.com/envoy.config.route.v3.RouteConfiguration', ['unknown'])
+        await until('the answer after it', () => client.responses.has('type.googleapis.com/envoy.config.route.v3.RouteConfiguration'))
+        expect(client.resources.get(secretType)?.size).to.equal(0)
+        expect(client.removed.includes('kubernetes://site')).to.equal(delta)
+      }
+    })
+
+    it(`${variant}: a change is sent to those who use it, and nothing else to anybody`, async () => {
+      const name = `turn-${delta}`
+      write(`edge/${name}`, pairValues(sites[0] as Pair))
+      const [one, two, stranger] = await Promise.all(
+        [
+          ['edge', `kubernetes://${name}`],
+          ['edge', 'kubernetes://second'],
+          ['other', `kubernetes://${name}`],
+        ].map(([namespace = '', wanted = '']) => {
+          const client = control.connect(node('router', namespace), delta, namespace)
+          return settled(client, () => client.watch(secretType, [wanted]))
+        }),
+      )
+      if (!one || !two || !stranger) throw new Error('no clients')
+      await until('the first', () => held(one, `kubernetes://${name}`) === keyOf(0) && held(two, 'kubernetes://second') === keyOf(1))
+      const responses = () => [one, two, stranger].map((client) => [...client.responses].map(([type, count]) => `${type} ${count}`))
+      const before = responses()
+      const pushes = async () =>
+        (await service.metrics())
+          .split('\n')
+          .filter((line) => /^pilot_(xds_pushes|push_triggers)\{/.test(line) && !/"sds"|"secret"|"unknown"/.test(line))
+      const others = await pushes()
+      const count = async (metric: string) => Number(new RegExp(`^${metric} (\\d+)$`, 'm').exec(await service.metrics())?.[1] ?? 0)
+      const [triggered, sent] = [await count('pilot_push_triggers{type="secret"}'), await count('pilot_xds_pushes{type="sds"}')]
+      write(`edge/${name}`, pairValues(sites[3] as Pair))
+      await until('the change', () => held(one, `kubernetes://${name}`) === keyOf(3))
+      expect(responses().slice(1)).to.deep.equal(before.slice(1))
+      expect(responses()[0]?.filter((line) => !line.startsWith(secretType))).to.deep.equal(before[0]?.filter((line) => !line.startsWith(secretType)))
+      expect(await pushes()).to.deep.equal(others)
+      expect(await count('pilot_push_triggers{type="secret"}')).to.equal(triggered + 1)
+      expect(await count('pilot_xds_pushes{type="sds"}')).to.equal(sent + 1)
+    })
+  }
+
+  it('stay as they are while the document is faulty, and are told again when it is right', async () => {
+    write('edge/mended', pairValues(sites[0] as Pair))
+    const client = control.connect(node('router', 'edge'), true, 'edge')
+    await settled(client, () => client.watch(secretType, ['kubernetes://mended']))
+    await until('the first', () => held(client, 'kubernetes://mended') === keyOf(0))
+    write('edge/mended', { 'tls.crt': (sites[1] as Pair).chain, 'tls.key': keyOf(2) })
+    const fault = 'Secret/edge/mended, field data.tls.key: not the key of the first certificate of tls.crt; its last good state stays'
+    await until('the fault', () => service.output.includes(fault))
+    expect(held(client, 'kubernetes://mended')).to.equal(keyOf(0))
+    write('edge/mended', pairValues(sites[1] as Pair))
+    await until('the right one', () => held(client, 'kubernetes://mended') === keyOf(1))
+  })
+
+  it('come to those who wait for them', async () => {
+    const clients = [false, true].map((delta) => control.connect(node('router', 'edge'), delta, 'edge'))
+    for (const client of clients) await settled(client, () => client.watch(secretType, ['kubernetes://late']))
+    await until('the answer that there is none', () => clients[1]?.removed.includes('kubernetes://late') ?? false)
+    write('edge/late', pairValues(sites[2] as Pair))
+    for (const client of clients) await until('the secret', () => held(client, 'kubernetes://late') === keyOf(2))
+  })
+
+  it('are in no page, no metric and no line of the log', async () => {
+    const index = await (await fetch(`http://127.0.0.1:${service.httpPort}/debug`)).text()
+    const pages = [...index.matchAll(/href="\/debug\/([^"]+)"/g)].map(([, page]) => page as string)
+    expect(pages).to.include.members(['configz', 'config_dump', 'adsz', 'cachez'])
+    const texts = [service.output, await service.metrics()]
+    for (const page of pages)
+      for (const query of ['', '?proxyID=gateway.edge'])
+        texts.push(await (await fetch(`http://127.0.0.1:${service.httpPort}/debug/${page}${query}`)).text())
+    const pieces = sites.flatMap(({ key }) => key.split('\n').slice(1, 3))
+    expect(pieces[0]).to.have.length.above(50)
+    for (const text of texts)
+      for (const piece of pieces)
+        for (const form of [piece, Buffer.from(piece).toString('base64').slice(4, -8)]) expect(text.includes(form)).to.equal(false)
+  })
+})
+
+describe('secrets of gateways without the identity check', function () {
+  this.timeout(60_000)
+  const control = new SecuredService({ PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' })
+  const made = new SiteCertificates()
+  before(async () => {
+    control.service.write('site.json', secretDocument('edge/site', pairValues(made.issue('a.example', made.authority('sites')))))
+    await control.start()
+  })
+  after(async () => {
+    await control.dispose()
+    made.dispose()
+  })
+
+  it('are served to nobody, which is said at start', async () => {
+    const client = control.connect(node('router', 'edge'), true, 'edge')
+    await settled(client, () => client.watch(secretType, ['kubernetes://site']))
+    await until('the answer', () => client.removed.includes('kubernetes://site'))
+    expect(client.resources.get(secretType)?.size).to.equal(0)
+    expect(control.service.output).to.contain('secrets of gateways (credentialName) are served to nobody: PILOT_ENABLE_XDS_IDENTITY_CHECK=false')
+  })
+})
