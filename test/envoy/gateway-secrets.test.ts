@@ -1,0 +1,252 @@
+/** Gateways of real Envoys whose certificates come from Secrets, over the secured port with client certificates (docs/resources.md, K1 to K9). */
+import { X509Certificate } from 'node:crypto'
+import { createServer as createHttpsServer, request as httpsRequest, type Server } from 'node:https'
+import type { TLSSocket } from 'node:tls'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { call, HttpBackend } from '../harness/backend.ts'
+import { Envoy, type EnvoyOptions, envoyBinaries } from '../harness/envoy.ts'
+import { type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
+import { Service } from '../harness/service.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+
+/** A request over TLS: the host asked for, the authorities that are trusted, the client's own certificate. */
+interface SecureCall {
+  readonly host: string
+  readonly root: Pair
+  readonly client?: Pair
+  /** Takes a certificate of any name. */
+  readonly anyName?: boolean
+}
+
+/** What came of it: status 0 when there was no answer, and the serial number of the certificate that was served. */
+interface Outcome {
+  readonly status: number
+  readonly serial: string
+}
+
+function secureCall(address: string, port: number, { host, root, client, anyName = false }: SecureCall): Promise<Outcome> {
+  return new Promise((resolve) => {
+    let serial = ''
+    const own = { ...(client ? { cert: client.chain, key: client.key } : {}), ...(anyName ? { checkServerIdentity: () => undefined } : {}) }
+    const options = { host: address, port, servername: host, headers: { host }, ca: root.chain, agent: false as const, timeout: 5000, ...own }
+    const request = httpsRequest(options, (response) => {
+      response.resume()
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, serial }))
+      response.on('error', () => resolve({ status: 0, serial }))
+    })
+    request.on('socket', (socket) => socket.on('secureConnect', () => (serial = (socket as TLSSocket).getPeerCertificate().serialNumber ?? '')))
+    request.on('timeout', () => request.destroy(new Error('no answer')))
+    request.on('error', () => resolve({ status: 0, serial }))
+    request.end()
+  })
+}
+
+const serialOf = ({ chain }: Pair): string => new X509Certificate(chain).serialNumber
+
+for (const { version, path: binary, delta } of envoyBinaries().flatMap((one) => [
+  { ...one, delta: false },
+  { ...one, delta: true },
+])) {
+  describe(`secrets of gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
+    this.timeout(90_000)
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ENABLE_DEBUG_ON_LOOPBACK: 'true' } })
+    const mesh = new ServingCertificates(service.dir)
+    const made = new SiteCertificates()
+    const backend = new HttpBackend('app')
+    const address = '127.0.0.9'
+    const ports = { http: 0, tls: 0, foreign: 0, late: 0, upstream: 0, secured: 0 }
+    let root: Pair
+    let clients: Pair
+    let sites: Pair[]
+    let upstream: Server
+    let gateway: Envoy
+    const others: Envoy[] = []
+
+    const write = (path: string, values: Record<string, string>) => service.write(`${path.replace('/', '-')}.json`, secretDocument(path, values))
+    const envoy = (type: 'router' | 'sidecar', options: Pick<EnvoyOptions, 'grpcPort'> & Partial<EnvoyOptions>) =>
+      new Envoy({
+        binary,
+        delta,
+        nodeId: `${type}~${address}~gateway.edge~edge.svc.cluster.local`,
+        metadata: { NAMESPACE: 'edge', LABELS: { app: 'gateway' } },
+        ...options,
+      })
+    const secured = () => ({
+      grpcPort: ports.secured,
+      credentials: {
+        root: mesh.text('ca.pem'),
+        serverName: 'server.example',
+        certificate: { cert: mesh.text('edge.pem'), key: mesh.text('edge-key.pem') },
+      },
+    })
+    const site = (host: string, client?: Pair, port = ports.tls) => secureCall(address, port, { host, root, ...(client ? { client } : {}) })
+
+    before(async () => {
+      for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort()
+      await backend.start()
+      root = made.authority('sites')
+      clients = made.authority('clients')
+      sites = Array.from({ length: 4 }, () => made.issue('site.example', root))
+      const server = made.issue('upstream.example', root)
+      upstream = createHttpsServer({ cert: server.chain, key: server.key, ca: clients.chain, requestCert: true }, (_, response) =>
+        response.end('upstream'),
+      )
+      await new Promise<void>((resolve) => upstream.listen(ports.upstream, '127.0.0.1', resolve))
+      mesh.authority('ca')
+      mesh.issue('server', 'ca', 1, 'subjectAltName=DNS:server.example\n')
+      mesh.workload('edge', 'ca', ['spiffe://cluster.local/ns/edge/sa/gateway'])
+      write('edge/site', pairValues(sites[0] as Pair))
+      write('edge/mutual', pairValues(made.issue('mutual.example', root)))
+      service.write('cacert.json', secretDocument('edge/mutual-cacert', { cacert: clients.chain }, 'Opaque'))
+      write('other/site', pairValues(made.issue('foreign.example', root)))
+      write('edge/out', pairValues(made.issue('gateway.example', clients), root))
+      const tls = (port: number, name: string, host: string, mode: string, credential: string) =>
+        `  - {port: {number: ${port}, name: ${name}, protocol: HTTPS}, bind: ${address}, hosts: [${host}], tls: {mode: ${mode}, credentialName: ${credential}}}`
+      service.write(
+        'gateway.yaml',
+        `apiVersion: networking.mesh.io/v1
+kind: Gateway
+metadata: {name: g, namespace: edge}
+spec:
+  selector: {app: gateway}
+  servers:
+  - {port: {number: ${ports.http}, name: http, protocol: HTTP}, bind: ${address}, hosts: ['*']}
+${tls(ports.tls, 'site', 'site.example', 'SIMPLE', 'site')}
+${tls(ports.tls, 'again', 'again.example', 'SIMPLE', 'edge/site')}
+${tls(ports.tls, 'mutual', 'mutual.example', 'MUTUAL', 'mutual')}
+${tls(ports.tls, 'rootless', 'rootless.example', 'MUTUAL', 'site')}
+${tls(ports.foreign, 'foreign', 'foreign.example', 'SIMPLE', 'other/site')}
+${tls(ports.late, 'late', 'site.example', 'SIMPLE', 'late')}
+---
+apiVersion: networking.mesh.io/v1
+kind: VirtualService
+metadata: {name: v, namespace: edge}
+spec:
+  hosts: ['*']
+  gateways: [g]
+  http:
+  - {match: [{uri: {prefix: /out}}], route: [{destination: {host: upstream.example}}]}
+  - {route: [{destination: {host: app.edge.svc.cluster.local}}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: app, namespace: edge}
+spec: {hosts: [app.edge.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 127.0.0.1, ports: {http: ${backend.port}}}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: upstream, namespace: edge}
+spec: {hosts: [upstream.example], resolution: STATIC, ports: [{number: 443, name: http}], endpoints: [{address: 127.0.0.1, ports: {http: ${ports.upstream}}}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: DestinationRule
+metadata: {name: upstream, namespace: edge}
+spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialName: out, sni: upstream.example, subjectAltNames: [upstream.example]}}}
+`,
+      )
+      service.flags.push('--secureGRPCAddr', `127.0.0.1:${ports.secured}`)
+      for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
+        service.flags.push(`--${flag}`, mesh.file(name))
+      await service.start()
+      gateway = envoy('router', secured())
+      await gateway.start()
+    })
+    after(async () => {
+      expect(await service.rejections()).to.deep.equal([])
+      expect(await gateway.rejected()).to.equal(0)
+      await Promise.all([gateway, ...others].map((one) => one.dispose()))
+      upstream.closeAllConnections()
+      upstream.close()
+      await Promise.all([service.dispose(), backend.stop()])
+      made.dispose()
+    })
+
+    it('start with secrets that are not there: all other listeners work', async () => {
+      expect((await call(address, ports.http, '/')).status).to.equal(200)
+      expect(await site('site.example')).to.deep.equal({ status: 200, serial: serialOf(sites[0] as Pair) })
+      expect((await site('site.example', undefined, ports.late)).status).to.equal(0)
+    })
+
+    it('serve one secret under both of its names', async () => {
+      const again = await secureCall(address, ports.tls, { host: 'again.example', root, anyName: true })
+      expect(again).to.deep.equal({ status: 200, serial: serialOf(sites[0] as Pair) })
+    })
+
+    it('ask clients for a certificate of the Secret with authorities', async () => {
+      expect((await site('mutual.example', made.issue('client.example', clients))).status).to.equal(200)
+      expect((await site('mutual.example')).status).to.equal(0)
+      expect((await site('mutual.example', made.issue('client.example', root))).status, 'a certificate of another authority').to.equal(0)
+    })
+
+    it('let nobody through where a MUTUAL server has no authorities', async () => {
+      expect((await site('rootless.example', made.issue('client.example', clients))).status).to.equal(0)
+    })
+
+    it('are not given secrets of another namespace', async () => {
+      expect((await site('foreign.example', undefined, ports.foreign)).status).to.equal(0)
+      const dump = await gateway.admin('/config_dump?resource=dynamic_active_secrets')
+      expect(dump).to.contain('kubernetes://site').and.not.to.contain('kubernetes://other/site')
+    })
+
+    it('call services with the certificate of a rule, and check theirs', async () => {
+      await until('the answer of the service', async () => (await call(address, ports.http, '/out')).body === 'upstream')
+    })
+
+    it('heal when a missing secret comes', async () => {
+      write('edge/late', pairValues(sites[1] as Pair))
+      await until('the listener', async () => (await site('site.example', undefined, ports.late)).status === 200)
+      expect((await site('site.example', undefined, ports.late)).serial).to.equal(serialOf(sites[1] as Pair))
+    })
+
+    it('turn to a changed secret without a failed request', async () => {
+      const failed: Outcome[] = []
+      const seen = new Set<string>()
+      let calls = 0
+      let isOver = false
+      const traffic = Array.from({ length: 4 }, async () => {
+        while (!isOver) {
+          const outcome = await site('site.example')
+          calls++
+          seen.add(outcome.serial)
+          if (outcome.status !== 200) failed.push(outcome)
+        }
+      })
+      for (const next of [1, 2, 3]) {
+        const before = calls
+        write('edge/site', pairValues(sites[next] as Pair))
+        await until('the next certificate', () => seen.has(serialOf(sites[next] as Pair)))
+        await until('more calls', () => calls > before + 20)
+      }
+      isOver = true
+      await Promise.all(traffic)
+      expect(failed).to.deep.equal([])
+      expect([...seen]).to.have.members(sites.map(serialOf))
+    })
+
+    it('keep what they have when it goes', async () => {
+      service.remove('edge-site.json')
+      service.write(
+        'marker.yaml',
+        `apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: m, namespace: edge}\nspec: {hosts: [marker.example], gateways: [g], http: [{route: [{destination: {host: app.edge.svc.cluster.local}}]}]}\n`,
+      )
+      await until('a later change', async () => (await gateway.admin('/config_dump')).includes('marker.example'))
+      expect((await site('site.example')).status).to.equal(200)
+      write('edge/site', pairValues(sites[0] as Pair))
+    })
+
+    it('are served to no router in plain text: its other listeners work', async () => {
+      await gateway.stop()
+      const plain = envoy('router', { grpcPort: service.grpcPort })
+      others.push(plain)
+      await plain.start()
+      await until('plain HTTP', async () => (await call(address, ports.http, '/')).status === 200)
+      expect((await site('site.example')).status).to.equal(0)
+      expect(await plain.admin('/config_dump?resource=dynamic_active_secrets')).not.to.contain('kubernetes://')
+      await plain.stop()
+      await gateway.start()
+      await until('the certificate', async () => (await site('site.example')).status === 200)
+    })
+  })
+}
