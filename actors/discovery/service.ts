@@ -102,7 +102,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     policy,
     watch: watchPolicy(features.PILOT_ACTOR_DEADLINE),
   })
-  Object.assign(answers, statusAnswers(supervisor), {
+  Object.assign(answers, statusAnswers(supervisor, features, log), {
     authenticate: (question: TokenQuestion) => supervisor.ask<TokenAnswer>('authenticator', 'authenticate', question),
   })
 

@@ -30,6 +30,7 @@ import { type GrpcStream, Http2GrpcStream, trailersOf } from './grpc-stream.ts'
 import { type ConnectionLimits, Http2Connection } from './http2-connection.ts'
 import type { Methods } from './methods.ts'
 import type { PaceWheel } from './pace-wheel.ts'
+import { type AnswerPage, GrpcPages, type PageCall } from './pages.ts'
 import { status } from './status-codes.ts'
 import { unaryStreams } from './unary.ts'
 
@@ -69,6 +70,8 @@ export interface GrpcServerParts {
   /** What charges streams for the time in which they stand still. */
   readonly wheel: PaceWheel
   readonly methods: Methods
+  /** Answers requests over TLS that are no gRPC calls; without it they are refused, as in plain text. */
+  readonly page?: AnswerPage
   /**
    * Whose client certificates are taken over TLS ({@link GrpcServer.trustChanged}). Clients need none; a connection whose client presents one
    * that is refused is ended. Where there are no roots at all, what clients present is not looked at.
@@ -99,6 +102,7 @@ export class GrpcServer {
   readonly #log: ScopedLogger
   readonly #methods: ReadonlyMap<string, Served>
   readonly #wheel: PaceWheel
+  readonly #pages: GrpcPages | undefined
   readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening | LocalListening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
   /** Connections with bytes outstanding, and streams in the middle of a message. */
@@ -119,6 +123,8 @@ export class GrpcServer {
     this.#options = options
     this.#log = parts.log
     this.#wheel = parts.wheel
+    const { page, log } = parts
+    this.#pages = page && new GrpcPages(page, (error) => log.error(`a page failed: ${error instanceof Error ? error.message : error}`))
     this.#trust = parts.trust
     this.#methods = this.#served(parts)
     this.#pace = new FleetPace(options.sendTimeout)
@@ -284,6 +290,7 @@ export class GrpcServer {
     if (!connection || stream.destroyed || stream.closed) return stream.close()
     const method = this.#methods.get(headers[':path'] ?? '')
     if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc')) {
+      if (this.#pages && connection.isSecure && !connection.isExpired) return void this.#pages.serve(stream, pageCall(headers, connection))
       stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
       return
     }
@@ -320,4 +327,8 @@ export class GrpcServer {
     stream.on('close', () => connection.streams.delete(opened))
     method.open(opened)
   }
+}
+
+function pageCall(headers: IncomingHttpHeaders, { peer, isSecure, caller, flow }: Http2Connection): PageCall {
+  return { method: headers[':method'] ?? '', path: headers[':path'] ?? '', headers, peer, isSecure, certificateCaller: caller, connection: flow }
 }

@@ -1,4 +1,5 @@
 /** Debug pages over the network, with tokens of workloads. */
+import { connect } from 'node:net'
 import { expect } from 'chai'
 import { Issuer } from '../harness/issuer.ts'
 import { Service } from '../harness/service.ts'
@@ -68,6 +69,18 @@ describe('debug pages with tokens', function () {
     }
     expect((await ask('configz', 'x'.repeat(100_000))).status).to.equal(431)
     await until('the log to say so', () => service.output.includes('debug page refused to 127.0.0.1'))
+  })
+
+  it('refuse before a form is read', async () => {
+    const socket = connect(service.httpPort, '127.0.0.1')
+    socket.write('POST /debug/authz HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n\r\nx')
+    let answer = ''
+    socket.on('data', (bytes) => (answer += bytes)).on('error', () => undefined)
+    await until('the answer', () => answer.includes('a token of the mesh is needed'))
+    expect(answer)
+      .to.match(/^HTTP\/1\.1 401 /)
+      .and.to.match(/\r\nconnection: close\r\n/i)
+    socket.destroy()
   })
 
   it('leave the open pages open', async () => {

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -29,6 +30,25 @@ describe('pilot-discovery request and the admin socket', () => {
     expect((await ask(service, 'POST', '/debug/sidecarz', 'proxyID=nobody')).stdout).to.contain('Proxy not connected')
     const { code, stderr } = await ask(service, 'DELETE', '/debug/configz')
     expect([code, stderr]).to.deep.equal([255, 'Error: received unsuccessful status code 405: DELETE is not answered here, GET, POST is\n'])
+  })
+
+  it('pages of other sites in a browser, and names that are let point here, reach no debug page', async () => {
+    const [service] = services as [Service]
+    const status = (headers: Record<string, string>, method = 'GET', path = '/debug/adsz') =>
+      new Promise<number>((resolve, reject) => {
+        const asked = request({ host: '127.0.0.1', port: service.httpPort, path, method, headers }, (answer) => {
+          answer.resume()
+          resolve(answer.statusCode ?? 0)
+        })
+        asked.on('error', reject).end()
+      })
+    expect(await status({})).to.equal(200)
+    expect(await status({ host: 'localhost' })).to.equal(200)
+    expect(await status({ host: 'rebound.example' })).to.equal(403)
+    expect(await status({ 'sec-fetch-site': 'cross-site' })).to.equal(403)
+    expect(await status({ origin: 'http://elsewhere.example' }, 'POST', '/debug/adsz?push=true')).to.equal(403)
+    expect(await status({}, 'POST', '/debug/adsz?push=true')).to.equal(200)
+    expect(await status({ host: 'rebound.example' }, 'GET', '/ready')).to.equal(200)
   })
 
   it('says which server it looked for when there is none', async () => {

@@ -1,4 +1,5 @@
 /** Who may ask for client status and reflection, and about which proxies. */
+import { connect } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -79,7 +80,45 @@ describe('services beside ADS, for callers', function () {
       const { status, messages } = await grpcCall(`http://127.0.0.1:${service.grpcPort}`, path, statusRequest)
       expect([status, messages.length]).to.deep.equal(['16', 0])
     }
-    expect(service.output).to.contain('client status or reflection refused to 127.0.0.1: in plain text')
+    expect(service.output).to.contain('client status, reflection or a page refused to 127.0.0.1: in plain text')
+  })
+
+  it('debug pages on the secured port follow the same rule', async () => {
+    const ask = (path: string, identity?: string, method = 'GET', body = '') =>
+      new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
+        const session = connect(`https://127.0.0.1:${port}`, tls(identity))
+        session.on('error', reject)
+        const stream = session.request({ ':method': method, ':path': path })
+        let answered: Record<string, unknown> = {}
+        let text = ''
+        stream.on('response', (headers) => (answered = headers))
+        stream.on('data', (bytes) => (text += bytes))
+        stream.on('error', reject)
+        stream.on('close', () => {
+          session.close()
+          resolve({ status: Number(answered[':status']), headers: answered, text })
+        })
+        if (method === 'POST') stream.end(body)
+      })
+    const proxies = async (identity: string) =>
+      (JSON.parse((await ask('/debug/syncz', identity)).text) as { proxy: string }[]).map(({ proxy }) => proxy)
+    expect(await proxies('shop')).to.deep.equal(['pod.shop'])
+    expect((await proxies('root')).sort()).to.deep.equal(['pod.bank', 'pod.shop'])
+    expect((await ask('/debug/mesh', 'shop')).status).to.equal(403)
+    expect((await ask('/debug/mesh', 'root')).headers).to.include({
+      ':status': 200,
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+    })
+    expect(await ask('/debug/mesh')).to.deep.include({ status: 401, text: 'authentication failure' })
+    expect((await ask('/debug', 'shop')).text).to.contain('Debug pages')
+    for (const path of ['/debug/nowhere', '/metrics', '/debug/force_disconnect', '/debug/__proto__'])
+      expect((await ask(path, 'root')).status).to.equal(404)
+    const push = await ask('/debug/adsz?push=true', 'root')
+    expect([push.status, push.headers.allow]).to.deep.equal([405, 'POST'])
+    expect((await ask('/debug/adsz?push=true', 'root', 'POST', 'x'.repeat(100_000))).text).to.equal('Pushed to 2 servers')
+    expect((await ask('/debug/mesh', 'root', 'HEAD')).text).to.equal('')
+    expect((await ask('/debug/mesh', 'root', 'DELETE')).status).to.equal(405)
   })
 
   it('debug pages on this machine are closed by the same rule, and the admin socket is open', async () => {

@@ -1,14 +1,15 @@
 /** Serves the debug pages (`debug-table.ts`), each to those who may see it. */
+import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
+import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { type DebugPage, debugPages, findConnection, noProxy } from './debug-table.ts'
-import { type Admit, forbiddenNamespace, forNoOperator, type Viewer } from './page-access.ts'
+import { type Admit, forbiddenNamespace, forNoOperator, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 
-/** What the pages of a server need. */
+/** What the pages need, whoever serves them. */
 export interface DebugParts {
   readonly sources: PageSources
-  readonly admit: Admit
   /** Whether there are the pages that only act. */
   readonly admin: boolean
   readonly log: ScopedLogger
@@ -17,28 +18,52 @@ export interface DebugParts {
 /** What no browser may guess, keep, or hand to another site. */
 const guarded = { 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' }
 
-/** Adds the pages below `/debug`. What is too long for a URL may come as a form. */
-export function addDebugPages(server: PageServer, parts: DebugParts): void {
-  const pages = Object.entries(debugPages).filter(([, { shows }]) => parts.admin || shows !== 'nothing')
+/** Adds the pages below `/debug` for those who are admitted. What is too long for a URL may come as a form. */
+export function addDebugPages(server: PageServer, parts: DebugParts & { readonly admit: Admit }): void {
   const answered = async (request: PageRequest, answer: (viewer: Viewer) => unknown) => {
     const viewer = await parts.admit(request)
     return asPage(viewer instanceof Page ? viewer : await answer(viewer))
   }
-  server.add('/debug', (request) => answered(request, () => indexOf(pages)))
-  for (const [name, page] of pages) {
-    const path = `/debug/${name}`
-    const answer = (request: PageRequest) => answered(request, async (viewer) => asked(path, page, parts, viewer, request))
-    server.add(path, { get: answer, post: answer })
+  server.add('/debug', (request) => answered(request, () => indexOf(parts)))
+  for (const [name, page] of pagesOf(parts)) {
+    const answer = (request: PageRequest) =>
+      answered(request, async (viewer) => asked(`/debug/${name}`, page, parts, viewer, request.method, await request.parameters()))
+    server.add(`/debug/${name}`, { get: answer, post: answer })
   }
 }
 
+/** Answers a caller of the secured port; `names` are those of the mesh. Parameters stand in the path alone. */
+export async function answerCaller(parts: DebugParts, { method, path, caller }: PageQuestion, names: MeshIdentityNames): Promise<PageReply> {
+  const { status, type, headers, body } = asPage(await answerPath(parts, method === 'HEAD' ? 'GET' : method, path, viewerOf(caller, names)))
+  const all = Object.entries({ ...headers, 'content-type': type }).map(([name, value]) => [name.toLowerCase(), value])
+  return { status, headers: Object.fromEntries(all), body }
+}
+
+async function answerPath(parts: DebugParts, method: string, path: string, viewer: Viewer): Promise<unknown> {
+  const url = URL.parse(path, 'http://localhost')
+  const [, name] = /^\/debug(?:\/(\w+))?$/.exec(url?.pathname ?? '') ?? [undefined, 'none']
+  if (name === undefined) return method === 'GET' ? indexOf(parts) : notAnswered(method, { get: true })
+  const [, page] = pagesOf(parts).find(([known]) => known === name) ?? []
+  if (!url || !page) return new Page('there is no such page', undefined, 404)
+  if (method !== 'GET' && method !== 'POST') return notAnswered(method, { get: true, post: true })
+  return asked(url.pathname, page, parts, viewer, method, url.searchParams)
+}
+
+const pagesOf = ({ admin }: DebugParts) => Object.entries(debugPages).filter(([, { shows }]) => admin || shows !== 'nothing')
+
 /** What a viewer who was admitted is answered. */
-async function asked(path: string, page: DebugPage, { sources, log }: DebugParts, viewer: Viewer, request: PageRequest): Promise<unknown> {
-  const query = await request.parameters()
+async function asked(
+  path: string,
+  page: DebugPage,
+  { sources, log }: DebugParts,
+  viewer: Viewer,
+  method: 'GET' | 'POST',
+  query: URLSearchParams,
+): Promise<unknown> {
   const { action } = page
-  if (!action?.isMeant(query)) return page.shows === 'nothing' ? notAnswered(request.method, { post: true }) : shown(page, sources, viewer, query)
-  if (request.method !== 'POST') {
-    const allowed = notAnswered(request.method, { post: true })
+  if (!action?.isMeant(query)) return page.shows === 'nothing' ? notAnswered(method, { post: true }) : shown(page, sources, viewer, query)
+  if (method !== 'POST') {
+    const allowed = notAnswered(method, { post: true })
     return new Page(`this changes something: POST ${path} with ${action.form}`, undefined, allowed.status, allowed.headers)
   }
   if (!viewer.isOperator) return forNoOperator
@@ -63,8 +88,8 @@ async function shown(page: Exclude<DebugPage, { shows: 'nothing' }>, sources: Pa
   }
 }
 
-function indexOf(pages: readonly (readonly [string, DebugPage])[]): Page {
-  const rows = pages.map(([path, { what }]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`)
+function indexOf(parts: DebugParts): Page {
+  const rows = pagesOf(parts).map(([path, { what }]) => `<tr><td><a href="/debug/${path}">${path}</a></td><td>${what}</td></tr>`)
   return new Page(
     `<!doctype html><html lang="en"><title>Debug pages</title><h1>Debug pages</h1><table>${rows.join('')}</table></html>`,
     'text/html; charset=utf-8',

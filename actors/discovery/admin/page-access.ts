@@ -80,7 +80,8 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
 
 const operator = (name: string): Viewer => ({ name, isOperator: true, sees: () => true })
 
-function viewerOf(caller: Caller, names: MeshIdentityNames): Viewer {
+/** A caller, by what it may see of a mesh of these names. */
+export function viewerOf(caller: Caller, names: MeshIdentityNames): Viewer {
   return {
     name: caller.identities.join(', '),
     isOperator: mayRead(caller, undefined, names),

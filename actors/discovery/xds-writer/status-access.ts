@@ -1,5 +1,7 @@
-/** Who may ask the services beside ADS: client status and reflection (docs/operation.md, "Debug pages"). */
+/** Who may ask the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug pages"). */
+import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
+import type { PageCall } from '../../grpc/pages.ts'
 import { status } from '../../grpc/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
@@ -52,8 +54,22 @@ export class StatusAccess {
     }
   }
 
-  #refuse({ peer }: StatusAsker, reason: string, as: CallStatus = { code: status.unauthenticated, message: 'authentication failure' }): CallStatus {
-    this.#parts.warn(`status|${peer}`, `client status or reflection refused to ${peer}: ${reason}`)
+  /** Answers a request for a page of the secured port: for a caller, what the main thread has for it. `ask` asks that. */
+  async page(call: PageCall, ask: (question: PageQuestion) => Promise<PageReply>): Promise<PageReply | (() => Promise<PageReply>)> {
+    const caller = await this.#parts.admission.admit(call, 'pages')
+    if (!isRefused(caller)) return () => ask({ method: call.method, path: call.path, caller })
+    const { code, message } = this.#refuse(call, caller.reason, caller)
+    return code === status.unauthenticated
+      ? { status: 401, headers: { 'www-authenticate': 'Bearer' }, body: message }
+      : { status: 503, headers: {}, body: message }
+  }
+
+  #refuse(
+    { peer }: Pick<StatusAsker, 'peer'>,
+    reason: string,
+    as: CallStatus = { code: status.unauthenticated, message: 'authentication failure' },
+  ): CallStatus {
+    this.#parts.warn(`status|${peer}`, `client status, reflection or a page refused to ${peer}: ${reason}`)
     return { code: as.code, message: as.message }
   }
 }

@@ -157,6 +157,7 @@ class XdsWriter implements Behaviour<Message, Told> {
         ...services,
         ...(context.config.secure?.signs ? certificates() : []),
       ]),
+      page: (call) => access.page(call, (question) => context.ask('debugPage', question)),
       trust: this.#secured.trust,
       refused: () => this.#budgets.refused(),
     })
