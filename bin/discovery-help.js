@@ -10,8 +10,9 @@ export const commands = Object.fromEntries(
     discoveryCommands(
       async () => {},
       async () => '',
+      async () => {},
     ),
-  ).map(([name, spec]) => [name, describedCommand(spec)]),
+  ).map(([name, spec]) => [name.replaceAll(' ', ':'), describedCommand(spec)]),
 )
 
 /** Help, completion, and what is said of commands that do not exist. */

@@ -9,6 +9,7 @@ const commands = discoveryCommands(
     await runDiscovery(options, log)
   },
   async (order) => (await import('../actors/discovery/token-issuer.ts')).issueToken(order),
+  async () => (await import('../actors/discovery/authority/command.ts')).caWork(process.env),
 )
 
 /** Runs the command line. Errors go to stderr as `Error: ...` and end the process with 255. */

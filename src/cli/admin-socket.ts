@@ -18,12 +18,15 @@ export interface AdminAnswer {
   readonly body: string
 }
 
+/** No server listens on the admin socket. */
+export class NoServerError extends Error {}
+
 /** Longest time without a byte of the answer, in milliseconds. */
 const timeoutMs = 60_000
 
 /**
- * Asks the server whose admin socket the environment names (`MESHD_ADMIN_SOCKET`). Rejects with an Error that names the socket when no
- * server listens there, it may not be connected to, or there is no answer in time.
+ * Asks the server whose admin socket the environment names (`MESHD_ADMIN_SOCKET`). Rejects with an Error that names the socket: a {@link NoServerError} when no
+ * server listens there, another when it may not be connected to, or there is no answer in time.
  */
 export async function askServer({ method, path, form }: AdminRequest, environment = process.env): Promise<AdminAnswer> {
   const socketPath = readFeatures(environment).features.MESHD_ADMIN_SOCKET
@@ -53,7 +56,7 @@ function checkOwner(socketPath: string): void {
 function explained(socketPath: string, error: NodeJS.ErrnoException): Error {
   const where = resolve(socketPath)
   if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ENOTDIR')
-    return new Error(
+    return new NoServerError(
       `no server listens on the admin socket ${where}: run this where the server was started, or name its socket in MESHD_ADMIN_SOCKET`,
     )
   if (error.code === 'EACCES' || error.code === 'EPERM')

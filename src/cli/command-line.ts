@@ -28,13 +28,15 @@ type Commands = Readonly<Record<string, CommandSpec>>
 export function readCommandLine(given: readonly string[], commands: Commands): { command: CommandSpec; line: CommandLine } | undefined {
   const end = given.includes('--') ? given.indexOf('--') : given.length
   const { flags, rest } = splitFlags(given.slice(0, end), flagWords(Object.values(commands)))
-  const name = rest.find((argument) => !argument.startsWith('-'))
-  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
+  const words = rest.filter((argument) => !argument.startsWith('-'))
+  // A command of two words stands before one of the first alone.
+  const name = [words.slice(0, 2).join(' '), words[0] ?? ''].find((candidate) => Object.hasOwn(commands, candidate))
+  const command = name === undefined ? undefined : commands[name]
   if (!command || rest.includes('--help')) return undefined
   const own = new Set(command.flags.flatMap(({ table }) => Object.keys(table)))
   const unknown = [...rest.filter((argument) => /^-./.test(argument)), ...flags.filter(([flag]) => !own.has(flag)).map(([flag]) => `--${flag}`)]
   if (unknown.length > 0) throw new Error(`Nonexistent flag${unknown.length > 1 ? 's' : ''}: ${unknown.join(', ')}`)
-  rest.splice(rest.indexOf(name as string), 1)
+  for (const word of (name as string).split(' ')) rest.splice(rest.indexOf(word), 1)
   const args = [...rest, ...given.slice(end + 1)]
   const missing = command.args.filter(({ required }, index) => required && index >= args.length)
   if (missing.length > 0) throw new Error(`missing argument for "${name}": ${missing.map((arg) => arg.name).join(', ')}`)

@@ -5,6 +5,7 @@ import { canonicalTrustDomain, trustDomainFault } from '../config/trust-domain.t
 import { isAccount, isNamespace } from '../identity/spiffe-id.ts'
 import type { LogOptions } from '../logging/levels.ts'
 import { buildInfo } from './build-info.ts'
+import { type CaWork, caCommands } from './ca.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
 import { discoveryFlags, loggingFlags, plugins, readLogOptions, rootFlags, tokenFlags, unbuiltPlugin, versionFlags } from './discovery-flags.ts'
 import { type FlagTable, type FlagValues, readFlags } from './flag-table.ts'
@@ -20,9 +21,10 @@ const shared = [
   { heading: 'LOGGING', table: loggingFlags },
 ]
 
-/** The commands. What starts the discovery service and what makes tokens is given: each is loaded by its command only. */
-export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken): Readonly<Record<string, CommandSpec>> {
+/** The commands. What starts the discovery service, makes tokens, and works on the authority is given: each is loaded by its command only. */
+export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken, loadCa: () => Promise<CaWork>): Readonly<Record<string, CommandSpec>> {
   return {
+    ...caCommands(loadCa, shared, readShared),
     discovery: {
       summary: 'Start the proxy discovery service',
       description: 'Reads configuration and service registries and programs proxies over XDS.',

@@ -119,9 +119,9 @@ describe('who is admitted to debug pages over the network', () => {
 describe('what each debug page is about', () => {
   it('is as documented', () => {
     const of = (shows: DebugPage['shows']) => Object.keys(debugPages).filter((name) => debugPages[name]?.shows === shows)
-    expect(of('mesh')).to.deep.equal(['identityz', 'budgetz', 'cachez', 'push_status', 'mesh', 'actorsz'])
+    expect(of('mesh')).to.deep.equal(['identityz', 'budgetz', 'cachez', 'push_status', 'mesh', 'ca', 'actorsz'])
     expect(of('proxy')).to.deep.equal(['edsz', 'config_dump', 'sidecarz', 'authz'])
-    expect(of('nothing')).to.deep.equal(['force_disconnect'])
-    expect(Object.keys(debugPages).filter((name) => debugPages[name]?.action)).to.deep.equal(['adsz', 'force_disconnect'])
+    expect(of('nothing')).to.deep.equal(['ca_rotate', 'force_disconnect'])
+    expect(Object.keys(debugPages).filter((name) => debugPages[name]?.action)).to.deep.equal(['adsz', 'ca_rotate', 'force_disconnect'])
   })
 })

@@ -1,5 +1,7 @@
 /** The debug pages, each with what it is about, which decides who may see it (docs/operation.md, "Debug pages"). No secrets in them. */
+import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
@@ -154,6 +156,25 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       return [...new Set(seen.map(({ apiVersion, kind }) => `${apiVersion}/${kind}`))]
     },
   },
+  ca: {
+    what: 'the certificate authority: roots, expiries, the stage of a rotation and who holds it up',
+    shows: 'mesh',
+    page: (sources) => sources.authority('page'),
+  },
+  ca_ledger: {
+    what: 'who holds which certificate until when; start and length, at most 1000',
+    shows: 'namespaces',
+    page: ledgerOf,
+  },
+  ca_rotate: {
+    what: 'POST begins the rotation of the own root, or takes it one stage further; force=true although somebody is not ready',
+    shows: 'nothing',
+    action: {
+      form: 'force=<true or false>',
+      isMeant: () => true,
+      act: (sources, query) => sources.authority('rotate', query.get('force') === 'true'),
+    },
+  },
   actorsz: { what: 'actors, their state and load', shows: 'mesh', page: ({ supervisor }) => actorsPage(supervisor) },
   force_disconnect: {
     what: 'POST with proxyID ends the stream of that proxy',
@@ -170,6 +191,17 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     },
   },
 }
+
+async function ledgerOf(sources: PageSources, query: URLSearchParams, sees: Sees): Promise<unknown> {
+  const whole = (name: string, otherwise: number) => (/^\d{1,9}$/.test(query.get(name) ?? '') ? Number(query.get(name)) : otherwise)
+  const page = await sources.authority<LedgerPage>('ledger', whole('start', 0), whole('length', longestLedger))
+  if (page instanceof Page) return page
+  const namespaceOf = (identity: string) => parseWorkload(identity)?.namespace
+  return { identities: page.identities.filter(({ identity }) => sees(namespaceOf(identity) ?? '')) }
+}
+
+/** Identities of one page of the ledger. */
+const longestLedger = 1000
 
 interface AuthorizationPolicies {
   readonly namespace_to_policies: Readonly<Record<string, unknown>>

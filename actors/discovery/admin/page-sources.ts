@@ -1,4 +1,5 @@
 /** What the debug pages are made from: answers of the push queue and of the writers. */
+import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { ProxyResources } from './config-dump.ts'
@@ -17,6 +18,13 @@ export class PageSources {
   /** Asks the push queue. */
   queue<T>(question: string, ...details: unknown[]): Promise<T> {
     return this.supervisor.ask<T>('push-queue', question, ...details)
+  }
+
+  /** Asks the certificate authority. Where there is none, the answer is a page that says so. */
+  authority<T>(question: string, ...details: unknown[]): Promise<T | Page> {
+    const name = 'certificate-authority'
+    if (this.supervisor.states().some((state) => state.name === name)) return this.supervisor.ask<T>(name, question, ...details)
+    return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr, EXTERNAL_CA)', undefined, 404))
   }
 
   /** Asks all writers, and puts their lists together. */

@@ -1,6 +1,7 @@
 /** Where the authority comes from: files that are plugged in (docs/certificates.md, A1 to A5), or a root of its own. Says what is in force. */
 import { randomInt } from 'node:crypto'
-import { rootValidity } from '../../../src/ca/lifetime.ts'
+import { rootValidity, validityWithin } from '../../../src/ca/lifetime.ts'
+import { lastMoment } from '../../../src/ca/rotation.ts'
 import type { AuthorityRecord } from '../../../src/ca/state.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
@@ -83,6 +84,11 @@ export class AuthoritySource {
     return this.#plugged.by ? this.#parts.features.ROOT_CA_DIR : this.#storage.described
   }
 
+  /** Where the state is kept. */
+  get keptIn(): string {
+    return this.#storage.described
+  }
+
   /** Reads the files now. */
   look(): Promise<void> {
     return this.#files.look()
@@ -118,9 +124,9 @@ export class AuthoritySource {
   }
 }
 
-/** Has a signer thread make a root, which `before` signs as well if it is given. */
-async function makeRoot(
-  { signing, features }: SourceParts,
+/** Has a root made whose name and key `before` signs as well if it is given, for as long as that one lives (docs/certificates.md, R7). */
+export async function makeRoot(
+  { signing, features }: { readonly signing: Pick<Signing, 'makeRoot'>; readonly features: Features },
   { keys: place }: CaStorage,
   organization: string,
   before: AuthorityRecord | undefined,
@@ -128,7 +134,12 @@ async function makeRoot(
   const now = wallClockMs()
   const { CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: bits, CITADEL_SELF_SIGNED_CA_CERT_TTL: life } = features
   const validity = rootValidity(life, now)
-  const by = before && { id: before.id, certificate: before.certificate, key: place }
-  const made = await signing.makeRoot({ type: 'make-root', place, organization, bits, validity, ...(by ? { cross: { by, validity } } : {}) })
-  return { ...made, intermediates: '', root: made.certificate, origin: 'made' }
+  const cross = before && {
+    by: { id: before.id, certificate: before.certificate, key: place },
+    validity: validityWithin(life, now, { notBefore: 0, notAfter: lastMoment(before) }),
+  }
+  const made = await signing.makeRoot({ type: 'make-root', place, organization, bits, validity, ...(cross ? { cross } : {}) })
+  // Whoever has only the root before gets to it from the signature through what leads there.
+  const between = !cross || before.certificate === before.root ? '' : before.certificate + before.intermediates
+  return { ...made, cross: made.cross + between, intermediates: '', root: made.certificate, origin: 'made' }
 }

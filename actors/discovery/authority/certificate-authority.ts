@@ -11,6 +11,7 @@ import type {
   ServingCertificateRequest,
   SignError,
 } from '../../../protocols/messages/authority.ts'
+import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
 import { LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
@@ -23,6 +24,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
 import { AuthoritySource } from './authority-source.ts'
 import type { InForce, Signs } from './in-force.ts'
+import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
 import { Signing, type SigningResult, type WantedCertificate } from './signing.ts'
 
 /** How long serving certificates live, in milliseconds (docs/certificates.md, T4). */
@@ -48,6 +50,11 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     signServingCertificate: (request: ServingCertificateRequest) => this.#signServing(request),
     /** Reads the files of `ROOT_CA_DIR` now. */
     reload: () => this.#source.look(),
+    /** What pages show of it; undefined until something is in force. */
+    page: () => this.#page(),
+    ledger: (start: number, length: number) => ledgerPage(this.#source.rotation, start, length),
+    /** Has the rotation of the own root begin, or go one stage further. */
+    rotate: (force: boolean) => rotate(this.#source.rotation, force, () => this.#page()),
   }
   readonly #context: ActorContext<AuthorityConfig>
   readonly #features: Features
@@ -123,6 +130,11 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
       `certificates are signed with ${by.id.slice(0, 16)} of ${this.#source.described} until ${new Date(within.notAfter).toISOString()}; roots that are handed out: ${next.bundle.length}`,
     )
     for (const writer of this.#writers.values()) this.#tell(writer)
+  }
+
+  #page(): AuthorityPage | undefined {
+    const { inForce, rotation, keptIn } = this.#source
+    return inForce && authorityPage(inForce, rotation, keptIn)
   }
 
   #tell(writer: Peer<TrustEvent>): void {

@@ -22,10 +22,20 @@ const commands = {
     { name: 'second', about: '', required: false },
   ]),
   paint: command(other),
+  'paint walls': command(other, [{ name: 'which', about: '', required: false }]),
 }
 const read = (line: string) => readCommandLine(line.split(' '), commands)?.line
 
 describe('command lines', () => {
+  it('may name a command by two words, with flags between them', () => {
+    for (const line of ['paint walls all --color red', 'paint --color red walls all']) {
+      const found = readCommandLine(line.split(' '), commands)
+      expect(found?.command).to.equal(commands['paint walls'])
+      expect(found?.line).to.deep.equal({ flags: { color: 'red' }, args: ['all'] })
+    }
+    expect(readCommandLine(['paint', '--color', 'walls'], commands)?.command).to.equal(commands.paint)
+  })
+
   for (const [line, flags, args] of [
     ['run x --name a --name b', { name: 'b' }, ['x']],
     ['run x --name=a -n b', { name: 'b' }, ['x']],

@@ -1,0 +1,113 @@
+/** Files of an authority as `pilot-discovery ca` exports and imports them: checked, and written whole or not at all. In the process of the command. */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import { findChain } from '../../../src/ca/chain.ts'
+import { pemOf } from '../../../src/ca/pem.ts'
+import { fingerprintOf } from '../../../src/ca/state.ts'
+import { syncDirectory, unfinished, writeNewFile } from './durable-file.ts'
+import { readKey } from './key-storage.ts'
+
+/** Largest file that is read, in bytes. */
+const largest = 1_048_576
+
+/** Names of the files in a directory that is plugged in (docs/certificates.md, A1). */
+const names = { root: 'root-cert.pem', cert: 'ca-cert.pem', chain: 'cert-chain.pem', key: 'ca-key.pem' } as const
+
+/**
+ * Writes the certificates of an authority to a directory, and with `withKey` its private key, all of mode 0600. Resolves to the paths.
+ * Throws an Error that names the file when one of them is there already, or the key cannot be read.
+ */
+export function exportAuthority(page: AuthorityPage, directory: string, withKey: boolean, pluggedIn: string): string[] {
+  const roots = page.roots.filter(({ uses }) => uses.includes('in answers')).map(({ certificate }) => certificate)
+  const files: [string, string][] = [
+    [names.root, roots.join('')],
+    [names.cert, page.signing.certificate],
+  ]
+  if (page.signing.chain !== '') files.push([names.chain, page.signing.chain])
+  if (withKey) files.push([names.key, keyOf(page, pluggedIn).export({ type: 'pkcs8', format: 'pem' }) as string])
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  return placeAll(directory, files, false)
+}
+
+function keyOf({ source, keptIn, signing }: AuthorityPage, pluggedIn: string): KeyObject {
+  if (source === 'own') return readKey({ kind: 'directory', directory: join(keptIn, 'keys') }, fingerprintOf(signing.certificate))
+  return readKeyFile(join(pluggedIn, names.key), signing.certificate)
+}
+
+/** Paths of the files that are imported; `chain` and `root` may be empty. */
+export interface ImportedFiles {
+  readonly cert: string
+  readonly key: string
+  readonly chain: string
+  readonly root: string
+}
+
+/**
+ * Checks the files of an authority, and plugs them in: writes them to a directory, over others only with `replace`. Returns the paths.
+ * Throws an Error that names the file and what is wrong; then nothing was written.
+ */
+export function importAuthority(files: ImportedFiles, directory: string, replace: boolean, now: number): string[] {
+  const certificate = read(files.cert)
+  const roots = files.root === '' ? certificate : read(files.root)
+  const chain = within(files.cert, () => findChain(certificate, files.chain === '' ? '' : read(files.chain), roots, now))
+  const signing = pemOf('CERTIFICATE', chain.signing.encoded)
+  const key = readKeyFile(files.key, signing)
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const written: [string, string][] = [
+    [names.root, roots],
+    [names.cert, signing],
+    [names.chain, chain.intermediates],
+    [names.key, key.export({ type: 'pkcs8', format: 'pem' }) as string],
+  ]
+  return placeAll(directory, written, replace)
+}
+
+/** Writes all files beside their places and makes them durable, then moves all to their places. */
+function placeAll(directory: string, files: readonly (readonly [name: string, content: string])[], replace: boolean): string[] {
+  const paths = files.map(([name]) => resolve(directory, name))
+  const there = paths.find((path) => existsSync(path))
+  if (there !== undefined && !replace) throw new Error(`${there}: is there already`)
+  try {
+    for (const [index, [, content]] of files.entries()) {
+      rmSync(`${paths[index]}${unfinished}`, { force: true })
+      writeNewFile(`${paths[index]}${unfinished}`, content)
+    }
+    for (const path of paths) renameSync(`${path}${unfinished}`, path)
+  } finally {
+    for (const path of paths) rmSync(`${path}${unfinished}`, { force: true })
+  }
+  syncDirectory(directory)
+  return paths
+}
+
+function readKeyFile(path: string, certificate: string): KeyObject {
+  const pem = read(path)
+  let key: KeyObject
+  try {
+    key = createPrivateKey(pem)
+  } catch {
+    // What the library says of it may quote the file.
+    throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
+  }
+  if (!new X509Certificate(certificate).checkPrivateKey(key)) throw new Error(`${path}: is not the key of the signing certificate`)
+  return key
+}
+
+function read(path: string): string {
+  return within(path, () => {
+    const found = statSync(path)
+    if (!found.isFile()) throw new Error('is not a file')
+    if (found.size > largest) throw new Error(`has more than ${largest} bytes`)
+    return readFileSync(path, 'utf8')
+  })
+}
+
+function within<T>(path: string, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}

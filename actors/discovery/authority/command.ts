@@ -1,0 +1,84 @@
+/** What `pilot-discovery ca` does with the files of an authority, and with its state while no server uses it. In the process of the command. */
+import { X509Certificate } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { CaWork, StoredAuthority } from '../../../src/cli/ca.ts'
+import { type Features, readFeatures } from '../../../src/config/features.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { Registry } from '../../runtime/metrics.ts'
+import { exportAuthority, importAuthority } from './authority-files.ts'
+import { makeRoot } from './authority-source.ts'
+import { openFileStorage } from './file-storage.ts'
+import { type InForce, ownInForce, pluggedInForce } from './in-force.ts'
+import { type PluggedInFiles, readPluggedIn } from './plugged-in.ts'
+import { RootRotation } from './root-rotation.ts'
+import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
+import run from './sign-task.ts'
+import type { CaStorage } from './storage.ts'
+
+/** The work of the command under an environment. */
+export function caWork(environment: Readonly<Record<string, string | undefined>>): CaWork {
+  const { features } = readFeatures(environment)
+  const { ROOT_CA_DIR, MESHD_CA_STATE_DIR, MESHD_ADMIN_SOCKET } = features
+  return {
+    open: async () => {
+      if (existsSync(join(MESHD_CA_STATE_DIR, 'state.json'))) return openStored(features)
+      throw new Error(`no server listens on the admin socket ${resolve(MESHD_ADMIN_SOCKET)}, and ${resolve(MESHD_CA_STATE_DIR)} holds no authority`)
+    },
+    export: async (page, directory, withKey) => exportAuthority(page, directory, withKey, ROOT_CA_DIR),
+    import: async (files, replace) => importAuthority(files, ROOT_CA_DIR, replace, wallClockMs()),
+  }
+}
+
+/** Opens the state for this process. What comes of it is printed, not logged. */
+async function openStored(features: Features): Promise<StoredAuthority> {
+  const storage = await openFileStorage(features.MESHD_CA_STATE_DIR)
+  const signing = {
+    async makeRoot(task: Parameters<typeof run>[0]) {
+      const answer = run(task)
+      if ('made' in answer) return answer.made
+      throw new Error('error' in answer ? answer.error : 'no root was made')
+    },
+  }
+  const quiet = () => {}
+  let rotation: RootRotation | undefined
+  try {
+    rotation = await RootRotation.open({
+      storage,
+      settings: { checkInterval: 0, jitter: false, gracePercent: 0, workloadLife: features.DEFAULT_WORKLOAD_CERT_TTL },
+      makeRoot: (before) => makeRoot({ signing, features }, storage, before ? organizationOf(before.root) : 'cluster.local', before),
+      changed: quiet,
+      now: wallClockMs,
+      monotonic: monotonicMs,
+      random: () => 0,
+      log: () => ({ debug: quiet, info: quiet, warn: quiet, error: quiet }),
+      metrics: new Registry(),
+    })
+    const plugged = await readPluggedIn(features.ROOT_CA_DIR, wallClockMs())
+    if (!plugged.by && rotation.state.authorities.length > 0) await rotation.useOwn()
+    return stored(rotation, () => inForceOf(rotation as RootRotation, storage, plugged), storage.described)
+  } catch (error) {
+    await (rotation ?? storage).close()
+    throw error
+  }
+}
+
+function stored(rotation: RootRotation, inForce: () => InForce, keptIn: string): StoredAuthority {
+  const page = () => authorityPage(inForce(), rotation, keptIn)
+  return {
+    page,
+    ledger: (start, length) => ledgerPage(rotation, start, length),
+    rotate: (force) => rotate(rotation, force, page),
+    close: () => rotation.close(),
+  }
+}
+
+function inForceOf(rotation: RootRotation, storage: CaStorage, plugged: PluggedInFiles): InForce {
+  const former = rotation.formerRoots().map(({ certificate }) => certificate)
+  const found = plugged.by ? pluggedInForce(plugged, former) : ownInForce(rotation.state, storage.keys, [...plugged.roots, ...former], wallClockMs())
+  if (!found) throw new Error(`${storage.described}: holds no root yet`)
+  return found
+}
+
+/** The organization that a root is named after. */
+const organizationOf = (root: string): string => /^O=(.*)$/m.exec(new X509Certificate(root).subject)?.[1] ?? ''

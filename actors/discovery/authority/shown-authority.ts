@@ -1,0 +1,95 @@
+/** What pages and the `ca` command show of the authority: public data, no keys. */
+import { X509Certificate } from 'node:crypto'
+import type { AuthorityPage, LedgerPage, RotatePage, ShownBlocker, ShownCertificate, ShownRoot } from '../../../protocols/messages/authority-page.ts'
+import type { Blocker } from '../../../src/ca/ledger.ts'
+import { fingerprintOf } from '../../../src/ca/state.ts'
+import type { InForce, Signs } from './in-force.ts'
+import type { RootRotation } from './root-rotation.ts'
+
+/** Most entries of a list that may be long. */
+const longest = 1000
+
+/** The page of the authority. */
+export function authorityPage(force: InForce, rotation: RootRotation, keptIn: string): AuthorityPage {
+  const { stage, next, since, blockers, plaintext } = rotation.status()
+  return {
+    source: force.source,
+    keptIn,
+    roots: shownRoots(force, rotation.formerRoots()),
+    intermediates: { workloads: between(force.workloads), serving: between(force.serving) },
+    signing: { certificate: force.workloads.by.certificate, chain: force.workloads.intermediates },
+    rotation: {
+      stage,
+      next,
+      since,
+      blocking: blockers.length,
+      blockers: blockers.slice(0, longest).map(shownBlocker),
+      plaintextProxies: plaintext.length,
+      plaintext: plaintext.slice(0, longest),
+    },
+    serving: rotation.ledger
+      .serving()
+      .map(({ serial, root, issuedAt, notAfter }) => ({ serial, root, issuedAt: iso(issuedAt), notAfter: iso(notAfter) })),
+    holders: rotation.ledger.size,
+  }
+}
+
+/** The page of the ledger: so many identities in the order of their names, from number `start` on. */
+export function ledgerPage(rotation: RootRotation, start: number, length: number): LedgerPage {
+  const identities = rotation.ledger.rows(start, Math.min(length, longest)).map(({ identity, proxies, certificates }) => ({
+    identity,
+    proxies,
+    certificates: certificates.slice(0, longest).map(({ address, serial, root, issuedAt, notAfter }) => ({
+      address,
+      serial,
+      root,
+      issuedAt: iso(issuedAt),
+      notAfter: iso(notAfter),
+    })),
+  }))
+  return { identities }
+}
+
+/** Has the rotation go one stage further, and says what became of it. */
+export async function rotate(rotation: RootRotation, force: boolean, page: () => AuthorityPage | undefined): Promise<RotatePage> {
+  const answer = await rotation.advance(force)
+  if ('refused' in answer) return { refused: answer.refused, page: page() }
+  return { from: answer.from, went: answer.went, forcedOver: answer.forcedOver.slice(0, longest).map(shownBlocker) }
+}
+
+function shownRoots(force: InForce, former: readonly { readonly certificate: string }[]): ShownRoot[] {
+  const ids = (certificates: readonly string[]) => new Set(certificates.map(fingerprintOf))
+  const [inAnswers, trusted, replaced] = [ids(force.bundle), ids(force.trusted), ids(former.map(({ certificate }) => certificate))]
+  const all = new Map([...force.trusted, ...force.bundle].map((certificate) => [fingerprintOf(certificate), certificate]))
+  return [...all].map(([id, certificate]) => ({
+    ...shown(certificate),
+    uses: [
+      ...(id === force.workloads.root ? (['signs workloads'] as const) : []),
+      ...(id === force.serving.root ? (['signs servers'] as const) : []),
+      ...(inAnswers.has(id) ? (['in answers'] as const) : []),
+      ...(trusted.has(id) ? (['trusted'] as const) : []),
+      ...(replaced.has(id) ? (['replaced'] as const) : []),
+    ],
+    certificate,
+  }))
+}
+
+/** Certificates that are sent between a leaf and its root. */
+const between = ({ intermediates }: Signs): ShownCertificate[] => certificatesIn(intermediates).map(shown)
+
+const certificatesIn = (pem: string): readonly string[] => pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+
+function shown(certificate: string): ShownCertificate {
+  const { subject, serialNumber, validFromDate, validToDate } = new X509Certificate(certificate)
+  return {
+    id: fingerprintOf(certificate),
+    subject: (subject ?? '').replaceAll('\n', ', '),
+    serial: serialNumber.toLowerCase(),
+    notBefore: validFromDate.toISOString(),
+    notAfter: validToDate.toISOString(),
+  }
+}
+
+const shownBlocker = ({ until, ...blocker }: Blocker): ShownBlocker => ({ ...blocker, until: until === undefined ? undefined : iso(until) })
+
+const iso = (ms: number): string => new Date(ms).toISOString()

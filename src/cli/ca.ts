@@ -1,0 +1,176 @@
+/** `pilot-discovery ca`: the certificate authority of the server on this machine, or, when none runs, the state that it keeps. */
+import type { AuthorityPage, LedgerPage, RotatePage } from '../../protocols/messages/authority-page.ts'
+import type { AdminRequest } from './admin-socket.ts'
+import { blockersText, ledgerText, pageText } from './ca-text.ts'
+import type { CommandLine, CommandSpec } from './command-line.ts'
+import { type FlagTable, readFlags } from './flag-table.ts'
+
+/** The state of an authority that no server uses, while it is open for this process. */
+export interface StoredAuthority {
+  page(): AuthorityPage
+  ledger(start: number, length: number): LedgerPage
+  rotate(force: boolean): Promise<RotatePage>
+  close(): Promise<void>
+}
+
+/** Files of an authority, by their paths. */
+export interface AuthorityFiles {
+  readonly cert: string
+  readonly key: string
+  /** Certificates between the signing certificate and the root; empty when there are none. */
+  readonly chain: string
+  /** Empty when the signing certificate is the root. */
+  readonly root: string
+}
+
+/** What the commands do with files, which is done elsewhere. */
+export interface CaWork {
+  /** Rejects when a server uses the state, or it is damaged. */
+  open(): Promise<StoredAuthority>
+  /** Writes public files, and with the key the private key of this signing certificate, to a directory. Resolves to the paths. Rejects when a file is there already. */
+  export(page: AuthorityPage, directory: string, withKey: boolean): Promise<readonly string[]>
+  /** Checks files, and plugs them in (`ROOT_CA_DIR`), over others only with `replace`. Resolves to the paths. Rejects with an Error that names the file and what is wrong. */
+  import(files: AuthorityFiles, replace: boolean): Promise<readonly string[]>
+}
+
+/** Loads it: most commands need none of it. */
+type LoadWork = () => Promise<CaWork>
+
+const outputFlag = { output: { type: 'string', char: 'o', default: '', about: "'json' for programs" } } as const satisfies FlagTable
+const ledgerFlags = {
+  ...outputFlag,
+  identity: { type: 'string', default: '', about: 'only identities that contain this text' },
+} as const satisfies FlagTable
+const rotateFlags = {
+  ...outputFlag,
+  'dry-run': { type: 'switch', default: false, about: 'say who would be hurt if the rotation went on now, and change nothing' },
+  force: { type: 'switch', default: false, about: 'go on although somebody is not ready' },
+} as const satisfies FlagTable
+const exportFlags = {
+  to: { type: 'string', default: '.', about: 'directory that the files are written to; none of them may be there' },
+  'private-key': {
+    type: 'switch',
+    default: false,
+    about: 'write the private key too (ca-key.pem, mode 0600): whoever has it can sign for every identity',
+  },
+} as const satisfies FlagTable
+const importFlags = {
+  cert: { type: 'string', default: '', about: 'the signing certificate' },
+  key: { type: 'string', default: '', about: 'its private key' },
+  chain: { type: 'string', default: '', about: 'certificates between the signing certificate and the root, if any' },
+  root: { type: 'string', default: '', about: 'the root, or several; the signing certificate itself when left out' },
+  replace: { type: 'switch', default: false, about: 'take the place of an authority that is plugged in' },
+} as const satisfies FlagTable
+
+/** The commands. `load` gives what works on files, `shared` are the flags of every command, `check` refuses wrong ones. */
+export function caCommands(
+  load: LoadWork,
+  shared: CommandSpec['flags'],
+  check: (flags: CommandLine['flags']) => void,
+): Readonly<Record<string, CommandSpec>> {
+  const command = (summary: string, examples: readonly string[], table: FlagTable, run: (line: CommandLine) => Promise<void>): CommandSpec => ({
+    summary,
+    description: 'Asks the server on this machine (MESHD_ADMIN_SOCKET); when none runs, works on what it keeps (MESHD_CA_STATE_DIR).',
+    examples,
+    args: [],
+    flags: [{ heading: '', table }, ...shared],
+    async run(line) {
+      check(line.flags)
+      await run(line)
+    },
+  })
+  return {
+    'ca show': command('Show roots, intermediates, expiries and the stage of a rotation', ['', '-o json'], outputFlag, async ({ flags }) => {
+      const asJson = isJson(readFlags(outputFlag, flags).output)
+      const page = await pageOf(load)
+      print(asJson ? JSON.stringify(page, null, 2) : pageText(page))
+    }),
+    'ca ledger': command('Show who holds which certificate until when', ['--identity ns/shop/'], ledgerFlags, async ({ flags }) => {
+      const { output, identity } = readFlags(ledgerFlags, flags)
+      const asJson = isJson(output)
+      const rows = (await ledgerOf(load)).filter((row) => row.identity.includes(identity))
+      print(asJson ? JSON.stringify({ identities: rows }, null, 2) : ledgerText(rows))
+    }),
+    'ca rotate': command('Begin the rotation of the own root, or take it one stage further', ['--dry-run', '', '--force'], rotateFlags, (line) =>
+      rotate(load, line),
+    ),
+    'ca export': command(
+      'Write the certificates of the authority to files',
+      ['--to ./backup', '--to ./backup --private-key'],
+      exportFlags,
+      async ({ flags }) => {
+        const { to, 'private-key': withKey } = readFlags(exportFlags, flags)
+        for (const path of await (await load()).export(await pageOf(load), to, withKey)) print(path)
+      },
+    ),
+    'ca import': command(
+      'Check the files of an authority and plug them in (ROOT_CA_DIR)',
+      ['--cert ca-cert.pem --key ca-key.pem --root root-cert.pem'],
+      importFlags,
+      async ({ flags }) => {
+        const { replace, ...files } = readFlags(importFlags, flags)
+        for (const flag of ['cert', 'key'] as const) if (files[flag] === '') throw new Error(`--${flag} is needed`)
+        for (const path of await (await load()).import(files, replace)) print(path)
+      },
+    ),
+  }
+}
+
+async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
+  const { output, 'dry-run': isDry, force } = readFlags(rotateFlags, flags)
+  const asJson = isJson(output)
+  if (isDry) {
+    const page = await pageOf(load)
+    return print(asJson ? JSON.stringify(page.rotation, null, 2) : blockersText(page))
+  }
+  const form = `force=${force}`
+  const answer = await serverOr<RotatePage>(load, { method: 'POST', path: '/debug/ca_rotate', form }, (stored) => stored.rotate(force))
+  if (asJson) print(JSON.stringify(answer, null, 2))
+  else if ('refused' in answer) print(answer.page ? blockersText(answer.page) : 'No authority is in force.')
+  else
+    print(
+      `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` ${answer.forcedOver.length} were not ready.` : ''}`,
+    )
+  if ('refused' in answer) throw new Error(`${answer.refused}; --force goes on all the same`)
+}
+
+const pageOf = (load: LoadWork): Promise<AuthorityPage> =>
+  serverOr<AuthorityPage>(load, { method: 'GET', path: '/debug/ca' }, async (stored) => stored.page())
+
+/** Identities that are asked for at once. */
+const pageLength = 1000
+
+async function ledgerOf(load: LoadWork): Promise<LedgerPage['identities']> {
+  const all: LedgerPage['identities'][number][] = []
+  for (;;) {
+    const path = `/debug/ca_ledger?start=${all.length}&length=${pageLength}`
+    const { identities } = await serverOr<LedgerPage>(load, { method: 'GET', path }, async (stored) => stored.ledger(all.length, pageLength))
+    all.push(...identities)
+    if (identities.length < pageLength) return all
+  }
+}
+
+/** Asks the server; when none runs, the stored state. Rejects with what the server says when it does not answer with a page. */
+async function serverOr<Answer>(load: LoadWork, request: AdminRequest, offline: (stored: StoredAuthority) => Promise<Answer>): Promise<Answer> {
+  const { askServer, NoServerError } = await import('./admin-socket.ts')
+  try {
+    const { status, body } = await askServer(request)
+    if (status !== 200) throw new Error(`the server answered ${status}: ${body}`)
+    return JSON.parse(body) as Answer
+  } catch (error) {
+    if (!(error instanceof NoServerError)) throw error
+  }
+  const stored = await (await load()).open()
+  try {
+    return await offline(stored)
+  } finally {
+    await stored.close()
+  }
+}
+
+function isJson(output: string): boolean {
+  if (output !== '' && output !== 'json') throw new Error("--output must be 'json'")
+  return output === 'json'
+}
+
+const print = (text: string) => void process.stdout.write(`${text}\n`)
