@@ -10,7 +10,6 @@ import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
 import type { ActorDefinition } from '../runtime/actor.ts'
 import type { ActorSpec, SpawnMode } from '../runtime/spawn.ts'
-import { isOpenOnLoopback } from './admin/page-access.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 import { processSecrets } from './process-secrets.ts'
 
@@ -19,6 +18,8 @@ export interface TableParts {
   /** With the real addresses. */
   readonly options: DiscoveryOptions
   readonly features: Features
+  /** Whether callers of this machine may ask for client status without a credential. */
+  readonly statusOnLoopback: boolean
   /** Number of writers. */
   readonly writers: number
   /** Where the writers listen. */
@@ -165,13 +166,13 @@ export function actorTable(parts: TableParts): Wiring {
   }
 }
 
-function writerActors({ options, features, writers, listen }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
+function writerActors({ options, features, writers, listen, statusOnLoopback }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
   const { keepaliveInterval, keepaliveTimeout, keepaliveMaxServerConnectionAge: maxConnectionAge } = options
   const connections = { keepaliveInterval, keepaliveTimeout, maxConnectionAge }
   const permits = permitWords(writers)
   return Array.from({ length: writers }, (_, index) => ({
     name: `xds-writer/${index}`,
-    config: { features, ...listen, statusOnLoopback: isOpenOnLoopback(options, features), writers, index, versionKey, permits, connections },
+    config: { features, ...listen, statusOnLoopback, writers, index, versionKey, permits, connections },
     ended: () => reclaimPermits(permits, index),
   }))
 }

@@ -1,7 +1,6 @@
 /** What the listening addresses show to whom, said at start. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
-import { isOpenOnLoopback } from './admin/page-access.ts'
 
 /** A line for the log. */
 export interface Notice {
@@ -10,7 +9,7 @@ export interface Notice {
 }
 
 /** One line with every real address, and one for each way in that says who may come. */
-export function exposure(options: DiscoveryOptions, features: Features): Notice[] {
+export function exposure(options: DiscoveryOptions, features: Features, openOnLoopback: boolean): Notice[] {
   const { grpcAddr, secureGRPCAddr, httpAddr, monitoringAddr } = options
   const servers = [
     ['gRPC', grpcAddr],
@@ -24,7 +23,7 @@ export function exposure(options: DiscoveryOptions, features: Features): Notice[
     { level: 'info', message: `${grpcAddr} serves configuration in plain text to whoever can reach it, as any proxy that they say they are` },
     ...(secureGRPCAddr === '' ? [] : [securedPort(secureGRPCAddr, features)]),
     ...gatewaySecrets(secureGRPCAddr, features),
-    { level: 'info', message: `${pages} show metrics and readiness to whoever can reach them, and ${debugPages(options, features)}` },
+    { level: 'info', message: `${pages} show metrics and readiness to whoever can reach them, and ${debugPages(features, openOnLoopback)}` },
   ]
 }
 
@@ -49,10 +48,8 @@ function gatewaySecrets(address: string, { MESHD_ENABLE_SDS_SERVER, XDS_AUTH, PI
 }
 
 /** Who sees the debug pages. */
-function debugPages(options: DiscoveryOptions, features: Features): string {
+function debugPages(features: Features, openOnLoopback: boolean): string {
   if (!features.ENABLE_DEBUG_ON_HTTP) return 'no debug pages (ENABLE_DEBUG_ON_HTTP=false)'
   const withToken = 'the debug pages to callers with a token of the mesh'
-  return isOpenOnLoopback(options, features)
-    ? `${withToken}, and without one to callers of this machine (ENABLE_DEBUG_ON_LOOPBACK=false ends that)`
-    : withToken
+  return openOnLoopback ? `${withToken}, and without one to callers of this machine (ENABLE_DEBUG_ON_LOOPBACK=false ends that)` : withToken
 }

@@ -20,6 +20,7 @@ import { watchPolicy } from '../runtime/watchdog.ts'
 import { actorTable } from './actor-table.ts'
 import { statusAnswers } from './admin/status-answers.ts'
 import { exposure } from './exposure.ts'
+import { isOpenOnLoopback } from './given-access.ts'
 import { givenAuthority } from './given-authority.ts'
 import { certificateFiles } from './given-certificates.ts'
 import { checkGivenFiles } from './given-files.ts'
@@ -60,6 +61,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const certificate = files && (await readCertificate(files))
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
+  const openOnLoopback = await isOpenOnLoopback(given, features)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
@@ -85,7 +87,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   for (const warning of warnings) log('default').warn(warning)
   if (authority.warning !== undefined) log('ca').warn(authority.warning)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
-  for (const { level, message } of exposure(options, features)) log('default')[level](message)
+  for (const { level, message } of exposure(options, features, openOnLoopback)) log('default')[level](message)
   const fault = isSecured && certificate ? validityFault(certificate, wallClockMs()) : undefined
   if (fault !== undefined) log('default').warn(`--tlsCertFile ${options.tlsCertFile}: ${fault}; clients will refuse it`)
 
@@ -106,13 +108,23 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     authenticate: (question: TokenQuestion) => supervisor.ask<TokenAnswer>('authenticator', 'authenticate', question),
   })
 
-  const wiring = actorTable({ options, features, writers, listen, certificates: isSecured ? files : undefined, identity, mode, module })
+  const wiring = actorTable({
+    options,
+    features,
+    statusOnLoopback: openOnLoopback,
+    writers,
+    listen,
+    certificates: isSecured ? files : undefined,
+    identity,
+    mode,
+    module,
+  })
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
 
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin/admin.ts')
-  const admin = await startAdmin({ supervisor, sources: wiring.sources, options, features, metrics, startedAt, log })
+  const admin = await startAdmin({ supervisor, sources: wiring.sources, options, features, openOnLoopback, metrics, startedAt, log })
   // Until the writers listen, a port that the kernel chose is held for them.
   const ready = admin.ready().then(claim.release)
   return {

@@ -21,7 +21,7 @@ export const variables = {
     type: 'automatic',
     default: 'auto',
     meaning:
-      'when true, callers of this machine see the debug pages over HTTP without a token; auto is true while no TLS material is configured (--tlsCertFile)',
+      'when true, callers of this machine see the debug pages over HTTP without a token; auto is true while no TLS material is configured (--tlsCertFile, or an authority in ROOT_CA_DIR)',
   },
   MESHD_ADMIN_SOCKET: {
     type: 'string',

@@ -28,7 +28,16 @@ describe('the HTTP servers', () => {
     })
     const { features } = readFeatures({})
     const start = (options: object) =>
-      startAdmin({ supervisor, sources: [], options: options as never, features, metrics: new Registry(), startedAt: 0, log }).then(
+      startAdmin({
+        supervisor,
+        sources: [],
+        options: options as never,
+        features,
+        openOnLoopback: true,
+        metrics: new Registry(),
+        startedAt: 0,
+        log,
+      }).then(
         () => 'started',
         (error: Error) => error.message,
       )

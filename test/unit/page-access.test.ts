@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { type DebugPage, debugPages } from '../../actors/discovery/admin/debug-table.ts'
-import { admitOverNetwork, isOpenOnLoopback, type Viewer } from '../../actors/discovery/admin/page-access.ts'
+import { admitOverNetwork, type Viewer } from '../../actors/discovery/admin/page-access.ts'
+import { isOpenOnLoopback } from '../../actors/discovery/given-access.ts'
 import { isLoopbackAddress, isLoopbackHost } from '../../actors/http/loopback.ts'
 import { Page, type PageRequest } from '../../actors/http/page-server.ts'
 import type { TokenAnswer } from '../../protocols/messages/identity.ts'
@@ -106,10 +110,19 @@ describe('who is admitted to debug pages over the network', () => {
     for (const token of ['later', 'nobody']) expect(await of({ authorization: `Bearer ${token}` })).to.equal('503 ')
   })
 
-  it('is open to this machine by default while no TLS material is configured', () => {
+  it('is open to this machine by default while no TLS material is configured', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'mesh-root-'))
     const open = (value: string | undefined, tlsCertFile: string) =>
-      isOpenOnLoopback({ tlsCertFile }, readFeatures({ ENABLE_DEBUG_ON_LOOPBACK: value }).features)
-    expect([open(undefined, ''), open('auto', 'cert.pem'), open('true', 'cert.pem'), open('0', '')]).to.deep.equal([true, false, true, false])
+      isOpenOnLoopback({ tlsCertFile }, readFeatures({ ENABLE_DEBUG_ON_LOOPBACK: value, ROOT_CA_DIR: root }).features)
+    expect([await open(undefined, ''), await open('auto', 'cert.pem'), await open('true', 'cert.pem'), await open('0', '')]).to.deep.equal([
+      true,
+      false,
+      true,
+      false,
+    ])
+    writeFileSync(join(root, 'ca-key.pem'), '')
+    expect([await open(undefined, ''), await open('true', '')]).to.deep.equal([false, true])
+    rmSync(root, { recursive: true })
     expect(() => readFeatures({ ENABLE_DEBUG_ON_LOOPBACK: 'perhaps' })).to.throw(
       'environment variable ENABLE_DEBUG_ON_LOOPBACK: "perhaps" is not true, false or auto',
     )

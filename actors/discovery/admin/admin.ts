@@ -12,7 +12,7 @@ import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
 import { addDebugPages } from './debug-pages.ts'
-import { admitOperator, admitOverNetwork, isOpenOnLoopback } from './page-access.ts'
+import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
 import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
@@ -24,6 +24,8 @@ export interface AdminParts {
   readonly sources: readonly string[]
   readonly options: DiscoveryOptions
   readonly features: Features
+  /** Whether callers of this machine see the debug pages without a token. */
+  readonly openOnLoopback: boolean
   /** Metrics of the main thread. */
   readonly metrics: Registry
   /** Monotonic milliseconds at which the service began to start. */
@@ -92,7 +94,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   const overNetwork = new Set(features.ENABLE_DEBUG_ON_HTTP ? [http, monitoring] : [])
   const debug = { sources: new PageSources(supervisor, tracking), log: log('default') }
   const admit = admitOverNetwork({
-    onLoopback: isOpenOnLoopback(options, features),
+    onLoopback: parts.openOnLoopback,
     authenticate: (question) => supervisor.ask('authenticator', 'authenticate', question),
     names: () => supervisor.ask('push-queue', 'mesh'),
     warn: (line) => log('default').warn(line),

@@ -1,7 +1,5 @@
 /** Who may see which debug pages (docs/operation.md, "Debug pages"): by the admin socket, by a token of the mesh, or from this machine. */
-import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
-import type { Features } from '../../../src/config/features.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { isLoopbackAddress, isLoopbackHost } from '../../http/loopback.ts'
@@ -20,15 +18,6 @@ export interface Viewer {
 
 /** Finds out who sends a request, or answers it. */
 export type Admit = (request: PageRequest) => Promise<Viewer | Page>
-
-/**
- * Whether callers of this machine see the debug pages without a token (`ENABLE_DEBUG_ON_LOOPBACK`). Unless that is said, while no TLS
- * material is configured: who has configured some has identities, and can ask for a token.
- */
-export function isOpenOnLoopback({ tlsCertFile }: Pick<DiscoveryOptions, 'tlsCertFile'>, features: Features): boolean {
-  const wanted = features.ENABLE_DEBUG_ON_LOOPBACK
-  return wanted === 'auto' ? tlsCertFile === '' : wanted
-}
 
 /** Whoever may connect to the admin socket may see and do everything. */
 export const admitOperator: Admit = async () => operator('the admin socket')

@@ -27,11 +27,14 @@ const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pe
 /** Paths of the files, whether or not they are there. */
 export const pluggedInPaths = (directory: string): readonly string[] => Object.values(names).map((name) => join(directory, name))
 
+/** Whether a directory holds the key of an authority. */
+export const isPluggedIn = (directory: string): Promise<boolean> => isThere(join(directory, names.key))
+
 /** Reads a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and what is wrong with it. */
 export async function readPluggedIn(directory: string, now: number): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
   const roots = rootsOf(at('roots'), await read(at('roots')))
-  if (!(await isThere(at('key')))) return { by: undefined, roots }
+  if (!(await isPluggedIn(directory))) return { by: undefined, roots }
   const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
   if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
   if (roots.length === 0) throw new Error(`${at('roots')}: is not there, but ${at('key')} is`)
