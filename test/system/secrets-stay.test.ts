@@ -6,13 +6,16 @@ import { expect } from 'chai'
 import { debugPages } from '../../actors/discovery/admin/debug-table.ts'
 import { freePort } from '../../bench/ports.ts'
 import { ClientStatusRequestSchema } from '../../protocols/gen/envoy/service/status/v3/csds_pb.js'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { askServer } from '../../src/cli/admin-socket.ts'
+import { CertificateClient } from '../harness/certificate-client.ts'
 import { grpcCall } from '../harness/grpc-call.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { SecretTraces } from '../harness/secret-traces.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
@@ -90,6 +93,9 @@ describe('private keys and tokens', function () {
     )
     for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
     await service.start()
+    const ordered = await runCommand(['token', '--namespace', 'mesh-system', '--output', join(service.dir, 'token')], service.env)
+    expect(ordered).to.deep.include({ code: 0, stdout: '', stderr: '' })
+    expect(keyFiles().length, 'keys of the authority and of tokens').to.be.greaterThan(1)
     for (const file of keyFiles()) traces.addKey(file, readFileSync(file, 'utf8'))
   })
   after(() => service.dispose())
@@ -130,6 +136,35 @@ describe('private keys and tokens', function () {
     // A token where a page expects something else.
     seen.set('a token as a parameter', await (await fetch(`http://127.0.0.1:${service.httpPort}/debug/authz?proxyID=${tokens.stale}`)).text())
     seen.set('the command', JSON.stringify(await runCommand(['request', 'GET', '/debug/nowhere'], service.env)))
+  })
+
+  it('stay out of what the certificate authority answers, whatever is sent as a request', async () => {
+    const local = readFileSync(join(service.dir, 'token'), 'utf8').trim()
+    traces.addToken('token of the command', local)
+    const own = makeSigningRequest(keys.p256, [])
+    const key = keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string
+    traces.addKey('key of a client', key)
+    const callers = {
+      good: { token: local },
+      bad: { token: `${local}x` },
+      nobody: {},
+      certified: { key: made.text('shop-key.pem'), cert: made.text('shop.pem') },
+    }
+    let issued = 0
+    for (const [name, caller] of Object.entries(callers)) {
+      const client = new CertificateClient(port, { roots: made.text('ca.pem'), ...caller })
+      // The key in place of the request is a mistake that users make.
+      for (const [index, csr] of [own, key, `${own}${key}`, key.slice(0, 80), Buffer.from(key).toString('base64'), local].entries()) {
+        const outcome = await client.ask(csr)
+        if ('chain' in outcome) issued++
+        seen.set(`request ${index} of ${name}`, JSON.stringify(outcome))
+      }
+      client.close()
+    }
+    expect(issued).to.be.greaterThan(1)
+    const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/mesh`, { headers: { authorization: `Bearer ${local}` } })
+    expect(answer.status).to.equal(200)
+    await until('the audit of what was issued', () => /\tserverca\t/.test(service.output))
   })
 
   it('stay out of every page, with proxies connected, and of the metrics', async () => {
