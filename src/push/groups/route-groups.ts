@@ -137,9 +137,12 @@ export class RouteGroups {
     const { snapshot, memo } = this.#making
     const shared = this.#keptRoutes(set)
     this.#making.derived(`routes ${named(set)}`, () => {
+      const view = this.#making.view(set.key)
+      // The class of that view takes the routes that all share from now on; these would be all of them once more for each namespace.
+      if (set.key.sidecar && view.difference) throw new Error('its Sidecar is gone, or takes everything now')
       const { owner } = memo
       memo.owner = routesGroup(set)
-      shared.refresh(new HostMaker(this.#making.view(set.key), snapshot, set.traits, set.caller, memo))
+      shared.refresh(new HostMaker(view, snapshot, set.traits, set.caller, memo))
       memo.owner = owner
       return shared.revision
     })

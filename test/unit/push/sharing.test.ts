@@ -188,6 +188,29 @@ describe('what proxies share', () => {
     expect(host()).to.be.a('string').and.to.not.equal(before)
   })
 
+  for (const [what, end] of [
+    ['goes', (mesh: Mesh) => mesh.remove('Sidecar', 'mesh-system', 'root')],
+    ['takes everything', (mesh: Mesh) => mesh.set('Sidecar', 'mesh-system', 'root', { egress: [{ hosts: ['*/*'] }] })],
+  ] as const)
+    it(`is not made once more for each namespace when the Sidecar of the root namespace ${what}`, () => {
+      const asked = (namespaces: number): number => {
+        const mesh = new Mesh().set('Sidecar', 'mesh-system', 'root', { egress: [{ hosts: ['./*'] }] })
+        for (let n = 0; n < namespaces; n++) mesh.service(`n${n}`, `a.n${n}.com`).connect(`p${n}`, `n${n}`, `10.1.0.${n}`, {}, n % 2 === 0)
+        const { memo } = mesh.planner.generation
+        const before = memo.made + memo.found
+        end(mesh)
+        for (const connection of ['p0', 'p1'])
+          expect(
+            resourcesOf(mesh.planner, connection)
+              .get(clusterType)
+              ?.filter(({ name }) => name.endsWith('.com')),
+          ).to.have.length(namespaces)
+        expect(mesh.route('p1', '80')?.virtualHosts).to.have.length(namespaces + 1)
+        return memo.made + memo.found - before
+      }
+      expect(asked(40)).to.be.below(2.5 * asked(20))
+    })
+
   it('notices what else shapes routes after virtual hosts in them took the places of others', () => {
     const route = (seconds: number) => ({ hosts: ['a.com'], http: [{ timeout: `${seconds}s`, route: [{ destination: { host: 'a.com' } }] }] })
     const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com').set('VirtualService', 'n1', 'v', route(1)).connect('p', 'n2', '10.1.0.1')
