@@ -1,4 +1,6 @@
 /** Who is served secrets of gateways, through the real command: by certificates of an authority that `--caCertFile` names (docs/resources.md, K6 to K9). */
+
+import { X509Certificate } from 'node:crypto'
 import { fromBinary } from '@bufbuild/protobuf'
 import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
@@ -182,8 +184,49 @@ describe('secrets of gateways', function () {
     const clients = [false, true].map((delta) => control.connect(node('router', 'edge'), delta, 'edge'))
     for (const client of clients) await settled(client, () => client.watch(secretType, ['kubernetes://late']))
     await until('the answer that there is none', () => clients[1]?.removed.includes('kubernetes://late') ?? false)
+    const line = 'gateways of service account gateway in namespace edge want kubernetes://late, which is not there'
+    await until('it to be said', () => service.output.includes(line))
     write('edge/late', pairValues(sites[2] as Pair))
     for (const client of clients) await until('the secret', () => held(client, 'kubernetes://late') === keyOf(2))
+  })
+
+  it('are named on pages, with the dates of their certificates and without what they hold', async () => {
+    write('edge/shown', pairValues(sites[0] as Pair, root))
+    interface Row {
+      readonly kind: string
+      readonly metadata: { readonly name: string; readonly namespace: string }
+    }
+    const row = async () => (await service.debug<Row[]>('configz')).find(({ metadata }) => metadata.name === 'shown')
+    await until('the row', async () => (await row()) !== undefined)
+    const dates = ({ chain }: Pair) => {
+      const { validFromDate, validToDate } = new X509Certificate(chain)
+      return { notBefore: validFromDate.toISOString(), notAfter: validToDate.toISOString() }
+    }
+    expect(await row()).to.deep.equal({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      metadata: { namespace: 'edge', name: 'shown' },
+      certificate: dates(sites[0] as Pair),
+      authorities: dates(root),
+      origin: 'edge-shown.json#1',
+    })
+    expect((await service.debug<Row[]>('configz?namespace=other')).every(({ metadata }) => metadata.namespace === 'other')).to.equal(true)
+  })
+
+  it('warn when their certificate has expired', async () => {
+    write('edge/old', pairValues(made.issue('old.example', root, { days: -1 })))
+    await until('the warning', () => /Secret\/edge\/old in edge-old.json#1: its certificate has expired on 20/.test(service.output))
+  })
+
+  it('are left out of refusals that quote them', async () => {
+    const client = control.connect(node('router', 'edge'), false, 'edge')
+    await settled(client, () => undefined)
+    client.refuseNext = `cannot be used: inline_bytes: "${keyOf(0).replaceAll('\n', '\\n')}"`
+    client.watch(secretType, ['kubernetes://site'])
+    await until('the refusal', async () =>
+      (await service.rejections()).some((text) => text.endsWith('the reason is left out: it quotes a certificate or a key')),
+    )
   })
 
   it('are in no page, no metric and no line of the log', async () => {

@@ -1,12 +1,14 @@
 /** The debug pages, each with what it is about, which decides who may see it (docs/operation.md, "Debug pages"). No secrets in them. */
 import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import type { Validity } from '../../../protocols/messages/secrets.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
 import { clusterType, endpointType, listenerType, routeType } from '../../../src/xds/type-urls.ts'
 import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
+import type { SecretSummary } from '../sources/secret-delivery.ts'
 import type { Exceeded } from '../xds-writer/budgets.ts'
 import type { ConnectionStatus, ConnectionWatches } from '../xds-writer/connection-debug.ts'
 import type { SlowConnection } from '../xds-writer/slow-connections.ts'
@@ -73,7 +75,7 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     page: (sources) => sources.writers<Exceeded>('exceeded'),
   },
   configz: {
-    what: 'all configuration objects',
+    what: 'all configuration objects; of Secrets the dates of their certificates',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace)),
   },
@@ -214,7 +216,17 @@ interface Config {
   readonly metadata: { readonly namespace: string }
 }
 
-const configs = (sources: PageSources) => sources.queue<Config[]>('configs')
+/** All configuration objects; of Secrets that they are there, and for how long they are good. */
+async function configs(sources: PageSources): Promise<Config[]> {
+  const secrets = await sources.supervisor.askAll<SecretSummary[]>('registry-watcher', 'secrets')
+  return [...(await sources.queue<Config[]>('configs')), ...secrets.flat().map(secretRow)]
+}
+
+function secretRow({ namespace, name, type, origin, pair, authorities }: SecretSummary) {
+  const dates = (validity: Validity | undefined) =>
+    validity && { notBefore: new Date(validity.notBefore).toISOString(), notAfter: new Date(validity.notAfter).toISOString() }
+  return { apiVersion: 'v1', kind: 'Secret', type, metadata: { namespace, name }, certificate: dates(pair), authorities: dates(authorities), origin }
+}
 
 async function endpoints(sources: PageSources, sees: Sees): Promise<EndpointState[]> {
   return (await sources.queue<EndpointState[]>('endpoints')).filter(({ namespace }) => sees(namespace))

@@ -31,7 +31,11 @@ export class GatewaySecrets {
   #names: MeshNamesEvent | undefined
   #isTelling = false
 
-  constructor(features: Features, catalog: Catalog, subscriptions: Subscriptions) {
+  readonly #missing: (reader: SecretReader, resource: string) => void
+
+  /** `missing` hears of resources that were asked for and are not there. */
+  constructor(features: Features, catalog: Catalog, subscriptions: Subscriptions, missing: (reader: SecretReader, resource: string) => void) {
+    this.#missing = missing
     // Without the identity check a node may say that it is of any namespace.
     this.#isServed = features.MESHD_ENABLE_SDS_SERVER && features.PILOT_ENABLE_XDS_IDENTITY_CHECK
     this.#parts = {
@@ -89,6 +93,7 @@ export class GatewaySecrets {
     const served = this.#readers.get(keyOf(reader))
     if (!served) return []
     const known = served.secrets.said(name, material)
+    for (const resource of known) if (!served.secrets.state.find(resource)) this.#missing(reader, resource)
     for (const { session } of served.connections) session.secretsKnown(known)
     return served.connections
   }

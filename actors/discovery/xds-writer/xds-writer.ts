@@ -104,7 +104,12 @@ class XdsWriter implements Behaviour<Message, Told> {
       nonce: () => `${tracking ? this.#push.ledger.padEnd(12, '0') : ''}${this.#run}-${++this.#nonces}`,
       held: (typeUrl, timedOut) => this.#metrics.held(typeUrl, timedOut),
     }
-    this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#parts.subscriptions)
+    this.#secrets = new GatewaySecrets(this.#features, this.#catalog, this.#parts.subscriptions, ({ namespace, account }, resource) =>
+      this.#warn(
+        `missing|${namespace}|${account}`,
+        `gateways of service account ${account} in namespace ${namespace} want ${resource}, which is not there: what needs it refuses connections until it is`,
+      ),
+    )
     this.#pushes = new Pushes({
       permits: new SharedPermits(context.config.permits, context.config.index, this.#features.PILOT_PUSH_THROTTLE, monotonicMs),
       metrics: this.#metrics,

@@ -184,5 +184,8 @@ function readStatus(bytes: Buffer): { code: number; message: string } {
     if (entry.field === 1 && !entry.bytes) code = entry.value
     if (entry.field === 2 && entry.bytes) message = entry.bytes.subarray(0, limits.refusal).toString()
   }
-  return { code, message }
+  return { code, message: /-----BEGIN|PRIVATE KEY/.test(message) ? quotesPem : message }
 }
+
+/** In place of a refusal that quotes what was refused where that is PEM: refusals are logged and shown on pages, and a secret has a private key in it. */
+const quotesPem = 'the reason is left out: it quotes a certificate or a key'

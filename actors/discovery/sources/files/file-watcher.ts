@@ -11,6 +11,7 @@ import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/
 import type { Features } from '../../../../src/config/features.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
+import { wallClockMs } from '../../../runtime/clock.ts'
 import type { Peer } from '../../../runtime/link.ts'
 import { Counter } from '../../../runtime/metrics.ts'
 import { every, type Timer } from '../../../runtime/timers.ts'
@@ -66,7 +67,14 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     )
     this.#objects = new ObjectDirectory(root, meshNames((config.features as Features).MESH_DOMAIN), metrics, {
       ...parts,
-      secret: (key, secret) => this.#secrets.set(key, secret),
+      secret: (key, secret) => {
+        const until = secret?.validity.pair?.notAfter
+        if (until !== undefined && until < wallClockMs())
+          log('validation').warn(
+            `${key} in ${secret?.origin}: its certificate has expired on ${new Date(until).toISOString()}; clients will refuse it`,
+          )
+        this.#secrets.set(key, secret)
+      },
       settled: () => this.#secrets.certain(),
     })
     this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()])
