@@ -5,13 +5,15 @@ import { createPrivateKey } from 'node:crypto'
 export class SecretTraces {
   readonly #forms: { readonly name: string; readonly form: string }[] = []
 
-  /** A private key in PEM: its lines, the same encoded once more (as in a Secret document), and its private numbers. */
+  /** A private key in PEM: its lines, the same encoded once more (as in a Secret document), and its private numbers. What of it is public is none. */
   addKey(name: string, pem: string): void {
+    const { d, p, q, n, x, y } = createPrivateKey(pem).export({ format: 'jwk' })
+    const shared = Buffer.concat([n, x, y].map((number = '') => Buffer.from(number, 'base64url')))
+    const isPublic = (text: string) => shared.includes(Buffer.from(text, 'base64').subarray(4, 16))
     const lines = pem.split('\n').filter((line) => line.length >= 32 && !line.startsWith('-'))
-    for (const line of lines) this.#add(name, line.slice(0, 32))
+    for (const line of lines) if (!isPublic(line.slice(0, 32))) this.#add(name, line.slice(0, 32))
     const again = Buffer.from(pem).toString('base64')
     for (let from = 60; from + 40 < again.length; from += 40) this.#add(name, again.slice(from, from + 40))
-    const { d, p, q } = createPrivateKey(pem).export({ format: 'jwk' })
     for (const number of [d, p, q]) if (number !== undefined) this.#addBytes(name, Buffer.from(number, 'base64url'))
   }
 

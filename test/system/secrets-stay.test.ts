@@ -1,4 +1,5 @@
 /** No private key and no token of a run is printed, served or said in an error, at the most talkative log level. */
+import { generateKeyPairSync } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
@@ -19,6 +20,8 @@ import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
+const newPair = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve })
+
 describe('traces of secrets', () => {
   it('are found in the forms in which a key or a token could show', async () => {
     const issuer = await new Issuer('i').rotateOnly('ES256')
@@ -27,6 +30,23 @@ describe('traces of secrets', () => {
     traces.addToken('token', token)
     for (const text of [`Bearer ${token}`, JSON.stringify({ token }), token.split('.')[1] ?? '']) expect(traces.in(text)).to.deep.equal(['token'])
     expect(traces.in(`kid ${issuer.jwks}`)).to.deep.equal([])
+    for (const [name, pair] of Object.entries({ P256: newPair('P-256'), RSA: generateKeyPairSync('rsa', { modulusLength: 2048 }) })) {
+      const pem = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+      traces.addKey(name, pem)
+      const { d = '' } = pair.privateKey.export({ format: 'jwk' })
+      const bytes = Buffer.from(d, 'base64url')
+      for (const text of [
+        pem,
+        JSON.stringify(pem),
+        Buffer.from(pem).toString('base64'),
+        bytes.toString('hex'),
+        JSON.stringify({ d }),
+        JSON.stringify(bytes),
+      ])
+        expect(traces.in(`before ${text} after`)).to.deep.equal([name])
+      for (const text of [pair.publicKey.export({ type: 'spki', format: 'pem' }), JSON.stringify(pair.publicKey.export({ format: 'jwk' }))])
+        expect(traces.in(String(text))).to.deep.equal([])
+    }
   })
 })
 
