@@ -6,7 +6,7 @@ import { openIdPrefix } from '../../src/snapshot/key-sources.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
-import { outgoingMetrics } from './outgoing-metrics.ts'
+import type { OutgoingRequests } from './outgoing-metrics.ts'
 
 /** Where more certificate authorities may be mounted. */
 const extraAuthorities = '/cacerts/extra.pem'
@@ -30,12 +30,14 @@ export class KeySetFetcher {
   readonly #bounds: FetchBounds
   readonly #urlFault: ((url: string) => string | undefined) | undefined
   readonly #discovered = new Map<string, { readonly uri: string; readonly until: number }>()
+  readonly #requests: OutgoingRequests
   readonly #metrics
 
   /** `urlFault` says why an issuer may not have its keys at a URL, where not every URL will do; it may not speak for other issuers then either. */
-  constructor(bounds: FetchBounds, registry: Registry, urlFault?: (url: string) => string | undefined) {
+  constructor(bounds: FetchBounds, registry: Registry, requests: OutgoingRequests, urlFault?: (url: string) => string | undefined) {
     this.#bounds = bounds
     this.#urlFault = urlFault
+    this.#requests = requests
     const registers = [registry]
     this.#metrics = {
       success: new Counter({
@@ -44,7 +46,6 @@ export class KeySetFetcher {
         registers,
       }),
       fail: new Counter({ name: 'pilot_jwks_resolver_network_fetch_fail_total', help: 'failed network fetches by the JWKS resolver', registers }),
-      outgoing: outgoingMetrics(registry, 'jwks'),
     }
   }
 
@@ -79,7 +80,7 @@ export class KeySetFetcher {
   }
 
   async #get(url: string, retry: boolean): Promise<string> {
-    const ended = this.#metrics.outgoing.started(retry)
+    const ended = this.#requests.started(retry)
     try {
       const { boundedFetch } = await import('./bounded-fetch.ts')
       const content = await boundedFetch(url, this.#bounds)

@@ -40,7 +40,7 @@ class SecretAgent implements Behaviour<never> {
     this.#context = context
     this.#secrets = new WorkloadSecrets(context.config.graceRatio)
     this.#server = new SecretServer(context.config.socket, () => this.#secrets.served(now()), { log: context.log('sds'), metrics: context.metrics })
-    this.#calls = outgoingMetrics(context.metrics, 'csr', metricPrefix)
+    this.#calls = outgoingMetrics(context.metrics, metricPrefix)('csr')
   }
 
   /** Rejects when the socket cannot be listened on. */

@@ -11,6 +11,7 @@ import { keyUrlFault, localIssuer, type TokenRule } from '../../../src/identity/
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { described, type ReadToken, readToken } from '../../../src/policy/signed-token.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
+import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -47,9 +48,14 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     this.#context = context
     this.#reviewer = reviewer
     const bounds = fetchBounds(fetchMs, features.PILOT_JWKS_ALLOWED_ADDRESSES, (reason) => log('authn').error(reason))
-    const parts = { fetcher: new KeySetFetcher(bounds, metrics, keyUrlFault), log, refreshMs: features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL }
+    const requests = outgoingMetrics(metrics)
+    const parts = {
+      fetcher: new KeySetFetcher(bounds, metrics, requests('jwks'), keyUrlFault),
+      log,
+      refreshMs: features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL,
+    }
     this.#keys = new Map(rules.map((rule) => [rule, new RuleKeys(rule, parts)]))
-    this.#bundles = new BundleFetches(endpoints, bounds, log, metrics)
+    this.#bundles = new BundleFetches(endpoints, { bounds, log, metrics, requests: requests('spiffe-bundle') })
     this.#outcomes = new Counter({
       name: 'pilot_token_authentications_total',
       help: 'tokens of workloads, by authenticator and outcome',

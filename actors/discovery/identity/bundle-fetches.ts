@@ -2,7 +2,7 @@
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import { type BundleEndpoint, readSpiffeBundle, type SpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
 import type { FetchBounds } from '../../http/bounded-fetch.ts'
-import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
+import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -11,6 +11,14 @@ import { after, type Timer } from '../../runtime/timers.ts'
 
 /** An endpoint that fails is asked again after 50 ms, then after twice as long each time, up to ten seconds. */
 const retry = { firstMs: 50, mostMs: 10_000 }
+
+/** What bundles are fetched with. */
+export interface BundleParts {
+  readonly bounds: FetchBounds
+  readonly log: Logger
+  readonly metrics: Registry
+  readonly requests: OutgoingRequests
+}
 
 interface Watched {
   readonly endpoint: BundleEndpoint
@@ -22,16 +30,14 @@ interface Watched {
 /** Asks each endpoint on its own: what is wrong with one harms its trust domain alone, whose last roots stay. */
 export class BundleFetches {
   readonly #watched: readonly Watched[]
-  readonly #bounds: FetchBounds
-  readonly #log: Logger
+  readonly #parts: BundleParts
   readonly #writers = new Map<string, Peer<TrustEvent>>()
   readonly #metrics
   #isClosed = false
 
-  constructor(endpoints: readonly BundleEndpoint[], bounds: FetchBounds, log: Logger, registry: Registry) {
-    this.#bounds = bounds
-    this.#log = log
-    const registers = [registry]
+  constructor(endpoints: readonly BundleEndpoint[], parts: BundleParts) {
+    this.#parts = parts
+    const registers = [parts.metrics]
     this.#metrics = {
       fetches: new Counter({
         name: 'pilot_spiffe_bundle_fetches_total',
@@ -45,7 +51,6 @@ export class BundleFetches {
         labelNames: ['trust_domain'],
         registers,
       }),
-      outgoing: endpoints.length > 0 ? outgoingMetrics(registry, 'spiffe-bundle') : undefined,
     }
     this.#watched = endpoints.map((endpoint) => ({ endpoint, bundle: undefined, failures: 0, timer: undefined }))
     for (const watched of this.#watched) void this.#look(watched)
@@ -83,7 +88,7 @@ export class BundleFetches {
       this.#metrics.fetches.inc({ trust_domain, outcome: 'failed' })
       const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
       const level = watched.failures === 0 ? 'error' : 'debug'
-      this.#log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be had: ${(error as Error).message}; ${consequence}`)
+      this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be had: ${(error as Error).message}; ${consequence}`)
       next = Math.min(retry.mostMs, retry.firstMs * 2 ** watched.failures)
       watched.failures = Math.min(watched.failures + 1, 16)
     }
@@ -91,22 +96,22 @@ export class BundleFetches {
   }
 
   async #fetch({ endpoint, failures }: Watched): Promise<string> {
-    const ended = this.#metrics.outgoing?.started(failures > 0)
+    const ended = this.#parts.requests.started(failures > 0)
     try {
       // The client of HTTPS is loaded when there is something to fetch.
       const { boundedFetch } = await import('../../http/bounded-fetch.ts')
-      const content = await boundedFetch(endpoint.url, this.#bounds)
-      ended?.(true)
+      const content = await boundedFetch(endpoint.url, this.#parts.bounds)
+      ended(true)
       return content
     } catch (error) {
-      ended?.(false)
+      ended(false)
       throw error
     }
   }
 
   #take(watched: Watched, bundle: SpiffeBundle): void {
     const { bundle: before, endpoint } = watched
-    const log = this.#log('spiffe')
+    const log = this.#parts.log('spiffe')
     if (before?.sequence !== undefined && bundle.sequence !== undefined && bundle.sequence < before.sequence) {
       log.warn(`roots of ${endpoint.trustDomain}: sequence ${bundle.sequence} is older than ${before.sequence}, which stays`)
       return

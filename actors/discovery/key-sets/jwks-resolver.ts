@@ -7,6 +7,7 @@ import type { JwksResolverConfig } from '../../../protocols/messages/config.ts'
 import type { KeySetEvent, ResolverCommand } from '../../../protocols/messages/push.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
+import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -37,7 +38,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     this.#refreshMs = features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL
     const allowed = features.PILOT_JWKS_ALLOWED_ADDRESSES
     const bounds = fetchBounds(timeoutMs, allowed, (reason) => context.log('default').error(reason))
-    this.#fetcher = new KeySetFetcher(bounds, context.metrics)
+    this.#fetcher = new KeySetFetcher(bounds, context.metrics, outgoingMetrics(context.metrics)('jwks'))
   }
 
   linked(peer: Peer<KeySetEvent>): void {
