@@ -9,7 +9,7 @@ import { BadAnswer, type Issued, readIssued } from '../../../src/agent/issued.ts
 import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
 import { status } from '../../grpc/status-codes.ts'
-import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
+import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -29,7 +29,7 @@ class SecretAgent implements Behaviour<never> {
   readonly #context: ActorContext<SecretAgentConfig>
   readonly #secrets: WorkloadSecrets
   readonly #server: SecretServer
-  readonly #calls: ReturnType<typeof outgoingMetrics>
+  readonly #calls: OutgoingRequests
   /** Whether the next call presents the certificate: after one that failed with it, the token alone is tried. */
   #presents = true
   #fault: string | undefined
