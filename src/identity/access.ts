@@ -1,4 +1,4 @@
-/** What a caller whose identity is known may do (docs/identity.md, I4 to I7). */
+/** What a caller whose identity is known may do (docs/identity.md, I4 to I8). */
 import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { SecretReader } from '../../protocols/messages/secrets.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
@@ -38,6 +38,23 @@ export function checkNode(caller: Caller, { namespace, metadata }: ClaimedNode):
   const claimed = typeof account === 'string' ? account : typeof account
   const wanted = `namespace ${quoted(namespace)}${account === '' ? '' : `, service account ${quoted(claimed)}`}`
   return { refused: `${caller.identities.slice(0, 4).join(', ')} may not act for ${wanted}` }
+}
+
+/**
+ * The identity that a caller gets a certificate for: the only one that it has, that of a workload of the mesh. Whoever comes with a
+ * certificate of another trust domain has that trust domain's authority: ours would vouch for names that are not its own.
+ */
+export function identityToCertify(
+  { identities }: Pick<Caller, 'identities'>,
+  names: Omit<MeshIdentityNames, 'rootNamespace'>,
+): { readonly identity: string } | { readonly refused: string } {
+  const [identity, ...others] = identities
+  if (identity === undefined || others.length > 0) return { refused: `the caller has ${identities.length} identities: a certificate names one` }
+  const workload = parseWorkload(identity)
+  if (!workload) return { refused: 'the identity of the caller is not that of a workload' }
+  return isOwnTrustDomain(workload.trustDomain, names)
+    ? { identity }
+    : { refused: 'the caller is of another trust domain, whose authority is another' }
 }
 
 /**

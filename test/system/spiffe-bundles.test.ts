@@ -6,6 +6,7 @@ import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { clusterType } from '../../src/xds/type-urls.ts'
+import { CertificateClient } from '../harness/certificate-client.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
@@ -94,6 +95,26 @@ describe('SPIFFE bundle endpoints', function () {
     expect(await isServed('forged'), 'of the own trust domain, signed by the root of another').to.equal(false)
     expect(await isServed('claims'), 'of another trust domain, signed by the own root').to.equal(false)
     expect(await isServed('newer'), 'signed by an unknown root').to.equal(false)
+  })
+
+  it('bring callers to whom the certificate authority gives no certificates', async () => {
+    const ask = async (identity: string) => {
+      const client = new CertificateClient(port, {
+        roots: made.text('ca.pem'),
+        key: made.text(`${identity}-key.pem`),
+        cert: made.text(`${identity}.pem`),
+      })
+      try {
+        return await client.ask(made.text('guest.csr'))
+      } finally {
+        client.close()
+      }
+    }
+    expect(await ask('guest')).to.deep.include({
+      code: 3,
+      details: 'CSR signing error (the caller is of another trust domain, whose authority is another)',
+    })
+    expect(await ask('own')).to.have.property('chain')
   })
 
   it('that answer nonsense, or may not be asked, harm their trust domain alone', async () => {

@@ -16,6 +16,7 @@ import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import type { IdentityEvent, TrustEvent } from '../../../protocols/messages/trust.ts'
 import { LifetimeFault, type Validity, validityWithin, workloadValidity } from '../../../src/ca/lifetime.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { identityToCertify } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
@@ -65,6 +66,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly #source: AuthoritySource
   readonly #writers = new Map<string, Peer<TrustEvent>>()
   readonly #named: (trustDomain: string) => void
+  #names: MeshNamesEvent | undefined
   #generation = 0
 
   static async start(context: ActorContext<AuthorityConfig>): Promise<CertificateAuthority> {
@@ -106,7 +108,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   receive(event: MeshNamesEvent | IdentityEvent, from: Peer): void {
-    if (event.type === 'MeshNamesChanged') return this.#named(event.trustDomain)
+    if (event.type === 'MeshNamesChanged') {
+      this.#names = event
+      return this.#named(event.trustDomain)
+    }
     const name = `${streamsOf(from)}${event.connection}`
     if (event.type === 'IdentityGone') return this.#source.rotation.ledger.gone(name)
     const { caller, node } = event
@@ -150,11 +155,13 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest): Promise<CertificateAnswer> {
-    const [identity, ...others] = caller.identities
-    if (identity === undefined || others.length > 0) {
+    if (!this.#names) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer)
+    const named = identityToCertify(caller, this.#names)
+    if ('refused' in named) {
       this.#metrics.nameless()
-      return this.#refuse(codes.invalidArgument, 'UNKNOWN', `the caller has ${caller.identities.length} identities: a certificate names one`, peer)
+      return this.#refuse(codes.invalidArgument, 'UNKNOWN', named.refused, peer)
     }
+    const { identity } = named
     const { DEFAULT_WORKLOAD_CERT_TTL, MAX_WORKLOAD_CERT_TTL } = this.#features
     const rules = { default: DEFAULT_WORKLOAD_CERT_TTL, most: MAX_WORKLOAD_CERT_TTL }
     const validity = (within: Validity) => workloadValidity(ttlMs, rules, wallClockMs(), within)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Caller } from '../../../protocols/messages/identity.ts'
-import { checkNode, mayRead, secretReader } from '../../../src/identity/access.ts'
+import { checkNode, identityToCertify, mayRead, secretReader } from '../../../src/identity/access.ts'
 
 const caller = (...identities: string[]): Caller => ({ identities, via: 'certificate', method: 'test', expiresAt: 0 })
 const cart = caller('spiffe://td/ns/shop/sa/cart')
@@ -70,5 +70,24 @@ describe('who reads secrets of gateways', () => {
       '',
     ])
       expect(secretReader(router, identity, names), identity).to.equal(undefined)
+  })
+})
+
+describe('the identity that a certificate names', () => {
+  const names = { trustDomain: 'td', trustDomainAliases: ['old'] }
+
+  it('is the only one of its caller, a workload of the mesh', () => {
+    for (const identity of ['spiffe://td/ns/shop/sa/cart', 'spiffe://old/ns/shop/sa/cart'])
+      expect(identityToCertify(caller(identity), names)).to.deep.equal({ identity })
+    for (const [identities, reason] of [
+      [[], 'the caller has 0 identities'],
+      [['spiffe://td/ns/a/sa/b', 'spiffe://td/ns/c/sa/d'], 'the caller has 2 identities'],
+      [['spiffe://foreign/ns/shop/sa/cart'], 'of another trust domain'],
+      [['spiffe://td/shop'], 'not that of a workload'],
+      [['spiffe://td.evil/ns/shop/sa/cart'], 'of another trust domain'],
+    ] as const)
+      expect(identityToCertify(caller(...identities), names))
+        .to.have.property('refused')
+        .that.contains(reason)
   })
 })
