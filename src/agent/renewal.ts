@@ -20,12 +20,17 @@ const firstWait = 100
 const longestWait = 60_000
 /** Longest wait that an answer may ask for, in milliseconds. */
 const longestAsked = 600_000
+/** While a certificate is still valid, at most this share of its rest is waited, and a second all the same. */
+const restShare = 1 / 8
+const leastWait = 1000
 
 /**
- * How long is waited after so many failures in a row, in milliseconds: 100 ms, doubling to a minute, less up to half of it by chance; and at
- * least what the authority asked for, ten minutes at most, and up to a fifth more by chance. `chance` is from 0 to 1.
+ * How long is waited after so many failures in a row, in milliseconds: 100 ms, doubling to a minute, or to an eighth of `restMs` (but to a
+ * second at least), less up to half of it by chance; and at least what the authority asked for, ten minutes at most, and up to a fifth more
+ * by chance. `restMs` is how long the present certificate is still valid, infinite without one; `chance` is from 0 to 1.
  */
-export function retryDelay(failures: number, askedMs: number, chance: number): number {
-  const wait = Math.min(longestWait, firstWait * 2 ** Math.min(failures - 1, 20)) * (1 - chance / 2)
+export function retryDelay(failures: number, askedMs: number, restMs: number, chance: number): number {
+  const longest = Math.min(longestWait, Math.max(leastWait, restMs * restShare))
+  const wait = Math.min(longest, firstWait * 2 ** Math.min(failures - 1, 20)) * (1 - chance / 2)
   return Math.max(wait, Math.min(longestAsked, askedMs) * (1 + chance / 5))
 }

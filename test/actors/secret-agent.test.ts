@@ -230,6 +230,16 @@ describe("the agent's secrets", () => {
     expect(service.calls.map(({ presented }) => presented)).to.deep.equal([undefined, identity, undefined])
   })
 
+  it('wait as long as the authority asks', async () => {
+    const service = await authority()
+    service.answer = () => ({ code: 8, message: 'busy', retryAfterMs: 700 })
+    const state = await agentOf(service)
+    const at = performance.now()
+    await until('a failure', () => state().fault === 'busy')
+    await until('the second call', () => service.calls.length === 2)
+    expect(performance.now() - at).to.be.above(600)
+  })
+
   it('ask over plain text where the authority has no TLS, and with the certificate alone without a token', async () => {
     const service = await authority({ isPlain: true })
     const state = await agentOf(service, { tokenFile: join(dir, 'nowhere'), clusterId: '' })

@@ -108,7 +108,7 @@ spec:
           binary,
           delta: version === '1.40',
           grpcPort: service.grpcPort,
-          ...(agent ? { secretsPort: agent.port } : {}),
+          ...(agent ? { secretsAt: agent.port } : {}),
           nodeId: `sidecar~${address}~${name}.shop~shop.svc.cluster.local`,
           metadata: { NAMESPACE: 'shop', LABELS: { app: name }, INTERCEPTION_MODE: 'NONE', ...(agent ? { PROXY_CONFIG: {} } : metadata) },
         })

@@ -22,14 +22,15 @@ export interface EnvoyOptions {
   readonly metadata: object
   readonly grpcPort: number
   readonly delta?: boolean
-  /** Port of a server of secrets, as an agent is. */
-  readonly secretsPort?: number
+  /** A server of secrets, as an agent is: its port, or the path of its unix socket. */
+  readonly secretsAt?: number | string
   /** How it shows the control plane who it is: over TLS, whose server a root in PEM verifies. */
   readonly credentials?: {
     readonly root: string
     readonly serverName: string
     readonly token?: string
-    readonly certificate?: { readonly cert: string; readonly key: string }
+    /** PEM, or that of the server of secrets. */
+    readonly certificate?: { readonly cert: string; readonly key: string } | 'secret'
   }
 }
 
@@ -110,7 +111,7 @@ export class Envoy {
   }
 
   #bootstrap(): object {
-    const { nodeId, metadata, grpcPort, secretsPort, delta, credentials } = this.#options
+    const { nodeId, metadata, grpcPort, secretsAt, delta, credentials } = this.#options
     const shown = credentials?.token === undefined ? {} : { initial_metadata: [{ key: 'authorization', value: `Bearer ${credentials.token}` }] }
     const ads = { ads: {}, resource_api_version: 'V3' }
     return {
@@ -129,7 +130,7 @@ export class Envoy {
       static_resources: {
         clusters: [
           { ...grpcCluster('xds-grpc', grpcPort), ...(credentials ? { transport_socket: tlsSocket(credentials) } : {}) },
-          ...(secretsPort === undefined ? [] : [grpcCluster('sds-grpc', secretsPort)]),
+          ...(secretsAt === undefined ? [] : [grpcCluster('sds-grpc', secretsAt)]),
         ],
       },
       layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 1024 } }] },
@@ -147,15 +148,30 @@ function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['
       sni: serverName,
       common_tls_context: {
         alpn_protocols: ['h2'],
-        ...(certificate ? { tls_certificates: [{ certificate_chain: text(certificate.cert), private_key: text(certificate.key) }] } : {}),
+        ...(certificate === 'secret' ? { tls_certificate_sds_secret_configs: [agentSecret] } : {}),
+        ...(typeof certificate === 'object'
+          ? { tls_certificates: [{ certificate_chain: text(certificate.cert), private_key: text(certificate.key) }] }
+          : {}),
         validation_context: { trusted_ca: text(root), match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }] },
       },
     },
   }
 }
 
+/** The certificate that the server of secrets has. */
+const agentSecret = {
+  name: 'default',
+  sds_config: {
+    resource_api_version: 'V3',
+    api_config_source: { api_type: 'GRPC', transport_api_version: 'V3', grpc_services: [{ envoy_grpc: { cluster_name: 'sds-grpc' } }] },
+  },
+}
+
+const addressOf = (at: number | string) =>
+  typeof at === 'string' ? { pipe: { path: at } } : { socket_address: { address: '127.0.0.1', port_value: at } }
+
 /** A cluster of one gRPC server on this machine. */
-const grpcCluster = (name: string, port: number) => ({
+const grpcCluster = (name: string, at: number | string) => ({
   name,
   type: 'STATIC',
   connect_timeout: '1s',
@@ -167,6 +183,6 @@ const grpcCluster = (name: string, port: number) => ({
   },
   load_assignment: {
     cluster_name: name,
-    endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address: '127.0.0.1', port_value: port } } } }] }],
+    endpoints: [{ lb_endpoints: [{ endpoint: { address: addressOf(at) } }] }],
   },
 })

@@ -63,8 +63,12 @@ export function createCertificate(authority: AuthorityAddress, order: Certificat
   })
 }
 
-const failureOf = (error: unknown): CallFailed =>
-  error instanceof CallFailed ? error : new CallFailed(status.unavailable, error instanceof Error ? error.message || error.name : String(error))
+/** A stream that never began names the error of its connection as its cause. */
+function failureOf(error: unknown): CallFailed {
+  if (error instanceof CallFailed) return error
+  const { message, name } = error instanceof Error ? (error.cause instanceof Error ? error.cause : error) : new Error(String(error))
+  return new CallFailed(status.unavailable, message || name)
+}
 
 function urlOf({ host, port, isPlain }: AuthorityAddress): string {
   return `${isPlain ? 'http' : 'https'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`

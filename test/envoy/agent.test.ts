@@ -1,0 +1,121 @@
+/** Two sidecars speak mutual TLS with certificates that their agents have from the authority of the real command. */
+import { expect } from 'chai'
+import type { SecretState } from '../../protocols/messages/agent.ts'
+import { envoyBinaries } from '../harness/envoy.ts'
+import { enforce, policyDocument } from '../harness/policies.ts'
+import { send } from '../harness/raw-http.ts'
+import { TwoSidecars } from '../harness/two-sidecars.ts'
+import { until } from '../harness/until.ts'
+
+const strict = policyDocument('PeerAuthentication', 'peers', '{selector: {matchLabels: {app: server}}, mtls: {mode: STRICT}}')
+
+for (const { version, path: binary } of envoyBinaries()) {
+  describe(`certificates of agents, Envoy ${version}`, function () {
+    this.timeout(120_000)
+    const pair = new TwoSidecars({ binary, delta: version === '1.40', ttlSeconds: 20 })
+    before(async () => {
+      await pair.start()
+      await until('calls to arrive', async () => (await pair.request()) === 200)
+    })
+    after(() => pair.dispose())
+
+    it('are of the right identities, checked on both sides', async () => {
+      expect(await pair.request()).to.equal(200)
+      expect(pair.caller()).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
+      pair.write('somebody-else')
+      await until('a server of another account to be refused', async () => (await pair.request()) === 503)
+      pair.write()
+      await until('the right one to be called', async () => (await pair.request()) === 200)
+    })
+
+    it('are required by STRICT', async () => {
+      await enforce(pair.service, pair.members.server.envoy, [strict], 'selector: {matchLabels: {app: server}}, ')
+      expect(await send('127.0.0.7', pair.ports.inbound, {}), 'plain text').to.equal(0)
+      expect(await pair.request()).to.equal(200)
+      expect(pair.caller()).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
+    })
+
+    it('are renewed under traffic without a lost request', async () => {
+      const first = { server: await pair.certificates('server'), client: await pair.certificates('client') }
+      expect(first.server.roots).to.have.length(1)
+      const { statuses, answered } = await pair.during(async () => {
+        for (const role of ['server', 'client'] as const)
+          await until(`another certificate of the ${role}`, async () => (await pair.certificates(role)).leaf !== first[role].leaf, 30_000)
+      })
+      expect(statuses).to.deep.equal({ 200: answered })
+      expect(answered).to.be.above(50)
+    })
+
+    it('outlast a crash of the control plane past the time of a renewal', async () => {
+      const states = Object.values(pair.members).map(({ state }) => state)
+      const { statuses, answered } = await pair.during(async () => {
+        await pair.service.stop('SIGKILL')
+        await until('an agent to notice', () => states.some((state) => state().fault !== undefined), 30_000)
+        await pair.service.start()
+        const started = Date.now()
+        const isRenewed = ({ notAfter = 0, fault }: SecretState) => fault === undefined && notAfter - started > 15_000
+        await until('both to be renewed', () => states.every((state) => isRenewed(state())), 30_000)
+      })
+      expect(statuses).to.deep.equal({ 200: answered })
+      expect(await pair.members.client.envoy.rejected()).to.equal(0)
+    })
+
+    it('that expire while there is no authority are followed by others as soon as there is one', async () => {
+      const states = Object.values(pair.members).map(({ state }) => state)
+      await pair.service.stop()
+      await until('the certificates to expire', () => states.every((state) => state().notAfter === undefined), 40_000)
+      await until('calls to fail', async () => (await pair.request()) === 503)
+      await pair.service.start()
+      await until('calls to arrive', async () => (await pair.request()) === 200, 40_000)
+      const { statuses, answered } = await pair.during(() => until('both to be served', () => states.every((state) => state().fault === undefined)))
+      expect(statuses).to.deep.equal({ 200: answered })
+    })
+
+    it('wait for a token that is good', async () => {
+      const { agent, state } = pair.members.client
+      await agent.drain?.()
+      pair.replaceToken('client', 'e30.e30.e30')
+      const next = await pair.startAgent('client')
+      await until('the refusal', () => next().fault === 'request authenticate failure')
+      expect([state().notAfter !== undefined, next().notAfter]).to.deep.equal([true, undefined])
+      expect(await pair.request(), 'with what Envoy was given before').to.equal(200)
+      await pair.token('client')
+      await until('a certificate', () => next().notAfter !== undefined)
+      const { notAfter } = next()
+      await until('it to be in use', async () => (await pair.request()) === 200 && next().notAfter === notAfter)
+    })
+  })
+
+  describe(`rotation of the root, Envoy ${version}`, function () {
+    this.timeout(180_000)
+    const pair = new TwoSidecars({
+      binary,
+      delta: version === '1.36',
+      ttlSeconds: 10,
+      // Rotations follow each other, each stage as soon as nobody blocks it.
+      env: {
+        CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '500ms',
+        CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: '100',
+        CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
+      },
+    })
+    before(async () => {
+      await pair.start()
+      await until('calls to arrive', async () => (await pair.request()) === 200)
+    })
+    after(() => pair.dispose())
+
+    it('loses no request, over all stages and a crash in their middle', async () => {
+      const [first = ''] = (await pair.certificates('server')).roots
+      const { statuses, answered } = await pair.during(async () => {
+        await until('two roots', async () => (await pair.certificates('client')).roots.length === 2, 30_000)
+        await pair.service.stop('SIGKILL')
+        await pair.service.start()
+        for (const role of ['server', 'client'] as const)
+          await until(`the new root alone at the ${role}`, async () => !(await pair.certificates(role)).roots.includes(first), 90_000)
+      })
+      expect(statuses).to.deep.equal({ 200: answered })
+      expect(answered).to.be.above(100)
+    })
+  })
+}

@@ -1,0 +1,217 @@
+/** Two workloads with a sidecar and an agent each, and the real command as their control plane and certificate authority. */
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { actor } from '../../actors/agent/sds/secret-agent.ts'
+import type { Behaviour } from '../../actors/runtime/actor.ts'
+import { freePort } from '../../bench/ports.ts'
+import type { SecretState } from '../../protocols/messages/agent.ts'
+import { startActor } from './actor.ts'
+import { call, HttpBackend } from './backend.ts'
+import { Envoy } from './envoy.ts'
+import { runCommand, Service } from './service.ts'
+import { ServingCertificates } from './serving-certificates.ts'
+
+const serverName = 'meshd.mesh-system.svc'
+const host = 'server.shop.svc.cluster.local'
+
+type Role = 'server' | 'client'
+const addresses = { server: '127.0.0.7', client: '127.0.0.8' }
+
+/** A workload's agent and sidecar. */
+interface Member {
+  readonly agent: Behaviour<never>
+  readonly state: () => SecretState
+  readonly envoy: Envoy
+}
+
+/** What a run of requests came to. */
+export interface Traffic {
+  readonly statuses: Record<string, number>
+  readonly answered: number
+}
+
+/** How the pair is set up. */
+export interface PairOptions {
+  readonly binary: string
+  readonly delta: boolean
+  /** Life of workload certificates in seconds. */
+  readonly ttlSeconds: number
+  readonly env?: Record<string, string>
+}
+
+/** The client's sidecar calls the server's, over a new connection for every request. */
+export class TwoSidecars {
+  readonly service: Service
+  readonly backend = new HttpBackend('app')
+  readonly dir = mkdtempSync(join(tmpdir(), 'mesh-pair-'))
+  readonly members = {} as Record<Role, Member>
+  /** Ports of the server behind and before its sidecar, and of the control plane over TLS. */
+  readonly ports = { http: 0, inbound: 0, secure: 0 }
+  readonly #options: PairOptions
+  readonly #made: ServingCertificates
+  readonly #agents: Behaviour<never>[] = []
+
+  constructor(options: PairOptions) {
+    this.#options = options
+    this.service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ...options.env } })
+    this.#made = new ServingCertificates(this.dir)
+  }
+
+  async start(): Promise<void> {
+    for (const name of Object.keys(this.ports) as (keyof typeof this.ports)[]) this.ports[name] = await freePort()
+    await this.backend.start()
+    this.#made.authority('serving')
+    this.#made.issue('meshd', 'serving', 1, `subjectAltName=DNS:${serverName}\n`)
+    const files = { tlsCertFile: 'meshd.pem', tlsKeyFile: 'meshd-key.pem' }
+    this.service.flags.push('--secureGRPCAddr', `127.0.0.1:${this.ports.secure}`)
+    for (const [flag, name] of Object.entries(files)) this.service.flags.push(`--${flag}`, this.#made.file(name))
+    this.write()
+    await this.service.start()
+    for (const role of ['server', 'client'] as const) await this.token(role)
+    for (const role of ['server', 'client'] as const) await this.join(role)
+  }
+
+  /** Writes the configuration; callers expect the server to have the service account `account`. */
+  write(account = 'server'): void {
+    const { http, inbound } = this.ports
+    const document = (kind: string, name: string, spec: string) =>
+      `apiVersion: networking.mesh.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`
+    const sidecar = (name: Role, rest: string) => document('Sidecar', name, `{workloadSelector: {labels: {app: ${name}}}, ${rest}}`)
+    const endpoint = `{address: ${addresses.server}, ports: {http: ${inbound}}, labels: {app: server}, serviceAccount: ${account}}`
+    const documents = [
+      document(
+        'ServiceEntry',
+        'server',
+        `{hosts: [${host}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${http}, name: http}], endpoints: [${endpoint}]}`,
+      ),
+      // A handshake for every request.
+      document('DestinationRule', 'server', `{host: ${host}, trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 1}}}}`),
+      sidecar(
+        'server',
+        `ingress: [{port: {number: ${inbound}, protocol: HTTP, name: http}, bind: ${addresses.server}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${this.backend.port}'}], egress: [{hosts: ['./*']}]`,
+      ),
+      sidecar(
+        'client',
+        `egress: [{port: {number: ${http}, protocol: HTTP, name: http}, bind: ${addresses.client}, captureMode: NONE, hosts: ['./*']}]`,
+      ),
+    ]
+    this.service.write('services.yaml', documents.join('---\n'))
+  }
+
+  /** A token of a workload, put where its agent reads it. */
+  async token(role: Role, ttl = '1h'): Promise<string> {
+    const flags = ['-n', 'shop', '--service-account', role, '--ttl', ttl, '-o', join(this.dir, `${role}.token`)]
+    const { code, stderr } = await runCommand(['token', ...flags], { MESHD_CA_STATE_DIR: this.service.authorityDir })
+    if (code !== 0) throw new Error(`no token: ${stderr}`)
+    return readFileSync(join(this.dir, `${role}.token`), 'utf8').trim()
+  }
+
+  /** Puts another text where an agent reads its token. */
+  replaceToken(role: Role, text: string): void {
+    writeFileSync(join(this.dir, `${role}.token`), text)
+  }
+
+  /** Starts the agent of a workload. */
+  async startAgent(role: Role): Promise<() => SecretState> {
+    const agent = await startActor(actor, {
+      socket: this.#socket(role),
+      authority: {
+        host: '127.0.0.1',
+        port: this.ports.secure,
+        isPlain: false,
+        serverName,
+        rootsFile: this.#made.file('serving.pem'),
+        isPinned: false,
+      },
+      tokenFile: join(this.dir, `${role}.token`),
+      clusterId: '',
+      identity: `spiffe://cluster.local/ns/shop/sa/${role}`,
+      key: { type: role === 'server' ? 'rsa' : 'ec', format: 'traditional' },
+      ttlSeconds: this.#options.ttlSeconds,
+      graceRatio: 0.5,
+    })
+    this.#agents.push(agent)
+    return agent.asks?.state as () => SecretState
+  }
+
+  /** Starts agent and sidecar of a workload. The server's sidecar fetches its configuration with its certificate, the client's with its token. */
+  async join(role: Role): Promise<void> {
+    const state = await this.startAgent(role)
+    const agent = this.#agents.at(-1) as Behaviour<never>
+    const token = readFileSync(join(this.dir, `${role}.token`), 'utf8').trim()
+    const envoy = new Envoy({
+      binary: this.#options.binary,
+      delta: this.#options.delta,
+      grpcPort: this.ports.secure,
+      secretsAt: this.#socket(role),
+      credentials: {
+        root: this.#made.text('serving.pem'),
+        serverName,
+        ...(role === 'server' ? { certificate: 'secret' as const } : { token }),
+      },
+      nodeId: `sidecar~${addresses[role]}~${role}.shop~shop.svc.cluster.local`,
+      metadata: { NAMESPACE: 'shop', SERVICE_ACCOUNT: role, LABELS: { app: role }, INTERCEPTION_MODE: 'NONE', PROXY_CONFIG: {} },
+    })
+    this.members[role] = { agent, state, envoy }
+    await envoy.start()
+  }
+
+  #socket(role: Role): string {
+    return join(this.dir, role, 'SDS')
+  }
+
+  /** Status of one call through both sidecars; 0 when there is no answer. */
+  async request(): Promise<number> {
+    const answer = await call(addresses.client, this.ports.http, '/', { host }).catch(() => undefined)
+    return answer?.status ?? 0
+  }
+
+  /** Whom the server's sidecar saw in the last call that arrived. */
+  caller(): string {
+    return String(this.backend.seen.at(-1)?.headers['x-forwarded-client-cert'] ?? '')
+  }
+
+  /** Sends requests one after the other on several threads of work until `work` is done. */
+  async during(work: () => Promise<void>): Promise<Traffic> {
+    const statuses: Record<string, number> = {}
+    let isOver = false
+    const caller = async () => {
+      while (!isOver) {
+        const status = await this.request()
+        statuses[status] = (statuses[status] ?? 0) + 1
+      }
+    }
+    const callers = Promise.all(Array.from({ length: 4 }, caller))
+    try {
+      await work()
+    } finally {
+      isOver = true
+      await callers
+    }
+    return { statuses, answered: statuses[200] ?? 0 }
+  }
+
+  /** What a sidecar has of its agent at present, as its admin page tells: serial numbers of the leaf and of the roots. */
+  async certificates(role: Role): Promise<{ leaf: string; roots: string[] }> {
+    const page = JSON.parse(await this.members[role].envoy.admin('/certs')) as {
+      certificates: { ca_cert?: { serial_number: string }[]; cert_chain?: { serial_number: string; subject_alt_names?: { uri?: string }[] }[] }[]
+    }
+    const own = page.certificates.find(({ cert_chain }) =>
+      cert_chain?.some(({ subject_alt_names }) => subject_alt_names?.some(({ uri }) => uri !== undefined)),
+    )
+    const roots = page.certificates.flatMap(({ ca_cert }) => (ca_cert ?? []).map(({ serial_number }) => serial_number))
+    const serving = new X509Certificate(this.#made.text('serving.pem')).serialNumber.toLowerCase()
+    return { leaf: own?.cert_chain?.[0]?.serial_number ?? '', roots: [...new Set(roots)].filter((serial) => serial !== serving).sort() }
+  }
+
+  async dispose(): Promise<void> {
+    const members = Object.values(this.members)
+    for (const { envoy } of members) expect(await envoy.rejected().catch(() => 0)).to.equal(0)
+    await Promise.all([...this.#agents.map((agent) => agent.drain?.()), ...members.map(({ envoy }) => envoy.dispose())])
+    await Promise.all([this.service.dispose(), this.backend.stop()])
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
