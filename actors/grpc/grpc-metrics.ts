@@ -103,7 +103,7 @@ function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
       }),
     try: (bytes, passed) => stream.try(bytes, passed),
     go: () => stream.go(),
-    end: (code, message) => stream.end(code, message),
+    end: (code, message, retryAfterMs) => stream.end(code, message, retryAfterMs),
     release: (code, message) => stream.release(code, message),
   }
 }

@@ -15,22 +15,22 @@ export function renewalDelay(lifeMs: number, ratio: number, chance: number): num
   return lifeMs * (1 - Math.min(mostShare, share * (1 + renewalSpread * chance)))
 }
 
-/** First and longest wait after a failed call, in milliseconds. */
+/** First wait after a failed call, and the longest with a certificate and without one, in milliseconds. */
 const firstWait = 100
-const longestWait = 60_000
+const longestWait = { with: 60_000, without: 15_000 }
 /** Longest wait that an answer may ask for, in milliseconds. */
 const longestAsked = 600_000
-/** While a certificate is still valid, at most this share of its rest is waited, and a second all the same. */
+/** While there is a certificate, at most this share of its rest is waited; this many milliseconds are in any case. */
 const restShare = 1 / 8
-const leastWait = 1000
+const restLeast = 1000
 
 /**
- * How long is waited after so many failures in a row, in milliseconds: 100 ms, doubling to a minute, or to an eighth of `restMs` (but to a
- * second at least), less up to half of it by chance; and at least what the authority asked for, ten minutes at most, and up to a fifth more
- * by chance. `restMs` is how long the present certificate is still valid, infinite without one; `chance` is from 0 to 1.
+ * How long is waited after so many failures in a row, in milliseconds: 100 ms, doubling to 15 s, less up to half of it by chance; with a
+ * certificate that is valid for `restMs` still, to a minute or an eighth of that time (but to a second at least). And at least what the
+ * authority asked for, ten minutes at most, and up to a fifth more by chance. `restMs` is 0 without a certificate; `chance` is from 0 to 1.
  */
 export function retryDelay(failures: number, askedMs: number, restMs: number, chance: number): number {
-  const longest = Math.min(longestWait, Math.max(leastWait, restMs * restShare))
+  const longest = restMs > 0 ? Math.min(longestWait.with, Math.max(restLeast, restMs * restShare)) : longestWait.without
   const wait = Math.min(longest, firstWait * 2 ** Math.min(failures - 1, 20)) * (1 - chance / 2)
   return Math.max(wait, Math.min(longestAsked, askedMs) * (1 + chance / 5))
 }

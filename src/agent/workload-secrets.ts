@@ -89,7 +89,7 @@ export class WorkloadSecrets {
   failed(askedMs: number, now: Moment, chance: number): number {
     this.#isAsking = false
     this.#failures++
-    const rest = (this.pair(now)?.notAfter ?? Number.POSITIVE_INFINITY) - now.wall
+    const rest = (this.pair(now)?.notAfter ?? now.wall) - now.wall
     const delay = retryDelay(this.#failures, askedMs, rest, chance)
     this.#retryAt = now.monotonic + delay
     return delay

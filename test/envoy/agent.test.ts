@@ -91,7 +91,7 @@ for (const { version, path: binary } of envoyBinaries()) {
     const pair = new TwoSidecars({
       binary,
       delta: version === '1.36',
-      ttlSeconds: 10,
+      ttlSeconds: 20,
       // Rotations follow each other, each stage as soon as nobody blocks it.
       env: {
         CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '500ms',

@@ -1,5 +1,4 @@
 /** Two workloads with a sidecar and an agent each, and the real command as their control plane and certificate authority. */
-import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +7,7 @@ import { actor } from '../../actors/agent/sds/secret-agent.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { SecretState } from '../../protocols/messages/agent.ts'
+import { certificatesOf } from '../../src/identity/pem.ts'
 import { startActor } from './actor.ts'
 import { call, HttpBackend } from './backend.ts'
 import { Envoy } from './envoy.ts'
@@ -18,6 +18,8 @@ const serverName = 'meshd.mesh-system.svc'
 const host = 'server.shop.svc.cluster.local'
 
 type Role = 'server' | 'client'
+/** Bytes of a secret in the admin page. */
+type Inline = { readonly inline_bytes: string }
 const addresses = { server: '127.0.0.7', client: '127.0.0.8' }
 
 /** A workload's agent and sidecar. */
@@ -196,15 +198,16 @@ export class TwoSidecars {
 
   /** What a sidecar has of its agent at present, as its admin page tells: serial numbers of the leaf and of the roots. */
   async certificates(role: Role): Promise<{ leaf: string; roots: string[] }> {
-    const page = JSON.parse(await this.members[role].envoy.admin('/certs')) as {
-      certificates: { ca_cert?: { serial_number: string }[]; cert_chain?: { serial_number: string; subject_alt_names?: { uri?: string }[] }[] }[]
+    const page = JSON.parse(await this.members[role].envoy.admin('/config_dump?resource=dynamic_active_secrets')) as {
+      configs?: { name: string; secret: { tls_certificate?: { certificate_chain: Inline }; validation_context?: { trusted_ca: Inline } } }[]
     }
-    const own = page.certificates.find(({ cert_chain }) =>
-      cert_chain?.some(({ subject_alt_names }) => subject_alt_names?.some(({ uri }) => uri !== undefined)),
-    )
-    const roots = page.certificates.flatMap(({ ca_cert }) => (ca_cert ?? []).map(({ serial_number }) => serial_number))
-    const serving = new X509Certificate(this.#made.text('serving.pem')).serialNumber.toLowerCase()
-    return { leaf: own?.cert_chain?.[0]?.serial_number ?? '', roots: [...new Set(roots)].filter((serial) => serial !== serving).sort() }
+    const serials = (source: Inline | undefined) =>
+      source ? certificatesOf(Buffer.from(source.inline_bytes, 'base64').toString()).map(({ serialNumber }) => serialNumber) : []
+    const secret = (name: string) => page.configs?.find((one) => one.name === name)?.secret
+    return {
+      leaf: serials(secret('default')?.tls_certificate?.certificate_chain)[0] ?? '',
+      roots: serials(secret('ROOTCA')?.validation_context?.trusted_ca),
+    }
   }
 
   async dispose(): Promise<void> {

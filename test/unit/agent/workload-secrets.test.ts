@@ -67,7 +67,7 @@ describe("a workload's secrets", () => {
     expect(secrets.failures).to.equal(3)
     for (let more = 0; more < 20; more++) secrets.failed(0, later(hour - 8000), 0)
     expect(secrets.failed(0, later(hour - 8000), 0), 'shortly before the end').to.equal(1000)
-    expect(secrets.failed(0, later(hour), 0), 'after the end').to.equal(60_000)
+    expect(secrets.failed(0, later(hour), 0), 'after the end').to.equal(15_000)
     secrets.issued(issued(begin.wall + 3 * hour), 'key', later(at), 0)
     expect(secrets.failures).to.equal(0)
     expect(secrets.wait(later(at))).to.be.above(hour)
