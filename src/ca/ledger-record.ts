@@ -1,44 +1,59 @@
-/** Reads what was kept of the ledger of certificates. */
+/** What is kept of the ledger of certificates: lines of JSON, of which the first says what holds for all. */
 import { list, number, object, text } from './fields.ts'
-import type { Held, LedgerRecord, ServingRecord } from './ledger.ts'
+import type { Held, KeptHolder, Ledger, LedgerHead, ServingRecord } from './ledger.ts'
 
-/** Reads a kept ledger, and whether it was kept by a process that ended in order. Throws an Error that names what is wrong. */
-export function readLedger(value: unknown): { readonly inOrder: boolean; readonly record: LedgerRecord } {
-  const { inOrder, record } = object(value, 'the ledger')
-  const { format, completeSince, longestLife, forgottenUntil, holders, serving } = object(record, 'record')
+/** The lines of a ledger; `inOrder` says whether the process ends, and nothing will be missing. */
+export function* ledgerLines(ledger: Ledger, inOrder: boolean): Iterable<string> {
+  yield `${JSON.stringify({ inOrder, ...ledger.head() })}\n`
+  for (const holder of ledger.holders()) yield `${JSON.stringify(holder)}\n`
+}
+
+/** A ledger that was kept. */
+export interface KeptLedger {
+  /** Whether the process that kept it ended in order. */
+  readonly inOrder: boolean
+  readonly head: LedgerHead
+  readonly holders: readonly KeptHolder[]
+}
+
+/** Reads the lines. Throws an Error that names what is wrong. */
+export function readLedger(lines: string): KeptLedger {
+  const [first = '', ...others] = lines.split('\n')
+  const { inOrder, format, completeSince, longestLife, forgottenUntil, serving } = object(JSON.parse(first), 'the first line')
   if (format !== 1) throw new Error(`format ${JSON.stringify(format)} is not 1`)
-  return {
-    inOrder: inOrder === true,
-    record: {
-      format,
-      completeSince: number(completeSince, 'completeSince'),
-      longestLife: number(longestLife, 'longestLife'),
-      forgottenUntil: number(forgottenUntil, 'forgottenUntil'),
-      holders: list(holders, 'holders').map((entry, index) => {
-        const [identity, held] = list(entry, `holders[${index}]`)
-        return [text(identity, `holders[${index}][0]`), readHeld(held, `holders[${index}][1]`)] as const
-      }),
-      serving: list(serving, 'serving').map((entry, index) => readServing(entry, `serving[${index}]`)),
-    },
+  const head: LedgerHead = {
+    format,
+    completeSince: number(completeSince, 'completeSince'),
+    longestLife: number(longestLife, 'longestLife'),
+    forgottenUntil: number(forgottenUntil, 'forgottenUntil'),
+    serving: list(serving, 'serving').map((entry, index) => readServing(entry, `serving[${index}]`)),
   }
+  const holders = others
+    .filter((line) => line !== '')
+    .map((line, index): KeptHolder => {
+      const where = `line ${index + 2}`
+      const [identity, held] = list(JSON.parse(line), where)
+      return [text(identity, `${where}, identity`), readHeld(held, where)]
+    })
+  return { inOrder: inOrder === true, head, holders }
 }
 
 function readServing(value: unknown, where: string): ServingRecord {
   const { serial, root, issuedAt, notAfter } = object(value, where)
   return {
-    serial: text(serial, `${where}.serial`),
-    root: text(root, `${where}.root`),
-    issuedAt: number(issuedAt, `${where}.issuedAt`),
-    notAfter: number(notAfter, `${where}.notAfter`),
+    serial: text(serial, `${where}, serial`),
+    root: text(root, `${where}, root`),
+    issuedAt: number(issuedAt, `${where}, issuedAt`),
+    notAfter: number(notAfter, `${where}, notAfter`),
   }
 }
 
 function readHeld(value: unknown, where: string): Held {
   const { address, epoch, count } = object(value, where)
   return {
+    address: text(address, `${where}, address`),
     ...readServing(value, where),
-    address: text(address, `${where}.address`),
-    epoch: number(epoch, `${where}.epoch`),
-    count: number(count, `${where}.count`),
+    epoch: number(epoch, `${where}, epoch`),
+    count: number(count, `${where}, count`),
   }
 }

@@ -93,8 +93,8 @@ interface Connection extends ConnectedProxy {
   readonly epoch: number
 }
 
-/** What is kept over restarts. */
-export interface LedgerRecord {
+/** What is kept over restarts, beside the certificates. */
+export interface LedgerHead {
   readonly format: 1
   /** From when on nothing is missing, in Unix milliseconds. */
   readonly completeSince: number
@@ -102,9 +102,11 @@ export interface LedgerRecord {
   readonly longestLife: number
   /** Until when certificates are valid that there was no room for, in Unix milliseconds. */
   readonly forgottenUntil: number
-  readonly holders: readonly (readonly [identity: string, held: Held])[]
   readonly serving: readonly ServingRecord[]
 }
+
+/** A certificate that is kept over restarts: to whom it was issued, and what is known of it. */
+export type KeptHolder = readonly [identity: string, held: Held]
 
 /** The ledger. */
 export class Ledger {
@@ -132,22 +134,22 @@ export class Ledger {
   }
 
   /** Takes what was kept. `now` stands for the time since which nothing is missing when the process before did not end in order. */
-  restore(record: LedgerRecord, endedInOrder: boolean, now: number): void {
-    this.#completeSince = endedInOrder ? record.completeSince : now
-    this.#longestLife = Math.max(this.#longestLife, record.longestLife)
-    this.#forgottenUntil = record.forgottenUntil
-    this.#serving = [...record.serving]
-    for (const [identity, held] of record.holders) this.#hold(identity, held)
+  restore(head: LedgerHead, holders: Iterable<KeptHolder>, endedInOrder: boolean, now: number): void {
+    this.#completeSince = endedInOrder ? head.completeSince : now
+    this.#longestLife = Math.max(this.#longestLife, head.longestLife)
+    this.#forgottenUntil = head.forgottenUntil
+    this.#serving = [...head.serving]
+    for (const [identity, held] of holders) this.#hold(identity, held)
   }
 
-  record(): LedgerRecord {
-    const holders = [...this.#identities].flatMap(([identity, entry]) => [...entry.holders.values()].map((held) => [identity, held] as const))
-    const { completeSince, longestLife, forgottenUntil } = {
-      completeSince: this.#completeSince,
-      longestLife: this.#longestLife,
-      forgottenUntil: this.#forgottenUntil,
-    }
-    return { format: 1, completeSince, longestLife, forgottenUntil, holders, serving: this.#serving }
+  head(): LedgerHead {
+    const [completeSince, longestLife, forgottenUntil] = [this.#completeSince, this.#longestLife, this.#forgottenUntil]
+    return { format: 1, completeSince, longestLife, forgottenUntil, serving: this.#serving }
+  }
+
+  /** What is to be kept of each holder. What is issued while this is read may come twice, the last time as it is then. */
+  *holders(): Iterable<KeptHolder> {
+    for (const [identity, entry] of this.#identities) for (const held of entry.holders.values()) yield [identity, held]
   }
 
   /** A workload was given a certificate in the stage of number `epoch`. */
@@ -275,18 +277,21 @@ export class Ledger {
     if (this.#holders > this.#bounds.holders) this.#forgetOne(identity)
   }
 
-  /** The identity that takes most of the room loses its oldest; else the one that was issued to longest ago. */
+  /** An identity that takes much of the room loses its oldest; else the one that was issued to longest ago. */
   #forgetOne(latest: string): void {
     const own = this.#identities.get(latest)
-    const victim = own && own.holders.size > this.#bounds.holders / 10 ? own : [...this.#firstWithHolders()][0]
-    const [address, held] = victim?.holders.entries().next().value ?? []
-    if (!victim || address === undefined || !held) return
-    this.#forgottenUntil = Math.max(this.#forgottenUntil, held.notAfter)
-    this.#release(victim, address)
-  }
-
-  *#firstWithHolders(): Iterable<Entry> {
-    for (const entry of this.#identities.values()) if (entry.holders.size > 0) yield entry
+    const takesMuch = own !== undefined && own.holders.size > this.#bounds.holders / 10
+    for (const [identity, entry] of takesMuch ? ([[latest, own]] as const) : this.#identities) {
+      for (const [address, { notAfter }] of entry.holders) {
+        this.#forgottenUntil = Math.max(this.#forgottenUntil, notAfter)
+        this.#release(entry, address)
+        this.#dropEmpty(identity, entry)
+        return
+      }
+      // Connected, and without a certificate: behind those that have one, so that it is not looked at again and again.
+      this.#identities.delete(identity)
+      this.#identities.set(identity, entry)
+    }
   }
 
   #release(entry: Entry, address: string): void {
@@ -300,9 +305,10 @@ export class Ledger {
 
 /** Proxies of an identity that are connected and have not what the stage gives. */
 function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: number, knownFrom: number): Omit<Blocker, 'identity'> | undefined {
+  if (connections.size === 0) return undefined
   const relevant = [...connections.values()].filter((connection) => holdsSomething(connection, holders, now))
   if (relevant.length === 0) {
-    if (connections.size === 0 || holders.size > 0 || now >= knownFrom) return undefined
+    if (holders.size > 0 || now >= knownFrom) return undefined
     const reason = 'is connected, and may hold a certificate from before the ledger was begun'
     return { proxies: named([...connections.values()]), why: 'not known', reason, until: knownFrom }
   }
@@ -341,7 +347,7 @@ function isProof({ presented, epoch }: Connection, stage: LedgerStage): boolean 
 
 /** The longest-lived certificate of a stage before that somebody holds who is not connected. */
 function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: number): Held | undefined {
-  const here = new Set([...connections.values()].map(({ address }) => address))
+  const here = new Set(connections.size === 0 ? [] : [...connections.values()].map(({ address }) => address))
   let longest: Held | undefined
   for (const held of holders.values()) {
     const blocks = held.notAfter > now && held.epoch < stage.epoch && !here.has(held.address)

@@ -131,7 +131,7 @@ async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
     print(
       `The rotation went from ${answer.from} to ${answer.went}.${answer.forcedOver.length > 0 ? ` ${answer.forcedOver.length} were not ready.` : ''}`,
     )
-  if ('refused' in answer) throw new Error(`${answer.refused}; --force goes on all the same`)
+  if ('refused' in answer) throw new Error(answer.refused)
 }
 
 const pageOf = (load: LoadWork): Promise<AuthorityPage> =>

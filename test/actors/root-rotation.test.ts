@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { openFileStorage } from '../../actors/discovery/authority/file-storage.ts'
 import { storeKey } from '../../actors/discovery/authority/key-storage.ts'
 import { RootRotation, type RotationSettings } from '../../actors/discovery/authority/root-rotation.ts'
+import { rotate } from '../../actors/discovery/authority/shown-authority.ts'
 import type { CaStorage } from '../../actors/discovery/authority/storage.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { stages } from '../../src/ca/state.ts'
@@ -23,6 +24,7 @@ describe('the own root of the certificate authority', () => {
   let elapsed: number
   let changes: number
   let lines: string[]
+  let delay: PromiseWithResolvers<void> | undefined
   let storage: CaStorage
   const opened: RootRotation[] = []
 
@@ -37,6 +39,7 @@ describe('the own root of the certificate authority', () => {
       storage,
       settings: { ...settings, ...change },
       async makeRoot(before) {
+        await delay?.promise
         const root = rootOf(`made ${made++}`)
         const signer = before && Array.from({ length: made }, (_, index) => rootOf(`made ${index}`)).find(({ record }) => record.id === before.id)
         storeKey(storage.keys, root.record.id, root.key)
@@ -62,6 +65,7 @@ describe('the own root of the certificate authority', () => {
 
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
+    delay = undefined
     ;[made, now, elapsed, changes, lines] = [0, Date.now(), 0, 0, []]
   })
   afterEach(async () => {
@@ -94,13 +98,23 @@ describe('the own root of the certificate authority', () => {
       seen.push(`${stage} ${ids(rotation).length} ${keys().length}`)
       const refused = await rotation.advance(false)
       if (stage === 'stable') break
-      expect(refused).to.have.property('refused', `1 block stage ${stage}`)
+      expect(refused).to.have.property('refused', `1 block stage ${stage}; --force goes on all the same`)
       const [blocker] = rotation.status().blockers
       if (stage === 'announce') expect(blocker).to.deep.include({ identity: workload, proxies: [node], why: 'not known' })
       else expect(blocker).to.deep.include({ identity: workload, proxies: [node], why: 'not issued since' })
     }
     expect(seen).to.deep.equal(['announce 2 2', 'trust-both 2 2', 'sign-with-new 2 2', 'retire 2 2', 'stable 1 1'])
     expect(lines.filter((line) => line.startsWith('rootcertrotator the root rotation goes from'))).to.have.length(6)
+  })
+
+  it('is said to be under way when its key takes long to make', async () => {
+    const rotation = await open()
+    delay = Promise.withResolvers<void>()
+    const answer = await rotate(rotation, false, () => undefined, 10)
+    expect(answer).to.have.property('refused').that.includes('is still being begun')
+    expect(rotation.status().stage).to.equal('stable')
+    delay.resolve()
+    expect(await rotate(rotation, false, () => undefined)).to.deep.equal({ from: 'announce', went: 'trust-both', forcedOver: [] })
   })
 
   it('goes on by force, and says over whom', async () => {
@@ -218,7 +232,7 @@ describe('the own root of the certificate authority', () => {
     const first = await open()
     await first.advance(false)
     await first.close()
-    writeFileSync(join(directory, 'ledger.json'), '{"record":{"format":1,"completeSince":"x"}}')
+    writeFileSync(join(directory, 'ledger.json'), '{"format":1,"completeSince":"x"}')
     const rotation = await open()
     expect(lines.join('\n')).to.include('begins anew: completeSince: is not a number')
     rotation.connected('xds-writer/0/1', { node, identities: [workload], presented: undefined })

@@ -4,7 +4,7 @@
  */
 
 import { type Blocker, type ConnectedProxy, type IssuedCertificate, Ledger, type ServingRecord } from '../../../src/ca/ledger.ts'
-import { readLedger } from '../../../src/ca/ledger-record.ts'
+import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
 import {
   announce,
   beginWith,
@@ -90,7 +90,10 @@ export class RootRotation {
   #state: AuthorityState
   #version: string
   #queue: Promise<unknown> = Promise.resolve()
+  #kept: Promise<void> = Promise.resolve()
   #keeping: Timer | undefined
+  /** How many blocked the stage when that was last looked at. */
+  #blocking = 0
 
   private constructor(parts: RotationParts, ledger: Ledger, { state, version }: Stored) {
     this.#parts = parts
@@ -243,7 +246,7 @@ export class RootRotation {
       const [{ identity, reason }] = blockers as [Blocker]
       const others = blockers.length > 1 ? `, and ${blockers.length - 1} more` : ''
       this.#log.info(`stage ${from} goes on later: ${identity} ${reason}${others}`)
-      return { refused: `${blockers.length} block stage ${from}`, status: this.status() }
+      return { refused: `${blockers.length} block stage ${from}; --force goes on all the same`, status: this.status() }
     }
     const now = this.#parts.now()
     const living = authorities.filter((one) => lastMoment(one) > now)
@@ -256,13 +259,16 @@ export class RootRotation {
     this.#log.info(`the root rotation goes from ${from} to ${went.stage}: ${describe(went)}`)
     for (const { identity, reason } of blockers.slice(0, 20)) this.#log.warn(`stage ${from} was ended by force although ${identity} ${reason}`)
     await this.#parts.storage.keepKeys(went.authorities.map(({ id }) => id))
+    this.#blocking = 0
     this.#parts.changed()
     return { went: went.stage, from, forcedOver: blockers }
   }
 
   #blockers(): Blocker[] {
-    if (this.#state.stage === 'stable' || isOver(this.#state, this.#parts.now())) return []
-    return this.ledger.blockers(stageOf(this.#state), this.#believedNow())
+    const waits = this.#state.stage !== 'stable' && !isOver(this.#state, this.#parts.now())
+    const blockers = waits ? this.ledger.blockers(stageOf(this.#state), this.#believedNow()) : []
+    this.#blocking = blockers.length
+    return blockers
   }
 
   /** The wall clock, but no further ahead than the time that has passed since the start allows: a clock that jumps ahead makes no certificate expire. */
@@ -308,12 +314,17 @@ export class RootRotation {
     }).unref()
   }
 
-  async #keepLedger(inOrder: boolean): Promise<void> {
-    try {
-      await this.#parts.storage.writeNote(ledgerNote, JSON.stringify({ inOrder, record: this.ledger.record() }))
-    } catch (error) {
-      this.#log.warn(`the ledger cannot be kept: ${(error as Error).message}`)
-    }
+  /** Keeps the ledger, after what is being kept. */
+  #keepLedger(inOrder: boolean): Promise<void> {
+    this.#kept = this.#kept.then(async () => {
+      try {
+        this.ledger.sweep(this.#believedNow())
+        await this.#parts.storage.writeNote(ledgerNote, ledgerLines(this.ledger, inOrder))
+      } catch (error) {
+        this.#log.warn(`the ledger cannot be kept: ${(error as Error).message}`)
+      }
+    })
+    return this.#kept
   }
 
   #declareMetrics(metrics: Registry): Counter<'stage' | 'forced'> {
@@ -330,7 +341,7 @@ export class RootRotation {
     gauge('citadel_server_rotation_stage', 'stage of the root rotation: 0 none, 1 announce, 2 trust-both, 3 sign-with-new, 4 retire', () =>
       stages.indexOf(this.#state.stage),
     )
-    gauge('citadel_server_rotation_blockers', 'identities that block the stage of the root rotation', () => this.#blockers().length)
+    gauge('citadel_server_rotation_blockers', 'identities that blocked the stage of the root rotation at the last check', () => this.#blocking)
     gauge('citadel_server_ledger_holders', 'addresses in the ledger that hold a certificate', () => this.ledger.size)
     return new Counter({
       name: 'citadel_server_rotation_steps_total',
@@ -349,8 +360,8 @@ async function rotationLedger({ storage, settings, now, log }: RotationParts): P
   try {
     const text = await storage.readNote(ledgerNote)
     if (text === undefined) return ledger
-    const { inOrder, record } = readLedger(JSON.parse(text))
-    ledger.restore(record, inOrder, now())
+    const { inOrder, head, holders } = readLedger(text)
+    ledger.restore(head, holders, inOrder, now())
   } catch (error) {
     log('ca').warn(`the ledger of issued certificates cannot be read and begins anew: ${(error as Error).message}`)
   }

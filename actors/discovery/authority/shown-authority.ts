@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import type { AuthorityPage, LedgerPage, RotatePage, ShownBlocker, ShownCertificate, ShownRoot } from '../../../protocols/messages/authority-page.ts'
 import type { Blocker } from '../../../src/ca/ledger.ts'
 import { fingerprintOf } from '../../../src/ca/state.ts'
+import { after } from '../../runtime/timers.ts'
 import type { InForce, Signs } from './in-force.ts'
 import type { RootRotation } from './root-rotation.ts'
 
@@ -50,11 +51,26 @@ export function ledgerPage(rotation: RootRotation, start: number, length: number
   return { identities }
 }
 
-/** Has the rotation go one stage further, and says what became of it. */
-export async function rotate(rotation: RootRotation, force: boolean, page: () => AuthorityPage | undefined): Promise<RotatePage> {
-  const answer = await rotation.advance(force)
-  if ('refused' in answer) return { refused: answer.refused, page: page() }
-  return { from: answer.from, went: answer.went, forcedOver: answer.forcedOver.slice(0, longest).map(shownBlocker) }
+/** How long a rotation may take until it is answered that it goes on, in milliseconds: pages are waited for no longer than five seconds. */
+const patienceMs = 4000
+
+/** Has the rotation go one stage further, and says what became of it, at the latest after `patience` milliseconds. */
+export async function rotate(
+  rotation: RootRotation,
+  force: boolean,
+  page: () => AuthorityPage | undefined,
+  patience = patienceMs,
+): Promise<RotatePage> {
+  const late = Promise.withResolvers<undefined>()
+  const timer = after(patience, () => late.resolve(undefined))
+  try {
+    const answer = await Promise.race([rotation.advance(force), late.promise])
+    if (!answer) return { refused: 'the stage is still being begun (a large key takes long to make): see "ca show"', page: page() }
+    if ('refused' in answer) return { refused: answer.refused, page: page() }
+    return { from: answer.from, went: answer.went, forcedOver: answer.forcedOver.slice(0, longest).map(shownBlocker) }
+  } finally {
+    timer.cancel()
+  }
 }
 
 function shownRoots(force: InForce, former: readonly { readonly certificate: string }[]): ShownRoot[] {

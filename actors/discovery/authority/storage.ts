@@ -31,7 +31,8 @@ export interface CaStorage {
   write(state: AuthorityState, version: string): Promise<string>
   /** Reads the text that was last kept under a name, a ledger say; undefined when there is none. Such texts are not vital: losing one costs no certificate. */
   readNote(name: string): Promise<string | undefined>
-  writeNote(name: string, text: string): Promise<void>
+  /** Keeps a text that comes in pieces, of which many are taken between two turns of the event loop, but never all at once. */
+  writeNote(name: string, pieces: Iterable<string>): Promise<void>
   /** Where keys are. A key is stored before the state that names it is written, and removed after the state names it no more. */
   readonly keys: KeyPlace
   /** Removes the keys of all certificates but those of these ids. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Ledger, type LedgerStage, ledgerBounds } from '../../../src/ca/ledger.ts'
-import { readLedger } from '../../../src/ca/ledger-record.ts'
+import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
+import { cpuMs } from '../../harness/own-time.ts'
 
 const hour = 3_600_000
 const now = 1_000 * hour
@@ -118,14 +119,32 @@ describe('the ledger of certificates', () => {
   it('keeps what is needed over restarts', () => {
     issue(one, '10.0.0.1', 1)
     ledger.issuedServing({ serial: 'cd', root: 'old', issuedAt: now, notAfter: now + hour })
-    const kept = JSON.parse(JSON.stringify({ inOrder: true, record: ledger.record() }))
+    const lines = [...ledgerLines(ledger, true)].join('')
     const again = new Ledger(now, hour)
-    const { record, inOrder } = readLedger(kept)
-    again.restore(record, inOrder, now)
-    expect(again.record()).to.deep.equal(ledger.record())
+    const { head, holders, inOrder } = readLedger(lines)
+    again.restore(head, holders, inOrder, now)
+    expect([...ledgerLines(again, true)].join('')).to.equal(lines)
     expect(again.serving()).to.deep.equal(ledger.serving())
     expect(again.blockers(stage, now)).to.deep.equal(ledger.blockers(stage, now))
-    const broken = [null, {}, { record: [] }, { record: { ...record, format: 2 } }, { record: { ...record, holders: [[one]] } }]
-    for (const value of broken) expect(() => readLedger(value)).to.throw(/: is not|is not 1/)
+    const broken: [string, string][] = [
+      ['Unexpected end', ''],
+      ['the first line: is not an object', '[]\n'],
+      ['format 2 is not 1', lines.replace('"format":1', '"format":2')],
+      ['line 2, notAfter: is not a number', lines.replace(/"notAfter":\d+,"epoch"/, '"notAfter":"soon","epoch"')],
+      ['line 3: is not a list', `${lines}{}\n`],
+      ['Unterminated', lines.slice(0, -20)],
+    ]
+    for (const [reason, text] of broken) expect(() => readLedger(text), reason).to.throw(reason)
+  })
+
+  it('looks no longer for whom to forget when many are connected without a certificate', () => {
+    ledger = new Ledger(0, hour, { ...ledgerBounds, holders: 1000 })
+    const nobody = (index: number) => ({ node: nodeAt(`10.1.0.${index}`), identities: [`spiffe://td/ns/c/sa/${index}`], presented: undefined })
+    for (let index = 0; index < 20_000; index++) ledger.connected(`w ${index}`, nobody(index), 2)
+    const ms = cpuMs(() => {
+      for (let index = 0; index < 20_000; index++) issue(`spiffe://td/ns/d/sa/${index}`, '10.0.0.1', 2)
+    })
+    expect(ledger.size).to.equal(1000)
+    expect(ms).to.be.lessThan(2000)
   })
 })

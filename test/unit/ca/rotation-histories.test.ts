@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { Ledger } from '../../../src/ca/ledger.ts'
+import { ledgerLines, readLedger } from '../../../src/ca/ledger-record.ts'
 import { announce, beginWith, goOn, materialOf, stageOf } from '../../../src/ca/rotation.ts'
 import { type AuthorityState, emptyState, readState, type Stage, stages } from '../../../src/ca/state.ts'
 import { rootOf } from '../../harness/authorities.ts'
@@ -68,9 +69,9 @@ class Model {
   /** Everything that is not kept is gone; agents that were connected come back, or not. */
   restart(comeBack: boolean): void {
     this.state = readState(JSON.parse(JSON.stringify(this.state)))
-    const kept = JSON.parse(JSON.stringify(this.ledger.record()))
+    const { inOrder, head, holders } = readLedger([...ledgerLines(this.ledger, true)].join(''))
     this.ledger = new Ledger(this.now, life)
-    this.ledger.restore(kept, true, this.now)
+    this.ledger.restore(head, holders, inOrder, this.now)
     for (const agent of this.agents) {
       if (!agent.stream) continue
       agent.stream = undefined
