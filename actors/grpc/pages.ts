@@ -19,11 +19,14 @@ export interface PageCall {
   readonly connection: object
 }
 
+/** The answer to who is refused; it has no body. */
+export type PageRefusal = Pick<PageReply, 'status' | 'headers'>
+
 /**
  * Answers requests for pages: at once where somebody is refused, else with how the page is made. What it throws is logged and answered
  * with 500.
  */
-export type AnswerPage = (call: PageCall) => Promise<PageReply | (() => Promise<PageReply>)>
+export type AnswerPage = (call: PageCall) => Promise<PageRefusal | (() => Promise<PageReply>)>
 
 /** Pages that one server makes and sends at a time; one more is answered with 503. Refusals do not count: who is refused takes nobody's turn. */
 const mostPages = 8
@@ -49,8 +52,8 @@ export class GrpcPages {
     stream.resume()
     try {
       const page = await this.#answer(call)
-      if (typeof page !== 'function') return send(stream, call.method, page, () => undefined)
-      if (this.#open >= mostPages) return send(stream, call.method, reply(503, `more than ${mostPages} pages at a time`), () => undefined)
+      if (typeof page !== 'function') return refuse(stream, page)
+      if (this.#open >= mostPages) return refuse(stream, { status: 503, headers: {} })
       this.#open++
       let isCounted = true
       const sent = () => {
@@ -62,22 +65,34 @@ export class GrpcPages {
       send(stream, call.method, await page(), sent)
     } catch (error) {
       this.#failed(error)
-      send(stream, call.method, reply(500, 'internal error'), () => undefined)
+      refuse(stream, { status: 500, headers: {} })
     }
   }
 }
 
-const reply = (status: number, body: string): PageReply => ({ status, headers: {}, body })
 const isGone = (stream: ServerHttp2Stream): boolean => stream.destroyed || stream.closed
+
+/** Answers with headers alone, which no window of the client holds up, so that nothing is kept for who is refused. */
+function refuse(stream: ServerHttp2Stream, { status, headers }: PageRefusal): void {
+  if (isGone(stream)) return
+  stream.respond({ ':status': status, ...headers }, { endStream: true })
+  endSoon(stream)
+}
+
+/** Ends the stream although its client has not ended its half. */
+function endSoon(stream: ServerHttp2Stream): void {
+  const limit = deadlineAfter(limits.endMs, () => stream.close(noError))
+  stream.once('close', () => limit.cancel())
+}
 
 /** `sent` hears when the whole answer has left. */
 function send(stream: ServerHttp2Stream, method: string, { status, headers, body }: PageReply, sent: () => void): void {
   if (isGone(stream)) return
-  let limit = deadlineAfter(limits.readMs, () => stream.close(cancel))
+  const limit = deadlineAfter(limits.readMs, () => stream.close(cancel))
   stream.once('finish', () => {
     sent()
     limit.cancel()
-    if (!isGone(stream)) limit = deadlineAfter(limits.endMs, () => stream.close(noError))
+    if (!isGone(stream)) endSoon(stream)
   })
   stream.once('close', () => limit.cancel())
   stream.respond({ ':status': status, 'content-type': 'text/plain; charset=utf-8', ...headers, 'content-length': Buffer.byteLength(body) })

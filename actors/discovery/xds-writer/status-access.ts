@@ -1,7 +1,7 @@
 /** Who may ask the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug pages"). */
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
-import type { PageCall } from '../../grpc/pages.ts'
+import type { PageCall, PageRefusal } from '../../grpc/pages.ts'
 import { status } from '../../grpc/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
@@ -54,14 +54,12 @@ export class StatusAccess {
     }
   }
 
-  /** Answers a request for a page of the secured port: for a caller, what the main thread has for it. `ask` asks that. */
-  async page(call: PageCall, ask: (question: PageQuestion) => Promise<PageReply>): Promise<PageReply | (() => Promise<PageReply>)> {
+  /** How a page of the secured port is made for a caller, or with which status the request is refused. `ask` asks the main thread for the page. */
+  async page(call: PageCall, ask: (question: PageQuestion) => Promise<PageReply>): Promise<PageRefusal | (() => Promise<PageReply>)> {
     const caller = await this.#parts.admission.admit(call, 'pages')
     if (!isRefused(caller)) return () => ask({ method: call.method, path: call.path, caller })
-    const { code, message } = this.#refuse(call, caller.reason, caller)
-    return code === status.unauthenticated
-      ? { status: 401, headers: { 'www-authenticate': 'Bearer' }, body: message }
-      : { status: 503, headers: {}, body: message }
+    const { code } = this.#refuse(call, caller.reason, caller)
+    return code === status.unauthenticated ? { status: 401, headers: { 'www-authenticate': 'Bearer' } } : { status: 503, headers: {} }
   }
 
   #refuse(
