@@ -13,6 +13,7 @@ import type { MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../protocols
 import type { TrustEvent } from '../../protocols/messages/trust.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import { startActor } from '../harness/actor.ts'
+import { LocalDiscovery } from '../harness/discovery.ts'
 import { Issuer } from '../harness/issuer.ts'
 import { until } from '../harness/until.ts'
 
@@ -344,5 +345,34 @@ describe('tokens of workloads', function () {
     await started()
     for (let count = 0; count < 1000; count++) await subject.ask('a.b.c')
     expect(subject.log.filter((line) => line.startsWith('warn'))).to.have.lengthOf(5)
+  })
+})
+
+describe('the authenticator of a service', function () {
+  this.timeout(30_000)
+
+  it('that dies checks tokens again when it has started anew: it is told the names of the mesh, and has its keys fetched', async () => {
+    const issuer = await new Issuer('https://issuer.example').start()
+    const env = { JWT_RULE: JSON.stringify({ issuer: issuer.name, jwks_uri: issuer.jwksUri }), PILOT_JWKS_ALLOWED_ADDRESSES: '127.0.0.1' }
+    const local = new LocalDiscovery({ mode: 'in-thread' }, env)
+    try {
+      const { supervisor } = await local.start({ trustDomain: 'td.example' })
+      const token = await issuer.token({ sub, aud })
+      const whose = async () => {
+        const answer = await supervisor
+          .ask<TokenAnswer>('authenticator', 'authenticate', { token })
+          .catch((error: Error) => ({ refused: error.message }))
+        return 'caller' in answer ? answer.caller.identities.join() : answer.refused
+      }
+      for (let death = 0; death < 3; death++) {
+        await until('the token to be accepted', async () => (await whose()) === 'spiffe://td.example/ns/shop/sa/cart')
+        supervisor.kill('authenticator')
+      }
+      await until('the token to be accepted', async () => (await whose()) === 'spiffe://td.example/ns/shop/sa/cart')
+      expect(local.state('authenticator').restarts).to.equal(3)
+    } finally {
+      await local.dispose()
+      await issuer.stop()
+    }
   })
 })
