@@ -6,14 +6,14 @@
 import { contain } from '../../model/faults.ts'
 
 /** What questions read. */
-const none: ReadonlySet<never> = new Set()
+const none: readonly never[] = []
 
 /** Something that has readers and may read. */
 class Node {
   /** The last answer, or what was worked out last. */
   value: unknown
-  reads: ReadonlySet<Node> = none
-  readers: ReadonlySet<Node> = none
+  reads: Nodes = none
+  readers: Nodes = none
   /** Parts of a product that were made by themselves since it was made, if there are any. */
   parts: Map<string, Node> | undefined
   /** Called when it becomes outdated. */
@@ -36,18 +36,44 @@ class Node {
   }
 }
 
+/** Some nodes, each once: a few as a list, more as a set. Most nodes have one reader and have read fewer than eight others, and a list takes a third of the memory. */
+type Nodes = readonly Node[] | Set<Node>
+
+/** So many nodes are a list, of just that length. */
+const fewNodes = 8
+
+const isSet = (nodes: Nodes): nodes is Set<Node> => nodes instanceof Set
+const countOf = (nodes: Nodes): number => (isSet(nodes) ? nodes.size : nodes.length)
+const has = (nodes: Nodes, node: Node): boolean => (isSet(nodes) ? nodes.has(node) : nodes.includes(node))
+
+/** The nodes with one more; a set is changed itself. */
+function withNode(nodes: Nodes, node: Node): Nodes {
+  if (isSet(nodes)) return nodes.add(node)
+  if (nodes.length === 0) return [node]
+  if (nodes.includes(node)) return nodes
+  return nodes.length < fewNodes ? nodes.concat([node]) : new Set(nodes).add(node)
+}
+
+/** The nodes without one; a set is changed itself. */
+function withoutNode(nodes: Nodes, node: Node): Nodes {
+  if (!isSet(nodes)) return nodes.includes(node) ? nodes.filter((other) => other !== node) : nodes
+  nodes.delete(node)
+  return nodes
+}
+
+/** The nodes in the least memory. */
+const compact = (nodes: Nodes): Nodes => (isSet(nodes) && nodes.size <= fewNodes ? [...nodes] : nodes)
+
 /** Notes that a node has read another. */
 function link(reader: Node, read: Node): void {
-  if (reader.reads === none) reader.reads = new Set()
-  if (read.readers === none) read.readers = new Set()
-  ;(reader.reads as Set<Node>).add(read)
-  ;(read.readers as Set<Node>).add(reader)
+  reader.reads = withNode(reader.reads, read)
+  read.readers = withNode(read.readers, reader)
 }
 
 /** Takes that back. */
 function unlink(reader: Node, read: Node): void {
-  if (reader.reads !== none) (reader.reads as Set<Node>).delete(read)
-  if (read.readers !== none) (read.readers as Set<Node>).delete(reader)
+  reader.reads = withoutNode(reader.reads, read)
+  read.readers = withoutNode(read.readers, reader)
 }
 
 /** Something that could not be worked out; it equals nothing. */
@@ -294,7 +320,7 @@ export class Dependencies<State extends object> {
     }
     for (const node of this.#pending) {
       this.#pending.delete(node)
-      if (node.outdated && node.readers.size > 0) this.#workOut(node)
+      if (node.outdated && countOf(node.readers) > 0) this.#workOut(node)
     }
   }
 
@@ -335,11 +361,11 @@ export class Dependencies<State extends object> {
     const isKnown = node.value !== undefined && !(node.value instanceof Failed) && !(value instanceof Failed)
     const same = node.value === value || (isKnown && value !== undefined && node.alike(node.value, value))
     // A value that is worked out stays the same object while it is alike, for those who compare it in their turn.
-    if (!same || node.reads.size === 0) node.value = value
+    if (!same || countOf(node.reads) === 0) node.value = value
     if (!same) this.#outdate(node.readers)
   }
 
-  #outdate(readers: ReadonlySet<Node>): void {
+  #outdate(readers: Nodes): void {
     for (const reader of readers) {
       if (reader.outdated) continue
       reader.outdated = true
@@ -354,20 +380,21 @@ export class Dependencies<State extends object> {
   #during<T>(node: Node, work: () => T): T {
     const before = node.reads
     const outer = this.#making
-    node.reads = none
+    node.reads = new Set()
     this.#making = node
     try {
       return work()
     } finally {
       this.#making = outer
-      for (const read of before) if (!node.reads.has(read)) this.#unread(node, [read])
+      node.reads = compact(node.reads)
+      for (const read of before) if (!has(node.reads, read)) this.#unread(node, [read])
     }
   }
 
   #unread(reader: Node, reads: Iterable<Node>): void {
     for (const node of reads) {
       unlink(reader, node)
-      if (node.readers.size > 0) continue
+      if (countOf(node.readers) > 0) continue
       // A cell stays as long as it is kept; it is told of changes only while somebody reads it.
       node.dropped()
       node.outdated = true

@@ -371,6 +371,12 @@ class ClaimLog {
   }
 
   add(before: ReadonlyMap<string, SharedRoute>, after: ReadonlyMap<string, SharedRoute>): void {
+    // Whoever asked before there was any route is told to look again.
+    if (before.size === 0) {
+      this.#at++
+      this.#last.length = 0
+      return
+    }
     const domains = new Set<string>()
     for (const name of new Set([...before.keys(), ...after.keys()])) {
       const [one, other] = [before.get(name), after.get(name)]

@@ -13,10 +13,10 @@ interface Group {
   /** Of the names and versions in it. */
   sum: Sum
   sequence: number
-  changed: Map<string, Resource>
-  removed: Set<string>
-  /** Resources that are to go, and when, in monotonic milliseconds. */
-  readonly leaving: Map<string, number>
+  /** What is another since the last patch; undefined when nothing is. There are many groups, and most are at rest. */
+  pending: { readonly changed: Map<string, Resource>; readonly removed: Set<string> } | undefined
+  /** Resources that are to go, and when, in monotonic milliseconds; undefined while none ever were. */
+  leaving: Map<string, number> | undefined
   /** Whether their names are others than the last patch said. */
   isLeavingNew: boolean
   /** Names by host, once somebody has asked for them and until a name comes or goes. */
@@ -24,7 +24,7 @@ interface Group {
   /** Another object whenever a name comes or goes. */
   naming: object
   /** Names that another group does not have, for the names that both had then. */
-  readonly missing: WeakMap<Group, { readonly own: object; readonly other: object; readonly names: readonly string[] }>
+  missing: WeakMap<Group, { readonly own: object; readonly other: object; readonly names: readonly string[] }> | undefined
 }
 
 /** Owner of the groups. */
@@ -74,9 +74,10 @@ export class GroupStore {
     const [group, there] = [this.#groups.get(id), this.#groups.get(other)]
     if (!group) return []
     if (!there) return [...group.resources.keys()]
-    const known = group.missing.get(there)
+    const known = group.missing?.get(there)
     if (known?.own === group.naming && known.other === there.naming) return known.names
     const names = [...group.resources.keys()].filter((name) => !there.resources.has(name))
+    group.missing ??= new WeakMap()
     group.missing.set(there, { own: group.naming, other: there.naming, names })
     return names
   }
@@ -97,7 +98,8 @@ export class GroupStore {
     for (const name of group.resources.keys()) {
       if (wanted.has(name)) continue
       if (leaveAt === undefined) this.#remove(group, name)
-      else if (!group.leaving.has(name)) {
+      else if (!group.leaving?.has(name)) {
+        group.leaving ??= new Map()
         group.leaving.set(name, leaveAt)
         this.#leavingChanged(group)
       }
@@ -113,20 +115,20 @@ export class GroupStore {
 
   /** Whether a name stays in a group only for a moment. */
   isLeaving(id: string, name: string): boolean {
-    return this.#groups.get(id)?.leaving.has(name) ?? false
+    return this.#groups.get(id)?.leaving?.has(name) ?? false
   }
 
   /** When the first of what is to go is due, in monotonic milliseconds; undefined when nothing is to go. */
   nextLeaving(): number | undefined {
     let next: number | undefined
-    for (const { leaving } of this.#groups.values()) for (const due of leaving.values()) if (next === undefined || due < next) next = due
+    for (const { leaving } of this.#groups.values()) for (const due of leaving?.values() ?? []) if (next === undefined || due < next) next = due
     return next
   }
 
   /** Removes what was to go by `now`, whatever else has changed meanwhile. */
   sweep(now: number): void {
     for (const group of this.#groups.values())
-      for (const [name, due] of group.leaving) {
+      for (const [name, due] of group.leaving ?? []) {
         if (due <= now) this.#remove(group, name)
       }
   }
@@ -159,13 +161,12 @@ export class GroupStore {
         base,
         sequence: group.sequence,
         version: sumText(group.sum),
-        changed: [...group.changed.values()].map(resourceData),
-        removed: [...group.removed],
-        ...(group.isLeavingNew ? { leaving: [...group.leaving.keys()] } : {}),
+        changed: Array.from(group.pending?.changed.values() ?? [], resourceData),
+        removed: [...(group.pending?.removed ?? [])],
+        ...(group.isLeavingNew ? { leaving: [...(group.leaving?.keys() ?? [])] } : {}),
       })
       group.isLeavingNew = false
-      group.changed = new Map()
-      group.removed = new Set()
+      group.pending = undefined
     }
     this.#touched.clear()
     return { patches, retired: this.#retired.splice(0) }
@@ -180,7 +181,7 @@ export class GroupStore {
       version: sumText(group.sum),
       changed: [...group.resources.values()].map(resourceData),
       removed: [],
-      leaving: [...group.leaving.keys()],
+      leaving: [...(group.leaving?.keys() ?? [])],
     }))
   }
 
@@ -192,13 +193,12 @@ export class GroupStore {
       resources: new Map(),
       sum: zeroSum,
       sequence: 0,
-      changed: new Map(),
-      removed: new Set(),
-      leaving: new Map(),
+      pending: undefined,
+      leaving: undefined,
       isLeavingNew: false,
       byHost: undefined,
       naming: {},
-      missing: new WeakMap(),
+      missing: undefined,
     }
     this.#groups.set(id, group)
     this.#touched.add(group)
@@ -210,8 +210,14 @@ export class GroupStore {
     this.#touched.add(group)
   }
 
+  /** What the next patch of a group says. */
+  #pending(group: Group): NonNullable<Group['pending']> {
+    this.#touched.add(group)
+    return (group.pending ??= { changed: new Map(), removed: new Set() })
+  }
+
   #put(group: Group, resource: Resource): void {
-    if (group.leaving.delete(resource.name)) this.#leavingChanged(group)
+    if (group.leaving?.delete(resource.name)) this.#leavingChanged(group)
     const before = group.resources.get(resource.name)
     if (before === resource) return
     if (before?.version === resource.version) return
@@ -224,22 +230,22 @@ export class GroupStore {
     }
     group.sum = addSums(group.sum, this.#numberOf(resource))
     group.resources.set(resource.name, resource)
-    group.changed.set(resource.name, resource)
-    group.removed.delete(resource.name)
-    this.#touched.add(group)
+    const { changed, removed } = this.#pending(group)
+    changed.set(resource.name, resource)
+    removed.delete(resource.name)
   }
 
   #remove(group: Group, name: string): void {
-    if (group.leaving.delete(name)) this.#leavingChanged(group)
+    if (group.leaving?.delete(name)) this.#leavingChanged(group)
     const before = group.resources.get(name)
     if (!before) return
     this.#slabs.release(before)
     group.sum = subtractSums(group.sum, this.#numberOf(before))
     group.resources.delete(name)
     renamed(group)
-    group.changed.delete(name)
-    group.removed.add(name)
-    this.#touched.add(group)
+    const { changed, removed } = this.#pending(group)
+    changed.delete(name)
+    removed.add(name)
   }
 
   /** Resources whose bytes moved are published again under the same version, which pushes nothing. */
@@ -247,8 +253,7 @@ export class GroupStore {
     for (const group of this.#groups.values()) {
       for (const resource of group.resources.values()) {
         if (!resource.slices.some((slice) => moved.has(slice.block))) continue
-        group.changed.set(resource.name, resource)
-        this.#touched.add(group)
+        this.#pending(group).changed.set(resource.name, resource)
       }
     }
   }
