@@ -3,15 +3,19 @@ import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { credentials } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
-import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
+import type { AuthorityPage, LedgerPage } from '../../protocols/messages/authority-page.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { clusterType } from '../../src/xds/type-urls.ts'
+import { rootOf } from '../harness/authorities.ts'
 import { CertificateClient } from '../harness/certificate-client.ts'
 import { type CommandResult, runCommand, Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { keys } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
 
@@ -49,7 +53,7 @@ describe('pilot-discovery ca', function () {
     await service.start()
     await until('the authority', async () => (await ca('show')).code === 0)
     const page = async () => JSON.parse((await ca('show', '-o', 'json')).stdout) as AuthorityPage
-    return { service, ca, renew, page, plugged }
+    return { service, ca, renew, page, plugged, made, port }
   }
 
   /** Whether OpenSSL takes a chain when it trusts these roots alone. */
@@ -141,6 +145,57 @@ describe('pilot-discovery ca', function () {
     expect(identities.map((row) => row.identity)).to.deep.equal([identity])
     const posted = await fetch(`http://127.0.0.1:${service.httpPort}/debug/ca_rotate`, { method: 'POST', body: 'force=true' })
     expect(posted.status, 'by the admin socket only').to.equal(404)
+  })
+
+  it('waits for a proxy on the secured port until it was issued a certificate, and names those on the plaintext port', async () => {
+    const { service, ca, renew, page, made, port } = await started()
+    const bytes = (name: string) => Buffer.from(made.text(name))
+    const tls = credentials.createSsl(bytes('ca.pem'), bytes('cart-key.pem'), bytes('cart.pem'), { checkServerIdentity: () => undefined })
+    const secured = new XdsClient(port, sidecarNode('127.0.0.1', 'cart', 'shop'), false, tls).connect()
+    const plain = new XdsClient(service.grpcPort, sidecarNode('10.0.0.2', 'old', 'shop'), false).connect()
+    try {
+      for (const client of [secured, plain]) client.watch(clusterType, [])
+      await until('both in the ledger', async () => {
+        const { rotation } = await page()
+        const { identities } = JSON.parse((await ca('ledger', '-o', 'json')).stdout) as LedgerPage
+        return rotation.plaintextProxies === 1 && identities.some(({ proxies }) => proxies.includes(secured.node.id))
+      })
+      await ca('rotate')
+      const refused = await ca('rotate')
+      expect(refused.code).to.equal(255)
+      expect(refused.stdout).to.include(`  ${identity} has 1 of 1 proxies that were not issued a certificate since the stage began; until `)
+      expect(refused.stdout).to.include(`\n    ${secured.node.id}\n`)
+      expect(refused.stdout).to.include(`On the plaintext port, without certificates, not waited for: 1 proxies:\n  ${plain.node.id}\n`)
+      await renew()
+      expect((await ca('rotate')).stdout).to.equal('The rotation went from announce to trust-both.\n')
+    } finally {
+      for (const client of [secured, plain]) client.close()
+    }
+    await until('the streams to be gone', async () => (await page()).rotation.plaintextProxies === 0)
+  })
+
+  it('keeps a root that is plugged in trusted for a time when another takes its place', async () => {
+    const { ca, renew, page, plugged } = await started()
+    const own = (await page()).roots[0]?.id
+    await renew()
+    const plug = async (name: string) => {
+      const { record, key } = rootOf(name)
+      writeFileSync(join(plugged, '..', '.cert'), record.certificate)
+      writeFileSync(join(plugged, '..', '.key'), key.export({ type: 'pkcs8', format: 'pem' }))
+      const { stderr } = await ca('import', '--replace', '--cert', join(plugged, '..', '.cert'), '--key', join(plugged, '..', '.key'))
+      expect(stderr).to.equal('')
+      await until('it to be in force', async () => (await page()).roots.find(({ uses }) => uses.includes('signs workloads'))?.id === record.id)
+      return record.id
+    }
+    const uses = async () => Object.fromEntries((await page()).roots.map((root) => [root.id, root.uses.join()]))
+    const first = await plug('first')
+    const signing = 'signs workloads,signs servers,in answers,trusted'
+    const former = 'in answers,trusted,replaced'
+    expect(await uses()).to.deep.equal({ [first]: signing, [own ?? '']: former })
+    await renew()
+    const second = await plug('second')
+    expect(await uses()).to.deep.equal({ [second]: signing, [first]: former, [own ?? '']: former })
+    expect(certificates((await renew()).at(-1))).to.have.length(3)
   })
 
   it('is rotated by itself near the end of the life of the root', async () => {
