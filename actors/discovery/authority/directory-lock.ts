@@ -23,9 +23,9 @@ interface Holder {
 }
 
 /** How often a holder shows that it lives, in milliseconds: for processes that cannot see it in their own table. */
-const signMs = 10_000
+const signMs = 3_000
 /** How old the last sign of a holder that cannot be seen may be, in milliseconds, before it counts as dead. */
-const silentMs = 60_000
+const silentMs = 20_000
 /** How often it is tried to get the lock, and the longest pause between two tries in milliseconds: a predecessor may be about to end. */
 const tries = { most: 12, pauseMs: 150 }
 
