@@ -2,7 +2,6 @@
  * Keeps what is in the memory of the process (keys, tokens) out of files: core dumps, diagnostic reports, heap snapshots. Without the
  * system calls for it (`setrlimit`, `prctl`), which the runtime does not offer, by what the system offers beside them.
  */
-import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 
 /** Options of the runtime that let others read the memory of the process, and that cannot be undone once it runs. */
@@ -59,6 +58,7 @@ function emptyCoreDumps(): boolean {
 /** Sets the limit of the size of core dumps to zero, unless it is. Resolves with the reason when that fails. */
 async function noCoreDumps(): Promise<string | undefined> {
   if (coreLimit() === '0') return undefined
+  const { execFile } = await import('node:child_process')
   const failure = await new Promise<Error | null>((resolve) =>
     execFile('prlimit', ['--pid', String(process.pid), '--core=0:0'], { timeout: 5000 }, (error) => resolve(error)),
   )

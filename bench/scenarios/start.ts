@@ -77,7 +77,7 @@ async function once(script: string): Promise<Start> {
   const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))
   const began = performance.now()
   const args = [script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free]
-  const child = startCommand(args, 'ignore', { MESHD_CA_STATE_DIR: dir })
+  const child = startCommand(args, 'ignore', { MESHD_CA_STATE_DIR: dir, MESHD_ADMIN_SOCKET: join(dir, 'run/admin.sock') })
   const ended = new Promise((resolve) => child.on('exit', resolve))
   const pid = child.pid as number
   const isReady = () =>

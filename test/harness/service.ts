@@ -22,7 +22,8 @@ export interface CommandResult {
 export function runCommand(args: readonly string[], env: Record<string, string> = {}, script = entry): Promise<CommandResult> {
   const started = performance.now()
   const dir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
-  const child = spawn(process.execPath, [script, ...args], { env: { ...process.env, MESHD_CA_STATE_DIR: dir, ...env } })
+  const places = { MESHD_CA_STATE_DIR: dir, MESHD_ADMIN_SOCKET: join(dir, 'run/admin.sock') }
+  const child = spawn(process.execPath, [script, ...args], { env: { ...process.env, ...places, ...env } })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (bytes) => (stdout += bytes))
