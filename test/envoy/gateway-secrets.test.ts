@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, type EnvoyOptions, envoyBinaries } from '../harness/envoy.ts'
-import { type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
+import { newKey, type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
@@ -198,6 +198,16 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       write('edge/late', pairValues(sites[1] as Pair))
       await until('the listener', async () => (await site('site.example', undefined, ports.late)).status === 200)
       expect((await site('site.example', undefined, ports.late)).serial).to.equal(serialOf(sites[1] as Pair))
+    })
+
+    it('take keys of all kinds that are not refused', async () => {
+      const kinds = [newKey('secp384r1'), newKey('secp521r1'), ...['2048', '3072'].map((bits) => ['-newkey', `rsa:${bits}`, '-nodes'])]
+      for (const key of kinds) {
+        const pair = made.issue('site.example', root, { key })
+        write('edge/late', pairValues(pair))
+        await until(`the certificate of ${key[1]} ${key[3]}`, async () => (await site('site.example', undefined, ports.late)).serial === serialOf(pair))
+        expect((await site('site.example', undefined, ports.late)).status).to.equal(200)
+      }
     })
 
     it('turn to a changed secret without a failed request', async () => {
