@@ -82,7 +82,9 @@ function readValues(document: Readonly<Record<string, unknown>>, report: Report)
 
 const decode = (value: string, isBase64: boolean): Buffer | undefined => {
   if (!isBase64) return Buffer.from(value)
-  return /^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(value) ? Buffer.from(value, 'base64') : undefined
+  // Without white space first: a pattern that allows it in two places takes the square of the time.
+  const packed = value.replace(/\s/g, '')
+  return /^[A-Za-z0-9+/]*={0,2}$/.test(packed) ? Buffer.from(packed, 'base64') : undefined
 }
 
 function readPair(values: ReadonlyMap<string, Value>, [certName, keyName]: readonly [string, string], report: Report) {

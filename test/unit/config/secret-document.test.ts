@@ -119,6 +119,27 @@ describe('secrets of gateways', () => {
     expect(twice.faults.map(({ reason }) => reason)).to.deep.equal(['the same object is already in document 1'])
   })
 
+  it('cost no more than their size, whatever is in them', () => {
+    const begin = '-----BEGIN CERTIFICATE-----'
+    const texts = [' '.repeat(1_000_000) + '=!', 'A'.repeat(1_000_000) + '!', '='.repeat(1_000_000), '\n='.repeat(500_000)]
+    const values = [
+      begin.repeat(35_000),
+      '-----BEGIN '.repeat(90_000),
+      `${'-----BEGIN a-----'.repeat(60_000)}-----END a-----`,
+      site.chain.repeat(1400),
+    ]
+    const documents = [
+      ...texts.map((cert) => JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'b' }, data: { cert, key: 'x' } })),
+      ...values.map((cert) => secretDocument('b/a', { cert, key: site.key }, 'Opaque')),
+    ]
+    for (const document of documents) {
+      const before = process.cpuUsage()
+      expect(parse(document).faults).to.have.length.above(0)
+      const { user, system } = process.cpuUsage(before)
+      expect((user + system) / 1e6, `CPU seconds for ${document.slice(0, 150)}`).to.be.below(1)
+    }
+  })
+
   it('never stand in a fault, however the document is broken', () => {
     const indented = site.key.replace(/^/gm, '    ').trimEnd()
     const document = `apiVersion: v1\nkind: Secret\nmetadata: {name: site, namespace: edge}\nstringData:\n  tls.key: |\n${indented}\n  tls.crt: |\n${site.chain.replace(/^/gm, '    ')}\ntype: kubernetes.io/tls\n`
