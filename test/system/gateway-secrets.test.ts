@@ -2,13 +2,13 @@
 
 import { X509Certificate } from 'node:crypto'
 import { fromBinary } from '@bufbuild/protobuf'
-import { credentials } from '@grpc/grpc-js'
+import { credentials, Metadata } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { SecretSchema } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
 import { clusterType, listenerType, secretType } from '../../src/xds/type-urls.ts'
 import { type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
-import { Service } from '../harness/service.ts'
+import { runCommand, Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
 import { type ClientNode, XdsClient } from '../harness/xds-client.ts'
@@ -40,6 +40,20 @@ class SecuredService {
     for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
       service.flags.push(`--${flag}`, made.file(name))
     await service.start()
+  }
+
+  /** Connects with a token of the local issuer. */
+  async connectByToken(who: ClientNode, delta: boolean, namespace: string): Promise<XdsClient> {
+    const issued = await runCommand(['token', '--namespace', namespace, '--service-account', 'gateway'], this.service.env)
+    const bearer = credentials.createFromMetadataGenerator((_, give) => {
+      const metadata = new Metadata()
+      metadata.set('authorization', `Bearer ${issued.stdout.trim()}`)
+      give(null, metadata)
+    })
+    const tls = credentials.createSsl(Buffer.from(this.made.text('ca.pem')), null, null, { checkServerIdentity: () => undefined })
+    const client = new XdsClient(this.#port, who, delta, credentials.combineChannelCredentials(tls, bearer))
+    this.clients.push(client.connect())
+    return client
   }
 
   /** Connects with the certificate of a namespace; without one in plain text. */
@@ -148,6 +162,7 @@ describe('secrets of gateways', function () {
       )
       if (!one || !two || !stranger) throw new Error('no clients')
       await until('the first', () => held(one, `kubernetes://${name}`) === keyOf(0) && held(two, 'kubernetes://second') === keyOf(1))
+      if (delta) await until('that the stranger has none', () => stranger.removed.includes(`kubernetes://${name}`))
       const responses = () => [one, two, stranger].map((client) => [...client.responses].map(([type, count]) => `${type} ${count}`))
       const before = responses()
       const pushes = async () =>
@@ -166,6 +181,13 @@ describe('secrets of gateways', function () {
       expect(await count('pilot_xds_pushes{type="sds"}')).to.equal(sent + 1)
     })
   }
+
+  it('are served to a router with a token of its namespace', async () => {
+    const client = await control.connectByToken(node('router', 'edge'), true, 'edge')
+    await settled(client, () => client.watch(secretType, ['kubernetes://site', 'kubernetes://other/site']))
+    await until('its own', () => held(client, 'kubernetes://site') === keyOf(0))
+    await until('that of another namespace', () => client.removed.includes('kubernetes://other/site'))
+  })
 
   it('stay as they are while the document is faulty, and are told again when it is right', async () => {
     write('edge/mended', pairValues(sites[0] as Pair))

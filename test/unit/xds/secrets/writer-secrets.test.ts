@@ -1,0 +1,96 @@
+/** Which connections of a writer read secrets, and what the writer asks of its sources (docs/resources.md, K7). */
+import { expect } from 'chai'
+import type { Connection } from '../../../../actors/discovery/xds-writer/connection.ts'
+import { GatewaySecrets } from '../../../../actors/discovery/xds-writer/gateway-secrets.ts'
+import type { SecretCommand } from '../../../../protocols/messages/secrets.ts'
+import { readFeatures } from '../../../../src/config/features.ts'
+import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
+import { Catalog } from '../../../../src/xds/stream/catalog.ts'
+import type { ReadableSecrets } from '../../../../src/xds/stream/readable-secrets.ts'
+import { nothing, Subscriptions } from '../../../../src/xds/stream/subscription.ts'
+import { RecordingPeer } from '../../../harness/actor.ts'
+import { until } from '../../../harness/until.ts'
+
+describe('the secrets of a writer', () => {
+  const names = (trustDomain: string, ...trustDomainAliases: string[]) =>
+    ({ type: 'MeshNamesChanged', trustDomain, trustDomainAliases, rootNamespace: 'mesh-system', discoveryAddress: '' }) as const
+  const writer = (env: Record<string, string> = {}) => {
+    const missing: string[] = []
+    const secrets = new GatewaySecrets(readFeatures(env).features, new Catalog(new KeyedSums('k')), new Subscriptions(), (_, name) =>
+      missing.push(name),
+    )
+    const source = new RecordingPeer<SecretCommand>('registry-watcher/files')
+    secrets.linked(source)
+    return { secrets, source, missing, wanted: () => source.told.at(-1)?.wanted.map(({ reader, names }) => ({ ...reader, names: [...names] })) }
+  }
+  /** A connection that subscribes to one secret whenever it may read. */
+  const connection = (verifiedIdentity: string | undefined, type = 'router') => {
+    const held = { secrets: undefined as ReadableSecrets | undefined }
+    const session = {
+      readSecrets(secrets: ReadableSecrets | undefined) {
+        held.secrets?.use(session, nothing)
+        held.secrets = secrets
+        secrets?.use(session, { id: 7, wildcard: false, names: new Set(['kubernetes://site']) })
+      },
+      secretsKnown: () => undefined,
+    }
+    return { held, one: { node: { type, namespace: 'edge' }, verifiedIdentity, session } as unknown as Connection }
+  }
+
+  it('are asked for once for all connections of one reader, and not any more when the last has gone', async () => {
+    const { secrets, source, wanted } = writer()
+    const [a, b] = [connection('spiffe://td/ns/edge/sa/gateway'), connection('spiffe://td/ns/edge/sa/gateway')]
+    secrets.named(names('td'), [a.one, b.one])
+    await until('the question', () => wanted()?.length === 1)
+    expect(wanted()).to.deep.equal([{ namespace: 'edge', account: 'gateway', names: ['site'] }])
+    expect(source.told).to.have.length(1)
+    expect(a.held.secrets).to.equal(b.held.secrets)
+    for (const { one, held } of [a, b]) {
+      held.secrets?.use(one.session, nothing)
+      secrets.gone(one)
+    }
+    await until('that nothing is wanted', () => wanted()?.length === 0)
+  })
+
+  it('are those of the trust domain and its aliases, whenever these change', () => {
+    const { secrets } = writer()
+    const { one, held } = connection('spiffe://old/ns/edge/sa/gateway')
+    secrets.admit(one)
+    expect(held.secrets, 'before the names of the mesh are known').to.equal(undefined)
+    secrets.named(names('td'), [one])
+    expect(held.secrets).to.equal(undefined)
+    secrets.named(names('td', 'old'), [one])
+    expect(held.secrets).not.to.equal(undefined)
+    secrets.named(names('td'), [one])
+    expect(held.secrets).to.equal(undefined)
+  })
+
+  it('are of nobody where no identity is verified, or another is to serve them', () => {
+    for (const env of [{ PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' }, { MESHD_ENABLE_SDS_SERVER: 'false' }] as Record<string, string>[]) {
+      const { secrets } = writer(env)
+      const { one, held } = connection('spiffe://td/ns/edge/sa/gateway')
+      secrets.named(names('td'), [one])
+      expect(held.secrets).to.equal(undefined)
+    }
+    const { secrets } = writer()
+    for (const { one, held } of [
+      connection(undefined),
+      connection('spiffe://td/ns/edge/sa/gateway', 'sidecar'),
+      connection('spiffe://td/ns/other/sa/gateway'),
+    ]) {
+      secrets.named(names('td'), [one])
+      expect(held.secrets).to.equal(undefined)
+    }
+  })
+
+  it('that are not there are told to whoever logs it, and of readers that are gone nothing is kept', () => {
+    const { secrets, missing } = writer()
+    const { one } = connection('spiffe://td/ns/edge/sa/gateway')
+    secrets.named(names('td'), [one])
+    const event = (account: string) =>
+      ({ type: 'SecretChanged', reader: { namespace: 'edge', account }, name: 'site', material: undefined, at: 0 }) as const
+    expect([...secrets.said(event('gateway'))]).to.deep.equal([one])
+    expect(missing).to.deep.equal(['kubernetes://site'])
+    expect([...secrets.said(event('stranger'))]).to.deep.equal([])
+  })
+})
