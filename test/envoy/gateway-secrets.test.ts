@@ -205,7 +205,10 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
       for (const key of kinds) {
         const pair = made.issue('site.example', root, { key })
         write('edge/late', pairValues(pair))
-        await until(`the certificate of ${key[1]} ${key[3]}`, async () => (await site('site.example', undefined, ports.late)).serial === serialOf(pair))
+        await until(
+          `the certificate of ${key[1]} ${key[3]}`,
+          async () => (await site('site.example', undefined, ports.late)).serial === serialOf(pair),
+        )
         expect((await site('site.example', undefined, ports.late)).status).to.equal(200)
       }
     })
