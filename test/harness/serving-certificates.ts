@@ -29,12 +29,18 @@ export class ServingCertificates {
 
   /** An authority: `<name>.pem` and `<name>-key.pem`. */
   authority(name: string): void {
-    this.#openssl('req', ...newKey, '-x509', '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
+    const uses = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign']
+    this.#openssl('req', ...newKey, '-x509', ...uses, '-days', '1', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.pem`)
   }
 
   /** An authority that another has signed, as {@link authority}. */
   intermediate(name: string, authority: string): void {
-    this.issue(name, authority, 1, 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n')
+    this.issue(
+      name,
+      authority,
+      1,
+      'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n',
+    )
   }
 
   /**

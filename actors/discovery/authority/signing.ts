@@ -57,6 +57,7 @@ interface Waiting {
 /** Signs with whatever is in force when the turn of a call comes. */
 export class Signing {
   readonly #threads: number
+  readonly #module: URL
   #pool: Pool
   /** Whether one thread stays though it is idle. */
   #isKept = false
@@ -65,8 +66,10 @@ export class Signing {
   /** Milliseconds that a thread takes for a certificate, on average. */
   #average = 1
 
-  constructor(threads: number) {
+  /** `module` is the task that threads run, if not the one beside this file. */
+  constructor(threads: number, module = new URL(`./sign-task${import.meta.url.slice(-3)}`, import.meta.url)) {
     this.#threads = threads
+    this.#module = module
     this.#pool = this.#newPool(0)
   }
 
@@ -113,8 +116,7 @@ export class Signing {
   }
 
   #newPool(kept: number): Pool {
-    const module = new URL(`./sign-task${import.meta.url.slice(-3)}`, import.meta.url)
-    return createPool(module, { threads: this.#threads, kept, queue: this.#threads * batchesAhead + 8 })
+    return createPool(this.#module, { threads: this.#threads, kept, queue: this.#threads * batchesAhead + 8 })
   }
 
   #work(): void {

@@ -1,0 +1,215 @@
+/** The certificate authority with its signer threads: what it signs with, what it refuses, and what happens when threads and files fail. */
+import { execFileSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { actor } from '../../actors/discovery/authority/certificate-authority.ts'
+import type { Behaviour } from '../../actors/runtime/actor.ts'
+import type { CertificateAnswer, CertificateRequest } from '../../protocols/messages/authority.ts'
+import type { TrustEvent } from '../../protocols/messages/trust.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { goVerifier } from '../harness/go-verifier.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { keys, requestPem } from '../harness/signing-requests.ts'
+import { until } from '../harness/until.ts'
+
+const identity = 'spiffe://td.example/ns/shop/sa/cart'
+const caller = { identities: [identity], via: 'token', method: 'test', expiresAt: 0 } as const
+
+/** The answers of a started authority. */
+interface Asks {
+  signCertificate(request: CertificateRequest): Promise<CertificateAnswer>
+  signServingCertificate(request: { csr: string }): Promise<CertificateAnswer>
+}
+
+describe('the certificate authority', function () {
+  this.timeout(60_000)
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-authority-'))
+  const plugged = join(dir, 'cacerts')
+  const made = new ServingCertificates(dir)
+  const running: Behaviour<never>[] = []
+  let writer = new RecordingPeer<TrustEvent>('xds-writer/0')
+
+  before(() => {
+    made.authority('stranger')
+    made.authority('root')
+    for (const name of ['one', 'two']) made.intermediate(name, 'root')
+    mkdirSync(plugged)
+  })
+  afterEach(async () => {
+    for (const one of running.splice(0)) await one.drain?.()
+    for (const name of readdirSync(plugged)) rmSync(join(plugged, name))
+    rmSync(join(dir, 'state'), { recursive: true, force: true })
+  })
+  after(() => rmSync(dir, { recursive: true, force: true }))
+
+  const plug = (name: string, root = 'root') => {
+    copyFileSync(made.file(`${root}.pem`), join(plugged, 'root-cert.pem'))
+    writeFileSync(join(plugged, 'cert-chain.pem'), made.text(`${name}.pem`) + made.text(`${root}.pem`))
+    copyFileSync(made.file(`${name}.pem`), join(plugged, 'ca-cert.pem'))
+    copyFileSync(made.file(`${name}-key.pem`), join(plugged, 'ca-key.pem'))
+  }
+
+  /** Starts it, with a writer that is told what it trusts. */
+  async function start(env: Record<string, string> = {}) {
+    const { features } = readFeatures({ ROOT_CA_DIR: plugged, MESHD_CA_STATE_DIR: join(dir, 'state'), ...env })
+    const authority = (await startActor(actor, { features })) as unknown as Behaviour<never, TrustEvent>
+    running.push(authority)
+    writer = new RecordingPeer('xds-writer/0')
+    authority.linked?.(writer)
+    const names = { trustDomain: 'td.example', trustDomainAliases: [], rootNamespace: 'mesh-system', discoveryAddress: '' }
+    authority.receive({ type: 'MeshNamesChanged', ...names } as never, new RecordingPeer('registry-watcher/files'))
+    const asks = authority.asks as unknown as Asks
+    return {
+      authority,
+      asks,
+      sign: (csr = requestPem(), ttlMs = 0) => asks.signCertificate({ csr, ttlMs, caller, peer: '10.0.0.1' }),
+    }
+  }
+  const told = () => until('the writer to be told of trust', () => writer.told.length > 0)
+  const chainOf = (answer: CertificateAnswer): X509Certificate[] => {
+    if ('chain' in answer) return answer.chain.map((pem) => new X509Certificate(pem))
+    throw new Error(`${answer.code} ${answer.message}`)
+  }
+
+  it('makes a root in the name of the trust domain, and keeps it', async () => {
+    const first = await start()
+    expect(await first.sign()).to.include({ code: 13, error: 'CA_NOT_READY' })
+    await told()
+    const [leaf, root] = chainOf(await first.sign()) as [X509Certificate, X509Certificate]
+    expect([leaf.subjectAltName, root.subject]).to.deep.equal([`URI:${identity}`, 'O=td.example'])
+    expect(leaf.checkIssued(root) && leaf.verify(root.publicKey)).to.equal(true)
+    expect(writer.told[0]).to.deep.include({ type: 'TrustChanged', source: 'certificate-authority' })
+    expect(new X509Certificate(writer.told[0]?.roots[''] ?? '').fingerprint256).to.equal(root.fingerprint256)
+    await running.pop()?.drain?.()
+    const generation = writer.told[0]?.generation ?? 0
+    const second = await start()
+    await told()
+    expect(chainOf(await second.sign())[1]?.fingerprint256).to.equal(root.fingerprint256)
+    expect(writer.told[0]?.generation).to.be.greaterThan(generation)
+  })
+
+  it('signs for the own servers what they ask for', async () => {
+    const { asks } = await start()
+    await told()
+    const request = makeSigningRequest(keys.p256, [{ dns: 'meshd.mesh-system.svc' }, { address: Buffer.from([127, 0, 0, 1]) }])
+    const [leaf] = chainOf(await asks.signServingCertificate({ csr: request }))
+    expect(leaf?.subjectAltName).to.equal('DNS:meshd.mesh-system.svc, IP Address:127.0.0.1')
+    expect((leaf?.validToDate.getTime() ?? 0) - Date.now()).to.be.within(89.9 * 86_400_000, 90 * 86_400_000)
+    expect(await asks.signServingCertificate({ csr: requestPem() })).to.include({ code: 3, error: 'CSR_ERROR' })
+  })
+
+  it('signs with what is plugged in, and with another as soon as its files are exchanged', async () => {
+    plug('one')
+    const { sign } = await start()
+    await told()
+    const [leaf, between, root] = chainOf(await sign()) as [X509Certificate, X509Certificate, X509Certificate]
+    expect([leaf.issuer, between.subject, root.subject]).to.deep.equal(['CN=one', 'CN=one', 'CN=root'])
+    plug('two')
+    await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
+    expect(writer.told.length).to.equal(2)
+  })
+
+  it('keeps what is in force when the files spoil, its key too', async () => {
+    plug('one')
+    const { authority, sign } = await start()
+    await told()
+    const look = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
+    for (const [name, content] of [
+      ['ca-key.pem', 'nothing'],
+      ['ca-cert.pem', made.text('stranger.pem')],
+      ['ca-key.pem', made.text('stranger-key.pem')],
+      ['root-cert.pem', made.text('stranger.pem')],
+      ['ca-cert.pem', ''],
+    ] as const) {
+      plug('one')
+      writeFileSync(join(plugged, name), content)
+      await look()
+      expect(chainOf(await sign())[0]?.issuer, `${name}: ${content.slice(0, 30)}`).to.equal('CN=one')
+    }
+    rmSync(join(plugged, 'ca-key.pem'))
+    await look()
+    expect(chainOf(await sign())[0]?.issuer).to.equal('CN=one')
+  })
+
+  it('does not sign without a chain to a root, nor with the key of another', async () => {
+    for (const [name, root, key] of [
+      ['one', 'stranger', 'one'],
+      ['one', 'root', 'two'],
+    ] as const) {
+      plug(name, root)
+      copyFileSync(made.file(`${key}-key.pem`), join(plugged, 'ca-key.pem'))
+      const { authority, sign } = await start()
+      await (authority.asks as unknown as { reload(): Promise<void> }).reload()
+      expect(await sign()).to.include({ code: 13, error: 'CA_NOT_READY' })
+      await running.pop()?.drain?.()
+    }
+  })
+
+  it('trusts further roots beside its own', async () => {
+    copyFileSync(made.file('stranger.pem'), join(plugged, 'root-cert.pem'))
+    const { sign } = await start()
+    await told()
+    const answer = await sign()
+    const bundle = 'chain' in answer ? (answer.chain.at(-1) ?? '') : ''
+    expect(bundle.match(/BEGIN/g)).to.have.length(2)
+    expect(writer.told.at(-1)?.roots['']).to.equal(bundle)
+  })
+
+  it('cuts lives to that of the authority, and refuses longer ones than it may give', async () => {
+    plug('one')
+    const { sign } = await start()
+    await told()
+    const [leaf, between] = chainOf(await sign(requestPem(), 60 * 86_400_000)) as [X509Certificate, X509Certificate]
+    expect(leaf.validTo).to.equal(between.validTo)
+    expect(await sign(requestPem(), 91 * 86_400_000)).to.include({ code: 3, error: 'TTL_ERROR' })
+  })
+
+  /** Has it sign for each kind of key, and hands the answer over as files of the directory. */
+  async function issued(check: (files: { roots: string; between: string; leaf: string }) => void) {
+    for (const isPlugged of [false, true]) {
+      if (isPlugged) plug('one')
+      const { sign } = await start()
+      await told()
+      for (const key of Object.values(keys)) {
+        const answer = await sign(makeSigningRequest(key, [{ uri: identity }]))
+        if (!('chain' in answer)) throw new Error(answer.message)
+        const content = { leaf: answer.chain[0], between: isPlugged ? answer.chain[1] : '', roots: answer.chain.at(-1) }
+        const path = (name: keyof typeof content) => join(dir, `issued-${name}.pem`)
+        for (const name of ['leaf', 'between', 'roots'] as const) writeFileSync(path(name), content[name] ?? '')
+        check({ roots: path('roots'), between: path('between'), leaf: path('leaf') })
+      }
+      await running.pop()?.drain?.()
+    }
+  }
+
+  it('gives certificates that openssl verifies, strictly', () =>
+    issued(({ roots, between, leaf }) => {
+      const untrusted = readFileSync(between, 'utf8') === '' ? [] : ['-untrusted', between]
+      for (const purpose of ['sslserver', 'sslclient'])
+        expect(
+          execFileSync('openssl', ['verify', '-x509_strict', '-purpose', purpose, '-CAfile', roots, ...untrusted, leaf], { encoding: 'utf8' }),
+        ).to.equal(`${leaf}: OK\n`)
+    }))
+
+  it('gives certificates that Go verifies, and that are X.509-SVIDs', function () {
+    const verifier = goVerifier()
+    if (verifier === undefined) return this.skip()
+    return issued(({ roots, between, leaf }) => {
+      expect(execFileSync(verifier, [roots, between, leaf, identity], { encoding: 'utf8' })).to.equal('verified\n')
+    })
+  })
+
+  it('has its keys in files for its user alone, and nowhere else', async () => {
+    await start()
+    await told()
+    const [key = ''] = readdirSync(join(dir, 'state', 'keys'))
+    expect(readFileSync(join(dir, 'state', 'keys', key), 'utf8')).to.contain('PRIVATE KEY')
+    expect(readFileSync(join(dir, 'state', 'state.json'), 'utf8')).not.to.contain('PRIVATE')
+    expect(JSON.stringify(writer.told)).not.to.contain('PRIVATE')
+  })
+})
