@@ -30,6 +30,8 @@ export interface ServerOptions {
   readonly logLevel?: string
   /** Certificate and key files for the secured port. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** The same for a secured port that proxies do not use: they connect in plain text. */
+  readonly certificates?: { readonly cert: string; readonly key: string } | undefined
   /** Text of the mesh configuration; there is none by default. */
   readonly mesh?: string | undefined
   /** Seconds after which it must be ready; no limit by default. */
@@ -57,6 +59,8 @@ process.on('exit', () => {
 export class DiscoveryServer {
   /** Where proxies connect: the secured port if there is one. */
   port = 0
+  /** The secured port, if there is one. */
+  securePort = 0
   /** Seconds from the start of the process until ready. */
   readyAfter = 0
   readonly dir = mkdtempSync(join(tmpdir(), 'mesh-bench-'))
@@ -129,6 +133,7 @@ export class DiscoveryServer {
 
   async #start(options: ServerOptions): Promise<void> {
     const [grpc, secure, http, monitoring] = [await freePort(), await freePort(), await freePort(), await freePort()]
+    const certificates = options.tls ?? options.certificates
     const flags = {
       registries: 'Mock',
       configDir: this.dir,
@@ -137,8 +142,8 @@ export class DiscoveryServer {
       monitoringAddr: `127.0.0.1:${monitoring}`,
       writers: String(options.writers),
       log_output_level: options.logLevel ?? 'all:warn',
-      secureGRPCAddr: options.tls ? `127.0.0.1:${secure}` : '',
-      ...(options.tls ? { tlsCertFile: options.tls.cert, tlsKeyFile: options.tls.key } : {}),
+      secureGRPCAddr: certificates ? `127.0.0.1:${secure}` : '',
+      ...(certificates ? { tlsCertFile: certificates.cert, tlsKeyFile: certificates.key } : {}),
       ...(options.mesh === undefined ? {} : { meshConfig: join(this.dir, '.mesh') }),
     }
     // The name keeps it from being read as an object of the configuration.
@@ -155,6 +160,7 @@ export class DiscoveryServer {
     this.#child = startCommand([entry, 'discovery', ...args], 'inherit', env)
     running.add(this)
     this.port = options.tls ? secure : grpc
+    this.securePort = certificates ? secure : 0
     this.#monitoring = monitoring
     for (;;) {
       const ready = await fetch(`http://127.0.0.1:${http}/ready`).catch(() => undefined)

@@ -1,12 +1,14 @@
 /** Certificates for workloads from the secured port of the real command. */
 import { X509Certificate } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { CertificateClient, type CertificateOutcome } from '../harness/certificate-client.ts'
-import { Service } from '../harness/service.ts'
+import { anyPorts } from '../harness/launched.ts'
+import { runCommand, Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { keys, requestPem, uri } from '../harness/signing-requests.ts'
 import { until } from '../harness/until.ts'
@@ -112,5 +114,69 @@ describe('CreateCertificate', function () {
     expect(after.fingerprint256).to.equal(before.fingerprint256)
     expect(existsSync(join(service.authorityDir, 'state.json'))).to.equal(true)
     expect(service.output).not.to.contain('PRIVATE KEY')
+  })
+})
+
+describe('a command without a certificate authority that it can use', function () {
+  this.timeout(60_000)
+  const started = (env: Record<string, string>) =>
+    runCommand(['discovery', '--registries', 'Mock', ...anyPorts, '--secureGRPCAddr', '127.0.0.1:0'], env)
+
+  /** A service that serves its secured port with the certificate of files. */
+  const serving = (port: number, env: Record<string, string> = {}) => {
+    const service = new Service({ env, flags: ['--secureGRPCAddr', `127.0.0.1:${port}`] })
+    const made = new ServingCertificates(service.dir)
+    made.authority('ca')
+    made.issue('server', 'ca')
+    service.flags.push('--tlsCertFile', made.file('server.pem'), '--tlsKeyFile', made.file('server-key.pem'))
+    return service
+  }
+
+  it('does not start with another that it does not know', async () => {
+    for (const [name, reason] of [
+      ['MESHD_RA_MESH_API', 'is not supported'],
+      ['nonsense', 'is not MESHD_RA_ORCHESTRATOR_API'],
+    ]) {
+      const { code, stderr } = await started({ EXTERNAL_CA: name as string })
+      expect([code, stderr]).to.deep.equal([255, `Error: environment variable EXTERNAL_CA: "${name}" ${reason}\n`])
+    }
+  })
+
+  it('does not start with files that do not fit together, nor with the state of another process', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-cacerts-'))
+    const service = serving(await freePort())
+    try {
+      writeFileSync(join(dir, 'ca-key.pem'), '')
+      const broken = await started({ ROOT_CA_DIR: dir })
+      expect([broken.code, broken.stderr]).to.deep.equal([
+        255,
+        `Error: ${join(dir, 'ca-cert.pem')}: is not there, but ${join(dir, 'ca-key.pem')} is\n`,
+      ])
+      await service.start()
+      const second = await started({ MESHD_CA_STATE_DIR: service.authorityDir })
+      expect(second.code).to.equal(255)
+      expect(second.stderr).to.contain(`${service.authorityDir}: is in use by process ${service.pid}`)
+    } finally {
+      await service.dispose()
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+
+  it('does not offer to sign', async () => {
+    for (const [name, value] of Object.entries({ ENABLE_CA_SERVER: 'false', EXTERNAL_CA: 'MESHD_RA_ORCHESTRATOR_API' })) {
+      const port = await freePort()
+      const service = serving(port, { [name]: value })
+      await service.start()
+      const client = new CertificateClient(port, { roots: new ServingCertificates(service.dir).text('ca.pem') })
+      try {
+        expect(await client.ask(requestPem())).to.include({ code: 12 })
+        expect(readdirSync(service.authorityDir).filter((name) => name.includes('state'))).to.deep.equal([])
+        if (name === 'EXTERNAL_CA')
+          expect(service.output).to.contain('needs an orchestrator, and there is no orchestrator client yet: no certificate is signed')
+      } finally {
+        client.close()
+        await service.dispose()
+      }
+    }
   })
 })
