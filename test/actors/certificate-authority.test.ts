@@ -204,6 +204,20 @@ describe('the certificate authority', function () {
     })
   })
 
+  it('gives way to other threads once it signs for workloads, and not before', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    // The 19th field, after the name in parentheses.
+    const priorities = () =>
+      readdirSync('/proc/self/task').map((task) => Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]))
+    const own = Math.max(...priorities())
+    const { asks, sign } = await start()
+    await told()
+    chainOf(await asks.signServingCertificate({ csr: makeSigningRequest(keys.p256, [{ dns: 'a.b' }]) }))
+    expect(Math.max(...priorities())).to.equal(own)
+    chainOf(await sign())
+    expect(Math.max(...priorities())).to.equal(Math.max(own, 10))
+  })
+
   it('has its keys in files for its user alone, and nowhere else', async () => {
     await start()
     await told()

@@ -72,9 +72,10 @@ const mostKeys = 8
 /** Serial numbers for which chance is drawn at once. */
 const serialsAtOnce = 256
 
-/** Signing gives way to everything else that the process does, where the system can tell threads apart. */
-if (process.platform === 'linux') setPriority(0, 10)
+/** The priority (`nice`) of a thread that has begun to sign for workloads. */
+const workloadPriority = 10
 
+let isLowered = false
 const known = new Map<string, SigningKey>()
 let chance = Buffer.alloc(0)
 
@@ -89,7 +90,18 @@ export default function run(task: SignerTask): SignerAnswer {
   }
 }
 
+/**
+ * From its first certificate for a workload on, a thread gives way to everything else that the process does, where the system can tell
+ * threads apart. What the start waits for, the root and serving certificates, comes before that and is not held up.
+ */
+function giveWay(): void {
+  if (isLowered || process.platform !== 'linux') return
+  isLowered = true
+  setPriority(0, workloadPriority)
+}
+
 function outcome({ csr, identity, notBefore, notAfter }: SigningJob, key: SigningKey): JobOutcome {
+  if (identity !== undefined) giveWay()
   const serial = newSerial()
   const grant = { serial, notBefore, notAfter }
   try {
