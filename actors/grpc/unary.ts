@@ -1,4 +1,5 @@
 /** Single calls: one message of the client, one answer. */
+import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
@@ -46,7 +47,7 @@ export interface CallBounds {
   readonly requestBytes: number
   /**
    * Calls at a time on one server, counted until their answers are there, wanted or not. For one more, the oldest call whose message
-   * has not come gives way; where there is none, the new call does. Whoever gives way gets `ResourceExhausted`.
+   * has not come gives way; where there is none, the new call does. Whoever gives way gets `ResourceExhausted`, and is told when to try again.
    */
   readonly concurrent: number
 }
@@ -58,25 +59,28 @@ export interface UnaryMethod {
   readonly answer: AnswerCall
 }
 
+/** When a call that had no room is worth another try, in milliseconds: spread, so that those who were turned away together do not come back together. */
+const retryMs = (): number => 500 + randomInt(1000)
+
 /** Takes the streams of a method of single calls. `failed` hears what the answering function threw. */
 export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: unknown) => void): (stream: GrpcStream) => void {
   let running = 0
   /** Ends calls whose messages have not come, oldest first. */
-  const incoming = new Set<(code: number, message: string) => void>()
+  const incoming = new Set<(code: number, message: string, retryAfterMs?: number) => void>()
   return (stream) => {
     const clientLimit = clientTimeLimit(stream.headers['grpc-timeout'])
     if (clientLimit === undefined) return stream.end(status.invalidArgument, 'grpc-timeout cannot be read')
     const tooMany = `more than ${bounds.concurrent} calls at a time`
     const [oldest] = incoming
-    if (running >= bounds.concurrent) oldest?.(status.resourceExhausted, tooMany)
-    if (running >= bounds.concurrent) return stream.end(status.resourceExhausted, tooMany)
+    if (running >= bounds.concurrent) oldest?.(status.resourceExhausted, tooMany, retryMs())
+    if (running >= bounds.concurrent) return stream.end(status.resourceExhausted, tooMany, retryMs())
     running++
     let request: Buffer | undefined
     const waiting = new AbortController()
-    const refuse = (code: number, message: string) => {
+    const refuse = (code: number, message: string, retryAfterMs?: number) => {
       if (incoming.delete(refuse)) running--
       waiting.abort()
-      stream.end(code, message)
+      stream.end(code, message, retryAfterMs)
     }
     incoming.add(refuse)
     const limit = deadlineAfter(Math.min(clientLimit, bounds.timeLimit), () => refuse(status.deadlineExceeded, 'the time for the call is over'))

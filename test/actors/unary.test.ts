@@ -59,6 +59,7 @@ describe('a method of single calls', () => {
         methods: new Map([
           ['/t.T/Echo', unary((request, { headers }) => Buffer.from(`${request.toString()} ${headers['x-who']}`))],
           ['/t.T/Refuse', unary(() => ({ code: 7, message: 'not you' }))],
+          ['/t.T/Later', unary(() => ({ code: 8, message: 'full', retryAfterMs: 1500 }))],
           ['/t.T/Break', unary(() => Promise.reject(new Error('the reason is ours')))],
           ['/t.T/Wait', unary((_, { signal }) => held.hold(signal), 2)],
           ['/t.T/Late', unary((_, { signal }) => held.hold(signal), 2, 50)],
@@ -76,13 +77,23 @@ describe('a method of single calls', () => {
 
   const same = (value: Buffer) => value
   /** What a call comes to: the answer, or code and message. */
+  const retries: string[] = []
   const start = (name: string, request = '', options: { deadline?: number } = {}) => {
     const metadata = new Metadata()
     metadata.set('x-who', 'me')
     let cancel = () => {}
     const ended = new Promise<string | [number, string]>((resolve) => {
-      const call = client.makeUnaryRequest(`/t.T/${name}`, same, same, Buffer.from(request), metadata, options, (error: ServiceError | null, value) =>
-        resolve(error ? [error.code, error.details] : String(value)),
+      const call = client.makeUnaryRequest(
+        `/t.T/${name}`,
+        same,
+        same,
+        Buffer.from(request),
+        metadata,
+        options,
+        (error: ServiceError | null, value) => {
+          retries.push(String(error?.metadata.get('grpc-retry-pushback-ms')[0] ?? ''))
+          resolve(error ? [error.code, error.details] : String(value))
+        },
       )
       cancel = () => call.cancel()
     })
@@ -98,10 +109,18 @@ describe('a method of single calls', () => {
     expect(await call('Echo', 'x'.repeat(101))).to.deep.equal([status.resourceExhausted, 'received message larger than max (101 vs. 100)'])
   })
 
+  it('tells clients when another try is worth it', async () => {
+    expect(await call('Later')).to.deep.equal([8, 'full'])
+    expect(retries.at(-1)).to.equal('1500')
+    expect(await call('Refuse')).to.deep.equal([7, 'not you'])
+    expect(retries.at(-1)).to.equal('')
+  })
+
   it('takes so many calls at a time, counted until their answers are there', async () => {
     const [one, other] = [start('Wait'), start('Wait')]
     await until('both to be answered', () => held.count === 2)
     expect(await call('Wait')).to.deep.equal([status.resourceExhausted, 'more than 2 calls at a time'])
+    expect(Number(retries.at(-1))).to.be.within(500, 1500)
     one.cancel()
     expect((await one.ended)[0]).to.equal(status.canceled)
     await until('it to hear that nobody waits', () => held.signals[0]?.aborted === true)
