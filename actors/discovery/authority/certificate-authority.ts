@@ -37,6 +37,9 @@ const codes = { invalidArgument: 3, resourceExhausted: 8, internal: 13, unavaila
 /** When a certificate is asked for again that was made while the authority was replaced, in milliseconds. */
 const replacedRetry = 250
 
+/** The same when there is no authority to sign with, in milliseconds. */
+const unreadyRetry = 1000
+
 /** A certificate that was made. */
 interface Made {
   readonly chain: readonly string[]
@@ -155,7 +158,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest): Promise<CertificateAnswer> {
-    if (!this.#names) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer)
+    if (!this.#names) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer, unreadyRetry)
     const named = identityToCertify(caller, this.#names)
     if ('refused' in named) {
       this.#metrics.nameless()
@@ -168,7 +171,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     try {
       const { inForce } = this.#source
       const isReady = inForce && validity(inForce.workloads.within).notAfter > wallClockMs()
-      if (!isReady) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer)
+      if (!isReady) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
     } catch (error) {
       if (error instanceof LifetimeFault) return this.#refuse(codes.invalidArgument, 'TTL_ERROR', error.message, peer)
       throw error
@@ -223,7 +226,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   #failure(result: Exclude<SigningResult, { serial: string }>, peer: string): Exclude<CertificateAnswer, { chain: unknown }> {
     if ('refused' in result) {
       const { refused, reason, retryAfterMs } = result
-      if (refused === 'unready') return this.#refuse(codes.internal, 'CA_NOT_READY', reason, peer)
+      if (refused === 'unready') return this.#refuse(codes.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
       return this.#refuse(refused === 'died' ? codes.unavailable : codes.resourceExhausted, 'CA_NOT_READY', reason, peer, retryAfterMs)
     }
     if (result.fault === 'signing') {
