@@ -25,7 +25,7 @@ export async function boundedFetch(url: string, bounds: FetchBounds): Promise<st
     if (answer.location === undefined) return answer.body
     if (hop >= bounds.redirects) throw new Error(`more than ${bounds.redirects} redirects`)
     const next = URL.parse(answer.location, target.href)
-    if (!next || (next.protocol !== 'https:' && next.protocol !== target.protocol))
+    if (!next || `${next.username}${next.password}` !== '' || (next.protocol !== 'https:' && next.protocol !== target.protocol))
       throw new Error(`redirected to ${JSON.stringify(answer.location.slice(0, 200))}`)
     target = next
   }

@@ -132,6 +132,7 @@ describe('SPIFFE bundle endpoints', function () {
       (_, response) => response.end('nonsense'),
       (_, response) => response.end(`{"keys":[${'{},'.repeat(400_000)}{}]}`),
       (_, response) => response.writeHead(302, { location: 'http://localhost/' }).end(),
+      (request, response) => response.writeHead(302, { location: `https://user@${request.headers.host}/bundle` }).end(),
       (_, response) => response.end(bundle(2, 'guest')),
       (_, response) => response.end(bundle(2, 'foreign').replace('"spiffe_sequence":2', '"spiffe_sequence":"2"')),
       (_, response) => response.end(bundle(2, 'foreign').replace(/"x5c":\[/, '"x5c":["AAAA",')),
@@ -143,12 +144,21 @@ describe('SPIFFE bundle endpoints', function () {
       answer = each
       await until('two fetches', () => fetches >= before + 2)
       expect(await isServed('guest')).to.equal(true)
-      // A good answer, so that the next ones are not waited for ever longer.
-      serve(bundle(1, 'foreign'))
-      const bad = fetches
-      await until('a good fetch', () => fetches > bad)
     }
     expect(service.output).to.match(/roots of foreign.example from \S+ could not be had: not JSON; its last roots stay/)
+  })
+
+  it('may have bundles elsewhere, for a while', async () => {
+    const { length } = service.output
+    let redirected = 0
+    answer = (request, response) => {
+      if (request.url === '/elsewhere') return void response.end(bundle(2, 'foreign'))
+      redirected++
+      response.writeHead(307, { location: '/elsewhere' }).end()
+    }
+    await until('the bundle to be asked for where it was', () => redirected > 1)
+    expect(service.output.slice(length)).not.to.contain('roots of foreign.example from')
+    expect(await isServed('guest')).to.equal(true)
   })
 
   it('exchange roots when they publish others, and an older bundle changes nothing', async () => {

@@ -9,7 +9,10 @@ import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** An endpoint that fails is asked again after 50 ms, then after twice as long each time, up to ten seconds. */
+/**
+ * An endpoint that fails is asked again after 50 ms, then after twice as long each time: up to ten seconds while there are no roots, else up
+ * to the time after which it would be asked anyway (SPIFFE Federation, section 6.2).
+ */
 const retry = { firstMs: 50, mostMs: 10_000 }
 
 /** What bundles are fetched with. */
@@ -89,8 +92,8 @@ export class BundleFetches {
       const consequence = watched.bundle ? 'its last roots stay' : 'its client certificates are refused'
       const level = watched.failures === 0 ? 'error' : 'debug'
       this.#parts.log('spiffe')[level](`roots of ${trust_domain} from ${url} could not be had: ${(error as Error).message}; ${consequence}`)
-      next = Math.min(retry.mostMs, retry.firstMs * 2 ** watched.failures)
-      watched.failures = Math.min(watched.failures + 1, 16)
+      next = Math.min(watched.bundle?.refreshMs ?? retry.mostMs, retry.firstMs * 2 ** watched.failures)
+      watched.failures = Math.min(watched.failures + 1, 24)
     }
     watched.timer = after(next, () => void this.#look(watched))
   }
