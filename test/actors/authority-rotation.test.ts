@@ -1,0 +1,101 @@
+/** The authority through a rotation, with real signers: what its servers present, and what writers are told to trust. */
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, createServer } from 'node:tls'
+import { expect } from 'chai'
+import { actor } from '../../actors/discovery/authority/certificate-authority.ts'
+import type { Behaviour } from '../../actors/runtime/actor.ts'
+import type { CertificateAnswer } from '../../protocols/messages/authority.ts'
+import type { AuthorityPage, RotatePage } from '../../protocols/messages/authority-page.ts'
+import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
+import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { readFeatures } from '../../src/config/features.ts'
+import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { keys } from '../harness/signing-requests.ts'
+import { until } from '../harness/until.ts'
+
+const names: MeshNamesEvent = {
+  type: 'MeshNamesChanged',
+  trustDomain: 'td',
+  trustDomainAliases: [],
+  rootNamespace: 'mesh-system',
+  discoveryAddress: 'localhost:15012',
+}
+const key = keys.p256.export({ type: 'pkcs8', format: 'pem' }) as string
+
+describe('the authority through a rotation', function () {
+  this.timeout(60_000)
+  const directory = mkdtempSync(join(tmpdir(), 'mesh-ca-'))
+  const writer = new RecordingPeer<TrustEvent>('xds-writer/0')
+  let authority: Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent>
+  const ask = async <T>(question: string, ...details: unknown[]): Promise<T> => {
+    const answer = authority.asks?.[question] as ((...given: unknown[]) => unknown) | undefined
+    return (await answer?.(...details)) as T
+  }
+
+  before(async () => {
+    const { features } = readFeatures({ MESHD_CA_STATE_DIR: join(directory, 'ca'), ROOT_CA_DIR: join(directory, 'plugged') })
+    authority = await startActor(actor, { features })
+    authority.linked?.(writer)
+    authority.receive(names, new RecordingPeer('registry-watcher/files'))
+    await until('a root', () => writer.told.length > 0)
+  })
+  after(async () => {
+    await authority.drain?.()
+    rmSync(directory, { recursive: true })
+  })
+
+  const serving = async (): Promise<string> => {
+    const answer = await ask<CertificateAnswer>('signServingCertificate', { csr: makeSigningRequest(keys.p256, [{ dns: 'localhost' }]) })
+    if (!('chain' in answer)) throw new Error(answer.message)
+    return answer.chain.slice(0, -1).join('')
+  }
+  /** Whether a client that trusts these roots alone completes a handshake with a server that presents this chain. */
+  const isTaken = async (cert: string, ca: string): Promise<boolean> => {
+    const server = createServer({ cert, key }, (socket) => socket.end())
+    server.on('tlsClientError', () => {})
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', servername: 'localhost', ca })
+      socket.on('error', () => {})
+      return await once(socket, 'secureConnect').then(
+        () => true,
+        () => false,
+      )
+    } finally {
+      server.close()
+    }
+  }
+  const roots = () => (writer.told.at(-1)?.roots[''] ?? '').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n/g) ?? []
+
+  it('presents what both those who trust the old root alone and those who trust the new one alone take, from trust-both on', async () => {
+    const [old = ''] = roots()
+    const seen: Record<string, unknown> = {}
+    let next = ''
+    for (let stage = ''; stage !== 'stable'; ) {
+      const answer = await ask<RotatePage>('rotate', false)
+      stage = 'went' in answer ? answer.went : expect.fail(answer.refused)
+      next ||= roots().find((root) => root !== old) ?? ''
+      const chain = await serving()
+      seen[stage] = { old: await isTaken(chain, old), new: await isTaken(chain, next), trusted: roots().length }
+    }
+    expect(seen).to.deep.equal({
+      announce: { old: true, new: false, trusted: 2 },
+      'trust-both': { old: true, new: true, trusted: 2 },
+      'sign-with-new': { old: true, new: true, trusted: 2 },
+      retire: { old: true, new: true, trusted: 2 },
+      stable: { old: true, new: true, trusted: 1 },
+    })
+    expect(roots()).to.deep.equal([next])
+    const generations = writer.told.map(({ generation }) => generation)
+    expect(generations, 'writers have their certificates signed anew').to.deep.equal([...new Set(generations)].sort((one, other) => one - other))
+    const page = await ask<AuthorityPage>('page')
+    expect(page.serving).to.have.length(5)
+    expect(page.serving.map(({ root }) => root)).to.include(page.roots[0]?.id)
+  })
+})
