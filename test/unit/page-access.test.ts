@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { type DebugPage, debugPages } from '../../actors/discovery/admin/debug-table.ts'
 import { admitOverNetwork, type Viewer } from '../../actors/discovery/admin/page-access.ts'
@@ -130,11 +131,20 @@ describe('who is admitted to debug pages over the network', () => {
 })
 
 describe('what each debug page is about', () => {
-  it('is as documented', () => {
-    const of = (shows: DebugPage['shows']) => Object.keys(debugPages).filter((name) => debugPages[name]?.shows === shows)
-    expect(of('mesh')).to.deep.equal(['identityz', 'budgetz', 'cachez', 'push_status', 'mesh', 'ca', 'actorsz'])
-    expect(of('proxy')).to.deep.equal(['edsz', 'config_dump', 'sidecarz', 'authz'])
-    expect(of('nothing')).to.deep.equal(['ca_rotate', 'force_disconnect'])
-    expect(Object.keys(debugPages).filter((name) => debugPages[name]?.action)).to.deep.equal(['adsz', 'ca_rotate', 'force_disconnect'])
+  it('is as docs/operation.md says', () => {
+    const docs = readFileSync(fileURLToPath(new URL('../../docs/operation.md', import.meta.url)), 'utf8')
+    /** The names in code marks after some words, up to the end of the sentence or its part. */
+    const named = (words: string) => {
+      const [list = ''] = docs.split(words)[1]?.split(/`[.;]/) ?? []
+      return [...`${list}\``.matchAll(/`(\w+)`/g)].map(([, name]) => name).sort()
+    }
+    const of = (shows: DebugPage['shows']) =>
+      Object.keys(debugPages)
+        .filter((name) => debugPages[name]?.shows === shows)
+        .sort()
+    expect(named('About the mesh as a whole')).to.deep.equal(of('mesh'))
+    expect(named('About one proxy')).to.deep.equal(of('proxy'))
+    const actions = Object.keys(debugPages).filter((name) => debugPages[name]?.action)
+    expect(actions.filter((name) => !docs.includes(`POST /debug/${name}`))).to.deep.equal([])
   })
 })
