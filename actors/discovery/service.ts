@@ -22,8 +22,8 @@ import { statusAnswers } from './admin/status-answers.ts'
 import { exposure } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
 import { givenAuthority } from './given-authority.ts'
-import { certificateFiles } from './given-certificates.ts'
 import { checkGivenFiles } from './given-files.ts'
+import { givenServing } from './given-serving.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 
 /** A running discovery service. */
@@ -57,15 +57,16 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const startedAt = monotonicMs()
   const { features, warnings } = readFeatures(process.env)
   const identity = authenticatorConfig(features)
-  const files = certificateFiles(given)
-  const certificate = files && (await readCertificate(files))
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)
+  const serving = givenServing(given, features, authority)
+  const files = serving.from === 'files' ? serving.files : undefined
+  const certificate = files && (await readCertificate(files))
   const openOnLoopback = await isOpenOnLoopback(given, features)
   const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
   const claim = await claimAddresses([
     { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
-    { flag: 'secureGRPCAddr', address: files ? given.secureGRPCAddr : '', listeners: writers },
+    { flag: 'secureGRPCAddr', address: serving.from === 'nowhere' ? '' : given.secureGRPCAddr, listeners: writers },
     { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
     { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
   ])
@@ -76,8 +77,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
     secure: isSecured
       ? {
           ...hostAndPort(options.secureGRPCAddr),
-          trustSources: ['certificate-watcher', ...(authority.signs ? ['certificate-authority'] : [])],
+          trustSources: [...(files ? ['certificate-watcher'] : []), ...(authority.signs ? ['certificate-authority'] : [])],
           signs: authority.signs,
+          ownHosts: serving.from === 'authority' ? serving.hosts : undefined,
         }
       : undefined,
   }
@@ -86,6 +88,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)
   if (authority.warning !== undefined) log('ca').warn(authority.warning)
+  if (serving.from === 'nowhere' && given.secureGRPCAddr !== '')
+    log('default').warn(`--secureGRPCAddr ${given.secureGRPCAddr} is not listened on: ${serving.why}`)
   for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
   for (const { level, message } of exposure(options, features, openOnLoopback)) log('default')[level](message)
   const fault = isSecured && certificate ? validityFault(certificate, wallClockMs()) : undefined
@@ -138,7 +142,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       )
       for (const name of [
         'registry-watcher/files',
-        ...(isSecured ? ['certificate-watcher'] : []),
+        ...(isSecured && files ? ['certificate-watcher'] : []),
         ...(authority.signs ? ['certificate-authority'] : []),
       ])
         supervisor.ask(name, 'reload').catch((error: Error) => log('default').error(`reload: ${error.message}`))

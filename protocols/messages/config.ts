@@ -23,13 +23,27 @@ export interface PushQueueConfig {
   readonly sources: readonly string[]
 }
 
+/** Where a writer listens for TLS. */
+export interface SecurePortConfig {
+  readonly host: string
+  readonly port: number
+  /** Actors that have to say what they trust (`TrustEvent`) before it is listened on. */
+  readonly trustSources: readonly string[]
+  /** Whether certificates are signed there. */
+  readonly signs: boolean
+  /**
+   * Hosts, beside that of the mesh's discovery address, for which the writer has a certificate signed by the certificate authority of this
+   * process. Undefined where it is told its certificate (`CertificateEvent`).
+   */
+  readonly ownHosts: readonly string[] | undefined
+}
+
 /** Of an XDS writer. */
 export interface XdsWriterConfig {
   readonly features: object
   /** Where it listens in plain text. */
   readonly plain: { readonly host: string; readonly port: number }
-  /** Where it listens for TLS, with the certificate that it is told (`CertificateEvent`), once these actors have said what they trust (`TrustEvent`); `signs`: whether certificates are signed there. */
-  readonly secure: { readonly host: string; readonly port: number; readonly trustSources: readonly string[]; readonly signs: boolean } | undefined
+  readonly secure: SecurePortConfig | undefined
   /** Whether whoever is on this machine may ask for client status and reflection in plain text. */
   readonly statusOnLoopback: boolean
   /** How many writers share the port. */

@@ -4,7 +4,7 @@ import type { Level } from './log.ts'
 /** Options of the discovery service; durations in milliseconds, addresses as `host:port` or `:port`. */
 export interface DiscoveryOptions {
   readonly grpcAddr: string
-  /** Where configuration is served over TLS; only with {@link tlsCertFile} and {@link tlsKeyFile}. */
+  /** Where configuration and certificates are served over TLS. */
   readonly secureGRPCAddr: string
   readonly tlsCertFile: string
   readonly tlsKeyFile: string
@@ -15,6 +15,8 @@ export interface DiscoveryOptions {
   readonly meshConfig: string
   readonly networksConfig: string
   readonly domain: string
+  /** Namespace of this process; empty when no flag says it. */
+  readonly namespace: string
   readonly registries: readonly string[]
   /** Policies that are enforced, in the order of their filters. */
   readonly plugins: readonly string[]

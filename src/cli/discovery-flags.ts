@@ -126,7 +126,6 @@ export const discoveryFlags = {
     char: 'n',
     default: 'mesh-system',
     about: 'namespace where the controller resides; when unset, environment variable POD_NAMESPACE is used',
-    notYet: orchestrator,
   },
   networksConfig: {
     type: 'string',

@@ -116,9 +116,8 @@ function discoveryOptions(values: Values, flags: CommandLine['flags']): Discover
       notices.push({ level: 'warn', message: `--plugins leaves ${name} out: the policies that need it are not enforced` })
   if (values.secureGRPCAddr === '' && values.tlsCertFile !== '')
     notices.push({ level: 'warn', message: 'flags --tlsCertFile and --tlsKeyFile have no effect: --secureGRPCAddr is empty' })
-  if (given.includes('secureGRPCAddr') && values.secureGRPCAddr !== '' && values.tlsCertFile === '')
-    notices.push({ level: 'warn', message: 'flag --secureGRPCAddr has no effect: it needs --tlsCertFile and --tlsKeyFile' })
-  return { ...values, trustDomain, notices, given: given.map((name) => `--${name}=${JSON.stringify(flags[name])}`) }
+  const namespace = given.includes('namespace') ? values.namespace : ''
+  return { ...values, trustDomain, namespace, notices, given: given.map((name) => `--${name}=${JSON.stringify(flags[name])}`) }
 }
 
 function checkAddress(flag: string, address: string): void {

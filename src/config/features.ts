@@ -174,6 +174,13 @@ export const variables = {
     default: true,
     meaning: 'authorizes XDS clients so they act only as namespaces they have permission for',
   },
+  MESHD_CUSTOM_HOST: {
+    type: 'string',
+    default: '',
+    meaning: 'custom host names, separated by commas, for which the discovery component signs the server certificate',
+  },
+  PILOT_CERT_PROVIDER: { type: 'string', default: 'meshd', meaning: 'provider of the DNS certificate' },
+  POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: 'namespace of this process, where --namespace does not say it' },
   PILOT_XDS_IDENTITY_STREAMS: {
     type: 'integer',
     default: 10000,

@@ -19,7 +19,6 @@ export const unbuiltVariables = {
     default: 'mesh-sidecar-injector',
     meaning: 'name of the mutating webhook configuration to patch when the installer command-line tool is not used',
   },
-  MESHD_CUSTOM_HOST: { type: 'string', default: '', meaning: 'custom host name for which the discovery component signs the server certificate' },
   MESH_METRICS_ANNOTATIONS: { type: 'string', default: '', meaning: '' },
   ORCH_INGRESS_NS: { type: 'string', default: '', meaning: '' },
   PILOT_ALLOW_METADATA_CERTS_DR_MUTUAL_TLS: {
@@ -27,7 +26,6 @@ export const unbuiltVariables = {
     default: false,
     meaning: 'when true, certificates in metadata may override destination-rule certificates in MUTUAL TLS mode; for migration only, to be removed',
   },
-  PILOT_CERT_PROVIDER: { type: 'string', default: 'meshd', meaning: 'provider of the DNS certificate' },
   PILOT_ENABLED_SERVICE_APIS: { type: 'boolean', default: false, meaning: 'enables support for the orchestrator’s service-apis; experimental' },
   PILOT_ENABLE_ANALYSIS: {
     type: 'boolean',
@@ -84,7 +82,6 @@ export const unbuiltVariables = {
   },
   INJECT_ENABLED: { type: 'boolean', default: true, meaning: 'enables the mutating webhook handler' },
   ORCH_SIGNER: { type: 'string', default: '', meaning: 'orchestrator CA signer type; valid from orchestrator version 1.18' },
-  POD_NAMESPACE: { type: 'string', default: 'mesh-system', meaning: '' },
   REVISION: { type: 'string', default: '', meaning: '' },
   USE_REMOTE_CERTS: {
     type: 'boolean',

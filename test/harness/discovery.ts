@@ -46,6 +46,7 @@ export class LocalDiscovery {
         registries: ['Mock'],
         plugins: ['ext_authz', 'authn', 'authz'],
         trustDomain: '',
+        namespace: '',
         keepaliveInterval: 30_000,
         keepaliveTimeout: 10_000,
         keepaliveMaxServerConnectionAge: 1e15,

@@ -124,7 +124,12 @@ class XdsWriter implements Behaviour<Message, Told> {
       exceeded: () => this.#budgets.list(),
       slow: () => this.#pushes.slow(),
     }
-    this.#secured = new SecuredPort(context.config.secure?.trustSources ?? [], () => this.#server, context.log('ads'))
+    this.#secured = new SecuredPort({
+      config: context.config.secure,
+      server: () => this.#server,
+      sign: (request) => context.ask<CertificateAnswer>('signServingCertificate', request),
+      log: context.log('ads'),
+    })
     const admission = new Admission((question) => context.ask<TokenAnswer>('authenticate', question))
     this.#callers = new Callers({
       admission,
