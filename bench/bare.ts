@@ -15,7 +15,8 @@ export type BareCommand =
       readonly port: number
       readonly threads: number
       readonly sizes: Readonly<Record<string, number>>
-      readonly tls: { readonly cert: string; readonly key: string } | undefined
+      /** With authorities, clients have to have a certificate of theirs. */
+      readonly tls: { readonly cert: string; readonly key: string; readonly ca: string | undefined } | undefined
     }
   | { readonly type: 'push'; readonly marker: string; readonly size: number }
 
@@ -33,7 +34,9 @@ function serve({ port, sizes, tls }: Extract<BareCommand, { type: 'start' }>): v
   const streams = new Set<ServerHttp2Stream>()
   const frames = new Map(Object.entries(sizes).map(([typeUrl, size]) => [typeUrl, response(typeUrl, size, 'v')]))
   const settings = { initialWindowSize: 1_048_576, maxConcurrentStreams: 1000 }
-  const server = tls ? createSecureServer({ settings, ...tls }) : createServer({ settings })
+  const server = tls
+    ? createSecureServer({ settings, ...tls, ...(tls.ca === undefined ? {} : { requestCert: true, rejectUnauthorized: true }) })
+    : createServer({ settings })
   server.on('session', (session: ServerHttp2Session) => session.setLocalWindowSize(1_048_576))
   server.on('stream', (stream: ServerHttp2Stream) => {
     streams.add(stream)

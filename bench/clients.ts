@@ -14,11 +14,20 @@ import { scanFields } from '../src/xds/slab/wire.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
 import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
+/** How a sidecar shows who it is over TLS. PEM, and a JSON Web Token. */
+export interface Shown {
+  readonly cert?: string
+  readonly key?: string
+  readonly token?: string
+}
+
 /** Sidecars to connect: `count` of them, numbered `first`, `first + step` ... */
 export interface ConnectCommand {
   readonly type: 'connect'
   readonly port: number
   readonly tls: boolean
+  /** What they show over TLS, each what stands at its number, from the beginning again after the last. Nothing by default. */
+  readonly shown?: readonly Shown[] | undefined
   readonly delta: boolean
   /** They are Envoys that take virtual hosts by themselves (1.40), not older ones. */
   readonly hosts: boolean
@@ -232,7 +241,12 @@ class Sidecar {
   #open(): [ClientHttp2Session, ClientHttp2Stream] {
     const { port, tls, delta } = this.#options
     const size = this.#role === 'slow' ? 16_384 : window
-    const session = connect(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, { settings: { initialWindowSize: size }, rejectUnauthorized: false })
+    const { cert, key, token } = this.#shown()
+    const session = connect(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`, {
+      settings: { initialWindowSize: size },
+      rejectUnauthorized: false,
+      ...(cert === undefined ? {} : { cert, key }),
+    })
     session.on('connect', () => session.destroyed || session.setLocalWindowSize(size))
     let released = false
     const lost = (reason: string) => released || stream !== this.#stream || this.#lost(reason)
@@ -243,6 +257,7 @@ class Sidecar {
       ':path': `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
       'content-type': 'application/grpc',
       te: 'trailers',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     })
     const reader = new FrameReader(1 << 30, buffers)
     stream.on('data', (bytes: Buffer) => {
@@ -265,6 +280,11 @@ class Sidecar {
     this.#send(clusterType, '', [], this.#node())
     this.#send(listenerType, '')
     return [session, stream]
+  }
+
+  #shown(): Shown {
+    const { shown = [] } = this.#options
+    return shown[this.index % Math.max(1, shown.length)] ?? {}
   }
 
   /** Only those that misbehave may lose their streams. Those that are slow come back. */

@@ -5,9 +5,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { clusterType, endpointType, listenerType, routeType } from '../src/xds/type-urls.ts'
 import type { BareCommand } from './bare.ts'
+import type { Shown } from './clients.ts'
 import { Load, type LoadOptions, median, once, percentile } from './load.ts'
 import { freePort } from './ports.ts'
-import { processUsage } from './server.ts'
+import { processUsage, type TlsFiles } from './server.ts'
 
 /** What the bare server took: milliseconds to the last proxy, CPU seconds, MiB resident. */
 export interface Limit {
@@ -22,7 +23,9 @@ export interface LimitOptions {
   readonly proxies: number
   /** Bytes of all first configurations together. */
   readonly bytes: number
-  readonly tls: { readonly cert: string; readonly key: string } | undefined
+  readonly tls: TlsFiles | undefined
+  /** The certificates that the proxies show, where the files of TLS name authorities. */
+  readonly shown?: readonly Shown[] | undefined
   /** Bytes a second that each proxy reads; as fast as it can by default. */
   readonly bytesPerSecond: number | undefined
   /** The proxies ask as over delta; as over the state of the world by default. */
@@ -54,12 +57,14 @@ export class BareServer {
     delta = false,
     names = proxies,
     atOnce,
+    shown,
   }: LimitOptions): Promise<{ bare: BareServer; connect: Limit }> {
     const child = fork(fileURLToPath(new URL('./bare.ts', import.meta.url)))
     const port = await freePort()
     const each = bytes / proxies
     const sizes = { [clusterType]: each * 0.25, [endpointType]: each * 0.3, [listenerType]: each * 0.01, [routeType]: each * 0.44 }
-    const pem = tls && { cert: readFileSync(tls.cert, 'utf8'), key: readFileSync(tls.key, 'utf8') }
+    const text = (file: string) => readFileSync(file, 'utf8')
+    const pem = tls && { cert: text(tls.cert), key: text(tls.key), ca: tls.ca === undefined ? undefined : text(tls.ca) }
     child.send({ type: 'start', port, threads, sizes, tls: pem } satisfies BareCommand)
     await once(child, 'listening')
     const bare = new BareServer(child, proxies)
@@ -67,6 +72,7 @@ export class BareServer {
     const options: LoadOptions = {
       port,
       tls: tls !== undefined,
+      shown,
       delta,
       hosts: false,
       namespaces: 1,

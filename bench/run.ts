@@ -5,7 +5,7 @@
  *
  * `soak` and `views` take more than an hour and are not in `all`.
  *
- * npm run bench -- [--set convergence,tls,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,signing,start,soak,views | all | quick] [--proxies 400]
+ * npm run bench -- [--set convergence,tls,secured,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,signing,start,soak,views | all | quick] [--proxies 400]
  *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
  * npm run bench -- --set views [--shape private,sidecars | all] [--namespaces 10,100,1000] [--mode delta,sotw,older] [--rounds 5]
  *                  [--limit 120] [--memory 4096]
@@ -18,6 +18,7 @@ import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
+import { secured } from './scenarios/secured.ts'
 import { signing } from './scenarios/signing.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { soak } from './scenarios/soak.ts'
@@ -105,6 +106,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
     return [...(await both({ variant: '' })), ...(await convergence({ ...older, changes: core }))]
   },
   tls: () => withCertificate((tls) => both({ variant: 'TLS', tls, changes: core })),
+  secured: () => secured((callers) => both({ ...callers, changes: [] }), proxies),
   misbehaving: () => both({ variant: '3 in 100 misbehave', misbehaving: 100, changes: core }),
   async writers() {
     const measures: Measure[] = []

@@ -21,6 +21,14 @@ export function processUsage(pid: number): { cpu: number; rss: number } {
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss: Number(rss) / 1024 }
 }
 
+/** Files of a port that speaks TLS. */
+export interface TlsFiles {
+  readonly cert: string
+  readonly key: string
+  /** Authorities of client certificates; without them nobody is authenticated. */
+  readonly ca?: string
+}
+
 /** What to start. */
 export interface ServerOptions {
   readonly writers: number
@@ -29,9 +37,9 @@ export interface ServerOptions {
   /** What the log says; warnings when this is left out. */
   readonly logLevel?: string
   /** Certificate and key files for the secured port. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  readonly tls?: TlsFiles | undefined
   /** The same for a secured port that proxies do not use: they connect in plain text. */
-  readonly certificates?: { readonly cert: string; readonly key: string } | undefined
+  readonly certificates?: TlsFiles | undefined
   /** Text of the mesh configuration; there is none by default. */
   readonly mesh?: string | undefined
   /** Seconds after which it must be ready; no limit by default. */
@@ -143,7 +151,7 @@ export class DiscoveryServer {
       writers: String(options.writers),
       log_output_level: options.logLevel ?? 'all:warn',
       secureGRPCAddr: certificates ? `127.0.0.1:${secure}` : '',
-      ...(certificates ? { tlsCertFile: certificates.cert, tlsKeyFile: certificates.key } : {}),
+      ...(certificates ? { tlsCertFile: certificates.cert, tlsKeyFile: certificates.key, caCertFile: certificates.ca ?? '' } : {}),
       ...(options.mesh === undefined ? {} : { meshConfig: join(this.dir, '.mesh') }),
     }
     // The name keeps it from being read as an object of the configuration.
@@ -153,6 +161,7 @@ export class DiscoveryServer {
     const started = performance.now()
     const env = {
       PILOT_MOCK_SERVICES: '0',
+      XDS_AUTH: String(options.tls?.ca !== undefined),
       MESHD_CA_STATE_DIR: this.#authorityDir,
       MESHD_ADMIN_SOCKET: join(this.dir, '.run/admin.sock'),
       ...options.env,

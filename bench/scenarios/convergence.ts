@@ -3,11 +3,12 @@
  * the bare limit. Afterwards each sidecar must hold what a fresh one like it gets.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Shown } from '../clients.ts'
 import { BareServer, type Limit } from '../limit.ts'
 import { type Arrivals, Load, type LoadOptions, median, percentile } from '../load.ts'
 import * as mesh from '../mesh.ts'
 import { type Measure, progress } from '../report.ts'
-import { DiscoveryServer, spent, type Usage } from '../server.ts'
+import { DiscoveryServer, spent, type TlsFiles, type Usage } from '../server.ts'
 
 /** Size and shape of a run. */
 export interface ConvergenceOptions {
@@ -18,7 +19,9 @@ export interface ConvergenceOptions {
   readonly services: number
   readonly rounds: number
   readonly writers: number
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  readonly tls?: TlsFiles | undefined
+  /** What the sidecars show over TLS, at the server and at the limit, and variables that have the server take it. */
+  readonly callers?: { readonly shown: readonly Shown[]; readonly atLimit: readonly Shown[]; readonly env: Readonly<Record<string, string>> }
   /** Every so-manieth sidecar misbehaves in one of three ways; 0 = none. */
   readonly misbehaving: number
   /** Bytes a second that each sidecar reads, at the server and at the limit; as fast as it can by default. */
@@ -34,10 +37,10 @@ const mib = (bytes: number) => bytes / 1_048_576
 
 /** Runs the whole sequence. */
 export async function convergence(options: ConvergenceOptions): Promise<Measure[]> {
-  const { delta, hosts, proxies, services, rounds, tls, bytesPerSecond } = options
+  const { delta, hosts, proxies, services, rounds, tls, callers, bytesPerSecond } = options
   const variant = `${delta ? 'delta' : 'sotw'}${options.variant ? `, ${options.variant}` : ''}`
   progress(`${variant}: starting with ${services} services`)
-  const server = await DiscoveryServer.start({ writers: options.writers, files: mesh.files(services, namespaces), tls })
+  const server = await DiscoveryServer.start({ writers: options.writers, files: mesh.files(services, namespaces), tls, env: callers?.env ?? {} })
   const load = new Load()
   let bare: BareServer | undefined
   const measures: Measure[] = []
@@ -46,6 +49,7 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
     const client: LoadOptions = {
       port: server.port,
       tls: tls !== undefined,
+      shown: callers?.shown,
       delta,
       hosts,
       namespaces,
@@ -59,7 +63,7 @@ export async function convergence(options: ConvergenceOptions): Promise<Measure[
     const connected = await load.connect(proxies, client)
     await pause(1000)
     const after = await server.usage()
-    const limit = await BareServer.start({ threads: options.writers, proxies, bytes: connected.bytes, tls, bytesPerSecond })
+    const limit = await BareServer.start({ threads: options.writers, proxies, bytes: connected.bytes, tls, shown: callers?.atLimit, bytesPerSecond })
     bare = limit.bare
     measures.push(measureOf('connect storm', variant, [connected], spent(after, before), after, mib(connected.bytes), limit.connect))
     for (const kind of options.changes ?? mesh.changeKinds) {
