@@ -1,8 +1,11 @@
 /** Where the certificate comes from that the secured port serves with. */
-import type { CertificateFiles } from '../../protocols/messages/certificates.ts'
+import type { CertificateFiles, ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
 import { controlPlaneHosts, isHost } from '../../src/names/control-plane-hosts.ts'
+import { validityFault } from '../http/certificate.ts'
+import { wallClockMs } from '../runtime/clock.ts'
+import type { Notice } from './exposure.ts'
 import type { GivenAuthority } from './given-authority.ts'
 import { certificateFiles } from './given-certificates.ts'
 
@@ -35,4 +38,16 @@ export function givenServing(options: DiscoveryOptions, features: Features, { si
     return { from: 'nowhere', why: `with PILOT_CERT_PROVIDER=${JSON.stringify(provider.slice(0, 100))} it needs --tlsCertFile and --tlsKeyFile` }
   if (!signs) return { from: 'nowhere', why: 'it needs the certificate authority of this process, or --tlsCertFile and --tlsKeyFile' }
   return { from: 'authority', hosts: [...wanted, ...controlPlaneHosts(options.namespace || POD_NAMESPACE), ...loopback] }
+}
+
+/** What the log says at start of the certificate: that there is none and why, or that clients will refuse the one of the files, as it was read. */
+export function servingNotices(
+  { secureGRPCAddr, tlsCertFile }: DiscoveryOptions,
+  serving: GivenServing,
+  read: ServingCertificate | undefined,
+): Notice[] {
+  if (secureGRPCAddr === '') return []
+  if (serving.from === 'nowhere') return [{ level: 'warn', message: `--secureGRPCAddr ${secureGRPCAddr} is not listened on: ${serving.why}` }]
+  const fault = read && validityFault(read, wallClockMs())
+  return fault === undefined ? [] : [{ level: 'warn', message: `--tlsCertFile ${tlsCertFile}: ${fault}; clients will refuse it` }]
 }

@@ -8,8 +8,8 @@ import type { TokenAnswer, TokenQuestion } from '../../protocols/messages/identi
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
-import { readCertificate, validityFault } from '../http/certificate.ts'
-import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
+import { readCertificate } from '../http/certificate.ts'
+import { monotonicMs } from '../runtime/clock.ts'
 import { openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
 import { Registry } from '../runtime/metrics.ts'
@@ -17,13 +17,13 @@ import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
-import { actorTable } from './actor-table.ts'
+import { actorTable, type TableParts } from './actor-table.ts'
 import { statusAnswers } from './admin/status-answers.ts'
-import { exposure } from './exposure.ts'
+import { exposure, type Notice } from './exposure.ts'
 import { isOpenOnLoopback } from './given-access.ts'
-import { givenAuthority } from './given-authority.ts'
+import { type GivenAuthority, givenAuthority } from './given-authority.ts'
 import { checkGivenFiles } from './given-files.ts'
-import { givenServing } from './given-serving.ts'
+import { type GivenServing, givenServing, servingNotices } from './given-serving.ts'
 import { authenticatorConfig } from './identity/settings.ts'
 
 /** A running discovery service. */
@@ -72,28 +72,11 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   ])
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
-  const listen = {
-    plain: hostAndPort(options.grpcAddr),
-    secure: isSecured
-      ? {
-          ...hostAndPort(options.secureGRPCAddr),
-          trustSources: [...(files ? ['certificate-watcher'] : []), ...(authority.signs ? ['certificate-authority'] : [])],
-          signs: authority.signs,
-          ownHosts: serving.from === 'authority' ? serving.hosts : undefined,
-        }
-      : undefined,
-  }
+  const listen = listenOn(options, serving, authority)
   const writer = openLog(logOptions)
   const log = createLogger(logOptions, writer.write)
-  for (const flag of options.given) log('default').info(`FLAG: ${flag}`)
-  for (const warning of warnings) log('default').warn(warning)
-  if (authority.warning !== undefined) log('ca').warn(authority.warning)
-  if (serving.from === 'nowhere' && given.secureGRPCAddr !== '')
-    log('default').warn(`--secureGRPCAddr ${given.secureGRPCAddr} is not listened on: ${serving.why}`)
-  for (const notice of options.notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
-  for (const { level, message } of exposure(options, features, openOnLoopback)) log('default')[level](message)
-  const fault = isSecured && certificate ? validityFault(certificate, wallClockMs()) : undefined
-  if (fault !== undefined) log('default').warn(`--tlsCertFile ${options.tlsCertFile}: ${fault}; clients will refuse it`)
+  const said = [...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
+  sayAtStart(log, options, [...warnings, ...(authority.warning === undefined ? [] : [authority.warning])], said)
 
   const metrics = new Registry()
   const answers = {} as Record<string, unknown>
@@ -155,6 +138,23 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await writer.flush()
     },
   }
+}
+
+/** Where the writers listen. */
+function listenOn({ grpcAddr, secureGRPCAddr }: DiscoveryOptions, serving: GivenServing, { signs }: GivenAuthority): TableParts['listen'] {
+  const plain = hostAndPort(grpcAddr)
+  if (secureGRPCAddr === '') return { plain, secure: undefined }
+  const trustSources = [...(serving.from === 'files' ? ['certificate-watcher'] : []), ...(signs ? ['certificate-authority'] : [])]
+  const ownHosts = serving.from === 'authority' ? serving.hosts : undefined
+  return { plain, secure: { ...hostAndPort(secureGRPCAddr), trustSources, signs, ownHosts } }
+}
+
+/** The first lines of the log: flags as given, what is odd about them, and what the process shows to whom. */
+function sayAtStart(log: Logger, { given, notices }: DiscoveryOptions, warnings: readonly string[], said: readonly Notice[]): void {
+  for (const flag of given) log('default').info(`FLAG: ${flag}`)
+  for (const warning of warnings) log('default').warn(warning)
+  for (const notice of notices) if (notice.level !== 'debug' && notice.level !== 'fatal') log('default')[notice.level](notice.message)
+  for (const { level, message } of said) log('default')[level](message)
 }
 
 function realAddresses(of: (flag: string) => string) {
