@@ -24,8 +24,9 @@ export interface EnvoyOptions {
   readonly delta?: boolean
   /** A server of secrets, as an agent is: its port, or the path of its unix socket. */
   readonly secretsAt?: number | string
-  /** How it shows the control plane who it is: over TLS, whose server a root in PEM verifies. */
+  /** How it shows the control plane who it is: over TLS, whose server a root verifies. */
   readonly credentials?: {
+    /** PEM, or `secret` for those of the server of secrets. */
     readonly root: string
     readonly serverName: string
     readonly token?: string
@@ -141,6 +142,7 @@ export class Envoy {
 /** TLS to the control plane, with a client certificate where there is one. */
 function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['credentials']>): object {
   const text = (inline_string: string) => ({ inline_string })
+  const named = { match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }] }
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {
@@ -148,24 +150,26 @@ function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['
       sni: serverName,
       common_tls_context: {
         alpn_protocols: ['h2'],
-        ...(certificate === 'secret' ? { tls_certificate_sds_secret_configs: [agentSecret] } : {}),
+        ...(certificate === 'secret' ? { tls_certificate_sds_secret_configs: [agentSecret('default')] } : {}),
         ...(typeof certificate === 'object'
           ? { tls_certificates: [{ certificate_chain: text(certificate.cert), private_key: text(certificate.key) }] }
           : {}),
-        validation_context: { trusted_ca: text(root), match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }] },
+        ...(root === 'secret'
+          ? { combined_validation_context: { default_validation_context: named, validation_context_sds_secret_config: agentSecret('ROOTCA') } }
+          : { validation_context: { trusted_ca: text(root), ...named } }),
       },
     },
   }
 }
 
-/** The certificate that the server of secrets has. */
-const agentSecret = {
-  name: 'default',
+/** A secret that the server of secrets has. */
+const agentSecret = (name: string) => ({
+  name,
   sds_config: {
     resource_api_version: 'V3',
     api_config_source: { api_type: 'GRPC', transport_api_version: 'V3', grpc_services: [{ envoy_grpc: { cluster_name: 'sds-grpc' } }] },
   },
-}
+})
 
 const addressOf = (at: number | string) =>
   typeof at === 'string' ? { pipe: { path: at } } : { socket_address: { address: '127.0.0.1', port_value: at } }

@@ -7,6 +7,7 @@ import { actor } from '../../actors/agent/sds/secret-agent.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { SecretState } from '../../protocols/messages/agent.ts'
+import type { AuthorityPage } from '../../protocols/messages/authority-page.ts'
 import { certificatesOf } from '../../src/identity/pem.ts'
 import { startActor } from './actor.ts'
 import { call, HttpBackend } from './backend.ts'
@@ -41,6 +42,8 @@ export interface PairOptions {
   readonly delta: boolean
   /** Life of workload certificates in seconds. */
   readonly ttlSeconds: number
+  /** Whether the control plane serves with a certificate of its own authority, which all verify by its roots; otherwise with one of a stranger. */
+  readonly servesOwn?: boolean
   readonly env?: Record<string, string>
 }
 
@@ -65,15 +68,32 @@ export class TwoSidecars {
   async start(): Promise<void> {
     for (const name of Object.keys(this.ports) as (keyof typeof this.ports)[]) this.ports[name] = await freePort()
     await this.backend.start()
-    this.#made.authority('serving')
-    this.#made.issue('meshd', 'serving', 1, `subjectAltName=DNS:${serverName}\n`)
-    const files = { tlsCertFile: 'meshd.pem', tlsKeyFile: 'meshd-key.pem' }
     this.service.flags.push('--secureGRPCAddr', `127.0.0.1:${this.ports.secure}`)
-    for (const [flag, name] of Object.entries(files)) this.service.flags.push(`--${flag}`, this.#made.file(name))
+    if (!this.#options.servesOwn) this.#serveWithFiles()
     this.write()
     await this.service.start()
+    if (this.#options.servesOwn) await this.ca('export', '--to', this.dir)
     for (const role of ['server', 'client'] as const) await this.token(role)
     for (const role of ['server', 'client'] as const) await this.join(role)
+  }
+
+  #serveWithFiles(): void {
+    this.#made.authority('root-cert')
+    this.#made.issue('meshd', 'root-cert', 1, `subjectAltName=DNS:${serverName}\n`)
+    const files = { tlsCertFile: 'meshd.pem', tlsKeyFile: 'meshd-key.pem' }
+    for (const [flag, name] of Object.entries(files)) this.service.flags.push(`--${flag}`, this.#made.file(name))
+  }
+
+  /** What the command `ca` prints. */
+  async ca(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await runCommand(['ca', ...args], this.service.env)
+    if (code !== 0) throw new Error(`ca ${args.join(' ')}: ${stderr}`)
+    return stdout
+  }
+
+  /** The stage of the rotation. */
+  async stage(): Promise<string> {
+    return (JSON.parse(await this.ca('show', '-o', 'json')) as AuthorityPage).rotation.stage
   }
 
   /** Writes the configuration; callers expect the server to have the service account `account`. */
@@ -125,7 +145,7 @@ export class TwoSidecars {
         port: this.ports.secure,
         isPlain: false,
         serverName,
-        rootsFile: this.#made.file('serving.pem'),
+        rootsFile: join(this.dir, 'root-cert.pem'),
         isPinned: false,
       },
       tokenFile: join(this.dir, `${role}.token`),
@@ -150,7 +170,7 @@ export class TwoSidecars {
       grpcPort: this.ports.secure,
       secretsAt: this.#socket(role),
       credentials: {
-        root: this.#made.text('serving.pem'),
+        root: this.#options.servesOwn ? 'secret' : this.#made.text('root-cert.pem'),
         serverName,
         ...(role === 'server' ? { certificate: 'secret' as const } : { token }),
       },
