@@ -24,6 +24,7 @@ export async function help(given) {
     bin: 'pilot-discovery',
     dirname: 'pilot-discovery',
     topicSeparator: ' ',
+    topics: { ca: { description: 'Look at the certificate authority, rotate its root, write and check its files' } },
     commands: { strategy: 'explicit', target: './bin/discovery-help.js', identifier: 'commands' },
     plugins: ['@oclif/plugin-help', '@oclif/plugin-autocomplete'],
     description: 'Fleet-wide traffic management for the mesh: programs proxies over XDS.',

@@ -55,21 +55,7 @@ export interface ActorSettings {
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
-  const { features, warnings } = readFeatures(process.env)
-  const identity = authenticatorConfig(features)
-  checkGivenFiles(given)
-  const authority = await givenAuthority(given, features)
-  const serving = givenServing(given, features, authority)
-  const files = serving.from === 'files' ? serving.files : undefined
-  const certificate = files && (await readCertificate(files))
-  const openOnLoopback = await isOpenOnLoopback(given, features)
-  const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
-  const claim = await claimAddresses([
-    { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
-    { flag: 'secureGRPCAddr', address: serving.from === 'nowhere' ? '' : given.secureGRPCAddr, listeners: writers },
-    { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
-    { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
-  ])
+  const { features, warnings, identity, authority, serving, files, certificate, openOnLoopback, writers, claim } = await checkGiven(given)
   const options = { ...given, ...realAddresses(claim.of) }
   const isSecured = options.secureGRPCAddr !== ''
   const listen = listenOn(options, serving, authority)
@@ -138,6 +124,26 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       await writer.flush()
     },
   }
+}
+
+/** Reads variables and files that are given, and claims the addresses. Rejects when one of them cannot be used: nothing was started then. */
+async function checkGiven(given: DiscoveryOptions) {
+  const { features, warnings } = readFeatures(process.env)
+  const identity = authenticatorConfig(features)
+  checkGivenFiles(given)
+  const authority = await givenAuthority(given, features)
+  const serving = givenServing(given, features, authority)
+  const files = serving.from === 'files' ? serving.files : undefined
+  const certificate = files && (await readCertificate(files))
+  const openOnLoopback = await isOpenOnLoopback(given, features)
+  const writers = given.writers > 0 ? given.writers : Math.max(1, availableParallelism())
+  const claim = await claimAddresses([
+    { flag: 'grpcAddr', address: given.grpcAddr, listeners: writers },
+    { flag: 'secureGRPCAddr', address: serving.from === 'nowhere' ? '' : given.secureGRPCAddr, listeners: writers },
+    { flag: 'httpAddr', address: given.httpAddr, listeners: 1 },
+    { flag: 'monitoringAddr', address: given.monitoringAddr, listeners: 1 },
+  ])
+  return { features, warnings, identity, authority, serving, files, certificate, openOnLoopback, writers, claim }
 }
 
 /** Where the writers listen. */

@@ -240,6 +240,7 @@ describe('pilot-discovery ca', function () {
 
   it('has help for each of its commands', async () => {
     const { stdout } = await runCommand(['ca'])
+    expect(stdout).to.match(/^Look at the certificate authority/)
     for (const name of ['show', 'ledger', 'rotate', 'export', 'import']) expect(stdout).to.include(`ca ${name} `)
     expect((await runCommand(['ca', 'rotate', '--help'])).stdout).to.include('--dry-run')
   })

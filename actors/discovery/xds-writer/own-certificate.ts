@@ -89,7 +89,7 @@ export class OwnCertificate {
     const cert = chain.slice(0, -1).join('')
     this.#parts.use({ cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) })
     const { validFromDate, validToDate, serialNumber } = new X509Certificate(cert)
-    this.#parts.log.info(`serving with the certificate ${serialNumber}, valid until ${validToDate.toISOString()}`)
+    this.#parts.log.info(`serving with the certificate ${serialNumber.toLowerCase()}, valid until ${validToDate.toISOString()}`)
     const from = validFromDate.getTime()
     const at = from + ((validToDate.getTime() - from) * randomInt(renewal.from, renewal.to)) / 1000
     return Math.max(retry.most, at - wallClockMs())
