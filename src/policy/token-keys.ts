@@ -42,8 +42,9 @@ export class TokenKeys {
     )
     for (const { key } of fitting.slice(0, this.#tried)) {
       try {
-        await compactVerify(text, key, { algorithms: [algorithm] })
-        return true
+        const { protectedHeader } = await compactVerify(text, key, { algorithms: [algorithm] })
+        // Claims that were signed without being encoded are not those that were read (RFC 7797, section 7).
+        if (protectedHeader.b64 !== false) return true
       } catch {
         // The next key may fit.
       }

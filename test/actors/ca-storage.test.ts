@@ -98,6 +98,8 @@ describe('the state of the certificate authority', () => {
     expect(readKey(storage.keys, record.id).equals(key)).to.equal(true)
     chmodSync(path, 0o640)
     expect(() => readKey(storage.keys, record.id)).to.throw(`${path}: others can use it (mode 0640): chmod 600 it`)
+    chmodSync(directory, 0o700)
+    expect(await failure(openFileStorage(directory)), 'at start').to.contain(`${path}: others can use it (mode 0640): chmod 600 it`)
     renameSync(path, `${path}.moved`)
     symlinkSync(`${path}.moved`, path)
     expect(() => readKey(storage.keys, record.id)).to.throw('ELOOP')

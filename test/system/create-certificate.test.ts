@@ -92,17 +92,18 @@ describe('CreateCertificate', function () {
       '3 CSR signing error (requested TTL 2160h0m1s is greater than the max allowed TTL 2160h0m0s)',
     )
     expect(await refused(requestPem(), 2n ** 62n)).to.contain('3 CSR signing error (requested TTL ')
+    expect(await refused(requestPem(), 2n ** 63n - 1n), 'the largest there is').to.contain('3 CSR signing error (requested TTL ')
     expect(await refused(requestPem(), -1n)).to.equal('served')
     expect(await one.call(Buffer.from([0xff]))).to.include({ code: 3 })
     const metrics = await service.metrics()
     for (const line of [
       'citadel_server_csr_sign_err_count{error="CSR_ERROR"} 2',
-      'citadel_server_csr_sign_err_count{error="TTL_ERROR"} 2',
+      'citadel_server_csr_sign_err_count{error="TTL_ERROR"} 3',
       'citadel_server_csr_parsing_err_count 2',
       'citadel_server_success_cert_issuance_count 3',
     ])
       expect(metrics.split('\n')).to.include(line)
-    expect(Number(/^citadel_server_csr_count (\d+)$/m.exec(metrics)?.[1])).to.equal(10)
+    expect(Number(/^citadel_server_csr_count (\d+)$/m.exec(metrics)?.[1])).to.equal(11)
     expect(Number(/^citadel_server_root_cert_expiry_timestamp (\d+)$/m.exec(metrics)?.[1])).to.be.greaterThan(Date.now() / 1000 + 86_400 * 3600)
   })
 

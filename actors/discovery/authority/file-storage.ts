@@ -2,14 +2,14 @@
  * The state of the certificate authority in a directory (docs/certificates.md, "Where it is kept"): `state.json`, one file a private key in
  * `keys/`, and notes. The directory is readable for its user alone, and in use by one process at a time.
  */
-import { constants, readdirSync, rmSync } from 'node:fs'
+import { constants, lstatSync, readdirSync, rmSync } from 'node:fs'
 import { open, readFile, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type AuthorityState, emptyState, readState } from '../../../src/ca/state.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { replaceFile, syncDirectory, unfinished } from './durable-file.ts'
-import { ownDirectory } from './own-directory.ts'
+import { checkOwnFile, ownDirectory } from './own-directory.ts'
 import { type CaStorage, type KeyPlace, StaleVersionError, type Stored } from './storage.ts'
 
 /** Version of the layout of `state.json`. */
@@ -29,6 +29,7 @@ export async function openFileStorage(directory: string): Promise<CaStorage> {
   try {
     for (const path of [root, keys])
       for (const name of readdirSync(path)) if (name.endsWith(unfinished) && !name.startsWith('lock.')) rmSync(join(path, name), { force: true })
+    for (const name of readdirSync(keys)) if (name.endsWith('.pem')) checkOwnFile(join(keys, name), lstatSync(join(keys, name)))
     return await FileStorage.open(root, keys, lock)
   } catch (error) {
     lock.release()

@@ -3,6 +3,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syncDirectory, writeNewFile } from './durable-file.ts'
+import { checkOwnFile } from './own-directory.ts'
 import type { KeyPlace } from './storage.ts'
 
 /** Largest file of a key that is read, in bytes. */
@@ -29,9 +30,9 @@ export function readKey(place: KeyPlace, id: string): KeyObject {
   const path = keyPath(place, id)
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
-    const { mode, uid, size } = fstatSync(file)
-    const fault = keyFileFault({ isFile: (mode & constants.S_IFMT) === constants.S_IFREG, mode, uid, size }, process.getuid?.())
-    if (fault !== undefined) throw new Error(`${path}: ${fault}`)
+    const found = fstatSync(file)
+    checkOwnFile(path, found)
+    if (found.size > largestKey) throw new Error(`${path}: has more than ${largestKey} bytes`)
     const pem = readFileSync(file, 'utf8')
     try {
       return createPrivateKey(pem)
@@ -42,24 +43,4 @@ export function readKey(place: KeyPlace, id: string): KeyObject {
   } finally {
     closeSync(file)
   }
-}
-
-interface KeyFile {
-  readonly isFile: boolean
-  readonly mode: number
-  readonly uid: number
-  readonly size: number
-}
-
-/** Why a file must not be used as a private key; undefined when it may. */
-function keyFileFault({ isFile, mode, uid, size }: KeyFile, user: number | undefined): string | undefined {
-  if (!isFile) return 'is not a regular file'
-  if (size > largestKey) return `has more than ${largestKey} bytes`
-  // Systems without users have no such modes either.
-  if (user === undefined) return undefined
-  if (uid !== user) return `belongs to user ${uid}, not to user ${user} that this process runs as`
-  const open = mode & 0o077
-  return open === 0
-    ? undefined
-    : `others can use it (mode ${(mode & 0o777).toString(8).padStart(4, '0')}): chmod 600 it, and make a new key if someone may have read it`
 }

@@ -1,5 +1,5 @@
-/** Directories for what nobody but the user of this process may read. */
-import { chmodSync, lstatSync, mkdirSync, readdirSync } from 'node:fs'
+/** Directories and files for what nobody but the user of this process may read. */
+import { chmodSync, lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs'
 
 /**
  * Makes a directory for this user alone. One that is there must be so already, or be empty: then it is made so. Throws an Error that
@@ -10,15 +10,31 @@ export function ownDirectory(path: string): void {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     const found = lstatSync(path)
     if (!found.isDirectory()) throw new Error('is not a directory')
-    const user = process.getuid?.()
-    if (user === undefined) return
-    if (found.uid !== user) throw new Error(`belongs to user ${found.uid}, not to user ${user} that this process runs as`)
-    if ((found.mode & 0o077) === 0) return
-    if (readdirSync(path).length > 0)
-      throw new Error(`others can use it (mode ${(found.mode & 0o777).toString(8).padStart(4, '0')}): chmod 700 it, or name another directory`)
+    if (!isOpenToOthers(found)) return
+    if (readdirSync(path).length > 0) throw new Error(`${openToOthers(found)}: chmod 700 it, or name another directory`)
     chmodSync(path, 0o700)
   } catch (error) {
     const { message } = error as Error
     throw new Error(message.includes(path) ? message : `${path}: ${message}`)
   }
 }
+
+/** Throws an Error that names the file when it is not a regular file of this user that nobody else can use. `found` is what the system says of it. */
+export function checkOwnFile(path: string, found: Stats): void {
+  try {
+    if (!found.isFile()) throw new Error('is not a regular file')
+    if (isOpenToOthers(found)) throw new Error(`${openToOthers(found)}: chmod 600 it, and make a new key if someone may have read it`)
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}
+
+/** Whether others than this user can use it; never on systems without users, which have no such modes either. Throws an Error when it belongs to another user. */
+function isOpenToOthers({ uid, mode }: Stats): boolean {
+  const user = process.getuid?.()
+  if (user === undefined) return false
+  if (uid !== user) throw new Error(`belongs to user ${uid}, not to user ${user} that this process runs as`)
+  return (mode & 0o077) !== 0
+}
+
+const openToOthers = ({ mode }: Stats): string => `others can use it (mode ${(mode & 0o777).toString(8).padStart(4, '0')})`

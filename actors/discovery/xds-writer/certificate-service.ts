@@ -61,8 +61,8 @@ function readRequest(message: Buffer): Pick<CertificateRequest, 'csr' | 'ttlMs'>
       if (field === 1 && bytes) csr = bytes.toString('latin1')
       else if (field === 3) seconds = value
     }
-    // Numbers below zero come as those above 2^63.
-    return { csr, ttlMs: seconds >= 2 ** 63 ? 0 : seconds * 1000 }
+    // Numbers below zero come as those above 2^63. The largest above zero are read as 2^63: they ask for too much.
+    return { csr, ttlMs: seconds > 2 ** 63 ? 0 : seconds * 1000 }
   } catch (error) {
     if (!(error instanceof WireError)) throw error
     return { code: status.invalidArgument, message: `the request cannot be read: ${error.message}` }
