@@ -34,7 +34,7 @@ export function readCommandLine(given: readonly string[], commands: Commands): {
   const command = name === undefined ? undefined : commands[name]
   if (!command || rest.includes('--help')) return undefined
   const own = new Set(command.flags.flatMap(({ table }) => Object.keys(table)))
-  const unknown = [...rest.filter((argument) => /^-./.test(argument)), ...flags.filter(([flag]) => !own.has(flag)).map(([flag]) => `--${flag}`)]
+  const unknown = [...rest.filter((argument) => /^-./.test(argument)), ...flags.filter(({ name }) => !own.has(name)).map(({ word }) => word)]
   if (unknown.length > 0) throw new Error(`Nonexistent flag${unknown.length > 1 ? 's' : ''}: ${unknown.join(', ')}`)
   for (const word of (name as string).split(' ')) rest.splice(rest.indexOf(word), 1)
   const args = [...rest, ...given.slice(end + 1)]
@@ -45,7 +45,12 @@ export function readCommandLine(given: readonly string[], commands: Commands): {
   return { command, line: { flags: gather(flags), args } }
 }
 
-type Given = [flag: string, value: string | boolean | readonly string[]]
+/** A flag that was given, by its name and by the word that stood for it. */
+interface Given {
+  readonly name: string
+  readonly word: string
+  readonly value: string | boolean | readonly string[]
+}
 
 /** Flags by the words that stand for them: `--name`, `-n`. */
 function flagWords(commands: readonly CommandSpec[]): ReadonlyMap<string, { readonly name: string; readonly spec: FlagSpec }> {
@@ -72,7 +77,7 @@ function splitFlags(given: readonly string[], words: ReturnType<typeof flagWords
     }
     const { name, spec } = flag
     if (spec.type === 'switch') {
-      flags.push([name, isOn(`--${name}`, value)])
+      flags.push({ name, word, value: isOn(`--${name}`, value) })
       continue
     }
     const next = given[index + 1]
@@ -80,7 +85,7 @@ function splitFlags(given: readonly string[], words: ReturnType<typeof flagWords
     if (value === undefined) index++
     const text = value ?? (next as string)
     const list = spec.type === 'slice' ? text.split(',') : [text]
-    flags.push([name, spec.type === 'slice' || spec.type === 'array' ? list : text])
+    flags.push({ name, word, value: spec.type === 'slice' || spec.type === 'array' ? list : text })
   }
   return { flags, rest }
 }
@@ -101,8 +106,8 @@ function isOn(flag: string, value: string | undefined): boolean {
 }
 
 function gather(flags: readonly Given[]): CommandLine['flags'] {
-  const values: Record<string, Given[1]> = {}
-  for (const [name, value] of flags) {
+  const values: Record<string, Given['value']> = {}
+  for (const { name, value } of flags) {
     const before = values[name]
     values[name] = Array.isArray(value) && Array.isArray(before) ? [...before, ...value] : value
   }

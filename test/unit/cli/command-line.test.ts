@@ -65,6 +65,7 @@ describe('command lines', () => {
     ['run x --name --quick', 'Flag --name expects a value'],
     ['run x --nmae y -z', 'Nonexistent flags: --nmae, -z'],
     ['run x --color red', 'Nonexistent flag: --color'],
+    ['paint -q -nb', 'Nonexistent flags: -q, -n'],
     ['run', 'missing argument for "run": first'],
     ['run x y z', 'unexpected argument "z" for "run"'],
   ] as const)
