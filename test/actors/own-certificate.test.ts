@@ -71,6 +71,22 @@ describe('the own certificate of a writer', () => {
     await until(() => used.length === 2)
   })
 
+  it('is renewed in time by the wall clock when timers stood still, as they do while the machine sleeps', async () => {
+    const { own, asked, used } = authority(hour)
+    own.serve(['a.test'])
+    await until(() => used.length === 1)
+    await turn()
+    const awake = Date.now()
+    const clock = mock.method(Date, 'now', () => awake + hour * 0.66)
+    try {
+      mock.timers.tick(60_000)
+      await until(() => used.length === 2)
+    } finally {
+      clock.mock.restore()
+    }
+    expect(asked).to.have.length(2)
+  })
+
   it('stays while the authority does not sign, which is asked again, less and less often', async () => {
     const { own, asked, used, told, refuse } = authority(hour)
     refuse(3)

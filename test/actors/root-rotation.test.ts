@@ -83,6 +83,21 @@ describe('the own root of the certificate authority', () => {
     expect(keys()).to.deep.equal(ids(again))
   })
 
+  it('goes on though keys that are no longer used cannot be removed, which the log says and the next start makes up for', async () => {
+    const rotation = await open()
+    const [old] = ids(rotation)
+    for (const _ of stages.slice(1)) await rotation.advance(true)
+    storage.keepKeys = () => Promise.reject(new Error('the disk is read-only'))
+    const before = changes
+    expect(await rotation.advance(true)).to.include({ went: 'stable', from: 'retire' })
+    expect(changes).to.equal(before + 1)
+    expect(lines.join('\n')).to.contain('cannot be removed before the next start: the disk is read-only')
+    expect(keys()).to.include(old)
+    await rotation.close()
+    const again = await open()
+    expect(keys()).to.deep.equal(ids(again)).and.not.include(old)
+  })
+
   it('is exchanged stage by stage, over a restart in each, waiting for whoever has not renewed', async () => {
     let rotation = await open()
     const seen: string[] = []

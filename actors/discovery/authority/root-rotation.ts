@@ -258,9 +258,11 @@ export class RootRotation {
     this.#steps.inc({ stage: went.stage, forced: String(forced) })
     this.#log.info(`the root rotation goes from ${from} to ${went.stage}: ${describe(went)}`)
     for (const { identity, reason } of blockers.slice(0, 20)) this.#log.warn(`stage ${from} was ended by force although ${identity} ${reason}`)
-    await this.#parts.storage.keepKeys(went.authorities.map(({ id }) => id))
     this.#blocking = 0
     this.#parts.changed()
+    await this.#parts.storage
+      .keepKeys(went.authorities.map(({ id }) => id))
+      .catch((error: Error) => this.#log.error(`keys of roots that are no longer used cannot be removed before the next start: ${error.message}`))
     return { went: went.stage, from, forcedOver: blockers }
   }
 

@@ -11,7 +11,7 @@ import type { ServingCertificate } from '../../../protocols/messages/certificate
 import type { WantedName } from '../../../src/ca/signing-request.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
+import { after, every, type Timer } from '../../runtime/timers.ts'
 
 /** What the certificate of a writer needs of it. */
 export interface OwnCertificateParts {
@@ -27,6 +27,9 @@ const retry = { first: 200, most: 30_000 }
 /** Share of a certificate's life after which it is renewed, in thousandths: by chance between the two, so that writers do not renew together. */
 const renewal = { from: 500, to: 650 }
 
+/** How often the wall clock is looked at for a renewal, in milliseconds. */
+const lookMs = 60_000
+
 const newKeyPair = promisify(generateKeyPair)
 
 /** Has a certificate signed for a key of its own when its hosts are known, and again when something about it has to be another. */
@@ -37,6 +40,8 @@ export class OwnCertificate {
   #isAsking = false
   /** Whether something changed while the authority was asked. */
   #isStale = false
+  /** Watches the wall clock for a renewal. */
+  #look: Timer | undefined
   #wait = retry.first
 
   constructor(parts: OwnCertificateParts) {
@@ -57,12 +62,23 @@ export class OwnCertificate {
     this.#isStale = true
     if (this.#isAsking) return
     this.#timer?.cancel()
+    this.#look?.cancel()
     this.#isAsking = true
     void this.#ask().then((wait) => {
       this.#isAsking = false
       if (this.#isStale && wait === 0) return this.renew()
-      this.#timer = after(wait, () => this.renew()).unref()
+      this.#askIn(wait)
     })
+  }
+
+  /** Asks again when so many milliseconds have passed by the monotonic clock, which stands still while the machine sleeps, or by the wall clock. */
+  #askIn(wait: number): void {
+    const at = wallClockMs() + wait
+    this.#timer = after(wait, () => this.renew()).unref()
+    if (wait <= lookMs) return
+    this.#look = every(lookMs, () => {
+      if (wallClockMs() >= at) this.renew()
+    }).unref()
   }
 
   /** Returns after how many milliseconds to ask again: at once when something has changed meanwhile. */
