@@ -5,6 +5,9 @@ import { Piscina } from 'piscina'
 export interface Pool {
   /** Runs a task. Rejects when it fails or does not finish in time. */
   run<Answer>(task: unknown, deadlineMs: number): Promise<Answer>
+  /** Ends it when the tasks that it was given are done. */
+  finish(): Promise<void>
+  /** Ends it, and what it is doing. */
   destroy(): Promise<void>
 }
 
@@ -21,6 +24,7 @@ export function createPool(module: URL, size: { threads: number; kept?: number; 
   })
   return {
     run: (task, deadlineMs) => pool.run(task, { signal: AbortSignal.timeout(deadlineMs) }),
+    finish: () => pool.close(),
     destroy: () => pool.destroy(),
   }
 }

@@ -33,6 +33,8 @@ describe('the certificate authority', function () {
   const made = new ServingCertificates(dir)
   const running: Behaviour<never>[] = []
   let writer = new RecordingPeer<TrustEvent>('xds-writer/0')
+  /** Messages of the log. */
+  const logged: string[] = []
 
   before(() => {
     made.authority('stranger')
@@ -57,7 +59,10 @@ describe('the certificate authority', function () {
   /** Starts it, with a writer that is told what it trusts. */
   async function start(env: Record<string, string> = {}) {
     const { features } = readFeatures({ ROOT_CA_DIR: plugged, MESHD_CA_STATE_DIR: join(dir, 'state'), ...env })
-    const authority = (await startActor(actor, { features })) as unknown as Behaviour<never, TrustEvent>
+    const authority = (await startActor(actor, { features }, { logged: ({ message }) => logged.push(message) })) as unknown as Behaviour<
+      never,
+      TrustEvent
+    >
     running.push(authority)
     writer = new RecordingPeer('xds-writer/0')
     authority.linked?.(writer)
@@ -134,6 +139,23 @@ describe('the certificate authority', function () {
     rmSync(join(plugged, 'ca-key.pem'))
     await look()
     expect(chainOf(await sign())[0]?.issuer).to.equal('CN=one')
+  })
+
+  it('has the key in every thread, so that a file that spoils fails no call, and the key of the same certificate is checked again', async () => {
+    plug('one')
+    const { authority, sign } = await start({ MESHD_CA_SIGNERS: '4' })
+    await told()
+    const look = () => (authority.asks as unknown as { reload(): Promise<void> }).reload()
+    const lines = logged.length
+    writeFileSync(join(plugged, 'ca-key.pem'), 'nothing')
+    await look()
+    expect(logged.slice(lines).join()).to.include('ca-key.pem: holds no private key in PEM').and.to.include('the authority in force stays')
+    const answers = await Promise.all(Array.from({ length: 200 }, () => sign()))
+    expect(new Set(answers.map((answer) => chainOf(answer)[0]?.issuer))).to.deep.equal(new Set(['CN=one']))
+    plug('one')
+    await look()
+    plug('two')
+    await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
   })
 
   it('does not sign without a chain to a root, nor with the key of another', async () => {

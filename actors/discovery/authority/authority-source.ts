@@ -114,11 +114,19 @@ export class AuthoritySource {
   async #establish(): Promise<void> {
     const { features, signing } = this.#parts
     const found = await readPluggedIn(features.ROOT_CA_DIR, wallClockMs())
-    if (found.by) {
-      if (found.by.id !== this.#plugged.by?.id) await signing.adopt(found.by)
-      await this.rotation.usePlugged(found.roots)
-    } else if (this.#plugged.by) throw new Error(`${features.ROOT_CA_DIR}: holds no ca-key.pem any more`)
-    else await this.rotation.useOwn()
+    // The key of the same certificate may come in another file, or be another by mistake.
+    const before = this.#plugged
+    const isSame = found.by && before.by?.id === found.by.id && before.keyStamp === found.keyStamp
+    const adopted = found.by && !isSame ? await signing.adopt(found.by) : undefined
+    try {
+      if (found.by) await this.rotation.usePlugged(found.roots)
+      else if (before.by) throw new Error(`${features.ROOT_CA_DIR}: holds no ca-key.pem any more`)
+      else await this.rotation.useOwn()
+    } catch (error) {
+      adopted?.drop()
+      throw error
+    }
+    adopted?.use()
     this.#plugged = found
     this.refresh()
   }

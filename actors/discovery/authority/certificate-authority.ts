@@ -227,7 +227,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     if ('refused' in result) {
       const { refused, reason, retryAfterMs } = result
       if (refused === 'unready') return this.#refuse(codes.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
-      return this.#refuse(refused === 'died' ? codes.unavailable : codes.resourceExhausted, 'CA_NOT_READY', reason, peer, retryAfterMs)
+      if (refused === 'keyless') this.#warn('signing', `signing failed: ${reason}`)
+      const told = refused === 'keyless' ? 'a signer has no key' : reason
+      const code = refused === 'died' || refused === 'keyless' ? codes.unavailable : codes.resourceExhausted
+      return this.#refuse(code, 'CA_NOT_READY', told, peer, retryAfterMs)
     }
     if (result.fault === 'signing') {
       this.#warn('signing', `signing failed: ${result.message}`)

@@ -10,13 +10,15 @@ import type { SigningReference } from './sign-task.ts'
 /** A plugged-in authority, without its key. */
 export interface PluggedIn {
   readonly by: SigningReference
+  /** Another one after each change of the key's file. */
+  readonly keyStamp: string
   readonly chain: Chain
   /** Roots that are handed out, PEM each. */
   readonly roots: readonly string[]
 }
 
 /** What a directory holds: an authority, or roots alone that are trusted beside the own one. */
-export type PluggedInFiles = PluggedIn | { readonly by: undefined; readonly roots: readonly string[] }
+export type PluggedInFiles = PluggedIn | { readonly by: undefined; readonly keyStamp?: undefined; readonly roots: readonly string[] }
 
 /** Largest file that is read, in bytes. */
 const fileBytes = 1_048_576
@@ -28,19 +30,20 @@ const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pe
 export const pluggedInPaths = (directory: string): readonly string[] => Object.values(names).map((name) => join(directory, name))
 
 /** Whether a directory holds the key of an authority. */
-export const isPluggedIn = (directory: string): Promise<boolean> => isThere(join(directory, names.key))
+export const isPluggedIn = async (directory: string): Promise<boolean> => (await stampOf(join(directory, names.key))) !== undefined
 
 /** Reads a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and what is wrong with it. */
 export async function readPluggedIn(directory: string, now: number): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
   const roots = rootsOf(at('roots'), await read(at('roots')))
-  if (!(await isPluggedIn(directory))) return { by: undefined, roots }
+  const keyStamp = await stampOf(at('key'))
+  if (keyStamp === undefined) return { by: undefined, roots }
   const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
   if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
   if (roots.length === 0) throw new Error(`${at('roots')}: is not there, but ${at('key')} is`)
   const found = within(at('signing'), () => findChain(signing, chain, roots.join(''), now))
   const certificate = pemOf('CERTIFICATE', found.signing.encoded)
-  return { by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } }, chain: found, roots }
+  return { by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } }, keyStamp, chain: found, roots }
 }
 
 function rootsOf(path: string, text: string | undefined): readonly string[] {
@@ -63,12 +66,13 @@ function within<T>(path: string, make: () => T): T {
   }
 }
 
-async function isThere(path: string): Promise<boolean> {
+/** Undefined when there is no such file. */
+async function stampOf(path: string): Promise<string | undefined> {
   try {
-    await stat(path)
-    return true
+    const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
+    return [dev, ino, size, mtimeMs, ctimeMs].join()
   } catch (error) {
-    if (isGone(error)) return false
+    if (isGone(error)) return undefined
     throw new Error(`${path}: ${(error as Error).message}`)
   }
 }

@@ -37,7 +37,8 @@ export interface SigningJob extends Validity {
 /** What a signer thread is asked to do. */
 export type SignerTask =
   | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[] }
-  | { readonly type: 'check'; readonly by: SigningReference }
+  /** Reads a key. Each of the threads takes this once: none goes on before as many as there are have come, counted in `arrived`. */
+  | { readonly type: 'adopt'; readonly by: SigningReference; readonly threads: number; readonly arrived: SharedArrayBuffer }
   | {
       readonly type: 'make-root'
       readonly place: KeyPlace
@@ -69,6 +70,8 @@ export type SignerAnswer = { readonly outcomes: readonly JobOutcome[] } | { read
 const largestKey = 65_536
 /** Keys that a thread keeps at hand. */
 const mostKeys = 8
+/** How long a thread waits until another one has started, in milliseconds. */
+const longestMeeting = 5000
 /** Serial numbers for which chance is drawn at once. */
 const serialsAtOnce = 256
 
@@ -83,11 +86,21 @@ let chance = Buffer.alloc(0)
 export default function run(task: SignerTask): SignerAnswer {
   try {
     if (task.type === 'make-root') return { made: makeRoot(task) }
+    if (task.type === 'adopt') meet(task)
     const key = keyOf(task.by)
     return { outcomes: task.type === 'sign' ? task.jobs.map((job) => outcome(job, key)) : [] }
   } catch (error) {
     return { error: (error as Error).message }
   }
+}
+
+/** Waits for the other threads. Throws when they do not come in time. */
+function meet({ threads, arrived }: Extract<SignerTask, { type: 'adopt' }>): void {
+  const count = new Int32Array(arrived)
+  Atomics.add(count, 0, 1)
+  Atomics.notify(count, 0)
+  for (let seen = Atomics.load(count, 0); seen < threads; seen = Atomics.load(count, 0))
+    if (Atomics.wait(count, 0, seen, longestMeeting) === 'timed-out') throw new Error('the other signer threads did not start in time')
 }
 
 /**

@@ -18,13 +18,15 @@ export interface WantedCertificate {
   readonly grant: () => (Validity & { readonly by: SigningReference }) | undefined
 }
 
+/** `full` and `late`: more was asked for than could be done; `died`: the thread ended; `keyless`: it cannot read the key; `unready`: there is nothing to sign with. */
+type Refused = 'full' | 'late' | 'died' | 'keyless' | 'unready'
+
 /** What became of it. */
 export type SigningResult =
   | (Extract<JobOutcome, { certificate: string }> & { readonly by: SigningReference; readonly notAfter: number })
   | Extract<JobOutcome, { fault: string }>
   | {
-      /** `full` and `late`: more was asked for than could be done; `died`: the thread ended; `unready`: there is nothing to sign with. */
-      readonly refused: 'full' | 'late' | 'died' | 'unready'
+      readonly refused: Refused
       /** For the log. */
       readonly reason: string
       /** When it is worth another try, in milliseconds. */
@@ -59,8 +61,6 @@ export class Signing {
   readonly #threads: number
   readonly #module: URL
   #pool: Pool
-  /** Whether one thread stays though it is idle. */
-  #isKept = false
   readonly #queue = new FairQueue<Waiting>(bounds)
   #running = 0
   /** Milliseconds that a thread takes for a certificate, on average. */
@@ -96,18 +96,27 @@ export class Signing {
   }
 
   /**
-   * Reads the key of a plugged-in signing certificate. From then on one thread stays though it is idle, so that the key remains at hand
-   * when its file is changed. Rejects with an Error that says why the key cannot be used.
+   * Reads the key of a plugged-in signing certificate in threads of its own, which stay though they are idle: so the key is at hand in all
+   * of them when its file is changed. Rejects with an Error that says why the key cannot be used.
    */
-  async adopt(by: SigningReference): Promise<void> {
-    if (!this.#isKept) {
-      this.#isKept = true
-      const before = this.#pool
-      this.#pool = this.#newPool(1)
-      void before.destroy()
+  async adopt(by: SigningReference): Promise<Adopted> {
+    const [threads, arrived] = [this.#threads, new SharedArrayBuffer(4)]
+    const pool = this.#newPool(threads)
+    const task: SignerTask = { type: 'adopt', by, threads, arrived }
+    try {
+      const answers = await Promise.all(Array.from({ length: threads }, () => pool.run<SignerAnswer>(task, taskDeadline)))
+      for (const answer of answers) if ('error' in answer) throw new Error(answer.error)
+    } catch (error) {
+      void pool.destroy()
+      throw error
     }
-    const answer = await this.#pool.run<SignerAnswer>({ type: 'check', by } satisfies SignerTask, taskDeadline)
-    if ('error' in answer) throw new Error(answer.error)
+    return {
+      use: () => {
+        void this.#pool.finish()
+        this.#pool = pool
+      },
+      drop: () => void pool.destroy(),
+    }
   }
 
   async close(): Promise<void> {
@@ -165,7 +174,8 @@ export class Signing {
     try {
       const answer = await this.#pool.run<SignerAnswer>({ type: 'sign', by, jobs } satisfies SignerTask, taskDeadline)
       if ('error' in answer) {
-        for (const { settle } of calls) settle({ fault: 'signing', message: answer.error })
+        const refusal = this.#refusal('keyless', answer.error)
+        for (const { settle } of calls) settle(refusal)
         return
       }
       outcomes = 'outcomes' in answer ? answer.outcomes : []
@@ -182,10 +192,18 @@ export class Signing {
   }
 
   /** Callers that are turned away together come back spread over as long again. */
-  #refusal(refused: 'full' | 'late' | 'died' | 'unready', reason: string): Extract<SigningResult, { refused: string }> {
+  #refusal(refused: Refused, reason: string): Extract<SigningResult, { refused: string }> {
     const wait = Math.min(Math.max(retry.least, (this.#queue.size * this.#average) / this.#threads), retry.most)
     return { refused, reason, retryAfterMs: Math.round(wait) + randomInt(Math.ceil(wait)) }
   }
+}
+
+/** Threads that have read a key. */
+export interface Adopted {
+  /** They sign from now on; what others are doing is still done. */
+  use(): void
+  /** They are not wanted. */
+  drop(): void
 }
 
 interface Batch {
