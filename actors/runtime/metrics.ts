@@ -139,6 +139,19 @@ export class Gauge<Name extends string = string> extends Metric<Name> {
   }
 }
 
+/** Declares gauges whose values are worked out when they are read. */
+export const gaugesOf =
+  (...registers: readonly Registry[]) =>
+  (name: string, help: string, value: () => number): Gauge =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value())
+      },
+    })
+
 /** How a histogram is declared. */
 export interface HistogramOptions<Name extends string> extends MetricOptions<Name> {
   /** Upper bounds of the buckets in ascending order; an infinite one is added. */

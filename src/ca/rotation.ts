@@ -1,7 +1,8 @@
 /** The staged exchange of the authority's own root (docs/certificates.md, R1 to R14): what each stage means, when one begins and what comes next. */
 import { X509Certificate } from 'node:crypto'
+import { fingerprintOf } from '../identity/pem.ts'
 import type { LedgerStage } from './ledger.ts'
-import { type AuthorityRecord, type AuthorityState, type FormerRoot, fingerprintOf, type Stage, stages } from './state.ts'
+import { type AuthorityRecord, type AuthorityState, type FormerRoot, type Stage, stages } from './state.ts'
 
 /** A certificate to sign with, and what stands between a certificate that it signed and the root. */
 export interface Signer {

@@ -1,5 +1,6 @@
 /** What a certificate authority remembers of itself: public data only. Its private keys are kept beside it, by the id of their certificate. */
 import { X509Certificate } from 'node:crypto'
+import { fingerprintOf } from '../identity/pem.ts'
 import { list, number, object, oneOf, text } from './fields.ts'
 
 /** A certificate that workload certificates are signed with, and how it leads to its root. */
@@ -66,11 +67,6 @@ export function readState(value: unknown): AuthorityState {
   if (!expected.includes(state.authorities.length))
     throw new Error(`authorities: in stage ${state.stage} there are ${expected.join(' or ')} of them, not ${state.authorities.length}`)
   return state
-}
-
-/** SHA-256 fingerprint of a certificate in PEM: 64 hexadecimal digits in lower case. Of several the first counts. Throws when it is none. */
-export function fingerprintOf(certificate: string): string {
-  return new X509Certificate(certificate).fingerprint256.replaceAll(':', '').toLowerCase()
 }
 
 function readAuthority(value: unknown, where: string): AuthorityRecord {

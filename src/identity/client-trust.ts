@@ -6,7 +6,7 @@
 import { createHash, type X509Certificate } from 'node:crypto'
 import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import { isOwnTrustDomain } from './access.ts'
-import { certificatesOf } from './pem.ts'
+import { certificatesOf, fingerprintOf } from './pem.ts'
 import { parseSpiffeId } from './spiffe-id.ts'
 
 /** A client certificate that was verified, and what it was verified by. */
@@ -92,8 +92,6 @@ function rootOf(certificate: X509Certificate): Root {
   const anchor = createHash('sha256').update(`${certificate.subject}\n`).update(key).digest('hex')
   return { certificate, fingerprint: fingerprintOf(certificate), anchor }
 }
-
-const fingerprintOf = (certificate: X509Certificate): string => certificate.fingerprint256.replaceAll(':', '').toLowerCase()
 
 /** The identity of a leaf (X.509-SVID, sections 2, 4 and 5.2): exactly one URI among its names, which is a SPIFFE id with a path. */
 function identityOf(leaf: X509Certificate, now: number): { readonly identity: string; readonly trustDomain: string } | { readonly refused: string } {

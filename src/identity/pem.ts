@@ -9,3 +9,9 @@ export function certificatesOf(text: string): X509Certificate[] {
   if (blocks.length < begun) throw new Error('ends within a certificate')
   return blocks.map((block) => new X509Certificate(block))
 }
+
+/** SHA-256 fingerprint of a certificate: 64 hexadecimal digits in lower case. Of a PEM text with several the first counts. Throws when it has none. */
+export function fingerprintOf(certificate: X509Certificate | string): string {
+  const { fingerprint256 } = typeof certificate === 'string' ? new X509Certificate(certificate) : certificate
+  return fingerprint256.replaceAll(':', '').toLowerCase()
+}

@@ -41,9 +41,8 @@ describe('abuse of the secured port', function () {
     writeFileSync(made.file('far.pem'), chain)
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     port = await freePort()
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
   })
   afterEach(() => {

@@ -147,8 +147,7 @@ spec: {host: upstream.example, trafficPolicy: {tls: {mode: MUTUAL, credentialNam
 `,
       )
       service.flags.push('--secureGRPCAddr', `127.0.0.1:${ports.secured}`)
-      for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
-        service.flags.push(`--${flag}`, mesh.file(name))
+      service.flags.push(...mesh.servingFlags())
       await service.start()
       gateway = envoy('router', secured())
       await gateway.start()

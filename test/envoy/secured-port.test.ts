@@ -26,9 +26,8 @@ for (const { version, path: binary } of envoyBinaries()) {
       made.workload('cart', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
       service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
       port = await freePort()
-      const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
       service.flags.push('--secureGRPCAddr', `127.0.0.1:${port}`)
-      for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+      service.flags.push(...made.servingFlags())
       await service.start()
     })
     afterEach(async () => {

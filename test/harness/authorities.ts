@@ -4,7 +4,8 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type AuthorityRecord, fingerprintOf } from '../../src/ca/state.ts'
+import type { AuthorityRecord } from '../../src/ca/state.ts'
+import { fingerprintOf } from '../../src/identity/pem.ts'
 
 /** A root, and its key. */
 export interface MadeRoot {

@@ -27,6 +27,11 @@ export class ServingCertificates {
     return readFileSync(this.file(name), 'utf8')
   }
 
+  /** The flags of a service that has the certificate `server`, and whose clients have certificates of the authority `ca`. */
+  servingFlags(): string[] {
+    return ['--tlsCertFile', this.file('server.pem'), '--tlsKeyFile', this.file('server-key.pem'), '--caCertFile', this.file('ca.pem')]
+  }
+
   /** An authority: `<name>.pem` and `<name>-key.pem`. */
   authority(name: string): void {
     const uses = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign']

@@ -38,8 +38,7 @@ describe('pilot-discovery ca', function () {
     made.workload('cart', 'ca', [identity])
     const port = await freePort()
     service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
-      service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     const plugged = join(service.dir, '.plugged')
     service.env.ROOT_CA_DIR = plugged
     const ca = (...args: string[]): Promise<CommandResult> => runCommand(['ca', ...args], service.env)

@@ -28,8 +28,7 @@ describe('CreateCertificate', function () {
     made.workload('cart', 'ca', [identity])
     port = await freePort()
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
-      service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
   })
   after(async () => {

@@ -37,8 +37,7 @@ class SecuredService {
     for (const namespace of ['edge', 'other']) made.workload(namespace, 'ca', [`spiffe://cluster.local/ns/${namespace}/sa/gateway`])
     this.#port = await freePort()
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${this.#port}`)
-    for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
-      service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
   }
 

@@ -100,7 +100,6 @@ describe('private keys and tokens', function () {
       `${key}\n tls.key: ${key}`,
     ].entries())
       service.write(`torn-${index}.yaml`, `${secret('torn', 'x', 'y').split('data:')[0]}data:\n  tls.key: ${wrong}\n`)
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push(
       '--writers',
       '2',
@@ -110,8 +109,8 @@ describe('private keys and tokens', function () {
       'all:debug',
       '--log_stacktrace_level',
       'all:debug',
+      ...made.servingFlags(),
     )
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
     await service.start()
     const ordered = await runCommand(['token', '--namespace', 'mesh-system', '--output', join(service.dir, 'token')], service.env)
     expect(ordered).to.deep.include({ code: 0, stdout: '', stderr: '' })

@@ -57,8 +57,7 @@ describe('SPIFFE bundle endpoints', function () {
     await new Promise<void>((resolve) => endpoint.listen(endpointPort, '127.0.0.1', resolve))
     port = await freePort()
     service.flags.push('--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries({ tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }))
-      service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     const tuples = [
       `foreign.example|localhost:${endpointPort}/bundle`,
       `broken.example|https://localhost:${endpointPort}/broken`,

@@ -32,9 +32,8 @@ describe('services beside ADS, for callers', function () {
     made.workload('shop', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
     made.workload('root', 'ca', ['spiffe://cluster.local/ns/mesh-system/sa/operator'])
     port = await freePort()
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
     for (const [namespace, address] of [
       ['shop', '10.0.0.1'],

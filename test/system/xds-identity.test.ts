@@ -23,9 +23,8 @@ describe('callers of the secured port', function () {
     made.workload('shop', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     port = await freePort()
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
   })
   after(async () => {
@@ -114,9 +113,8 @@ describe('an identity with more than its share', function () {
     for (const name of ['greedy', 'modest']) made.workload(name, 'ca', [`spiffe://cluster.local/ns/shop/sa/${name}`])
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     port = await freePort()
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push('--writers', '2', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
   })
   after(async () => {

@@ -28,9 +28,8 @@ describe('tokens on the secured port', function () {
     made.workload('cart', 'ca', ['spiffe://cluster.local/ns/shop/sa/cart'])
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     port = await freePort()
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
   })
   after(async () => {
@@ -111,9 +110,8 @@ describe('a client certificate that expires', function () {
     made.issue('server', 'ca')
     service.write('a.yaml', serviceEntry('a', '10.0.0.1'))
     const port = await freePort()
-    const files = { tlsCertFile: 'server.pem', tlsKeyFile: 'server-key.pem', caCertFile: 'ca.pem' }
     service.flags.push('--writers', '1', '--secureGRPCAddr', `127.0.0.1:${port}`)
-    for (const [flag, name] of Object.entries(files)) service.flags.push(`--${flag}`, made.file(name))
+    service.flags.push(...made.servingFlags())
     await service.start()
     const now = Date.now()
     made.between('cart', 'ca', 'spiffe://cluster.local/ns/shop/sa/cart', now - 60_000, now + 3000)

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import { findChain } from '../../../src/ca/chain.ts'
 import { pemOf } from '../../../src/ca/pem.ts'
-import { fingerprintOf } from '../../../src/ca/state.ts'
+import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { syncDirectory, unfinished, writeNewFile } from './durable-file.ts'
 import { readKey } from './key-storage.ts'
 

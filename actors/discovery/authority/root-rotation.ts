@@ -18,9 +18,10 @@ import {
   rootsOf,
   stageOf,
 } from '../../../src/ca/rotation.ts'
-import { type AuthorityRecord, type AuthorityState, fingerprintOf, type Stage, stages } from '../../../src/ca/state.ts'
+import { type AuthorityRecord, type AuthorityState, type Stage, stages } from '../../../src/ca/state.ts'
+import { fingerprintOf } from '../../../src/identity/pem.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
 
@@ -331,15 +332,7 @@ export class RootRotation {
 
   #declareMetrics(metrics: Registry): Counter<'stage' | 'forced'> {
     const registers = [metrics]
-    const gauge = (name: string, help: string, value: () => number) =>
-      new Gauge({
-        name,
-        help,
-        registers,
-        collect() {
-          this.set(value())
-        },
-      })
+    const gauge = gaugesOf(metrics)
     gauge('citadel_server_rotation_stage', 'stage of the root rotation: 0 none, 1 announce, 2 trust-both, 3 sign-with-new, 4 retire', () =>
       stages.indexOf(this.#state.stage),
     )

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { AuthorityPage, LedgerPage, RotatePage, ShownBlocker, ShownCertificate, ShownRoot } from '../../../protocols/messages/authority-page.ts'
 import type { Blocker } from '../../../src/ca/ledger.ts'
-import { fingerprintOf } from '../../../src/ca/state.ts'
+import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { after } from '../../runtime/timers.ts'
 import type { InForce, Signs } from './in-force.ts'
 import type { RootRotation } from './root-rotation.ts'

@@ -10,7 +10,7 @@ import { IdentityFault, issueCross, issueRoot, issueServing, issueWorkload, sign
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { pemOf } from '../../../src/ca/pem.ts'
 import { RequestFault } from '../../../src/ca/signing-request.ts'
-import { fingerprintOf } from '../../../src/ca/state.ts'
+import { fingerprintOf } from '../../../src/identity/pem.ts'
 import { readKey, storeKey } from './key-storage.ts'
 import type { KeyPlace } from './storage.ts'
 

@@ -1,7 +1,7 @@
 /** Metrics of the push queue (docs/metrics.md). */
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { Planner } from '../../../src/push/planner.ts'
-import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
+import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 
 /** Reasons of a push that have a name of their own in `pilot_push_triggers`. */
 const triggerTypes = new Set(['endpoint', 'config', 'service', 'proxy', 'global', 'debug', 'secret', 'networks'])
@@ -33,15 +33,7 @@ export function faultMetrics(registry: Registry): (fault: ResourceFault) => void
 /** Makes the metrics of the push queue. */
 export function pushQueueMetrics(registry: Registry, planner: Planner) {
   const registers = [registry]
-  const gauge = (name: string, help: string, value: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value())
-      },
-    })
+  const gauge = gaugesOf(registry)
   gauge('pilot_services', 'services known', () => planner.snapshot.services.size)
   gauge('pilot_virt_services', 'virtual services known', () => planner.snapshot.virtualServices.all.length)
   gauge('pilot_destrule_subsets', 'duplicate subsets across destination rules for the same host', () => duplicateSubsets(planner))
