@@ -23,8 +23,8 @@ module.exports = {
     {
       name: 'the-push-path-knows-no-agent',
       severity: 'error',
-      from: { path: '^src/(?!agent/)' },
-      to: { path: '^src/agent/' },
+      from: { path: '^src/(?!agent/|bootstrap/)' },
+      to: { path: '^src/(agent|bootstrap)/' },
     },
     {
       name: 'agent-and-service-know-nothing-of-each-other',

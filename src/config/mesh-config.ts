@@ -1,9 +1,9 @@
 /** The mesh configuration and networks files: shapes, defaults, reading. */
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import { isIp, isIpOrCidr } from './addresses.ts'
+import { type GivenProxyConfig, proxyConfigShape, proxyDefaults } from './proxy-config.ts'
 import {
   anything,
-  decimal,
   duration,
   flag,
   integer,
@@ -22,32 +22,6 @@ import {
 import { localityLbShape, tcpKeepaliveShape } from './shapes/connections.ts'
 import { canonicalTrustDomain, trustDomainFault } from './trust-domain.ts'
 import { readDocuments } from './yaml-documents.ts'
-
-const proxyConfigShape = record({
-  configPath: unused(text()),
-  serviceCluster: unused(text()),
-  drainDuration: unused(duration()),
-  parentShutdownDuration: unused(duration()),
-  terminationDrainDuration: unused(duration()),
-  proxyAdminPort: unused(integer(0, 65_535)),
-  statusPort: unused(integer(0, 65_535)),
-  concurrency: unused(integer(0, 1024)),
-  discoveryAddress: text(),
-  controlPlaneAuthPolicy: unused(oneOf('NONE', 'MUTUAL_TLS')),
-  tracing: record({
-    zipkin: unused(record({ address: text() })),
-    sampling: decimal(0, 100),
-    customTags: unused(anything),
-    maxPathTagLength: unused(integer(0, 65_536)),
-  }),
-  statNameLength: unused(integer(0, 100_000)),
-  gatewayTopology: record({
-    numTrustedProxies: integer(0, 1000),
-    forwardClientCertDetails: oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'),
-  }),
-  holdApplicationUntilProxyStarts: unused(flag),
-  readinessProbe: unused(anything),
-})
 
 const authorizer = {
   service: required(text()),
@@ -177,25 +151,8 @@ const unusedDefaults = {
   enablePrometheusMerge: true,
 }
 
-const proxyDefaults = {
-  configPath: './etc/mesh/proxy',
-  serviceCluster: 'mesh-proxy',
-  drainDuration: 45_000,
-  parentShutdownDuration: 60_000,
-  terminationDrainDuration: 5000,
-  proxyAdminPort: 15_000,
-  statusPort: 15_020,
-  concurrency: 2,
-  discoveryAddress: 'meshd.mesh-system.svc:15012',
-  controlPlaneAuthPolicy: 'MUTUAL_TLS',
-  tracing: { zipkin: { address: 'zipkin.mesh-system:9411' } },
-  statNameLength: 189,
-  gatewayTopology: { numTrustedProxies: 0, forwardClientCertDetails: 'SANITIZE_SET' },
-  holdApplicationUntilProxyStarts: false,
-}
-
 /** Per-proxy settings with defaults filled in; durations in milliseconds. */
-export type ProxyConfig = Read<typeof proxyConfigShape>
+export type ProxyConfig = GivenProxyConfig
 /** The mesh configuration with defaults filled in; durations in milliseconds. */
 export type MeshConfig = Omit<Read<typeof meshShape>, keyof typeof defaults> & typeof defaults & { defaultConfig: ProxyConfig }
 /** Networks, their endpoints and gateways. */

@@ -142,7 +142,7 @@ describe('durations, variables, mesh configuration', () => {
       'defaultConfig.concurrency': 9,
       'defaultConfig.statusPort': 15_020,
     })
-    expect(read.warnings).to.deep.equal(['field defaultConfig.concurrency: has no effect yet: nothing looks at it'])
+    expect(read.warnings).to.deep.equal([])
     expect(readMeshConfig('connectTimeout: soon')).to.deep.equal({ error: 'field connectTimeout: expected a duration such as 5s, got string "soon"' })
   })
 })

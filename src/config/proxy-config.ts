@@ -1,0 +1,117 @@
+/** The configuration of one proxy (`defaultConfig` of the mesh configuration, `PROXY_CONFIG`, an annotation): shape and defaults. */
+import { anything, decimal, duration, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from './shape.ts'
+import { tcpKeepaliveShape } from './shapes/connections.ts'
+
+const tlsSettings = record({
+  mode: oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL', 'MESH_MUTUAL'),
+  clientCertificate: text(),
+  privateKey: text(),
+  caCertificates: text(),
+  credentialName: unused(text()),
+  subjectAltNames: list(text()),
+  sni: text(),
+})
+
+/** A gRPC service to which a proxy reports. */
+const remoteService = record({ address: text(), tlsSettings, tcpKeepalive: tcpKeepaliveShape })
+
+const count = integer(0, 2_147_483_647)
+
+const tracing = record({
+  zipkin: record({ address: text() }),
+  lightstep: record({ address: text(), accessToken: text() }),
+  datadog: record({ address: text() }),
+  stackdriver: record({ debug: flag, maxNumberOfAttributes: count, maxNumberOfAnnotations: count, maxNumberOfMessageEvents: count }),
+  openCensusAgent: record({
+    address: text(),
+    context: list(oneOf('UNSPECIFIED', 'W3C_TRACE_CONTEXT', 'GRPC_BIN', 'CLOUD_TRACE_CONTEXT', 'B3')),
+  }),
+  customTags: unused(anything),
+  maxPathTagLength: unused(integer(0, 65_536)),
+  sampling: decimal(0, 100),
+  tlsSettings,
+})
+
+const seconds = integer(0, 2_147_483)
+
+/** How the agent finds out whether the application is well. Exactly one of the ways must be given. */
+const readinessProbe = record(
+  {
+    initialDelaySeconds: seconds,
+    timeoutSeconds: seconds,
+    periodSeconds: seconds,
+    successThreshold: seconds,
+    failureThreshold: seconds,
+    httpGet: record({
+      path: text(),
+      port: required(integer(1, 65_535)),
+      host: text(),
+      scheme: text({ pattern: /^https?$/i, what: 'http or https', examples: ['http', 'HTTPS'] }),
+      httpHeaders: list(
+        record({ name: required(text({ pattern: /^[!#$%&'*+.^_`|~\w-]+$/, what: 'the name of a header', examples: ['x-probe'] })), value: text() }),
+      ),
+    }),
+    tcpSocket: record({ host: text(), port: required(integer(1, 65_535)) }),
+    exec: record({ command: required(list(text(), { min: 1 })) }),
+  },
+  (probe, path, report) => {
+    const given = [probe.httpGet, probe.tcpSocket, probe.exec].filter((way) => way !== undefined).length
+    if (given !== 1) reject(report, path, 'needs exactly one of httpGet, tcpSocket and exec')
+  },
+)
+
+/** The shape of a proxy's configuration, with the field names of `mesh.v1alpha1.ProxyConfig`. */
+export const proxyConfigShape = record({
+  configPath: text(),
+  binaryPath: text(),
+  customConfigFile: text(),
+  proxyBootstrapTemplatePath: text(),
+  serviceCluster: text(),
+  drainDuration: duration(),
+  parentShutdownDuration: duration(),
+  terminationDrainDuration: duration(),
+  discoveryAddress: text(),
+  statsdUdpAddress: text(),
+  proxyAdminPort: integer(0, 65_535),
+  statusPort: integer(0, 65_535),
+  controlPlaneAuthPolicy: oneOf('NONE', 'MUTUAL_TLS'),
+  statNameLength: unused(integer(0, 100_000)),
+  concurrency: integer(0, 1024),
+  interceptionMode: oneOf('REDIRECT', 'TPROXY', 'NONE'),
+  tracing,
+  envoyAccessLogService: remoteService,
+  envoyMetricsService: remoteService,
+  proxyMetadata: map(text({ max: 1_048_576 })),
+  runtimeValues: map(text()),
+  extraStatTags: list(text()),
+  proxyStatsMatcher: record({ inclusionPrefixes: list(text()), inclusionSuffixes: list(text()), inclusionRegexps: list(text()) }),
+  gatewayTopology: record({
+    numTrustedProxies: integer(0, 1000),
+    forwardClientCertDetails: oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'),
+  }),
+  meshId: text(),
+  holdApplicationUntilProxyStarts: unused(flag),
+  readinessProbe,
+})
+
+/** What a document says of a proxy's configuration: every field may be missing; durations in milliseconds. */
+export type GivenProxyConfig = Read<typeof proxyConfigShape>
+
+/** What holds where nothing is said (agent-side defaults of the specification's flags); durations in milliseconds. */
+export const proxyDefaults = {
+  configPath: './etc/mesh/proxy',
+  binaryPath: '/usr/local/bin/envoy',
+  serviceCluster: 'mesh-proxy',
+  drainDuration: 45_000,
+  parentShutdownDuration: 60_000,
+  terminationDrainDuration: 5000,
+  proxyAdminPort: 15_000,
+  statusPort: 15_020,
+  concurrency: 2,
+  discoveryAddress: 'meshd.mesh-system.svc:15012',
+  controlPlaneAuthPolicy: 'MUTUAL_TLS',
+  tracing: { zipkin: { address: 'zipkin.mesh-system:9411' } },
+  statNameLength: 189,
+  gatewayTopology: { numTrustedProxies: 0, forwardClientCertDetails: 'SANITIZE_SET' },
+  holdApplicationUntilProxyStarts: false,
+} as const
