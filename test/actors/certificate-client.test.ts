@@ -4,9 +4,10 @@ import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:htt
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { expect } from 'chai'
 import { CallFailed, createCertificate } from '../../actors/agent/sds/certificate-client.ts'
-import { metricPrefix, secretMetrics } from '../../actors/agent/sds/metrics.ts'
+import { secretMetrics } from '../../actors/agent/sds/metrics.ts'
 import { outgoingMetrics } from '../../actors/http/outgoing-metrics.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
+import { metricPrefix } from '../../src/agent/metric-prefix.ts'
 import { textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 

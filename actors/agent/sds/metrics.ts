@@ -1,8 +1,6 @@
 /** Metrics of the server of secrets (docs/metrics.md, "Of the agent"). */
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
-
-/** What the names of all metrics of the agent begin with. */
-export const metricPrefix = 'mesh_agent_'
 
 /** Counts what becomes of secrets. */
 export interface SecretMetrics {

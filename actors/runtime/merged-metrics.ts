@@ -1,0 +1,81 @@
+/** The metrics of a whole process: those of every actor, merged over their restarts, those of the supervisor's thread, and of the process itself. */
+import type { ActorStats } from '../../protocols/messages/envelope.ts'
+import type { ActorMetrics, MetricFamily } from '../../protocols/messages/metrics.ts'
+import { wallClockMs } from './clock.ts'
+import { MetricsLedger } from './exposition.ts'
+import { Counter, Gauge, Registry } from './metrics.ts'
+import type { Supervisor } from './supervisor.ts'
+
+/** Asks all actors for their metrics and merges them. */
+export class MergedMetrics {
+  readonly #supervisor: Supervisor
+  readonly #own: Registry
+  readonly #prefix: string
+  readonly #ledger = new MetricsLedger()
+
+  /** `own` are the metrics of the supervisor's thread. `prefix` is what the names of the metrics begin with that are declared here. */
+  constructor(supervisor: Supervisor, own: Registry, prefix = '') {
+    this.#supervisor = supervisor
+    this.#own = own
+    this.#prefix = prefix
+    processMetrics(own, prefix)
+    const restarts = new Counter({ name: `${prefix}actor_restarts`, help: 'restarts of an actor', labelNames: ['actor'] })
+    own.add(`${prefix}actor_restarts`, {
+      family() {
+        restarts.reset()
+        for (const state of supervisor.states()) restarts.inc({ actor: state.name }, state.restarts)
+        return restarts.family()
+      },
+    })
+  }
+
+  /** All metrics, sorted by name. Of an actor that runs and does not answer in time its last answer counts; `silent` hears how many there are, before the supervisor's own are read. */
+  async collect(silent: (actors: number) => void): Promise<MetricFamily[]> {
+    const answers = await this.#supervisor.askAll<ActorMetrics>('*', 'metrics')
+    for (const { stats, incarnation, families } of answers)
+      this.#ledger.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats, this.#prefix)] })
+    silent(this.#supervisor.states().length - answers.length)
+    this.#ledger.take('', { incarnation: '', families: this.#own.collect() })
+    const running = new Set(['', ...this.#supervisor.states().flatMap(({ name, state }) => (state === 'running' ? name : []))])
+    return this.#ledger.merged((actor) => running.has(actor))
+  }
+}
+
+/** The process as a whole, under the names that clients of Prometheus have for it. */
+function processMetrics(registry: Registry, prefix: string): void {
+  const registers = [registry]
+  new Gauge({ name: `${prefix}process_start_time_seconds`, help: 'Unix time at which the process started', registers }).set(
+    wallClockMs() / 1000 - process.uptime(),
+  )
+  new Gauge({
+    name: `${prefix}process_resident_memory_bytes`,
+    help: 'resident memory',
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss())
+    },
+  })
+  const cpu = new Counter({ name: `${prefix}process_cpu_seconds_total`, help: 'CPU time of all threads' })
+  registry.add(`${prefix}process_cpu_seconds_total`, {
+    family() {
+      const { user, system } = process.cpuUsage()
+      cpu.reset()
+      cpu.inc((user + system) / 1e6)
+      return cpu.family()
+    },
+  })
+}
+
+/** What every actor tells of itself, as metrics. */
+function statsFamilies(stats: ActorStats, prefix: string): MetricFamily[] {
+  const registry = new Registry()
+  const declare = (name: string, help: string) => ({ name: prefix + name, help, labelNames: ['actor'] as const, registers: [registry] })
+  const labels = { actor: stats.name }
+  new Gauge(declare('actor_mailbox_depth', 'messages that wait in the mailbox of an actor')).set(labels, stats.depth)
+  new Counter(declare('actor_messages_processed', 'messages an actor has worked off')).inc(labels, stats.processed)
+  new Counter(declare('actor_messages_coalesced', 'messages replaced by newer ones before they were worked off')).inc(labels, stats.coalesced)
+  new Gauge(declare('actor_event_loop_utilisation', 'share of time the event loop of an actor was busy')).set(labels, stats.utilisation)
+  new Gauge(declare('actor_heap_bytes', 'JavaScript heap in use in the thread of an actor')).set(labels, stats.heapBytes)
+  new Counter(declare('actor_cpu_seconds', 'CPU time of the thread of an actor')).inc(labels, stats.cpuSeconds)
+  return registry.collect()
+}
