@@ -48,6 +48,13 @@ module.exports = {
       to: { path: '^actors/discovery/(?!$1/)[^/]+/' },
     },
     {
+      name: 'parts-of-the-agent-share-only-data',
+      severity: 'error',
+      comment: 'the parts of the agent speak in messages; what they read of tokens, roots and certificates stands in actors/agent/credentials',
+      from: { path: '^actors/agent/([^/]+)/' },
+      to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
+    },
+    {
       name: 'private-keys-stay-with-signers',
       severity: 'error',
       comment: 'the private keys of the authority are read and made in signer threads, and by the ca command in its own process',

@@ -17,10 +17,20 @@ export const agentVariables = {
     default: '',
     meaning: 'ECC signature algorithm used when generating private keys: ECDSA for P-256; RSA of 2048 bits when empty',
   },
+  FILE_MOUNTED_CERTS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'when true, certificates come from mounted files alone: no certificate provider is asked, and no token is sent to discovery',
+  },
   JWT_POLICY: {
     type: 'string',
     default: 'third-party-jwt',
     meaning: 'which token the agent sends: third-party-jwt or first-party-jwt; none for any other value',
+  },
+  MESH_AGENT_STATE_DIR: {
+    type: 'string',
+    default: './var/lib/mesh/data',
+    meaning: 'directory of what the agent keeps over a restart: the certificate with its key, and the roots',
   },
   MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to the certificate provider' },
   PILOT_CERT_PROVIDER: {
@@ -30,6 +40,12 @@ export const agentVariables = {
   },
   PKCS8_KEY: { type: 'boolean', default: false, meaning: 'generates PKCS#8 private keys' },
   POD_NAMESPACE: { type: 'string', default: '', meaning: 'namespace of the workload' },
+  PROV_CERT: {
+    type: 'string',
+    default: '',
+    meaning:
+      'directory with provisioned certificates, for VMs: key.pem and cert-chain.pem authenticate the agent, root-cert.pem verifies discovery and provider',
+  },
   SECRET_GRACE_PERIOD_RATIO: {
     type: 'number',
     default: 0.5,
@@ -39,6 +55,11 @@ export const agentVariables = {
   SECRET_TTL: { type: 'duration', default: '24h0m0s', range: ['1s', longest], meaning: 'certificate lifetime requested by the agent' },
   SERVICE_ACCOUNT: { type: 'string', default: '', meaning: 'name of the service account of the workload' },
   TRUST_DOMAIN: { type: 'string', default: 'cluster.local', meaning: 'trust domain for SPIFFE certificates' },
+  XDS_ROOT_CA: {
+    type: 'string',
+    default: '',
+    meaning: 'file of the roots expected on the connection to discovery; SYSTEM for those of the system',
+  },
 } as const satisfies Record<string, Variable>
 
 /** The values in force; durations in milliseconds. */

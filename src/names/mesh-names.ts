@@ -37,6 +37,11 @@ export function servicePaths(service: string, method: string): string[] {
   return [service, ...(alias === undefined ? [] : [alias])].map((name) => `/${name}/${method}`)
 }
 
+/** The alias of a name that begins with `MESH_`, as environment variables and keys of `proxyMetadata` do; any other name as it is. */
+export function aliasVariable(name: string): string {
+  return name.replace(/^MESH_/, 'ISTIO_')
+}
+
 /** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)

@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { actor } from '../../actors/agent/sds/secret-agent.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
 import type { SecretAgentConfig, SecretState } from '../../protocols/messages/agent.ts'
+import type { CallCredentials, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
 import { startActor } from '../harness/actor.ts'
 import { SecretClient, sidecar } from '../harness/secret-client.ts'
 import { SigningService } from '../harness/signing-service.ts'
@@ -38,11 +39,20 @@ describe("the agent's secrets", () => {
     write('roots.pem', service.bundle)
     return service
   }
+  /** How the service is called; the file of roots and the token are those of the test unless others are given. */
+  const connection = (service: SigningService, changes: Partial<CallCredentials> = {}, address: Partial<ServerAddress> = {}): ServerConnection => ({
+    address: { ...service.address, ...address },
+    credentials: {
+      roots: { files: [join(dir, 'roots.pem')], learned: join(dir, 'learned.pem') },
+      tokenFile: join(dir, 'token'),
+      pair: undefined,
+      ...changes,
+    },
+  })
   async function agentOf(service: SigningService, changes: Partial<SecretAgentConfig> = {}): Promise<() => SecretState> {
     const agent = await startActor(actor, {
       socket: join(dir, 'run/SDS'),
-      authority: service.address(join(dir, 'roots.pem')),
-      tokenFile: join(dir, 'token'),
+      authority: connection(service),
       clusterId: 'east',
       identity,
       key: { type: 'ec', format: 'traditional' },
@@ -242,14 +252,14 @@ describe("the agent's secrets", () => {
 
   it('ask over plain text where the authority has no TLS, and with the certificate alone without a token', async () => {
     const service = await authority({ isPlain: true })
-    const state = await agentOf(service, { tokenFile: join(dir, 'nowhere'), clusterId: '' })
+    const state = await agentOf(service, { authority: connection(service, { tokenFile: join(dir, 'nowhere') }), clusterId: '' })
     await until('a certificate', () => state().identity === identity)
     expect(service.calls[0]?.headers).not.to.have.any.keys('authorization', 'clusterid')
   })
 
   it('trust no authority whose certificate is of another name, or from another root', async () => {
     const service = await authority()
-    const state = await agentOf(service, { authority: { ...service.address(join(dir, 'roots.pem')), serverName: 'other.test' } })
+    const state = await agentOf(service, { authority: connection(service, {}, { serverName: 'other.test' }) })
     await until('a failure', () => /altnames/.test(state().fault ?? ''))
     const stranger = await new SigningService(identity).start()
     services.push(stranger)

@@ -6,7 +6,7 @@ import type { Call, CallStatus } from '../../actors/grpc/unary.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
-import type { AuthorityAddress } from '../../protocols/messages/agent.ts'
+import type { ServerAddress } from '../../protocols/messages/credentials.ts'
 import { type Certificate, readCertificate, type SigningKey } from '../../src/ca/certificate.ts'
 import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
 import { pemOf } from '../../src/ca/pem.ts'
@@ -62,8 +62,8 @@ export class SigningService {
     this.roots = isFirst ? [newRoot(name), ...this.roots] : [...this.roots, newRoot(name)]
   }
 
-  address(rootsFile: string): AuthorityAddress {
-    return { host: '127.0.0.1', port: this.port, isPlain: this.#isPlain, serverName: 'authority.test', rootsFile, isPinned: false }
+  get address(): ServerAddress {
+    return { host: '127.0.0.1', port: this.port, isPlain: this.#isPlain, serverName: 'authority.test' }
   }
 
   /** A chain for a request, as answers have it. */

@@ -141,14 +141,13 @@ export class TwoSidecars {
     const agent = await startActor(actor, {
       socket: this.#socket(role),
       authority: {
-        host: '127.0.0.1',
-        port: this.ports.secure,
-        isPlain: false,
-        serverName,
-        rootsFile: join(this.dir, 'root-cert.pem'),
-        isPinned: false,
+        address: { host: '127.0.0.1', port: this.ports.secure, isPlain: false, serverName },
+        credentials: {
+          roots: { files: [join(this.dir, 'root-cert.pem')], learned: join(this.dir, role, 'learned.pem') },
+          tokenFile: join(this.dir, `${role}.token`),
+          pair: undefined,
+        },
       },
-      tokenFile: join(this.dir, `${role}.token`),
       clusterId: '',
       identity: `spiffe://cluster.local/ns/shop/sa/${role}`,
       key: { type: role === 'server' ? 'rsa' : 'ec', format: 'traditional' },

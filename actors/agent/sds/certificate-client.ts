@@ -2,7 +2,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders, type SecureClientSessionOptions } from 'node:http2'
 import { isIP } from 'node:net'
 import { getCACertificates } from 'node:tls'
-import type { AuthorityAddress } from '../../../protocols/messages/agent.ts'
+import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { status } from '../../grpc/status-codes.ts'
@@ -41,7 +41,7 @@ export interface Credentials {
 }
 
 /** Asks for a certificate. Resolves with the chain: leaf, certificates between, roots last. Rejects with {@link CallFailed}. */
-export function createCertificate(authority: AuthorityAddress, order: CertificateOrder, credentials: Credentials): Promise<string[]> {
+export function createCertificate(authority: ServerAddress, order: CertificateOrder, credentials: Credentials): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let session: ClientHttp2Session | undefined
     const end = deadlineAfter(limits.seconds * 1000, () => done(new CallFailed(status.deadlineExceeded, `no answer within ${limits.seconds} s`)))
@@ -70,11 +70,11 @@ function failureOf(error: unknown): CallFailed {
   return new CallFailed(status.unavailable, message || name)
 }
 
-function urlOf({ host, port, isPlain }: AuthorityAddress): string {
+function urlOf({ host, port, isPlain }: ServerAddress): string {
   return `${isPlain ? 'http' : 'https'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 }
 
-function sessionOptions({ serverName }: AuthorityAddress, { pair, roots }: Credentials): SecureClientSessionOptions {
+function sessionOptions({ serverName }: ServerAddress, { pair, roots }: Credentials): SecureClientSessionOptions {
   return {
     maxSessionMemory: 4,
     minVersion: 'TLSv1.2',

@@ -14,8 +14,8 @@ import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metr
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
+import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
 import { CallFailed, type Credentials, createCertificate } from './certificate-client.ts'
-import { readCredentialFile } from './credential-file.ts'
 import { SecretServer } from './secret-server.ts'
 
 /** Longest time between two looks at the clocks, in milliseconds: timers stand still while the machine sleeps. */
@@ -85,7 +85,7 @@ class SecretAgent implements Behaviour<never> {
       this.#presents = !this.#presents
       this.#fault = error instanceof Error ? error.message : String(error)
       const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
-      const { host, port } = this.#context.config.authority
+      const { host, port } = this.#context.config.authority.address
       log.warn(`no certificate from ${host}:${port}: ${this.#fault}; asked again in ${(wait / 1000).toFixed(1)} s`)
     }
     this.#look()
@@ -96,34 +96,27 @@ class SecretAgent implements Behaviour<never> {
     const { authority, identity, key: kind, ttlSeconds, clusterId } = this.#context.config
     const key = await newKey(kind.type)
     const csr = makeSigningRequest(key, identity === undefined ? [] : [{ uri: identity }])
-    const chain = await createCertificate(authority, { csr, ttlSeconds, clusterId }, await this.#credentials())
+    const chain = await createCertificate(authority.address, { csr, ttlSeconds, clusterId }, await this.#credentials())
     const type = kind.format === 'pkcs8' ? 'pkcs8' : kind.type === 'rsa' ? 'pkcs1' : 'sec1'
     return { issued: readAnswer(chain, key), key: key.export({ type, format: 'pem' }).toString() }
   }
 
   async #credentials(): Promise<Credentials> {
-    const { authority, tokenFile } = this.#context.config
-    const token = tokenFile === undefined ? undefined : await this.#token(tokenFile)
-    const known = authority.isPinned ? undefined : this.#secrets.roots
-    let roots: string[] | undefined
-    if (authority.rootsFile !== undefined && !authority.isPlain) {
-      const given = await readCredentialFile(authority.rootsFile).catch((error: Error) => error)
-      if (given instanceof Error && known === undefined) throw new CallFailed(status.unavailable, `roots of the authority: ${given.message}`)
-      roots = [...(given instanceof Error ? [] : [given]), ...(known === undefined ? [] : [known])]
-    }
-    const pair = this.#presents || token === undefined ? this.#secrets.pair(now()) : undefined
+    const { address, credentials } = this.#context.config.authority
+    const token = credentials.tokenFile === undefined ? undefined : await this.#given(readToken(credentials.tokenFile), 'token')
+    const roots = address.isPlain
+      ? undefined
+      : await readRoots(credentials.roots, this.#secrets.roots).catch((error: Error) => {
+          throw new CallFailed(status.unavailable, `roots of the authority: ${error.message}`)
+        })
+    const provisioned = credentials.pair && (await this.#given(readPair(credentials.pair), 'provisioned certificate'))
+    const pair = this.#presents || token === undefined ? (this.#secrets.pair(now()) ?? provisioned) : undefined
     return { token, pair, roots }
   }
 
-  async #token(file: string): Promise<string | undefined> {
-    try {
-      const token = (await readCredentialFile(file)).trim()
-      if (/^[\x21-\x7e]+$/.test(token)) return token
-      throw new Error(`${file}: holds no token`)
-    } catch (error) {
-      this.#context.log('citadelclient').warn(`no token is sent: ${(error as Error).message}`)
-      return undefined
-    }
+  /** What was read; undefined, with a warning, when it cannot be used. */
+  #given<T>(read: Promise<T>, what: string): Promise<T | undefined> {
+    return read.catch((error: Error) => void this.#context.log('citadelclient').warn(`no ${what} is sent: ${error.message}`))
   }
 
   #state(): SecretState {

@@ -11,14 +11,13 @@ describe("settings of the agent's secrets", () => {
     expect(settings({ POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' })).to.deep.equal({
       socket: './etc/mesh/proxy/SDS',
       authority: {
-        host: 'meshd.mesh-system.svc',
-        port: 15012,
-        isPlain: false,
-        serverName: 'meshd.mesh-system.svc',
-        rootsFile: './var/run/secrets/mesh/root-cert.pem',
-        isPinned: false,
+        address: { host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' },
+        credentials: {
+          roots: { files: ['./var/run/secrets/mesh/root-cert.pem'], learned: './var/lib/mesh/data/secrets/root-cert.pem' },
+          tokenFile: './var/run/secrets/tokens/mesh-token',
+          pair: undefined,
+        },
       },
-      tokenFile: './var/run/secrets/tokens/mesh-token',
       clusterId: '',
       identity: 'spiffe://cluster.local/ns/shop/sa/web',
       key: { type: 'rsa', format: 'traditional' },
@@ -41,36 +40,20 @@ describe("settings of the agent's secrets", () => {
       JWT_POLICY: 'first-party-jwt',
       MESH_META_CLUSTER_ID: 'east',
     })
-    expect(authority).to.deep.include({
-      host: 'ca.example.com',
-      port: 443,
-      serverName: 'ca.example.com',
-      rootsFile: '/etc/roots.pem',
-      isPinned: true,
+    expect(authority).to.deep.equal({
+      address: { host: 'ca.example.com', port: 443, isPlain: false, serverName: 'ca.example.com' },
+      credentials: {
+        roots: { files: ['/etc/roots.pem'], learned: undefined },
+        tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+        pair: undefined,
+      },
     })
     expect([key, identity]).to.deep.equal([{ type: 'ec', format: 'pkcs8' }, 'spiffe://example.com/ns/shop/sa/web'])
     expect(rest).to.deep.include({
       ttlSeconds: 90,
       graceRatio: 0.2,
       clusterId: 'east',
-      tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
     })
-  })
-
-  it('name the authority as its certificate does, wherever it is', () => {
-    const authority = (address: string) => settings({ CA_ADDR: address }).authority
-    expect(authority('localhost:15012')).to.deep.include({ host: 'localhost', serverName: 'meshd.mesh-system.svc', isPlain: false })
-    expect(authority('[::1]:15012')).to.deep.include({ host: '::1', serverName: '::1' })
-    expect(authority('meshd.mesh-system.svc:15010').isPlain).to.equal(true)
-  })
-
-  it('say where roots and token are', () => {
-    const roots = (environment: Record<string, string>) => settings(environment).authority.rootsFile
-    expect(roots({ CA_ROOT_CA: 'SYSTEM' })).to.equal(undefined)
-    expect(roots({ PILOT_CERT_PROVIDER: 'orchestrator' })).to.equal('./var/run/secrets/kubernetes.io/serviceaccount/ca.crt')
-    expect(roots({ PILOT_CERT_PROVIDER: 'custom' })).to.equal('./etc/certs/root-cert.pem')
-    for (const policy of ['none', 'toString']) expect(settings({ JWT_POLICY: policy }).tokenFile).to.equal(undefined)
-    expect(roots({ PILOT_CERT_PROVIDER: 'toString' })).to.equal('./var/run/secrets/mesh/root-cert.pem')
   })
 
   it('ask for no name where the workload is not known', () => {

@@ -1,0 +1,98 @@
+/** Files with tokens, roots and certificates, read each time they are needed: those who mount them exchange them. */
+import { createPrivateKey } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import type { PairFiles, RootsSource } from '../../../protocols/messages/credentials.ts'
+import { certificatesOf } from '../../../src/identity/pem.ts'
+
+/** Largest file in bytes. */
+const fileBytes = 1_048_576
+
+/** A certificate chain, leaf first, with the key of the leaf; both PEM. */
+export interface PairText {
+  readonly chain: string
+  readonly key: string
+}
+
+/** Reads a file. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
+export async function readCredentialFile(path: string): Promise<string> {
+  const text = await readIfThere(path)
+  if (text === undefined) throw new Error(`${path}: there is no such file`)
+  return text
+}
+
+/** Reads a file; undefined when there is none. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
+export async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    const found = await stat(path)
+    if (!found.isFile()) throw new Error('is not a file')
+    if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new Error(`${path}: ${message}`)
+  }
+}
+
+/** Reads a bearer token; space around it is left out. Rejects with an Error that names the file when it holds no token. */
+export async function readToken(file: string): Promise<string> {
+  const token = (await readCredentialFile(file)).trim()
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`${file}: holds no token`)
+  return token
+}
+
+/**
+ * The roots that a server is verified with at present: those of the first file that is there, and those that were learned of the
+ * certificate authority; `known` in place of the file of the latter. PEM; undefined for the roots of the system. Rejects with an Error
+ * that names the file when there are no roots at all: a file that cannot be used does no harm while others are known.
+ */
+export async function readRoots({ files, learned }: RootsSource, known?: string): Promise<readonly string[] | undefined> {
+  if (files === undefined) return undefined
+  const faults: Error[] = []
+  const found: string[] = []
+  const take = async (path: string): Promise<boolean> => {
+    const text = await readIfThere(path).catch((error: Error) => void faults.push(error))
+    if (text === undefined) return false
+    try {
+      found.push(certificatesOf(text).join(''))
+    } catch (error) {
+      faults.push(new Error(`${path}: ${(error as Error).message}`))
+    }
+    return true
+  }
+  for (const file of files) if (await take(file)) break
+  if (known !== undefined && learned !== undefined) found.push(known)
+  else if (learned !== undefined) await take(learned)
+  if (found.length === 0) throw faults[0] ?? new Error(`${files.join(' and ')}: there is no such file`)
+  return found
+}
+
+/** Reads a certificate with its key; undefined while either file is missing. Rejects with an Error that names the file which cannot be used, or when the key is another's. */
+export async function readPair({ chain: chainFile, key: keyFile }: PairFiles): Promise<PairText | undefined> {
+  const [chain, key] = await Promise.all([readIfThere(chainFile), readIfThere(keyFile)])
+  if (!chain || !key) return undefined
+  return checkedPair({ chain: chainFile, key: keyFile }, { chain, key })
+}
+
+/** A certificate with its key as files hold them: the certificates of the chain alone. Throws an Error that names the file which cannot be used, or when the key is another's. */
+export function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {
+  const certificates = within(files.chain, () => certificatesOf(chain))
+  const privateKey = within(files.key, () => {
+    try {
+      return createPrivateKey(key)
+    } catch {
+      // What OpenSSL says of a key that it cannot read says nothing to a user.
+      throw new Error('holds no private key in PEM without a password')
+    }
+  })
+  if (!certificates[0]?.checkPrivateKey(privateKey)) throw new Error(`${files.key}: is not the key of the certificate in ${files.chain}`)
+  return { chain: certificates.join(''), key }
+}
+
+function within<T>(path: string, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,102 @@
+/** How the agent calls discovery and its certificate authority: addresses, and where tokens, roots and client certificates are (docs/certificates.md, N4 and N5). */
+import type { PairFiles, RootsSource, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
+import type { AgentFeatures } from '../config/agent-features.ts'
+import { aliasVariable } from '../names/mesh-names.ts'
+
+/** Name in the discovery service's certificate where its address is not its name. */
+const discoveryName = 'meshd.mesh-system.svc'
+/** Name in the certificate of an authority of its own. */
+const ownAuthorityName = 'mesh-citadel'
+const plainPort = 15010
+
+const tokenFiles: Readonly<Record<string, string>> = {
+  'third-party-jwt': './var/run/secrets/tokens/mesh-token',
+  'first-party-jwt': '/var/run/secrets/kubernetes.io/serviceaccount/token',
+}
+
+/** Directory of files that an operator mounts in place of what an authority gives. */
+const mountedCertificates = './etc/certs'
+const mountedRoots = `${mountedCertificates}/root-cert.pem`
+const orchestratorRoots = './var/run/secrets/kubernetes.io/serviceaccount/ca.crt'
+const defaultRoots = './var/run/secrets/mesh/root-cert.pem'
+
+/** Value of `CA_ROOT_CA` and `XDS_ROOT_CA` for the roots of the system. */
+const systemRoots = 'SYSTEM'
+
+/** What of the proxy's configuration says how discovery is called. */
+export interface DiscoverySettings {
+  /** `<host>:<port>`. */
+  readonly discoveryAddress: string
+  /** `NONE` for plain text. */
+  readonly controlPlaneAuthPolicy: string
+  readonly proxyMetadata: Readonly<Record<string, string>>
+}
+
+/** The file of the token that `JWT_POLICY` names; undefined where no token is sent. */
+function tokenFile({ JWT_POLICY: policy }: AgentFeatures): string | undefined {
+  return Object.hasOwn(tokenFiles, policy) ? tokenFiles[policy] : undefined
+}
+
+/** The file with the roots of the last answer of the certificate authority, which outlives a restart of the agent. */
+function learnedRootsFile(features: AgentFeatures): string {
+  return `${features.MESH_AGENT_STATE_DIR}/secrets/root-cert.pem`
+}
+
+/** How the certificate authority is called. Throws an Error that names the variable when the address is none. */
+export function authorityConnection(features: AgentFeatures, discoveryAddress: string): ServerConnection {
+  const { CA_ADDR: given, CA_ROOT_CA: pinned, PROV_CERT: provisioned } = features
+  const address = given || discoveryAddress
+  const files = orchestrated(features)
+    ? [orchestratorRoots]
+    : features.PILOT_CERT_PROVIDER === 'custom'
+      ? [mountedRoots]
+      : [provisioned === '' ? defaultRoots : `${provisioned}/root-cert.pem`]
+  const found = serverAddress(given ? 'environment variable CA_ADDR' : 'discovery address', address)
+  return {
+    address: found.host.includes('citadel') ? { ...found, serverName: ownAuthorityName } : found,
+    credentials: { roots: rootsSource(features, pinned, files), tokenFile: tokenFile(features), pair: provisionedPair(features) },
+  }
+}
+
+/** How discovery is called. Throws an Error that names the address when it is none. */
+export function discoveryConnection(features: AgentFeatures, proxy: DiscoverySettings): ServerConnection {
+  const mounted = features.FILE_MOUNTED_CERTS
+  const metadata = (name: string) => proxy.proxyMetadata[name] ?? proxy.proxyMetadata[aliasVariable(name)] ?? ''
+  const root = mounted ? metadata('MESH_META_TLS_CLIENT_ROOT_CERT') : ''
+  const otherwise = orchestrated(features)
+    ? orchestratorRoots
+    : features.PROV_CERT === ''
+      ? root || defaultRoots
+      : `${features.PROV_CERT}/root-cert.pem`
+  const address = serverAddress('discovery address', proxy.discoveryAddress)
+  const [chain, key] = [metadata('MESH_META_TLS_CLIENT_CERT_CHAIN'), metadata('MESH_META_TLS_CLIENT_KEY')]
+  return {
+    address: { ...address, isPlain: address.isPlain || proxy.controlPlaneAuthPolicy === 'NONE' },
+    credentials: {
+      roots: rootsSource(features, features.XDS_ROOT_CA, [mountedRoots, otherwise]),
+      tokenFile: mounted ? undefined : tokenFile(features),
+      pair: mounted ? (chain === '' || key === '' ? undefined : { chain, key }) : provisionedPair(features),
+    },
+  }
+}
+
+/** Reads `<host>:<port>`. Throws an Error that begins with `what` when it is none. */
+function serverAddress(what: string, address: string): ServerAddress {
+  const [, host = '', digits] = /^(.+):(\d{1,5})$/.exec(address) ?? []
+  const port = Number(digits)
+  if (!(port >= 1 && port <= 65_535)) throw new Error(`${what}: ${JSON.stringify(address.slice(0, 200))} is not <host>:<port>`)
+  const name = host.replace(/^\[|\]$/g, '')
+  return { host: name, port, isPlain: port === plainPort, serverName: name.includes('localhost') ? discoveryName : name }
+}
+
+/** Whether the roots are those that the orchestrator gives every workload; releases of the reference call it by its product name. */
+const orchestrated = ({ PILOT_CERT_PROVIDER: provider }: AgentFeatures): boolean => provider === 'orchestrator' || provider === 'kubernetes'
+
+function rootsSource(features: AgentFeatures, pinned: string, files: readonly string[]): RootsSource {
+  if (pinned === systemRoots) return { files: undefined, learned: undefined }
+  return pinned === '' ? { files, learned: learnedRootsFile(features) } : { files: [pinned], learned: undefined }
+}
+
+function provisionedPair({ PROV_CERT: directory }: AgentFeatures): PairFiles | undefined {
+  return directory === '' ? undefined : { chain: `${directory}/cert-chain.pem`, key: `${directory}/key.pem` }
+}

@@ -1,0 +1,84 @@
+import { expect } from 'chai'
+import { authorityConnection, discoveryConnection } from '../../../src/agent/connections.ts'
+import { readAgentFeatures } from '../../../src/config/agent-features.ts'
+
+type Environment = Readonly<Record<string, string>>
+const discovery = 'meshd.mesh-system.svc:15012'
+const features = (environment: Environment) => readAgentFeatures(environment).features
+const authority = (environment: Environment) => authorityConnection(features(environment), discovery)
+const xds = (environment: Environment, proxyMetadata: Readonly<Record<string, string>> = {}, discoveryAddress = discovery, policy = 'MUTUAL_TLS') =>
+  discoveryConnection(features(environment), { discoveryAddress, controlPlaneAuthPolicy: policy, proxyMetadata })
+const learned = './var/lib/mesh/data/secrets/root-cert.pem'
+
+describe('the connection to the certificate authority', () => {
+  it('expects the name that the certificate has, wherever the authority is', () => {
+    const address = (CA_ADDR: string) => authority({ CA_ADDR }).address
+    expect(address('localhost:15012')).to.deep.include({ host: 'localhost', serverName: 'meshd.mesh-system.svc', isPlain: false })
+    expect(address('mesh-citadel.mesh-system:8060').serverName).to.equal('mesh-citadel')
+    expect(address('[::1]:15012')).to.deep.include({ host: '::1', serverName: '::1' })
+    expect(address('meshd.mesh-system.svc:15010').isPlain).to.equal(true)
+  })
+
+  it('is verified by the roots that are named, or those of the provider', () => {
+    const roots = (environment: Environment) => authority(environment).credentials.roots
+    expect(roots({})).to.deep.equal({ files: ['./var/run/secrets/mesh/root-cert.pem'], learned })
+    expect(roots({ CA_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, learned: undefined })
+    expect(roots({ CA_ROOT_CA: '/roots.pem', PROV_CERT: '/prov' })).to.deep.equal({ files: ['/roots.pem'], learned: undefined })
+    for (const provider of ['orchestrator', 'kubernetes'])
+      expect(roots({ PILOT_CERT_PROVIDER: provider, PROV_CERT: '/prov' }).files).to.deep.equal([
+        './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+      ])
+    expect(roots({ PILOT_CERT_PROVIDER: 'custom' }).files).to.deep.equal(['./etc/certs/root-cert.pem'])
+    expect(roots({ PROV_CERT: '/prov' }).files).to.deep.equal(['/prov/root-cert.pem'])
+    expect(roots({ PILOT_CERT_PROVIDER: 'toString', MESH_AGENT_STATE_DIR: '/state' })).to.deep.equal({
+      files: ['./var/run/secrets/mesh/root-cert.pem'],
+      learned: '/state/secrets/root-cert.pem',
+    })
+  })
+
+  it('is authenticated by the token of the policy, and by a provisioned certificate', () => {
+    const given = (environment: Environment) => authority(environment).credentials
+    expect(given({ JWT_POLICY: 'first-party-jwt' }).tokenFile).to.equal('/var/run/secrets/kubernetes.io/serviceaccount/token')
+    for (const policy of ['none', 'toString']) expect(given({ JWT_POLICY: policy }).tokenFile).to.equal(undefined)
+    expect(given({ PROV_CERT: '/prov' }).pair).to.deep.equal({ chain: '/prov/cert-chain.pem', key: '/prov/key.pem' })
+  })
+})
+
+describe('the connection to discovery', () => {
+  it('is TLS unless the proxy is told otherwise or the port is the plaintext one', () => {
+    expect(xds({}).address).to.deep.equal({ host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' })
+    expect(xds({}, {}, discovery, 'NONE').address.isPlain).to.equal(true)
+    expect(xds({}, {}, 'localhost:15010').address).to.deep.equal({
+      host: 'localhost',
+      port: 15010,
+      isPlain: true,
+      serverName: 'meshd.mesh-system.svc',
+    })
+    expect(() => xds({}, {}, 'nowhere')).to.throw('discovery address: "nowhere"')
+  })
+
+  it('is verified by the first roots that are there', () => {
+    const roots = (environment: Environment, metadata?: Environment) => xds(environment, metadata).credentials.roots
+    const mounted = './etc/certs/root-cert.pem'
+    expect(roots({})).to.deep.equal({ files: [mounted, './var/run/secrets/mesh/root-cert.pem'], learned })
+    expect(roots({ XDS_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, learned: undefined })
+    expect(roots({ XDS_ROOT_CA: '/roots.pem' })).to.deep.equal({ files: ['/roots.pem'], learned: undefined })
+    expect(roots({ PROV_CERT: '/prov' }).files).to.deep.equal([mounted, '/prov/root-cert.pem'])
+    const orchestrator = { PILOT_CERT_PROVIDER: 'orchestrator', PROV_CERT: '/prov' }
+    expect(roots(orchestrator).files).to.deep.equal([mounted, './var/run/secrets/kubernetes.io/serviceaccount/ca.crt'])
+    const metadata = { MESH_META_TLS_CLIENT_ROOT_CERT: '/root.pem' }
+    expect(roots({ FILE_MOUNTED_CERTS: 'true' }, metadata).files).to.deep.equal([mounted, '/root.pem'])
+    expect(roots({}, metadata).files).to.deep.equal([mounted, './var/run/secrets/mesh/root-cert.pem'])
+  })
+
+  it('is authenticated by the files of the metadata alone where certificates are mounted, under either name', () => {
+    const metadata = { MESH_META_TLS_CLIENT_KEY: '/key.pem', ISTIO_META_TLS_CLIENT_CERT_CHAIN: '/chain.pem' }
+    expect(xds({ FILE_MOUNTED_CERTS: 'true' }, metadata).credentials).to.deep.include({
+      tokenFile: undefined,
+      pair: { chain: '/chain.pem', key: '/key.pem' },
+    })
+    expect(xds({ FILE_MOUNTED_CERTS: 'true' }).credentials).to.deep.include({ tokenFile: undefined, pair: undefined })
+    expect(xds({}, metadata).credentials).to.deep.include({ tokenFile: './var/run/secrets/tokens/mesh-token', pair: undefined })
+    expect(xds({ PROV_CERT: '/prov' }, metadata).credentials.pair).to.deep.equal({ chain: '/prov/cert-chain.pem', key: '/prov/key.pem' })
+  })
+})
