@@ -177,7 +177,7 @@ describe('bounds of one client', function () {
       const since = performance.now()
       await until('several looks at how connections are spread', () => performance.now() - since > 7000)
       expect(good.filter(({ closed }) => closed !== undefined)).to.deep.equal([])
-      expect(two.output).not.to.contain('to spread them evenly')
+      two.output.lacks('to spread them evenly')
     } finally {
       session.destroy()
       for (const client of good) client.close()
@@ -244,7 +244,7 @@ describe('a limit of file descriptors', function () {
       }
       for (let index = 0; index < 400; index++) open(service.grpcPort)
       await until('connections to be refused', () => closed >= 400 - 172)
-      expect(service.output).to.match(/refused \d+ connections, the last from .*: this server has 172,/)
+      await service.output.says(/refused \d+ connections, the last from .*: this server has 172,/)
       service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)

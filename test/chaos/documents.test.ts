@@ -85,6 +85,6 @@ describe('odd documents against the running service', function () {
     const actors = await service.debug<{ name: string; restarts: number }[]>('actorsz')
     expect(actors.filter((actor) => actor.restarts > 0)).to.deep.equal([])
     await until('no invalid documents to be left', async () => /^pilot_config_documents_invalid 0$/m.test(await service.metrics()))
-    expect(service.output).not.to.match(/TypeError|RangeError|SyntaxError|cannot encode/)
+    service.output.lacks(/TypeError|RangeError|SyntaxError|cannot encode/)
   })
 })

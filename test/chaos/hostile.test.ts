@@ -109,7 +109,7 @@ describe('hostile input', function () {
       service.write('good.yaml', serviceEntry('good').replace('number: 80', 'number: 99999'))
       await undisturbed()
       expect(witness.resources.get(clusterType)?.has('outbound|80||good.ns.svc.cluster.local')).to.equal(true)
-      expect(service.output).to.contain(
+      await service.output.says(
         'good.yaml, document 1, ServiceEntry/ns/good, field spec.ports[0].number: 99999 is outside 1..65535; its last good state stays',
       )
     })

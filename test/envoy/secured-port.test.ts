@@ -75,7 +75,7 @@ for (const { version, path: binary } of envoyBinaries()) {
       ] as const) {
         const proxy = envoy(namespace, shown, true)
         await proxy.launch()
-        await until(line, () => service.output.includes(line.replaceAll('\\', '')))
+        await service.output.says(line.replaceAll('\\', ''))
         await until('its admin page', async () => (await proxy.admin('/ready')) !== '')
         expect(await proxy.stat('cluster_manager.cds.update_success')).to.equal(0)
       }

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { until } from './until.ts'
+import { Output } from './output.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const entry = 'bin/pilot-discovery.js'
@@ -28,7 +28,7 @@ export interface End {
 
 /** A started command. It leads a process group, as a shell's job does, and has a directory of its own for the state of a certificate authority. */
 export class Launched {
-  output = ''
+  readonly output = new Output()
   readonly ended: Promise<End>
   readonly #child: ChildProcess
   readonly #authorityDir = mkdtempSync(join(tmpdir(), 'mesh-test-ca-'))
@@ -44,23 +44,14 @@ export class Launched {
       env: { ...inherited, MESHD_CA_STATE_DIR: this.#authorityDir, MESHD_ADMIN_SOCKET: join(this.#authorityDir, 'run/admin.sock'), ...env },
     })
     this.#child = child
-    child.stdout?.on('data', (bytes) => (this.output += bytes))
-    child.stderr?.on('data', (bytes) => (this.output += bytes))
-    this.ended = new Promise((resolve) => {
-      child.on('exit', (code, signal) => resolve({ code, signal }))
-      child.on('error', (error) => (this.output += error.message))
-    })
+    this.output.follow(child)
+    this.ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal })))
   }
 
   get pid(): number {
     // 0 would mean the group of this process.
     if (this.#child.pid === undefined) throw new Error(`${this.#child.spawnfile} could not be started`)
     return this.#child.pid
-  }
-
-  /** Waits for words in the output. */
-  async says(words: string, times = 1): Promise<void> {
-    await until(`the words ${JSON.stringify(words)}`, () => this.output.split(words).length > times, 20_000)
   }
 
   /** Sends a signal to the process that was started, and to no other. */
@@ -78,9 +69,9 @@ export class Launched {
     return groupMembers(this.pid)
   }
 
-  /** The real address of one of its servers. */
-  address(server: 'gRPC' | 'HTTP' | 'monitoring'): string {
-    return new RegExp(`listening addresses: .*\\b${server} ([^,\\s]+)`).exec(this.output)?.[1] ?? ''
+  /** The real address of one of its servers, once it has said it. */
+  async address(server: 'gRPC' | 'HTTP' | 'monitoring'): Promise<string> {
+    return (await this.output.says(new RegExp(`listening addresses: .*\\b${server} ([^,\\s]+)`)))[1] ?? ''
   }
 
   /** Ends whatever is left of the group. */

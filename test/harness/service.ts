@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
 import { askServer } from '../../src/cli/admin-socket.ts'
+import { Output } from './output.ts'
 import { until } from './until.ts'
 
 const entry = fileURLToPath(new URL('../../bin/pilot-discovery.js', import.meta.url))
@@ -46,7 +47,7 @@ export class Service {
   grpcPort = 0
   httpPort = 0
   monitoringPort = 0
-  output = ''
+  readonly output = new Output()
   readonly #script: string
   readonly #descriptors: number | undefined
   #child: ChildProcess | undefined
@@ -113,10 +114,9 @@ export class Service {
     const limited = this.#descriptors === undefined ? command : ['sh', '-c', `ulimit -n ${this.#descriptors}; exec "$@"`, 'sh', ...command]
     const child = spawn(limited[0] as string, limited.slice(1), { env: { ...process.env, ...this.env } })
     this.#child = child
-    child.stdout.on('data', (bytes) => (this.output += bytes))
-    child.stderr.on('data', (bytes) => (this.output += bytes))
+    this.output.follow(child)
     await until('the service to be ready', async () => {
-      if (child.exitCode !== null) throw new Error(`the service ended: ${this.output}`)
+      if (child.exitCode !== null) throw new Error(`the service ended: ${await this.output.whole()}`)
       return (await fetch(`http://127.0.0.1:${this.httpPort}/ready`)).status === 200
     })
   }

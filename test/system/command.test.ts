@@ -143,8 +143,10 @@ describe('pilot-discovery on the command line', function () {
       expect(startup * share, 'seconds of own time').to.be.lessThan(2.5)
     })
 
-    it('says by name what has no effect yet, in JSON lines with the caller', () => {
+    it('says by name what has no effect yet, in JSON lines with the caller', async () => {
+      await service.output.says('ready after')
       const lines = service.output
+        .soFar()
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line) as Record<string, string>)
@@ -210,7 +212,7 @@ describe('pilot-discovery on the command line', function () {
 
     it('ends in order on SIGTERM', async () => {
       expect(await service.stop()).to.equal(0)
-      expect(service.output).to.contain('shutting down')
+      await service.output.says('shutting down')
     })
   })
 
@@ -227,10 +229,10 @@ describe('pilot-discovery on the command line', function () {
     })
     try {
       await service.start()
-      for (const [name, { notYet }] of idle) expect(service.output).to.contain(`flag --${name} has no effect yet: ${notYet}\n`)
-      expect(service.output).to.contain('--plugins: "metadata_exchange" has no effect: there is no exchange of metadata yet\n')
-      expect(service.output).to.contain('--plugins: "__proto__" has no effect: it is none of ext_authz, authn, authz, metadata_exchange\n')
-      for (const name of Object.keys(unbuiltVariables)) expect(service.output).to.contain(`environment variable ${name} has no effect yet`)
+      for (const [name, { notYet }] of idle) await service.output.says(`flag --${name} has no effect yet: ${notYet}\n`)
+      await service.output.says('--plugins: "metadata_exchange" has no effect: there is no exchange of metadata yet\n')
+      await service.output.says('--plugins: "__proto__" has no effect: it is none of ext_authz, authn, authz, metadata_exchange\n')
+      for (const name of Object.keys(unbuiltVariables)) await service.output.says(`environment variable ${name} has no effect yet`)
     } finally {
       await service.dispose()
     }
@@ -247,7 +249,8 @@ describe('pilot-discovery on the command line', function () {
       expect((await fetch(`http://127.0.0.1:${service.httpPort}/debug/adsz`)).status).to.equal(404)
       await until('the logs', () => ['target.log', 'rotated.log'].every((name) => readFileSync(join(logs, name), 'utf8').includes('ready after')))
       expect(readFileSync(join(logs, 'target.log'), 'utf8')).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\tinfo\t/)
-      expect(service.output).to.equal('')
+      await service.stop()
+      expect(await service.output.whole()).to.equal('')
     } finally {
       await service.dispose()
       rmSync(logs, { recursive: true, force: true })
@@ -261,8 +264,9 @@ describe('pilot-discovery on the command line', function () {
     const service = new Service({ env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(tell)}` } })
     try {
       await service.start()
-      expect(service.output.match(/^V8 .*$/gm)).to.deep.equal(['V8 --heap-growing-percent=100'])
-      expect(service.output).not.to.contain('illegal value').and.not.to.contain('unrecognized flag')
+      await service.stop()
+      expect((await service.output.whole()).match(/^V8 .*$/gm)).to.deep.equal(['V8 --heap-growing-percent=100'])
+      service.output.lacks(/illegal value|unrecognized flag/)
     } finally {
       await service.dispose()
     }

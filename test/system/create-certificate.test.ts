@@ -11,7 +11,6 @@ import { anyPorts } from '../harness/launched.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { keys, requestPem, uri } from '../harness/signing-requests.ts'
-import { until } from '../harness/until.ts'
 
 const identity = 'spiffe://cluster.local/ns/shop/sa/cart'
 
@@ -66,7 +65,7 @@ describe('CreateCertificate', function () {
     expect(renewed.checkIssued(root)).to.equal(true)
     expect(renewed.serialNumber).not.to.equal(leaf.serialNumber)
     const audit = `info\tserverca\tcertificate ${leaf.serialNumber.toLowerCase().padStart(32, '0')} for ${identity}, authenticated by client certificate, to 127.0.0.1, valid until `
-    await until('the line of the audit', () => service.output.includes(audit))
+    await service.output.says(audit)
   })
 
   it('needs a credential', async () => {
@@ -113,7 +112,7 @@ describe('CreateCertificate', function () {
     const [, after] = chainOf(await cart().ask(requestPem()))
     expect(after.fingerprint256).to.equal(before.fingerprint256)
     expect(existsSync(join(service.authorityDir, 'state.json'))).to.equal(true)
-    expect(service.output).not.to.contain('PRIVATE KEY')
+    service.output.lacks('PRIVATE KEY')
   })
 })
 
@@ -172,7 +171,7 @@ describe('a command without a certificate authority that it can use', function (
         expect(await client.ask(requestPem())).to.include({ code: 12 })
         expect(readdirSync(service.authorityDir).filter((name) => name.includes('state'))).to.deep.equal([])
         if (name === 'EXTERNAL_CA')
-          expect(service.output).to.contain('needs an orchestrator, and there is no orchestrator client yet: no certificate is signed')
+          await service.output.says('needs an orchestrator, and there is no orchestrator client yet: no certificate is signed')
       } finally {
         client.close()
         await service.dispose()

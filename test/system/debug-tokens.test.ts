@@ -51,7 +51,7 @@ describe('debug pages with tokens', function () {
   it('act for the root namespace alone', async () => {
     expect((await ask('adsz?push=true', await token('shop'), { method: 'POST' })).status).to.equal(403)
     expect((await ask('adsz?push=true', await token('mesh-system'), { method: 'POST' })).text).to.equal('Pushed to 0 servers')
-    await until('the log to say who', () => service.output.includes('POST /debug/adsz by spiffe://cluster.local/ns/mesh-system/sa/reader'))
+    await service.output.says('POST /debug/adsz by spiffe://cluster.local/ns/mesh-system/sa/reader')
   })
 
   it('are refused without one, and with one that is not good', async () => {
@@ -68,7 +68,7 @@ describe('debug pages with tokens', function () {
       expect([status, text, challenge], what).to.deep.equal([401, 'the token is not accepted', 'Bearer'])
     }
     expect((await ask('configz', 'x'.repeat(100_000))).status).to.equal(431)
-    await until('the log to say so', () => service.output.includes('debug page refused to 127.0.0.1'))
+    await service.output.says('debug page refused to 127.0.0.1')
   })
 
   it('refuse before a form is read', async () => {

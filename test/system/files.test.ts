@@ -94,7 +94,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
   after(() => service.dispose())
   const names = async () => (await service.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name).sort()
   const holds = (...wanted: string[]) => until(`the objects to be ${wanted.join()}`, async () => (await names()).join() === wanted.join())
-  const says = (text: string) => until(`the log to say ${text}`, () => service.output.includes(text))
+  const says = (text: string) => service.output.says(text)
 
   it('must be there at start: the error names flag and path', async () => {
     const refused = async (flag: string, path: string, reason: string) => {
@@ -129,7 +129,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
       const held = async () => (await other.debug<{ metadata: { name: string } }[]>('configz')).map((object) => object.metadata.name)
       expect(await held()).to.deep.equal(['stays'])
       renameSync(other.dir, `${other.dir}-gone`)
-      await until('the log to say so', () => /cannot read the configuration directory .*; the objects of its files stay/.test(other.output))
+      await other.output.says(/cannot read the configuration directory .*; the objects of its files stay/)
       expect(await held()).to.deep.equal(['stays'])
     } finally {
       rmSync(`${other.dir}-gone`, { recursive: true, force: true })
@@ -146,7 +146,7 @@ describe('files that are given by flags, and files that cannot be read', () => {
       other.write('a.yaml', entry('a'))
       await other.start()
       renameSync(other.dir, away)
-      await until('the log to say so', () => other.output.includes('cannot read the configuration directory'))
+      await other.output.says('cannot read the configuration directory')
       renameSync(away, other.dir)
       other.write('b.yaml', entry('b'))
       await become('a', 'b')
@@ -180,9 +180,9 @@ describe('files that are given by flags, and files that cannot be read', () => {
         )
       }
       process.kill(other.pid, 'SIGHUP')
-      await until('everything to be read again', () => other.output.includes('configuration files read again'))
-      expect(other.output.match(/loop is a link to a directory, which is not followed/g)).to.have.length(1)
-      expect(other.output).not.to.contain('already defines it')
+      await other.output.says('configuration files read again')
+      await other.output.says(/loop is a link to a directory, which is not followed/, 1, 1)
+      other.output.lacks('already defines it')
     } finally {
       await other.dispose()
     }

@@ -195,7 +195,7 @@ describe('secrets of gateways', function () {
     await until('the first', () => held(client, 'kubernetes://mended') === keyOf(0))
     write('edge/mended', { 'tls.crt': (sites[1] as Pair).chain, 'tls.key': keyOf(2) })
     const fault = 'Secret/edge/mended, field data.tls.key: not the key of the first certificate of tls.crt; its last good state stays'
-    await until('the fault', () => service.output.includes(fault))
+    await service.output.says(fault)
     expect(held(client, 'kubernetes://mended')).to.equal(keyOf(0))
     write('edge/mended', pairValues(sites[1] as Pair))
     await until('the right one', () => held(client, 'kubernetes://mended') === keyOf(1))
@@ -206,7 +206,7 @@ describe('secrets of gateways', function () {
     for (const client of clients) await settled(client, () => client.watch(secretType, ['kubernetes://late']))
     await until('the answer that there is none', () => clients[1]?.removed.includes('kubernetes://late') ?? false)
     const line = 'gateways of service account gateway in namespace edge want kubernetes://late, which is not there'
-    await until('it to be said', () => service.output.includes(line))
+    await service.output.says(line)
     write('edge/late', pairValues(sites[2] as Pair))
     for (const client of clients) await until('the secret', () => held(client, 'kubernetes://late') === keyOf(2))
   })
@@ -237,7 +237,7 @@ describe('secrets of gateways', function () {
 
   it('warn when their certificate has expired', async () => {
     write('edge/old', pairValues(made.issue('old.example', root, { days: -1 })))
-    await until('the warning', () => /Secret\/edge\/old in edge-old.json#1: its certificate has expired on 20/.test(service.output))
+    await service.output.says(/Secret\/edge\/old in edge-old.json#1: its certificate has expired on 20/)
   })
 
   it('are left out of refusals that quote them', async () => {
@@ -254,7 +254,7 @@ describe('secrets of gateways', function () {
     const index = await (await fetch(`http://127.0.0.1:${service.httpPort}/debug`)).text()
     const pages = [...index.matchAll(/href="\/debug\/([^"]+)"/g)].map(([, page]) => page as string)
     expect(pages).to.include.members(['configz', 'config_dump', 'adsz', 'cachez'])
-    const texts = [service.output, await service.metrics()]
+    const texts = [service.output.soFar(), await service.metrics()]
     for (const page of pages)
       for (const query of ['', '?proxyID=gateway.edge'])
         texts.push(await (await fetch(`http://127.0.0.1:${service.httpPort}/debug/${page}${query}`)).text())
@@ -284,6 +284,6 @@ describe('secrets of gateways without the identity check', function () {
     await settled(client, () => client.watch(secretType, ['kubernetes://site']))
     await until('the answer', () => client.removed.includes('kubernetes://site'))
     expect(client.resources.get(secretType)?.size).to.equal(0)
-    expect(control.service.output).to.contain('secrets of gateways (credentialName) are served to nobody: PILOT_ENABLE_XDS_IDENTITY_CHECK=false')
+    await control.service.output.says('secrets of gateways (credentialName) are served to nobody: PILOT_ENABLE_XDS_IDENTITY_CHECK=false')
   })
 })

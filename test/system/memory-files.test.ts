@@ -16,7 +16,7 @@ describe('what is in the memory of the process stays out of files', function () 
   const launch = async (env: Record<string, string>) => {
     const launched = new Launched(unlimited, env)
     started.push(launched)
-    await launched.says('ready after')
+    await launched.output.says('ready after')
     return launched
   }
   this.timeout(60_000)
@@ -33,14 +33,14 @@ describe('what is in the memory of the process stays out of files', function () 
 
   it('without the program that lowers the limit it starts all the same, with empty dumps, and says so', async () => {
     const launched = await launch({ PATH: '/nowhere' })
-    await launched.says('the limit of core dumps stays: there is no program prlimit; they hold none of the memory')
+    await launched.output.says('the limit of core dumps stays: there is no program prlimit; they hold none of the memory')
   })
 
   it('no signal writes a report or a heap snapshot, and what else would reveal memory is said', async () => {
     const launched = await launch({
       NODE_OPTIONS: `--diagnostic-dir=${diagnostics} --report-on-signal --report-signal=SIGURG --heapsnapshot-signal=SIGUSR2 --inspect=127.0.0.1:0`,
     })
-    await launched.says('--inspect=127.0.0.1:0: whoever uses it can read keys and tokens of this process')
+    await launched.output.says('--inspect=127.0.0.1:0: whoever uses it can read keys and tokens of this process')
     for (const signal of ['SIGURG', 'SIGUSR2', 'SIGUSR1', 'SIGTERM'] as const) launched.signal(signal)
     expect((await launched.ended).code).to.equal(0)
     expect(readdirSync(diagnostics)).to.deep.equal([])

@@ -71,7 +71,7 @@ describe('a secured port that serves with a certificate of its own authority', f
     const [own] = [await served('localhost', root())] as [Certificate]
     expect(own.subjectAltName).to.contain('IP Address:127.0.0.1')
     expect(own.publicKey.asymmetricKeyDetails).to.deep.include({ namedCurve: 'prime256v1' })
-    expect(service.output).not.to.match(/warn\t(serverca|ads)/)
+    service.output.lacks(/warn\t(serverca|ads)/)
   })
 
   it('gives a workload with a token its certificate, which opens its streams', async () => {
@@ -118,8 +118,8 @@ describe('a secured port that serves with a certificate of its own authority', f
       const free = await freePort()
       closed.flags.push('--secureGRPCAddr', `127.0.0.1:${free}`)
       await closed.start()
-      expect(closed.output).to.contain(words)
-      expect(closed.output).not.to.contain('gRPC over TLS')
+      await closed.output.says(words)
+      closed.output.lacks('gRPC over TLS')
       await closed.dispose()
     }
     const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', '--grpcAddr', '127.0.0.1:0'], { MESHD_CUSTOM_HOST: 'a b' })

@@ -32,10 +32,11 @@ describe('listening addresses', function () {
   it('port 0 is one port for all writers, and every real address is told', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '3', ...anyPorts])
     try {
-      await service.says('ready after')
-      const port = Number(service.address('gRPC').split(':')[1])
+      await service.output.says('ready after')
+      const port = Number((await service.address('gRPC')).split(':')[1])
       expect(port).to.be.greaterThan(0)
-      for (const server of ['HTTP', 'monitoring'] as const) expect((await fetch(`http://${service.address(server)}/debug/adsz`)).status).to.equal(200)
+      for (const server of ['HTTP', 'monitoring'] as const)
+        expect((await fetch(`http://${await service.address(server)}/debug/adsz`)).status).to.equal(200)
       expect(listeners(port), 'sockets that listen on the port').to.equal(3)
       const client = new XdsClient(port, sidecarNode('10.0.0.1', 'one', 'mock-0'), false).connect()
       await client.ready()
@@ -48,13 +49,13 @@ describe('listening addresses', function () {
   it('port 0 is served by one writer, too', async () => {
     const service = new Launched([...pinned, 'discovery', '--registries', 'Mock', '--writers', '1', ...anyPorts])
     try {
-      await service.says('ready after')
-      const port = Number(service.address('gRPC').split(':')[1])
+      await service.output.says('ready after')
+      const port = Number((await service.address('gRPC')).split(':')[1])
       expect(listeners(port), 'sockets that listen on the port').to.equal(1)
       const client = new XdsClient(port, sidecarNode('10.0.0.1', 'one', 'mock-0'), false).connect()
       await client.ready()
       client.close()
-      expect(service.output).not.to.contain('starts again in')
+      service.output.lacks('starts again in')
     } finally {
       service.dispose()
     }
@@ -102,8 +103,8 @@ describe('listening addresses', function () {
       '',
     ])
     try {
-      await service.says('ready after')
-      const port = service.address('HTTP').split(':')[1]
+      await service.output.says('ready after')
+      const port = (await service.address('HTTP')).split(':')[1]
       const { stderr } = await runCommand(['discovery', ...anyPorts, '--httpAddr', `127.0.0.2:${port}`, '--grpcAddr', `127.0.0.1:${port}`])
       expect(stderr).to.equal(`Error: --grpcAddr 127.0.0.1:${port}: another process listens on it already (EADDRINUSE)\n`)
     } finally {

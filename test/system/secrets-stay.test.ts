@@ -17,7 +17,6 @@ import { runCommand, Service } from '../harness/service.ts'
 import { serviceEntry } from '../harness/service-entry.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { keys } from '../harness/signing-requests.ts'
-import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
 
 const newPair = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve })
@@ -183,7 +182,7 @@ describe('private keys and tokens', function () {
     expect(issued).to.be.greaterThan(1)
     const answer = await fetch(`http://127.0.0.1:${service.httpPort}/debug/mesh`, { headers: { authorization: `Bearer ${local}` } })
     expect(answer.status).to.equal(200)
-    await until('the audit of what was issued', () => /\tserverca\t/.test(service.output))
+    await service.output.says(/\tserverca\t/)
   })
 
   it('stay out of every page, with proxies connected, and of the metrics', async () => {
@@ -205,12 +204,12 @@ describe('private keys and tokens', function () {
   })
 
   it('stay out of what is said of certificate files that cannot be used', async () => {
-    const before = service.output.length
+    const afterMisfit = service.output.fromNow()
     service.write('server-key.pem', made.text('broken-key.pem'))
-    await until('the misfit to be told', () => service.output.slice(before).includes('server-key.pem'))
-    const cut = service.output.length
+    await afterMisfit.says('server-key.pem')
+    const afterCut = service.output.fromNow()
     service.write('server-key.pem', made.text('broken-key.pem').slice(0, 120))
-    await until('the cut key to be told', () => service.output.slice(cut).includes('server-key.pem'))
+    await afterCut.says('server-key.pem')
     for (const flag of ['--tlsKeyFile', '--tlsCertFile', '--caCertFile']) {
       const named = {
         '--tlsKeyFile': made.file('server.pem'),
@@ -229,8 +228,8 @@ describe('private keys and tokens', function () {
 
   it('are nowhere in all of that, nor in the log', async () => {
     await service.stop()
-    seen.set('the log', service.output)
-    expect(service.output, 'the log is talkative').to.contain('\tdebug\t')
+    seen.set('the log', await service.output.whole())
+    expect(seen.get('the log'), 'the log is talkative').to.contain('\tdebug\t')
     const traced = [...seen].flatMap(([where, text]) => traces.in(text).map((name) => `${name} in ${where}`))
     expect(traced).to.deep.equal([])
   })

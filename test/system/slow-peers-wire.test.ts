@@ -103,7 +103,7 @@ describe('readers at any pace, with the send timeout of five seconds', function 
     expect(performance.now() - started).to.be.above(10_000)
     for (const { peer: reader } of readers) expect([reader.closed, [...reader.resets]]).to.deep.equal([false, []])
     expect(await metric('pilot_xds_write_timeout')).to.equal(0)
-    expect(service.output).to.not.include('DeadlineExceeded')
+    service.output.lacks('DeadlineExceeded')
   })
 })
 
@@ -153,7 +153,7 @@ describe('proxies that are slow on the wire', function () {
     expect(await metric('pilot_xds_standing_still')).to.equal(1)
     expect(await metric('pilot_xds_permits_released_early')).to.equal(1)
     await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
-    expect(service.output).to.match(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    await service.output.says(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
     expect(await slow('stopped')).to.equal(undefined)
     reader.bytesPerSecond = 100_000_000
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
@@ -165,7 +165,7 @@ describe('proxies that are slow on the wire', function () {
     await until('both to read', () => readers.every(({ read }) => [...read.values()].some((bytes) => bytes > 0)))
     await until('both to be ended', async () => (await metric('pilot_xds_write_timeout')) === before + 2)
     for (const name of ['step-10000', 'step-100000'])
-      expect(service.output).to.match(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: nothing was taken within the send timeout`))
+      await service.output.says(new RegExp(`${name}\\.ns\\S* ended with DeadlineExceeded: nothing was taken within the send timeout`))
   })
 
   it('are ended alone where another stream of the connection reads', () => endsTheSilentAlone(peer))
@@ -191,7 +191,7 @@ describe('proxies that are slow on the wire, over TLS', function () {
     reader.bytesPerSecond = 0
     await until('it on the page', async () => ((await slow('stopped'))?.stillMs ?? 0) >= 500)
     await until('the timeout', async () => (await metric('pilot_xds_write_timeout')) === before + 1)
-    expect(service.output).to.match(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    await service.output.says(/stopped\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
     reader.bytesPerSecond = 100_000_000
     await until('the connection to be over', () => reader.closed || reader.resets.has('stopped'))
   })
@@ -239,7 +239,7 @@ describe('newcomers that do not read, or slowly, where one response may be half 
     for (const name of creeping) peer({ window: 64 * kib, bytesPerSecond: 10_000, names: [name] })
     peer({ window: 64 * kib, bytesPerSecond: 1_000_000, names: ['mute'], silent: ['mute'] })
     const all = [...creeping, 'mute']
-    await until('all to be there', () => all.every((name) => service.output.includes(`~${name}.ns`)))
+    for (const name of all) await service.output.says(`~${name}.ns`)
     const started = performance.now()
     await client('fast')
     // Each of them would have had the permit for half a second.
@@ -286,7 +286,8 @@ describe('a writer thread that is blocked for longer than the send timeout', fun
     const { pings } = reader
     reader.answerPings()
     await until('the next ping, or the end', () => reader.pings > pings || reader.closed, 20_000)
-    expect([reader.closed, /did not answer a keepalive ping/.test(service.output)], service.output).to.deep.equal([false, false])
+    expect(reader.closed).to.equal(false)
+    service.output.lacks('did not answer a keepalive ping')
   })
 })
 
@@ -297,18 +298,17 @@ describe('a writer that dies while one of its responses has the only permit', fu
 
   it('gives the permit back: everyone else goes on', async () => {
     let holders = 0
-    /** Whether a proxy is at the writer that dies; undefined while it is not connected. Connections are numbered in steps of the number of writers. */
-    const isThere = (name: string) => {
-      const id = new RegExp(`new connection (\\S*~${name}\\.ns\\S*)`).exec(service.output)?.[1]
-      return id === undefined ? undefined : Number(id.split('-').at(-1)) % 2 === 0
+    /** Whether a proxy is at the writer that dies, once it is connected. Connections are numbered in steps of the number of writers. */
+    const isThere = async (name: string) => {
+      const [, id = ''] = await service.output.says(new RegExp(`new connection (\\S*~${name}\\.ns\\S*)`))
+      return Number(id.split('-').at(-1)) % 2 === 0
     }
     /** A reader of that writer. It takes nine seconds for its response, and may have the permit for two. */
     const holder = async () => {
       for (;;) {
         const name = `holder-${holders++}`
         const reader = peer({ window: 64 * kib, bytesPerSecond: 100_000, names: [name] })
-        await until('its connection', () => isThere(name) !== undefined)
-        if (isThere(name)) return reader
+        if (await isThere(name)) return reader
         reader.end()
       }
     }
@@ -325,7 +325,7 @@ describe('a writer that dies while one of its responses has the only permit', fu
       return actors.some(({ name, state, restarts }) => name === 'xds-writer/0' && state === 'running' && restarts === 1)
     })
     // Until one is at that writer again, which would wait for its own permit.
-    for (let index = 0; index === 0 || !isThere(`after-${index - 1}`); index++) await client(`after-${index}`)
+    for (let index = 0; index === 0 || !(await isThere(`after-${index - 1}`)); index++) await client(`after-${index}`)
     for (let round = 0; round < 3; round++) await changed()
   })
 })

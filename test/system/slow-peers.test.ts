@@ -94,6 +94,6 @@ describe('proxies that are slow, and proxies that stand still', function () {
     expect(await connected('live')).to.equal(true)
     expect([silent.seen.reset, live.seen.reset]).to.deep.equal([8, undefined])
     expect(await timeouts()).to.equal(before + 1)
-    expect(service.output).to.match(/silent\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
+    await service.output.says(/silent\.ns\S* ended with DeadlineExceeded: nothing was taken within the send timeout/)
   })
 })

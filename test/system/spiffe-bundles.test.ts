@@ -35,7 +35,7 @@ describe('SPIFFE bundle endpoints', function () {
   const serve = (content: string) => {
     answer = (_, response) => response.end(content)
   }
-  const log = (pattern: RegExp) => until(`${pattern} in the log`, () => pattern.test(service.output))
+  const log = (pattern: RegExp) => service.output.says(pattern)
 
   before(async () => {
     for (const name of ['ca', 'foreign', 'later', 'web']) made.authority(name)
@@ -144,11 +144,11 @@ describe('SPIFFE bundle endpoints', function () {
       await until('two fetches', () => fetches >= before + 2)
       expect(await isServed('guest')).to.equal(true)
     }
-    expect(service.output).to.match(/roots of foreign.example from \S+ could not be had: not JSON; its last roots stay/)
+    await service.output.says(/roots of foreign.example from \S+ could not be had: not JSON; its last roots stay/)
   })
 
   it('may have bundles elsewhere, for a while', async () => {
-    const { length } = service.output
+    const later = service.output.fromNow()
     let redirected = 0
     answer = (request, response) => {
       if (request.url === '/elsewhere') return void response.end(bundle(2, 'foreign'))
@@ -156,7 +156,7 @@ describe('SPIFFE bundle endpoints', function () {
       response.writeHead(307, { location: '/elsewhere' }).end()
     }
     await until('the bundle to be asked for where it was', () => redirected > 1)
-    expect(service.output.slice(length)).not.to.contain('roots of foreign.example from')
+    later.lacks('roots of foreign.example from')
     expect(await isServed('guest')).to.equal(true)
   })
 

@@ -80,7 +80,7 @@ describe('services beside ADS, for callers', function () {
       const { status, messages } = await grpcCall(`http://127.0.0.1:${service.grpcPort}`, path, statusRequest)
       expect([status, messages.length]).to.deep.equal(['16', 0])
     }
-    expect(service.output).to.contain('client status, reflection or a page refused to 127.0.0.1: in plain text')
+    await service.output.says('client status, reflection or a page refused to 127.0.0.1: in plain text')
   })
 
   it('debug pages on the secured port follow the same rule', async () => {

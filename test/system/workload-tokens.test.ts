@@ -114,7 +114,7 @@ describe('tokens of workloads on the secured port', function () {
     const token = await issue('-n', 'shop')
     expect(await outcome('shop', token)).to.equal(undefined)
     expect((await outcome('bank', token))?.code).to.equal(7)
-    expect(service.output).to.contain('tokens of "pilot-discovery token" for mesh-ca are accepted')
+    await service.output.says('tokens of "pilot-discovery token" for mesh-ca are accepted')
     expect(existsSync(join(service.authorityDir, 'token-key.pem'))).to.equal(true)
   })
 
@@ -147,7 +147,7 @@ describe('tokens of workloads on the secured port', function () {
     await outcome('shop', token)
     await outcome('shop', `${token}x`)
     const key = readFileSync(join(service.authorityDir, 'token-key.pem'), 'utf8').split('\n')[1] as string
-    for (const text of [service.output, await service.metrics()])
+    for (const text of [service.output.soFar(), await service.metrics()])
       for (const secret of [...token.split('.'), key]) expect(text.includes(secret)).to.equal(false)
   })
 })

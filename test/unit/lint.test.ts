@@ -16,6 +16,12 @@ const refused = [
   ['export const at = performance.now()', 'monotonicMs()'],
   ['export const of = Math.random', 'monotonicMs()'],
 ] as const
+const hasty = [
+  "expect(service.output.soFar()).to.contain('x')",
+  "expect(service.output.soFar(), 'why').to.match(/x/)",
+  "expect(service.output.soFar().includes('x')).to.equal(true)",
+  "expect(service.output.soFar().length, 'why').to.equal(1)",
+] as const
 
 describe('the linter', function () {
   this.timeout(30_000)
@@ -32,7 +38,9 @@ describe('the linter', function () {
         for (const [index, [code]] of refused.entries()) write(`${room}/example-${index}.ts`, code)
         write(`${room}/state.ts`, state)
       }
-      findings = spawnSync(join(root, 'node_modules/.bin/biome'), ['lint', '--reporter=github', '--max-diagnostics=none', 'src', 'actors'], {
+      for (const [index, code] of hasty.entries()) write(`test/hasty-${index}.ts`, code)
+      write('test/waits.ts', "await service.output.says('ready')\nexpect(await service.output.whole()).to.equal('')")
+      findings = spawnSync(join(root, 'node_modules/.bin/biome'), ['lint', '--reporter=github', '--max-diagnostics=none', 'src', 'actors', 'test'], {
         cwd: dir,
         encoding: 'utf8',
       }).stdout
@@ -52,4 +60,9 @@ describe('the linter', function () {
     expect(of('src/state.ts')[0]).to.contain('keep no state')
     expect(of('actors/state.ts')).to.deep.equal([])
   })
+
+  for (const [index, code] of hasty.entries())
+    it(`refuses ${code} in tests`, () => expect(of(`test/hasty-${index}.ts`).join('\n')).to.contain('is waited for'))
+
+  it('takes what waits for the output of a process', () => expect(of('test/waits.ts').join('\n')).not.to.contain('is waited for'))
 })
