@@ -1,7 +1,5 @@
-import { readCommandLine } from '../src/cli/command-line.ts'
 import { discoveryCommands } from '../src/cli/pilot-discovery.ts'
-
-const failed = 255
+import { runCommand } from './run-command.js'
 
 const commands = discoveryCommands(
   async (options, log) => {
@@ -12,17 +10,5 @@ const commands = discoveryCommands(
   async () => (await import('../actors/discovery/authority/command.ts')).caWork(process.env),
 )
 
-/** Runs the command line. Errors go to stderr as `Error: ...` and end the process with 255. */
-export async function main(given) {
-  // Whoever reads the output may have read enough.
-  process.stdout.on('error', () => {})
-  try {
-    const found = readCommandLine(given, commands)
-    if (found) await found.command.run(found.line)
-    else await (await import('./discovery-help.js')).help(given)
-  } catch (error) {
-    if (error?.oclif?.exit === 0) process.exit(0)
-    process.stderr.write(`Error: ${String(error?.message ?? error).split('\nSee more help')[0]}\n`)
-    process.exit(failed)
-  }
-}
+/** Runs the command line. */
+export const main = (given) => runCommand(given, commands, async () => (await import('./discovery-help.js')).help)

@@ -1,4 +1,4 @@
-// Builds the package into dist/: the command, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
+// Builds the package into dist/: the commands, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
 // Bundled because a thread would look for, read and link up to three hundred modules otherwise.
 import { copyFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -9,7 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 /** Modules that are loaded by name: the commands, and what threads and pools run. All are in one folder, as they find each other. */
-const actors = [
+const discoveryActors = [
   'push-queue/push-queue',
   'xds-writer/xds-writer',
   'sources/files/file-watcher',
@@ -21,9 +21,11 @@ const actors = [
   'authority/certificate-authority',
   'authority/sign-task',
 ].map((name) => `actors/discovery/${name}.ts`)
+const agentActors = ['sds/secret-agent'].map((name) => `actors/agent/${name}.ts`)
+const commands = ['discovery-main', 'discovery-help', 'agent-main', 'agent-help'].map((name) => `bin/${name}.js`)
 await build({
   absWorkingDir: root,
-  entryPoints: ['bin/discovery-main.js', 'bin/discovery-help.js', 'actors/runtime/thread.ts', ...actors],
+  entryPoints: [...commands, 'actors/runtime/thread.ts', ...discoveryActors, ...agentActors],
   bundle: true,
   splitting: true,
   format: 'esm',
@@ -38,5 +40,5 @@ await build({
   minifySyntax: true,
   logLevel: 'warning',
 })
-for (const name of ['pilot-discovery.js', 'runtime.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name))
+for (const name of ['pilot-discovery.js', 'pilot-agent.js', 'runtime.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name))
 copyFileSync(join(root, 'package.json'), join(dist, 'package.json'))

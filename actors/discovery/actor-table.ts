@@ -8,8 +8,8 @@ import type { SecretCommand, SecretEvent } from '../../protocols/messages/secret
 import type { IdentityEvent, TrustEvent } from '../../protocols/messages/trust.ts'
 import type { Features } from '../../src/config/features.ts'
 import { permitWords, reclaimPermits } from '../../src/push/pacing/permits.ts'
-import type { ActorDefinition } from '../runtime/actor.ts'
-import type { ActorSpec, SpawnMode } from '../runtime/spawn.ts'
+import type { SpawnMode } from '../runtime/spawn.ts'
+import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 import { processSecrets } from './process-secrets.ts'
 
@@ -35,11 +35,7 @@ export interface TableParts {
 }
 
 /** The actors to start, and who is linked to whom. */
-export interface Wiring {
-  /** In the order in which they are started. */
-  readonly actors: readonly ActorSpec[]
-  /** Pairs of names: one of the two emits what the other consumes. */
-  readonly links: readonly (readonly [string, string])[]
+export interface DiscoveryWiring extends Wiring {
   /** Names of the actors that must have said everything once before the first push. */
   readonly sources: readonly string[]
 }
@@ -58,33 +54,7 @@ interface Messages {
   SecretCommand: SecretCommand
   SecretEvent: SecretEvent
 }
-type Name = keyof Messages
-
-/** Names of the messages that a type consists of. */
-type Named<Message> = { [N in Name]: [Messages[N]] extends [Message] ? N : never }[Name]
-/** These names, all of them and no others. */
-type Exactly<Names extends Name> = { readonly [N in Names]: true } & { readonly [N in Exclude<Name, Names>]?: never }
-
-/** One kind of actor; `Definition` is what its module exports. A row that says something else of it than its module does not compile. */
-interface Row<Definition> {
-  /** Path in this folder. */
-  readonly module: string
-  readonly consumes: Definition extends ActorDefinition<infer _, infer Message, infer __> ? Exactly<Named<Message>> : never
-  readonly emits: Definition extends ActorDefinition<infer _, infer __, infer Told> ? Exactly<Named<Told>> : never
-  readonly runs: SpawnMode
-  /** The actors of this kind. */
-  readonly actors: readonly {
-    readonly name: string
-    readonly config: Definition extends ActorDefinition<infer Config, infer _, infer __> ? Config : never
-    readonly ended?: () => void
-  }[]
-}
-
-type AnyRow = Omit<Row<never>, 'consumes' | 'emits' | 'actors'> & {
-  readonly consumes: Partial<Record<Name, true>>
-  readonly emits: Partial<Record<Name, true>>
-  readonly actors: readonly Omit<ActorSpec, 'module' | 'mode'>[]
-}
+type Row<Definition> = ActorRow<Messages, Definition>
 
 type PushQueue = typeof import('./push-queue/push-queue.ts').actor
 type FileWatcher = typeof import('./sources/files/file-watcher.ts').actor
@@ -96,7 +66,7 @@ type CertificateAuthority = typeof import('./authority/certificate-authority.ts'
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
 /** The wiring of a service. Two actors are linked where one emits what the other consumes. */
-export function actorTable(parts: TableParts): Wiring {
+export function actorTable(parts: TableParts): DiscoveryWiring {
   const { options, features, mode } = parts
   const { configDir, meshConfig, networksConfig, trustDomain, domain, plugins } = options
   const secrets = processSecrets()
@@ -158,12 +128,7 @@ export function actorTable(parts: TableParts): Wiring {
     runs: mode,
     actors: writerActors(parts, secrets.versionKey),
   }
-  const rows: readonly AnyRow[] = [queue, files, mock, resolver, certificates, authenticator, authority, writers]
-  return {
-    actors: rows.flatMap(({ module, runs, actors }) => actors.map((actor) => ({ ...actor, module: parts.module(module), mode: runs }))),
-    links: linksOf(rows),
-    sources,
-  }
+  return { ...wire([queue, files, mock, resolver, certificates, authenticator, authority, writers], parts.module), sources }
 }
 
 function writerActors({ options, features, writers, listen, statusOnLoopback }: TableParts, versionKey: string): Row<XdsWriter>['actors'] {
@@ -175,14 +140,4 @@ function writerActors({ options, features, writers, listen, statusOnLoopback }: 
     config: { features, ...listen, statusOnLoopback, writers, index, versionKey, permits, connections },
     ended: () => reclaimPermits(permits, index),
   }))
-}
-
-function linksOf(rows: readonly AnyRow[]): [string, string][] {
-  const tells = (one: AnyRow, other: AnyRow) => (Object.keys(one.emits) as Name[]).some((name) => other.consumes[name])
-  return rows.flatMap((one, index) =>
-    rows
-      .slice(index + 1)
-      .filter((other) => tells(one, other) || tells(other, one))
-      .flatMap((other) => one.actors.flatMap(({ name }) => other.actors.map((peer): [string, string] => [name, peer.name]))),
-  )
 }

@@ -9,6 +9,8 @@ import { every } from './timers.ts'
 export interface SignalActions {
   /** End in order. Called once. */
   stop(reason: string): void
+  /** End without further waiting: a second SIGINT or SIGTERM came. Where this is not there, a second SIGINT ends the process at once, by that signal. */
+  hurry?(reason: string): void
   /** Read configuration again. */
   reload(): void
   /** A signal that has no effect, for the log. */
@@ -24,8 +26,7 @@ const npmCopyMs = 500
 const launcherLookMs = 500
 
 /**
- * Listens to signals from now on. SIGINT and SIGTERM stop in order; a SIGINT after that ends the process at once, by that
- * signal. SIGHUP reloads, and stops when it means that the terminal is gone. SIGUSR1 does nothing: the runtime would open a
+ * Listens to signals from now on. SIGINT and SIGTERM stop in order; after that they hurry. SIGHUP reloads, and stops when it means that the terminal is gone. SIGUSR1 does nothing: the runtime would open a
  * debugger. When the launcher dies (the wrapper in `bin/runtime.js`, npm, or npm's shell) the service stops.
  */
 export function listenToSignals(actions: SignalActions): void {
@@ -38,6 +39,7 @@ export function listenToSignals(actions: SignalActions): void {
   const terminal = [0, 1, 2].some((descriptor) => isatty(descriptor)) && hasTerminal()
   const obey = (signal: Ending) => {
     if (signal === 'SIGHUP' && !(terminal && !hasTerminal())) return stopping ? undefined : actions.reload()
+    if (signal !== 'SIGHUP' && stopping && actions.hurry) return actions.hurry(signal)
     if (signal === 'SIGINT' && stopping) return dieOf('SIGINT')
     if (stopping) return actions.ignored(`${signal} has no effect: the service is ending already`)
     stop(signal === 'SIGHUP' ? 'the terminal is gone' : signal)

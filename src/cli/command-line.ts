@@ -10,6 +10,8 @@ export interface CommandSpec {
   readonly args: readonly { readonly name: string; readonly about: string; readonly required: boolean }[]
   /** Its flags, by the heading under which help lists them. */
   readonly flags: readonly { readonly heading: string; readonly table: FlagTable }[]
+  /** Whether flags and arguments that it does not have are left out ({@link CommandLine.ignored}) instead of being refused. */
+  readonly ignoresUnknown?: true
   run(line: CommandLine): Promise<void>
 }
 
@@ -17,33 +19,64 @@ export interface CommandSpec {
 export interface CommandLine {
   readonly flags: Readonly<Record<string, string | boolean | readonly string[]>>
   readonly args: readonly string[]
+  /** Of a command that ignores what it does not know: that, as it was typed. */
+  readonly ignored?: readonly string[]
 }
 
 type Commands = Readonly<Record<string, CommandSpec>>
 
 /**
  * Finds the command and reads its line. Of a flag that is given twice the last one counts; lists add up. Undefined when help is asked for
- * or when the command is not one of these. Throws an Error that names what is unknown, missing or too much.
+ * or when the command is not one of these. Throws an Error that names what is unknown, missing or too much. An unknown flag that is ignored
+ * takes the next argument with it, unless that begins with a dash or the flag has its value after an equals sign.
  */
 export function readCommandLine(given: readonly string[], commands: Commands): { command: CommandSpec; line: CommandLine } | undefined {
   const end = given.includes('--') ? given.indexOf('--') : given.length
-  const { flags, rest } = splitFlags(given.slice(0, end), flagWords(Object.values(commands)))
-  const words = rest.filter((argument) => !argument.startsWith('-'))
-  // A command of two words stands before one of the first alone.
-  const name = [words.slice(0, 2).join(' '), words[0] ?? ''].find((candidate) => Object.hasOwn(commands, candidate))
-  const command = name === undefined ? undefined : commands[name]
-  if (!command || rest.includes('--help')) return undefined
+  const before = given.slice(0, end)
+  const all = Object.values(commands)
+  const found = findCommand(splitFlags(before, flagWords(all), false).rest, commands)
+  if (!found) return undefined
+  const { name, command, at } = found
+  const isLenient = command.ignoresUnknown === true
+  // Two commands may have one short form: that of the command counts. What is ignored is nobody's flag.
+  const words = flagWords(isLenient ? [command] : [...all, command])
+  const { flags, rest, unknown } = splitFlags(
+    before.filter((_, index) => !at.includes(index)),
+    words,
+    isLenient,
+  )
   const own = new Set(command.flags.flatMap(({ table }) => Object.keys(table)))
-  const unknown = [...rest.filter((argument) => /^-./.test(argument)), ...flags.filter(({ name }) => !own.has(name)).map(({ word }) => word)]
-  if (unknown.length > 0) throw new Error(`Nonexistent flag${unknown.length > 1 ? 's' : ''}: ${unknown.join(', ')}`)
-  for (const word of (name as string).split(' ')) rest.splice(rest.indexOf(word), 1)
-  const args = [...rest, ...given.slice(end + 1)]
+  const wrong = [
+    ...rest.filter(({ text }) => /^-./.test(text)).map(({ text }) => text),
+    ...flags.filter((flag) => !own.has(flag.name)).map(({ word }) => word),
+  ]
+  if (wrong.length > 0) throw new Error(`Nonexistent flag${wrong.length > 1 ? 's' : ''}: ${wrong.join(', ')}`)
+  const args = [...rest.map(({ text }) => text), ...given.slice(end + 1)]
   const missing = command.args.filter(({ required }, index) => required && index >= args.length)
   if (missing.length > 0) throw new Error(`missing argument for "${name}": ${missing.map((arg) => arg.name).join(', ')}`)
-  const extra = args[command.args.length]
-  if (extra !== undefined) throw new Error(`unexpected argument ${JSON.stringify(extra)} for "${name}"`)
+  const extra = args.splice(command.args.length)
+  if (isLenient) return { command, line: { flags: gather(flags), args, ignored: [...unknown, ...extra] } }
+  if (extra.length > 0) throw new Error(`unexpected argument ${JSON.stringify(extra[0])} for "${name}"`)
   return { command, line: { flags: gather(flags), args } }
 }
+
+/** An argument that is no known flag, and where it stands. */
+interface Loose {
+  readonly text: string
+  readonly at: number
+}
+
+/** The command that the words name, and where they stand; undefined when help is asked for or it is not one of these. */
+function findCommand(rest: readonly Loose[], commands: Commands): { name: string; command: CommandSpec; at: readonly number[] } | undefined {
+  const words = rest.filter(({ text }) => !text.startsWith('-'))
+  // A command of two words stands before one of the first alone.
+  const named = [words.slice(0, 2), words.slice(0, 1)].find((some) => Object.hasOwn(commands, nameOf(some)))
+  const command = named && commands[nameOf(named)]
+  if (!command || rest.some(({ text }) => text === '--help')) return undefined
+  return { name: nameOf(named), command, at: named.map(({ at }) => at) }
+}
+
+const nameOf = (words: readonly Loose[]) => words.map(({ text }) => text).join(' ')
 
 /** A flag that was given, by its name and by the word that stood for it. */
 interface Given {
@@ -63,16 +96,28 @@ function flagWords(commands: readonly CommandSpec[]): ReadonlyMap<string, { read
   return words
 }
 
-/** Known flags with their values, in order, and everything else. */
-function splitFlags(given: readonly string[], words: ReturnType<typeof flagWords>): { flags: Given[]; rest: string[] } {
+/** Known flags with their values, in order; everything else, and of that apart, if it is wanted, unknown flags with what stands for their values. */
+function splitFlags(
+  given: readonly string[],
+  words: ReturnType<typeof flagWords>,
+  unknownApart: boolean,
+): { flags: Given[]; rest: Loose[]; unknown: string[] } {
   const flags: Given[] = []
-  const rest: string[] = []
+  const rest: Loose[] = []
+  const unknown: string[] = []
   for (let index = 0; index < given.length; index++) {
     const argument = given[index] as string
     const { word, value } = wordOf(argument, words)
     const flag = words.get(word)
+    const next = given[index + 1]
+    if (!flag && unknownApart && /^-./.test(argument)) {
+      const takesNext = value === undefined && next !== undefined && !next.startsWith('-')
+      if (takesNext) index++
+      unknown.push(takesNext ? `${argument} ${next}` : argument)
+      continue
+    }
     if (!flag) {
-      rest.push(argument)
+      rest.push({ text: argument, at: index })
       continue
     }
     const { name, spec } = flag
@@ -80,14 +125,13 @@ function splitFlags(given: readonly string[], words: ReturnType<typeof flagWords
       flags.push({ name, word, value: isOn(`--${name}`, value) })
       continue
     }
-    const next = given[index + 1]
     if (value === undefined && (next === undefined || words.has(next))) throw new Error(`Flag --${name} expects a value`)
     if (value === undefined) index++
     const text = value ?? (next as string)
     const list = spec.type === 'slice' ? text.split(',') : [text]
     flags.push({ name, word, value: spec.type === 'slice' || spec.type === 'array' ? list : text })
   }
-  return { flags, rest }
+  return { flags, rest, unknown }
 }
 
 /** The flag word of an argument and the value in it: `--name=value`, `-n=value`, `-nvalue`. */

@@ -1,10 +1,10 @@
 /** The flags of `pilot-discovery` (docs/operation.md, "Flags"). */
 
 import { longest } from '../config/variable.ts'
-import { discoveryScopes, type LogOptions, parseScopeLevels, parseScopes } from '../logging/levels.ts'
-import type { FlagTable, FlagValues } from './flag-table.ts'
+import { discoveryScopes } from '../logging/levels.ts'
+import type { FlagTable } from './flag-table.ts'
+import { loggingFlags } from './logging-flags.ts'
 
-const scopeList = discoveryScopes.join(', ')
 const orchestrator = 'there is no orchestrator client yet'
 const webhooks = 'there are no webhooks yet'
 
@@ -13,30 +13,7 @@ export const plugins: readonly string[] = ['ext_authz', 'authn', 'authz']
 export const unbuiltPlugin = 'metadata_exchange'
 
 /** Accepted by every command. */
-export const loggingFlags = {
-  log_as_json: { type: 'switch', default: false, about: 'output as JSON instead of plain console format' },
-  log_caller: { type: 'string', default: '', about: `comma-separated scopes for which caller information is included; scopes: ${scopeList}` },
-  log_output_level: {
-    type: 'string',
-    default: 'default:info',
-    about: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${scopeList}; levels: debug, info, warn, error, fatal, none`,
-  },
-  log_rotate: { type: 'string', default: '', about: 'path of the optional rotating log file' },
-  log_rotate_max_age: { type: 'int', default: 30, range: [0, 2_147_483_647], about: 'maximum age in days before rotation; 0 means no limit' },
-  log_rotate_max_backups: { type: 'int', default: 1000, range: [0, 2_147_483_647], about: 'maximum number of backups kept; 0 means no limit' },
-  log_rotate_max_size: {
-    type: 'int',
-    default: 104857600,
-    range: [1, 2_147_483_647],
-    about: 'maximum size in megabytes of a log file before rotation',
-  },
-  log_stacktrace_level: {
-    type: 'string',
-    default: 'default:none',
-    about: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured',
-  },
-  log_target: { type: 'array', default: ['stdout'], about: 'paths where the log is written; special values stdout and stderr' },
-} as const satisfies FlagTable
+export const discoveryLogging = loggingFlags(discoveryScopes)
 
 /** Accepted by every command of this binary. */
 export const rootFlags = {
@@ -165,12 +142,6 @@ export const discoveryFlags = {
   writers: { type: 'int', default: 0, range: [0, 256], about: 'threads that write to proxies; 0 = one a core' },
 } as const satisfies FlagTable
 
-/** Of `pilot-discovery version`. */
-export const versionFlags = {
-  output: { type: 'string', char: 'o', default: '', about: "one of 'yaml' or 'json'" },
-  short: { type: 'switch', char: 's', default: false, about: 'print the version only; --short=false prints everything' },
-} as const satisfies FlagTable
-
 /** Of `pilot-discovery token`. */
 export const tokenFlags = {
   namespace: { type: 'string', char: 'n', default: '', about: 'namespace of the workload; required' },
@@ -179,30 +150,3 @@ export const tokenFlags = {
   ttl: { type: 'duration', default: '12h', range: ['1s', '8760h'], about: 'how long the token is good for' },
   output: { type: 'string', char: 'o', default: '', about: 'file to write it to, for this user alone; unless given, it is printed' },
 } as const satisfies FlagTable
-
-/** What the logging flags ask for. Throws an Error that names the flag and what is wrong. */
-export function readLogOptions(flags: FlagValues<typeof loggingFlags>): LogOptions {
-  const about = <T>(flag: string, read: () => T): T => {
-    try {
-      return read()
-    } catch (error) {
-      throw new Error(`--${flag}: ${(error as Error).message}`)
-    }
-  }
-  return {
-    output: about('log_output_level', () => parseScopeLevels(flags.log_output_level, discoveryScopes, 'info')),
-    stackTrace: about('log_stacktrace_level', () => parseScopeLevels(flags.log_stacktrace_level, discoveryScopes, 'none')),
-    callers: about('log_caller', () => parseScopes(flags.log_caller, discoveryScopes)),
-    asJson: flags.log_as_json,
-    targets: flags.log_target,
-    rotate:
-      flags.log_rotate === ''
-        ? undefined
-        : {
-            path: flags.log_rotate,
-            maxSizeMb: flags.log_rotate_max_size,
-            maxAgeDays: flags.log_rotate_max_age,
-            maxBackups: flags.log_rotate_max_backups,
-          },
-  }
-}

@@ -3,8 +3,11 @@ import { Args, Command, Flags, type Interfaces } from '@oclif/core'
 import type { CommandSpec } from './command-line.ts'
 import type { FlagTable } from './flag-table.ts'
 
-/** A class that describes a command; it is not run. */
-export function describedCommand(spec: CommandSpec): typeof Command {
+/** Classes that describe commands, by their identifiers; they are not run. */
+export const describedCommands = (commands: Readonly<Record<string, CommandSpec>>): Record<string, typeof Command> =>
+  Object.fromEntries(Object.entries(commands).map(([name, spec]) => [name.replaceAll(' ', ':'), describedCommand(spec)]))
+
+function describedCommand(spec: CommandSpec): typeof Command {
   const { summary, description, examples } = spec
   class Described extends Command {
     static override summary = summary

@@ -3,12 +3,14 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { TokenOrder } from '../../protocols/messages/identity.ts'
 import { canonicalTrustDomain, trustDomainFault } from '../config/trust-domain.ts'
 import { isAccount, isNamespace } from '../identity/spiffe-id.ts'
-import type { LogOptions } from '../logging/levels.ts'
-import { buildInfo } from './build-info.ts'
+import { discoveryScopes, type LogOptions } from '../logging/levels.ts'
 import { type CaWork, caCommands } from './ca.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
-import { discoveryFlags, loggingFlags, plugins, readLogOptions, rootFlags, tokenFlags, unbuiltPlugin, versionFlags } from './discovery-flags.ts'
+import { discoveryFlags, discoveryLogging, plugins, rootFlags, tokenFlags, unbuiltPlugin } from './discovery-flags.ts'
 import { type FlagTable, type FlagValues, readFlags } from './flag-table.ts'
+import { readLogOptions } from './logging-flags.ts'
+import { print, printPage } from './print.ts'
+import { versionCommand } from './version.ts'
 
 /** Runs the discovery service until it is told to stop. */
 export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promise<void>
@@ -18,7 +20,7 @@ export type IssueToken = (order: TokenOrder) => Promise<string>
 
 const shared = [
   { heading: 'GLOBAL', table: rootFlags },
-  { heading: 'LOGGING', table: loggingFlags },
+  { heading: 'LOGGING', table: discoveryLogging },
 ]
 
 /** The commands. What starts the discovery service, makes tokens, and works on the authority is given: each is loaded by its command only. */
@@ -33,7 +35,7 @@ export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken, loa
       flags: [{ heading: '', table: discoveryFlags }, ...shared],
       async run({ flags }) {
         const values = { ...readShared(flags), ...readFlags(discoveryFlags, flags) }
-        await run(discoveryOptions(values, flags), readLogOptions(readFlags(loggingFlags, flags)))
+        await run(discoveryOptions(values, flags), logOptions(flags))
       },
     },
     request: {
@@ -62,21 +64,17 @@ export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken, loa
         if (order.output === '') print(token)
       },
     },
-    version: {
-      summary: 'Print build version information',
-      examples: [],
-      args: [],
-      flags: [{ heading: '', table: versionFlags }, ...shared],
-      run: version,
-    },
+    version: versionCommand(shared, readShared),
   }
 }
 
 /** Reads the flags that every command has, so that wrong ones are refused by every command. */
 function readShared(flags: CommandLine['flags']): FlagValues<typeof rootFlags> {
-  readLogOptions(readFlags(loggingFlags, flags))
+  logOptions(flags)
   return readFlags(rootFlags, flags)
 }
+
+const logOptions = (flags: CommandLine['flags']) => readLogOptions(readFlags(discoveryLogging, flags), discoveryScopes)
 
 function tokenOrder({ namespace, 'service-account': account, audience, ttl, output }: FlagValues<typeof tokenFlags>): TokenOrder {
   if (!isNamespace(namespace)) throw new Error(`--namespace: ${JSON.stringify(namespace.slice(0, 100))} is not the name of a namespace`)
@@ -127,24 +125,8 @@ function checkAddress(flag: string, address: string): void {
     throw new Error(`--${flag}: ${JSON.stringify(address)} is not an address such as :15010 or 127.0.0.1:15010`)
 }
 
-const print = (text: string) => void process.stdout.write(`${text}\n`)
-
-async function version({ flags }: CommandLine): Promise<void> {
-  readShared(flags)
-  const { output, short } = readFlags(versionFlags, flags)
-  const { version, revision, runtime, status, tag } = buildInfo()
-  if (output !== '' && output !== 'yaml' && output !== 'json') throw new Error("--output must be 'yaml' or 'json'")
-  if (output === 'yaml')
-    return print(`clientVersion:\n  golang_version: ${runtime}\n  revision: ${revision}\n  status: ${status}\n  tag: ${tag}\n  version: ${version}\n`)
-  if (output === 'json') return print(JSON.stringify({ clientVersion: { version, revision, golang_version: runtime, status, tag } }, null, 2))
-  if (short) return print(version)
-  print(`version.BuildInfo{Version:"${version}", GitRevision:"${revision}", GolangVersion:"${runtime}", BuildStatus:"${status}", GitTag:"${tag}"}`)
-}
-
 async function request({ flags, args: [method = '', path = '', body] }: CommandLine): Promise<void> {
   readShared(flags)
   const { askServer } = await import('./admin-socket.ts')
-  const answer = await askServer({ method: method.toUpperCase(), path: path.startsWith('/') ? path : `/${path}`, form: body })
-  if (answer.status > 399 && answer.status !== 404) throw new Error(`received unsuccessful status code ${answer.status}: ${answer.body}`)
-  print(answer.body)
+  printPage(await askServer({ method: method.toUpperCase(), path: path.startsWith('/') ? path : `/${path}`, form: body }))
 }

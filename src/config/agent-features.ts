@@ -54,6 +54,13 @@ export const agentVariables = {
   },
   SECRET_TTL: { type: 'duration', default: '24h0m0s', range: ['1s', longest], meaning: 'certificate lifetime requested by the agent' },
   SERVICE_ACCOUNT: { type: 'string', default: '', meaning: 'name of the service account of the workload' },
+  TERMINATION_DRAIN_DURATION_SECONDS: {
+    type: 'integer',
+    default: 5,
+    range: [0, 2147483],
+    meaning:
+      'seconds for connections to end when the agent is to end; where it is not set, terminationDrainDuration of the proxy configuration counts',
+  },
   TRUST_DOMAIN: { type: 'string', default: 'cluster.local', meaning: 'trust domain for SPIFFE certificates' },
   XDS_ROOT_CA: {
     type: 'string',

@@ -11,6 +11,12 @@ export const discoveryScopes =
     ' ',
   )
 
+/** Scopes of `pilot-agent`. */
+export const agentScopes =
+  'ads adsc all authn authorization ca cache citadelclient default dns cloudcred cloudca healthcheck klog mockcred model sds spiffe stsclient stsserver token validation validationController wle xdsproxy'.split(
+    ' ',
+  )
+
 /** Levels by scope; scopes that are not in the map have the fallback. */
 export interface ScopeLevels {
   readonly fallback: Level

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { discoveryFlags, loggingFlags, rootFlags } from '../../src/cli/discovery-flags.ts'
+import { discoveryFlags, discoveryLogging, rootFlags } from '../../src/cli/discovery-flags.ts'
 import type { FlagTable } from '../../src/cli/flag-table.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
 import { OwnTime } from '../harness/own-time.ts'
@@ -217,7 +217,7 @@ describe('pilot-discovery on the command line', function () {
   })
 
   it('says of every flag, variable and plugin that has no effect that it has none, and why', async () => {
-    const flags: FlagTable = { ...rootFlags, ...loggingFlags, ...discoveryFlags }
+    const flags: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
     const idle = Object.entries(flags).filter(([, { notYet }]) => notYet !== undefined)
     const service = new Service({
       env: Object.fromEntries(Object.entries(unbuiltVariables).map(([name, { default: value }]) => [name, String(value) || 'x'])),

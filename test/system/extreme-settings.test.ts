@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { discoveryFlags, loggingFlags, rootFlags } from '../../src/cli/discovery-flags.ts'
+import { discoveryFlags, discoveryLogging, rootFlags } from '../../src/cli/discovery-flags.ts'
 import type { FlagTable } from '../../src/cli/flag-table.ts'
 import { variables } from '../../src/config/features.ts'
 import { unbuiltVariables } from '../../src/config/unbuilt-variables.ts'
@@ -22,7 +22,7 @@ metadata: {name: tokens, namespace: shop}
 spec: {jwtRules: [{issuer: '${issuer}', jwksUri: '${jwksUri}'}]}
 `
 
-const table: FlagTable = { ...rootFlags, ...loggingFlags, ...discoveryFlags }
+const table: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
 const numbered = Object.entries<Variable>({ ...variables, ...unbuiltVariables }).flatMap(([name, variable]) =>
   'range' in variable ? [{ name, type: variable.type, range: variable.range }] : [],
 )

@@ -54,6 +54,24 @@ describe('command lines', () => {
       expect(read(line)).to.deep.equal({ flags, args })
     })
 
+  it('of a lenient command leave out what it does not know, with what stands for its value', () => {
+    const lenient = { ...command(table, [{ name: 'first', about: '', required: false }]), ignoresUnknown: true as const }
+    const readLenient = (line: string) => readCommandLine(line.split(' '), { ...commands, lenient })?.line
+    expect(readLenient('lenient --color red x --name a y -c --older=z --quick -- -d')).to.deep.equal({
+      flags: { name: 'a', quick: true },
+      args: ['x'],
+      ignored: ['--color red', '-c', '--older=z', 'y', '-d'],
+    })
+    expect(readLenient('--name lenient lenient --name=b')).to.deep.equal({ flags: { name: 'b' }, args: [], ignored: [] })
+    expect(() => readLenient('lenient --name')).to.throw('Flag --name expects a value')
+  })
+
+  it('take a short form that two commands have for that of the command', () => {
+    const twice = { ...commands, print: command({ neat: { type: 'switch', char: 'n', default: false, about: '' } }) }
+    expect(readCommandLine(['print', '-n'], twice)?.line.flags).to.deep.equal({ neat: true })
+    expect(readCommandLine(['run', 'x', '-n', 'a'], twice)?.line.flags).to.deep.equal({ name: 'a' })
+  })
+
   for (const line of ['help run', 'help -n run', '--help', 'run --help', '--version', 'walk --name x', '', 'constructor'])
     it(`leaves ${JSON.stringify(line)} to the command-line library`, () => {
       expect(read(line)).to.equal(undefined)

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { discoveryFlags, loggingFlags, rootFlags } from '../../../src/cli/discovery-flags.ts'
+import { discoveryFlags, discoveryLogging, rootFlags } from '../../../src/cli/discovery-flags.ts'
 import type { FlagTable } from '../../../src/cli/flag-table.ts'
 import { agentVariables } from '../../../src/config/agent-features.ts'
 import { parseDuration } from '../../../src/config/duration.ts'
@@ -28,7 +28,7 @@ describe('what is said to have an effect', () => {
   })
 
   it('flags are read somewhere', () => {
-    const flags: FlagTable = { ...rootFlags, ...loggingFlags, ...discoveryFlags }
+    const flags: FlagTable = { ...rootFlags, ...discoveryLogging, ...discoveryFlags }
     const idle = Object.entries(flags).filter(([name, spec]) => spec.notYet === undefined && !isRead(name))
     expect(idle.map(([name]) => name)).to.deep.equal([])
   })

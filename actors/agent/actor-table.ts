@@ -1,0 +1,33 @@
+/** The wiring of the agent as one table: which actors there are, what each consumes and emits. All of them share the one thread. */
+
+import { secretAgentConfig } from '../../src/agent/settings.ts'
+import type { AgentFeatures } from '../../src/config/agent-features.ts'
+import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
+import type { PreparedProxy } from './prepared.ts'
+
+/** What the table is made from. */
+export interface TableParts {
+  readonly features: AgentFeatures
+  readonly proxy: PreparedProxy
+  /** Finds the module of an actor by its path in this folder. */
+  readonly module: (name: string) => URL
+}
+
+/** What actors tell each other. */
+// biome-ignore lint/complexity/noBannedTypes: the rows to come add to it
+type Messages = {}
+type Row<Definition> = ActorRow<Messages, Definition>
+
+type SecretAgent = typeof import('./sds/secret-agent.ts').actor
+
+/** The wiring of an agent. Throws an Error that names what is wrong with the settings. */
+export function actorTable({ features, proxy, module }: TableParts): Wiring {
+  const secrets: Row<SecretAgent> = {
+    module: 'sds/secret-agent',
+    consumes: {},
+    emits: {},
+    runs: 'in-thread',
+    actors: [{ name: 'secret-agent', config: secretAgentConfig(features, proxy.discoveryAddress) }],
+  }
+  return wire([secrets], module)
+}

@@ -1,0 +1,42 @@
+/** `pilot-agent wait`: holds whoever runs it back until the proxy is ready. */
+import { request as httpRequest } from 'node:http'
+import type { WaitSettings } from '../../../protocols/messages/agent-options.ts'
+import type { LogOptions } from '../../../src/logging/levels.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import { openLog } from '../../runtime/log-writer.ts'
+import { createLogger } from '../../runtime/logger.ts'
+import { deadlineAfter, pause } from '../../runtime/timers.ts'
+
+/** Asks the URL until it answers with status 200. Rejects with an Error that says why the last attempt failed when the time is over before. */
+export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutMs }: WaitSettings, options: LogOptions): Promise<void> {
+  const writer = openLog(options)
+  const log = createLogger(options, writer.write)('default')
+  const seconds = timeoutMs / 1000
+  log.info(`waiting for the proxy to be ready, at most ${seconds} s`)
+  const deadline = monotonicMs() + timeoutMs
+  let failure: string | undefined = 'it was not asked'
+  while (failure !== undefined && monotonicMs() < deadline) {
+    failure = await attempt(url, requestTimeoutMs)
+    if (failure === undefined) break
+    log.debug(`not ready yet: ${failure}`)
+    await pause(Math.min(periodMs, deadline - monotonicMs()))
+  }
+  if (failure === undefined) log.info('the proxy is ready')
+  await writer.flush()
+  if (failure !== undefined) throw new Error(`the proxy is not ready after ${seconds} s: ${failure}`)
+}
+
+/** Resolves with why the URL did not answer with status 200, or with undefined when it did. */
+async function attempt(url: string, timeoutMs: number): Promise<string | undefined> {
+  const send = url.startsWith('https:') ? (await import('node:https')).request : httpRequest
+  return new Promise((resolve) => {
+    const request = send(url, { agent: false, timeout: timeoutMs }, (response) => {
+      resolve(response.statusCode === 200 ? undefined : `${url} answered with status ${response.statusCode}`)
+      response.destroy()
+    })
+    const late = deadlineAfter(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
+    request.on('error', (error) => resolve(`${url}: ${error.message || (error as NodeJS.ErrnoException).code}`))
+    request.on('close', () => late.cancel())
+    request.end()
+  })
+}

@@ -1,0 +1,29 @@
+/** What is worked out before anything is started: the proxy's settings and its command line. */
+import { readFileSync } from 'node:fs'
+import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
+import type { AgentFeatures } from '../../src/config/agent-features.ts'
+import type { Drain, ProxyCommand } from './proxy-process/proxy-process.ts'
+
+/** The proxy that is to be started. */
+export interface PreparedProxy {
+  readonly discoveryAddress: string
+  readonly command: ProxyCommand
+  readonly drain: Drain
+}
+
+/** Provisional: the few settings of `PROXY_CONFIG`, as JSON, that a given bootstrap needs. */
+export function prepareProxy(
+  options: ProxyOptions,
+  features: AgentFeatures,
+  environment: Readonly<Record<string, string | undefined>>,
+): PreparedProxy {
+  const given = JSON.parse(environment.PROXY_CONFIG ?? '{}') as Record<string, string | undefined>
+  const { discoveryAddress = 'meshd.mesh-system.svc:15012', customConfigFile = '', binaryPath = '/usr/local/bin/envoy' } = given
+  readFileSync(customConfigFile)
+  const { TERMINATION_DRAIN_DURATION_SECONDS: seconds } = features
+  return {
+    discoveryAddress,
+    command: { binary: binaryPath, args: ['-c', customConfigFile, '-l', options.proxyLogLevel] },
+    drain: { adminPort: Number(given.proxyAdminPort ?? 15_000), inboundOnly: options.role === 'sidecar', durationMs: seconds * 1000 },
+  }
+}

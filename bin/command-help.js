@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Config, run, settings } from '@oclif/core'
+
+/**
+ * Help, completion, and what is said of commands that do not exist, by the command-line library. `module` in this folder exports the
+ * described commands as `commands`.
+ */
+export async function showHelp(given, { bin, module, description, topics = {} }) {
+  settings.enableAutoTranspile = false
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  const pjson = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  pjson.oclif = {
+    bin,
+    dirname: bin,
+    topicSeparator: ' ',
+    topics,
+    commands: { strategy: 'explicit', target: `./bin/${module}`, identifier: 'commands' },
+    plugins: ['@oclif/plugin-help', '@oclif/plugin-autocomplete'],
+    description,
+  }
+  await run([...given], await Config.load({ root, pjson }))
+}

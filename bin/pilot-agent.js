@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { existsSync } from 'node:fs'
+import * as modules from 'node:module'
+import { onPinnedRuntime } from './runtime.js'
+
+if (await onPinnedRuntime(import.meta.url)) {
+  modules.enableCompileCache?.()
+  // A clone runs from source; an installed package has what was built from it.
+  const source = new URL('./agent-main.js', import.meta.url)
+  const { main } = await import(existsSync(source) ? source.href : new URL('../dist/bin/agent-main.js', import.meta.url).href)
+  await main(process.argv.slice(2))
+}

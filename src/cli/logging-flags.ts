@@ -1,0 +1,59 @@
+/** The logging flags that every command of both binaries accepts (docs/operation.md, "Flags"). */
+import { type LogOptions, parseScopeLevels, parseScopes } from '../logging/levels.ts'
+import type { FlagTable, FlagValues } from './flag-table.ts'
+
+/** The flags of a binary with these log scopes. */
+export function loggingFlags(scopes: readonly string[]) {
+  const list = scopes.join(', ')
+  return {
+    log_as_json: { type: 'switch', default: false, about: 'output as JSON instead of plain console format' },
+    log_caller: { type: 'string', default: '', about: `comma-separated scopes for which caller information is included; scopes: ${list}` },
+    log_output_level: {
+      type: 'string',
+      default: 'default:info',
+      about: `comma-separated <scope>:<level> pairs, the minimum level of messages output per scope; scopes: ${list}; levels: debug, info, warn, error, fatal, none`,
+    },
+    log_rotate: { type: 'string', default: '', about: 'path of the optional rotating log file' },
+    log_rotate_max_age: { type: 'int', default: 30, range: [0, 2_147_483_647], about: 'maximum age in days before rotation; 0 means no limit' },
+    log_rotate_max_backups: { type: 'int', default: 1000, range: [0, 2_147_483_647], about: 'maximum number of backups kept; 0 means no limit' },
+    log_rotate_max_size: {
+      type: 'int',
+      default: 104857600,
+      range: [1, 2_147_483_647],
+      about: 'maximum size in megabytes of a log file before rotation',
+    },
+    log_stacktrace_level: {
+      type: 'string',
+      default: 'default:none',
+      about: 'comma-separated <scope>:<level> pairs, the minimum level at which stack traces are captured',
+    },
+    log_target: { type: 'array', default: ['stdout'], about: 'paths where the log is written; special values stdout and stderr' },
+  } as const satisfies FlagTable
+}
+
+/** What the logging flags ask for, where these are the scopes. Throws an Error that names the flag and what is wrong. */
+export function readLogOptions(flags: FlagValues<ReturnType<typeof loggingFlags>>, scopes: readonly string[]): LogOptions {
+  const about = <T>(flag: string, read: () => T): T => {
+    try {
+      return read()
+    } catch (error) {
+      throw new Error(`--${flag}: ${(error as Error).message}`)
+    }
+  }
+  return {
+    output: about('log_output_level', () => parseScopeLevels(flags.log_output_level, scopes, 'info')),
+    stackTrace: about('log_stacktrace_level', () => parseScopeLevels(flags.log_stacktrace_level, scopes, 'none')),
+    callers: about('log_caller', () => parseScopes(flags.log_caller, scopes)),
+    asJson: flags.log_as_json,
+    targets: flags.log_target,
+    rotate:
+      flags.log_rotate === ''
+        ? undefined
+        : {
+            path: flags.log_rotate,
+            maxSizeMb: flags.log_rotate_max_size,
+            maxAgeDays: flags.log_rotate_max_age,
+            maxBackups: flags.log_rotate_max_backups,
+          },
+  }
+}

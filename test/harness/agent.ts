@@ -1,0 +1,114 @@
+/** Starts the real `pilot-agent` in a folder of its own, with ports of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../../bench/ports.ts'
+import { until } from './until.ts'
+
+/** The command of the sources. */
+export const agentScript = fileURLToPath(new URL('../../bin/pilot-agent.js', import.meta.url))
+
+/** How an agent is run. */
+export interface AgentOptions {
+  /** The program of the proxy. */
+  readonly binary: string
+  readonly role?: 'sidecar' | 'router'
+  readonly flags?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Fields of the proxy configuration beside the program and the ports. */
+  readonly proxyConfig?: Readonly<Record<string, unknown>>
+  /** The command, if not that of the sources. */
+  readonly script?: string
+}
+
+/** An agent. Its paths that begin with `./` are in its folder. */
+export class Agent {
+  readonly dir = mkdtempSync(join(tmpdir(), 'mesh-agent-'))
+  readonly #options: AgentOptions
+  adminPort = 0
+  statusPort = 0
+  /** Of the listener in front of the status server. */
+  readyPort = 0
+  metricsPort = 0
+  /** What agent and proxy have written. */
+  output = ''
+  #child: ChildProcess | undefined
+
+  constructor(options: AgentOptions) {
+    this.#options = options
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** Writes a file into its folder. */
+  write(path: string, content: string, mode = 0o644): string {
+    const file = join(this.dir, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, content, { mode })
+    return file
+  }
+
+  /** Starts the command, and waits for nothing. Ports stay the same over restarts. */
+  async launch(): Promise<ChildProcess> {
+    const { binary, role = 'sidecar', flags = [], env = {}, proxyConfig = {}, script = agentScript } = this.#options
+    this.adminPort ||= await freePort()
+    this.statusPort ||= await freePort()
+    this.readyPort ||= await freePort()
+    this.metricsPort ||= await freePort()
+    const config = { binaryPath: binary, proxyAdminPort: this.adminPort, statusPort: this.statusPort, concurrency: 1, ...proxyConfig }
+    const own = {
+      PROXY_CONFIG: JSON.stringify(config),
+      PROXY_STATUS_PORT: String(this.readyPort),
+      PROXY_PROMETHEUS_PORT: String(this.metricsPort),
+    }
+    const child = spawn(process.execPath, [script, 'proxy', role, ...flags], { cwd: this.dir, env: { ...process.env, ...own, ...env } })
+    this.#child = child
+    child.stdout.on('data', (bytes) => (this.output += bytes))
+    child.stderr.on('data', (bytes) => (this.output += bytes))
+    return child
+  }
+
+  /** Starts the command and waits until the proxy answers on its admin port. */
+  async start(): Promise<void> {
+    const child = await this.launch()
+    await until('the proxy to answer', async () => {
+      return child.exitCode !== null || (await this.admin('/ready')).length > 0
+    })
+    if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
+  }
+
+  /** A page of the proxy's admin port. */
+  async admin(path: string): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.adminPort}${path}`)).text()
+  }
+
+  /** Resolves with the status of the process when it has ended. */
+  async ended(): Promise<number | null> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
+    return new Promise((resolve) => child.on('exit', (status) => resolve(status)))
+  }
+
+  /** Sends a signal to the agent alone. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal)
+  }
+
+  /** Ends the process and resolves with its status. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.signal(signal)
+    return this.ended()
+  }
+
+  /** Ends the process and removes its folder. */
+  async dispose(): Promise<void> {
+    this.signal('SIGTERM')
+    this.signal('SIGTERM')
+    await this.ended()
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}

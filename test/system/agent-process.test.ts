@@ -1,0 +1,131 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { Agent, type AgentOptions, agentScript } from '../harness/agent.ts'
+import { runCommand } from '../harness/service.ts'
+import { type StandInOptions, standInProxy } from '../harness/stand-in-proxy.ts'
+import { until } from '../harness/until.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'mesh-stand-in-'))
+let count = 0
+const standIn = (options: StandInOptions = {}) => {
+  const path = join(folder, `proxy-${count++}`)
+  writeFileSync(path, standInProxy(options), { mode: 0o755 })
+  return path
+}
+
+describe('pilot-agent proxy', () => {
+  const agents: Agent[] = []
+  const agent = (options: StandInOptions & Partial<AgentOptions> = {}) => {
+    const { binary = standIn(options), ...others } = options
+    const made = new Agent({ binary, ...others, proxyConfig: { customConfigFile: 'bootstrap.json', ...others.proxyConfig } })
+    made.write('bootstrap.json', '{}')
+    agents.push(made)
+    return made
+  }
+  afterEach(async () => {
+    for (const one of agents.splice(0)) await one.dispose()
+  })
+
+  const isAlive = (pid: number) => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+
+  it('starts the proxy when its socket is there, drains it on SIGTERM, and ends with status 0', async () => {
+    const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '1' } })
+    await one.start()
+    expect((await one.admin('/args')).split('\n')).to.include.members(['-c', 'bootstrap.json'])
+    one.signal('SIGTERM')
+    await until('the order to drain', async () => (await one.admin('/asked')).includes('drain'))
+    expect(await one.admin('/asked')).to.contain('POST /drain_listeners?inboundonly&graceful')
+    expect(await one.ended()).to.equal(0)
+    expect(one.output).to.match(/drains its connections for 1 s/)
+  })
+
+  it('drains all listeners of a router', async () => {
+    const one = agent({ role: 'router', env: { TERMINATION_DRAIN_DURATION_SECONDS: '1' } })
+    await one.start()
+    one.signal('SIGINT')
+    await until('the order to drain', async () => (await one.admin('/asked')).includes('POST /drain_listeners?graceful'))
+    expect(await one.ended()).to.equal(0)
+  })
+
+  it('waits no longer on a second signal, and ends a proxy that does not obey', async () => {
+    const one = agent({ stays: true, drainStatus: 503, env: { TERMINATION_DRAIN_DURATION_SECONDS: '3600' } })
+    await one.start()
+    const pid = Number(await one.admin('/pid'))
+    one.signal('SIGTERM')
+    await until('the order to drain', async () => (await one.admin('/asked')).includes('drain'))
+    one.signal('SIGTERM')
+    expect(await one.ended()).to.equal(0)
+    expect(isAlive(pid)).to.equal(false)
+    expect(one.output).to.contain('the proxy was not told to drain: status 503').and.to.contain('ended by SIGKILL')
+  })
+
+  for (const [what, end, status, said] of [
+    ['a proxy that ends in order', { status: 0 }, 0, /info\tthe proxy ended in order/],
+    ['a proxy that ends with a status', { status: 3 }, 3, /error\tthe proxy ended with status 3/],
+    ['a proxy that crashes', { signal: 'SIGSEGV' }, 139, /error\tthe proxy crashed or was ended: signal SIGSEGV/],
+    ['a proxy that runs out of memory', { signal: 'SIGKILL' }, 137, /error\t.*when memory runs out/],
+  ] as const)
+    it(`ends with ${what}, with status ${status}`, async () => {
+      const one = agent(end)
+      await one.start()
+      await one.admin('/end').catch(() => undefined)
+      expect(await one.ended()).to.equal(status)
+      expect(one.output).to.match(said)
+    })
+
+  it('takes the proxy with it when it is killed', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const one = agent()
+    await one.start()
+    const pid = Number(await one.admin('/pid'))
+    await one.stop('SIGKILL')
+    await until('the proxy to be gone', () => !isAlive(pid))
+  })
+
+  it('says what is wrong with a program that is not there or cannot be run', async () => {
+    const file = join(folder, 'no-program')
+    writeFileSync(file, 'text', { mode: 0o644 })
+    for (const [binary, reason] of [
+      [join(folder, 'missing'), 'there is no such file'],
+      [folder, 'it is no file'],
+      [file, 'this user may not run it'],
+      ['no-such-proxy', 'it is in no folder of PATH'],
+    ] as const) {
+      const one = agent({ binary })
+      await one.launch()
+      expect(await one.ended(), binary).to.equal(1)
+      expect(one.output).to.contain(`Error: the program ${JSON.stringify(binary)} cannot be run: ${reason}`)
+      expect(one.output).to.match(/^\S+\terror\tthe program/m)
+    }
+  })
+
+  it('starts no proxy when a socket cannot be had', async () => {
+    const one = agent()
+    one.write('etc/mesh/proxy', 'no directory')
+    await one.launch()
+    expect(await one.ended()).to.equal(1)
+    expect(one.output)
+      .to.match(/^Error: secret-agent: .*etc\/mesh\/proxy/m)
+      .and.not.to.contain('starting the proxy')
+  })
+
+  it('tolerates unknown flags, each said once, and refuses unknown roles', async () => {
+    const one = agent({ flags: ['--old', 'value', '--older=value', 'extra', '-z'] })
+    await one.start()
+    for (const said of ['--old value', '--older=value', 'extra', '-z'])
+      expect(one.output).to.contain(`\twarn\t${said} is not known and has no effect`)
+    expect(one.output)
+      .to.contain('\tinfo\tFLAG: --concurrency="0"\n')
+      .and.to.match(/\tinfo\tVersion \S+-\S+-\S+\n/)
+    const refused = await runCommand(['proxy', 'gateway'], {}, agentScript)
+    expect([refused.code, refused.stderr]).to.deep.equal([255, 'Error: invalid role type "gateway": choose from sidecar, router\n'])
+  })
+})
