@@ -23,7 +23,7 @@ module.exports = {
     {
       name: 'the-push-path-knows-no-agent',
       severity: 'error',
-      from: { path: '^src/(?!agent/|bootstrap/)' },
+      from: { path: '^src/(?!agent/|bootstrap/|cli/)' },
       to: { path: '^src/(agent|bootstrap)/' },
     },
     {
@@ -51,6 +51,13 @@ module.exports = {
       name: 'parts-of-the-agent-share-only-data',
       severity: 'error',
       comment: 'the parts of the agent speak in messages; what they read of tokens, roots and certificates stands in actors/agent/credentials',
+      from: { path: '^actors/agent/([^/]+)/' },
+      to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
+    },
+    {
+      name: 'parts-of-the-agent-share-only-data',
+      severity: 'error',
+      comment: 'the parts of the agent speak in messages; credentials are read in one place for all of them',
       from: { path: '^actors/agent/([^/]+)/' },
       to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
     },

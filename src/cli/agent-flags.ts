@@ -1,4 +1,4 @@
-/** The flags of `pilot-agent` (docs/agent.md, "Flags"). */
+/** The flags of `pilot-agent` (docs/operation.md, "Flags"). */
 import { agentScopes } from '../logging/levels.ts'
 import type { FlagTable } from './flag-table.ts'
 import { loggingFlags } from './logging-flags.ts'

@@ -1,5 +1,6 @@
 /** The commands of `pilot-agent`. */
 import type { ProxyOptions, ProxyRequest, WaitSettings } from '../../protocols/messages/agent-options.ts'
+import { roleOf } from '../bootstrap/node.ts'
 import { agentScopes, type LogOptions } from '../logging/levels.ts'
 import { agentLogging, proxyFlags, waitFlags } from './agent-flags.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
@@ -71,8 +72,8 @@ function checkedUrl(url: string): string {
   return url
 }
 
-function proxyOptions({ flags, args: [role = 'sidecar'], ignored = [] }: CommandLine): ProxyOptions {
-  if (role !== 'sidecar' && role !== 'router') throw new Error(`invalid role type ${JSON.stringify(role.slice(0, 100))}: choose from sidecar, router`)
+function proxyOptions({ flags, args, ignored = [] }: CommandLine): ProxyOptions {
+  const role = roleOf(args)
   const { log_as_json: logAsJson } = readFlags(agentLogging, flags)
   return { ...readFlags(proxyFlags, flags), role, logAsJson, flags: shownFlags({ ...proxyFlags, ...agentLogging }, flags), ignored }
 }

@@ -126,6 +126,6 @@ describe('pilot-agent proxy', () => {
       .to.contain('\tinfo\tFLAG: --concurrency="0"\n')
       .and.to.match(/\tinfo\tVersion \S+-\S+-\S+\n/)
     const refused = await runCommand(['proxy', 'gateway'], {}, agentScript)
-    expect([refused.code, refused.stderr]).to.deep.equal([255, 'Error: invalid role type "gateway": choose from sidecar, router\n'])
+    expect([refused.code, refused.stderr]).to.deep.equal([255, 'Error: invalid role type "gateway": expected sidecar or router\n'])
   })
 })
