@@ -4,6 +4,7 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import { text } from 'node:stream/consumers'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
+import { answerUnreadable, listenOn } from './http-server.ts'
 import { listenLocally } from './unix-socket.ts'
 
 /** What is answered. */
@@ -64,12 +65,6 @@ export interface PageServerOptions {
   readonly refused?: () => void
 }
 
-/** Statuses of requests that Node does not read to their end, by its error codes; 400 of others. */
-const unreadable: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-}
-
 /** Serves pages, in plain text or over TLS. */
 export class PageServer {
   readonly #pages = new Map<string, Answers>()
@@ -90,11 +85,7 @@ export class PageServer {
     if (certificate) this.useCertificate(certificate)
     if (maxConnections !== undefined && Number.isFinite(maxConnections)) this.#server.maxConnections = maxConnections
     if (refused) this.#server.on('drop', refused)
-    // What is not HTTP is answered and closed; a client that is gone meanwhile is no error of this process.
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else socket.end(`HTTP/1.1 ${unreadable[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`)
-    })
+    answerUnreadable(this.#server)
   }
 
   /** Adds a page by how it answers each method; a function answers GET alone. */
@@ -104,13 +95,7 @@ export class PageServer {
 
   /** Starts to listen. Rejects when the address cannot be bound. */
   listen(host: string, port: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen({ host, port }, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
+    return listenOn(this.#server, host, port)
   }
 
   /** Starts to listen on a unix socket ({@link listenLocally}). */

@@ -33,6 +33,16 @@ export const agentVariables = {
     meaning: 'directory of what the agent keeps over a restart: the certificate with its key, and the roots',
   },
   MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to the certificate provider' },
+  MESH_METRICS_ANNOTATIONS: {
+    type: 'string',
+    default: '',
+    meaning: "where the application's metrics are that are merged with those of a sidecar: JSON with path and port, as texts",
+  },
+  MESH_ORCH_APP_PROBERS: {
+    type: 'string',
+    default: '',
+    meaning: 'probes of the application that the status server makes: JSON, from the path at which each is served to what it was',
+  },
   PILOT_CERT_PROVIDER: {
     type: 'string',
     default: 'meshd',
@@ -45,6 +55,12 @@ export const agentVariables = {
     default: '',
     meaning:
       'directory with provisioned certificates, for VMs: key.pem and cert-chain.pem authenticate the agent, root-cert.pem verifies discovery and provider',
+  },
+  PROXY_PROMETHEUS_PORT: {
+    type: 'integer',
+    default: 15_090,
+    range: [1, 65_535],
+    meaning: 'port at which the proxy serves its own metrics',
   },
   SECRET_GRACE_PERIOD_RATIO: {
     type: 'number',

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { agentMetrics } from '../../actors/agent/status/agent-metrics.ts'
 import { Scraper } from '../../actors/discovery/admin/scrape.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
@@ -34,3 +35,19 @@ for (const mode of ['threads', 'in-thread'] as const) {
     })
   })
 }
+
+describe('metrics of the agent', () => {
+  it('are those of all its actors and of the process, under one prefix', async () => {
+    const supervisor = new Supervisor({ mode: 'in-thread', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
+    const collect = agentMetrics(supervisor, new Registry(), '1.2.3')
+    supervisor.start({ name: 'counting/0', module: new URL('parts/counting.ts', import.meta.url), config: {} })
+    await supervisor.started()
+    const { text, silent } = await collect()
+    expect(silent).to.equal(0)
+    expect(text).to.match(/^mesh_agent_mesh_build\{component="agent",tag="1\.2\.3"\} 1$/m)
+    expect(text).to.match(/^mesh_agent_process_resident_memory_bytes [1-9]\d+$/m)
+    expect(text).to.match(/^mesh_agent_actor_restarts\{actor="counting\/0"\} 0$/m)
+    expect(text).to.match(/^things_total 3$/m)
+    await supervisor.drain([], 1000)
+  })
+})

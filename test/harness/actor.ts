@@ -28,11 +28,15 @@ export class RecordingPeer<Message> implements Peer<Message> {
   }
 }
 
-/** Starts an actor in the calling thread. Without `logged` it has no log; that is told every line, those for debugging too. */
+/** Starts an actor in the calling thread. `ask` is what its supervisor answers. Without `logged` it has no log; that is told every line, those for debugging too. */
 export async function startActor<Config, Message, Told>(
   definition: ActorDefinition<Config, Message, Told>,
   config: Config,
-  { logged, metrics = new Registry() }: { logged?: (record: LogRecord) => void; metrics?: Registry } = {},
+  {
+    logged,
+    metrics = new Registry(),
+    ask = () => Promise.reject(new Error('nobody answers')),
+  }: { logged?: (record: LogRecord) => void; metrics?: Registry; ask?: (question: string, ...details: unknown[]) => Promise<unknown> } = {},
 ): Promise<Behaviour<Message, Told>> {
   const off = { fallback: 'none', scopes: {} } as const
   const output = logged ? ({ fallback: 'debug', scopes: {} } as const) : off
@@ -42,7 +46,7 @@ export async function startActor<Config, Message, Told>(
     log: createLogger({ output, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, (record) => logged?.(record)),
     metrics,
     note: () => {},
-    ask: () => Promise.reject(new Error('nobody answers')),
+    ask: <Answer>(question: string, ...details: unknown[]) => ask(question, ...details) as Promise<Answer>,
   }
   return definition.start(context)
 }

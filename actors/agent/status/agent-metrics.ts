@@ -1,0 +1,21 @@
+/** The agent's own part of the page of metrics, made in the supervisor's thread (docs/agent.md, H4). */
+import type { AgentMetrics } from '../../../protocols/messages/status.ts'
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import { writeExposition } from '../../runtime/exposition.ts'
+import { MergedMetrics } from '../../runtime/merged-metrics.ts'
+import { Gauge, type Registry } from '../../runtime/metrics.ts'
+import type { Supervisor } from '../../runtime/supervisor.ts'
+
+/** Answers what the status server asks as `metrics`. `own` are the metrics of the supervisor's thread, `version` is that of the agent. */
+export function agentMetrics(supervisor: Supervisor, own: Registry, version: string): () => Promise<AgentMetrics> {
+  const build = { name: `${metricPrefix}mesh_build`, help: 'component build info', labelNames: ['component', 'tag'], registers: [own] }
+  new Gauge(build).set({ component: 'agent', tag: version }, 1)
+  const merged = new MergedMetrics(supervisor, own, metricPrefix)
+  return async () => {
+    let silent = 0
+    const families = await merged.collect((count) => {
+      silent = count
+    })
+    return { text: writeExposition(families), silent }
+  }
+}

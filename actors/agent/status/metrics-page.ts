@@ -1,0 +1,167 @@
+/** The page of metrics that Prometheus scrapes: the proxy's, the application's and the agent's, one after another (docs/agent.md, H4 and H5). */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AgentMetrics, StatusConfig } from '../../../protocols/messages/status.ts'
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import { isMergeable, textFormats } from '../../../src/health/forwarded-headers.ts'
+import { expositionType } from '../../runtime/exposition.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { Counter, type Registry } from '../../runtime/metrics.ts'
+import { deadlineAfter } from '../../runtime/timers.ts'
+import { getLocally, reasonOf, within } from './local-request.ts'
+
+/** Most bytes of one part, and of one line of it. */
+const limits = { part: 268_435_456, line: 1_048_576 }
+/** Pages that are made at a time, and how long one may take in all, in milliseconds. */
+const pages = { atOnce: 32, ms: 60_000 }
+/** Time that a scraper has when it does not say, in seconds, and the longest that it may say. */
+const patience = { given: 30, most: 55 }
+/** Shares of the scraper's time after which a part is given up, so that what is there arrives in time. */
+const shares = { proxy: 0.8, application: 0.9 }
+
+type Part = keyof typeof shares
+
+const timeoutHeader = 'x-prometheus-scrape-timeout-seconds'
+
+/** Makes the page, and counts what became of its parts. */
+export class MetricsPage {
+  readonly #config: StatusConfig
+  readonly #log: ScopedLogger
+  readonly #agent: () => Promise<AgentMetrics>
+  readonly #scrapes: Counter
+  readonly #failures: Counter<'type'>
+  #open = 0
+
+  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry; readonly agent: () => Promise<AgentMetrics> }) {
+    this.#config = config
+    this.#log = parts.log
+    this.#agent = parts.agent
+    const registers = [parts.metrics]
+    this.#scrapes = new Counter({ name: `${metricPrefix}scrapes_total`, help: 'total scrapes', registers })
+    const help = 'failed scrapes, by the part of the page that is missing or incomplete'
+    this.#failures = new Counter({ name: `${metricPrefix}scrape_failures_total`, help, labelNames: ['type'], registers })
+  }
+
+  /** Answers a scrape, whose status is 200 whatever parts are missing. A part is written as it comes: no page is ever held whole. */
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#open >= pages.atOnce) return void response.writeHead(503).end(`${pages.atOnce} pages of metrics are being made already`)
+    this.#open++
+    const limit = deadlineAfter(pages.ms, () => response.destroy())
+    try {
+      await this.#write(request, response)
+    } finally {
+      limit.cancel()
+      this.#open--
+    }
+  }
+
+  async #write(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#scrapes.inc()
+    response.writeHead(200, { 'Content-Type': expositionType })
+    if (request.method === 'HEAD') return void response.end()
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    const { application, prometheusPort } = this.#config
+    const ms = 1000 * patienceOf(request.headers[timeoutHeader])
+    const query = /\?.*$/.exec(request.url ?? '')?.[0] ?? ''
+    const merge = async (part: Part, port: number, path: string) => {
+      const headers = scrapeHeaders(request, port)
+      const came = within(ms * shares[part], gone.signal, (signal) => this.#get({ port, path, headers }, signal, turns[part].promise, response))
+      await came.catch((error: unknown) => this.#failed(part, reasonOf(error))).finally(() => turns[part].over())
+    }
+    // Both are asked at once; one waits with what it has until the other is written.
+    const turns = { proxy: turn(), application: turn() }
+    turns.proxy.begin()
+    const merged = [merge('proxy', prometheusPort, `/stats/prometheus${query}`)]
+    if (application) merged.push(merge('application', application.port, application.path))
+    await turns.proxy.ended
+    turns.application.begin()
+    await Promise.all(merged)
+    if (response.destroyed) return
+    response.end(await this.#own())
+  }
+
+  async #get(
+    { port, path, headers }: { readonly port: number; readonly path: string; readonly headers: string[] },
+    signal: AbortSignal,
+    turn: Promise<void>,
+    response: ServerResponse,
+  ): Promise<void> {
+    const answer = await getLocally({ port, path, headers, isIpv6Only: this.#config.isIpv6Only }, signal)
+    try {
+      const { 'content-type': type, 'content-encoding': encoding } = answer.headers
+      if (answer.statusCode !== 200) throw new Error(`HTTP status ${answer.statusCode}`)
+      if (!isMergeable(type, encoding)) throw new Error(`the answer is no text of metrics: ${`${type} ${encoding ?? ''}`.slice(0, 200)}`)
+      await turn
+      await copyLines(answer, response)
+    } finally {
+      answer.destroy()
+    }
+  }
+
+  async #own(): Promise<string> {
+    try {
+      const { text, silent } = await this.#agent()
+      if (silent > 0) this.#failed('agent', `${silent} actors did not answer`)
+      return text
+    } catch (error) {
+      this.#failed('agent', reasonOf(error))
+      return ''
+    }
+  }
+
+  #failed(type: Part | 'agent', reason: string): void {
+    this.#failures.inc({ type })
+    this.#log.warn(`metrics of the ${type} are missing in a scrape: ${reason}`)
+  }
+}
+
+/** Something that waits for its turn. */
+function turn(): { begin(): void; over(): void; readonly promise: Promise<void>; readonly ended: Promise<void> } {
+  const begun = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<void>()
+  return { begin: begun.resolve, over: ended.resolve, promise: begun.promise, ended: ended.promise }
+}
+
+/** Seconds that a scraper waits. */
+function patienceOf(header: string | string[] | undefined): number {
+  const seconds = Number(header)
+  return seconds > 0 ? Math.min(seconds, patience.most) : patience.given
+}
+
+function scrapeHeaders({ headers }: IncomingMessage, port: number): string[] {
+  const forwarded = (['user-agent', timeoutHeader] as const).flatMap((name) => {
+    const value = headers[name]
+    return typeof value === 'string' ? [name, value] : []
+  })
+  const own = ['Host', `localhost:${port}`, 'Connection', 'close', 'Accept', textFormats(headers.accept), 'Accept-Encoding', 'identity']
+  return [...own, ...forwarded]
+}
+
+/** Copies the whole lines of a part as it comes, at the pace of the reader. What is left of a part that breaks off in the middle of a line is not written. */
+async function copyLines(part: IncomingMessage, to: ServerResponse): Promise<void> {
+  let rest: Buffer[] = []
+  let length = 0
+  let held = 0
+  for await (const chunk of part as AsyncIterable<Buffer>) {
+    if ((length += chunk.length) > limits.part) throw new Error(`more than ${limits.part} bytes`)
+    const end = chunk.lastIndexOf(0x0a) + 1
+    if (end > 0) {
+      await write(to, rest.length > 0 ? Buffer.concat([...rest, chunk.subarray(0, end)]) : chunk.subarray(0, end))
+      rest = []
+      held = 0
+    }
+    if (end === chunk.length) continue
+    rest.push(chunk.subarray(end))
+    if ((held += chunk.length - end) > limits.line) throw new Error(`a line of more than ${limits.line} bytes`)
+  }
+  if (rest.length > 0) await write(to, Buffer.concat([...rest, Buffer.from('\n')]))
+}
+
+async function write(to: ServerResponse, bytes: Buffer): Promise<void> {
+  if (to.destroyed) throw new Error('the scraper has gone')
+  if (to.write(bytes)) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const event of ['drain', 'close']) to.once(event, resolve)
+  await promise
+  for (const event of ['drain', 'close']) to.off(event, resolve)
+}

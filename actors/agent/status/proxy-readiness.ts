@@ -1,0 +1,90 @@
+/** Whether the proxy is ready, as its admin interface tells (docs/agent.md, H1). */
+import type { StatusConfig } from '../../../protocols/messages/status.ts'
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import { Readiness } from '../../../src/health/readiness.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { Gauge, type Registry } from '../../runtime/metrics.ts'
+import { getLocally, readText, reasonOf, within } from './local-request.ts'
+
+/** Largest answer with statistics, in bytes. */
+const answerBytes = 65_536
+/** After how long a failure is logged again whose reason is the same, in milliseconds. */
+const repeatMs = 1000
+
+/** Asks the proxy until it was ready once. */
+export class ProxyReadiness {
+  readonly #config: StatusConfig
+  readonly #log: ScopedLogger
+  readonly #metrics: Registry
+  readonly #rule = new Readiness()
+  #running: Promise<string | undefined> | undefined
+  #reason = ''
+  #loggedAt = Number.NEGATIVE_INFINITY
+
+  constructor(config: StatusConfig, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
+    this.#config = config
+    this.#log = parts.log
+    this.#metrics = parts.metrics
+  }
+
+  /** Whether the proxy was ready once. */
+  get ready(): boolean {
+    return this.#rule.question === undefined
+  }
+
+  /** Why the proxy was not ready when it was asked last; empty when it was, or was not asked yet. */
+  get reason(): string {
+    return this.#reason
+  }
+
+  /** Resolves with the reason why the proxy is not ready; undefined when it is. Who asks meanwhile gets the same answer. Never rejects. */
+  check(): Promise<string | undefined> {
+    if (this.ready) return Promise.resolve(undefined)
+    this.#running ??= this.#check().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async #check(): Promise<string | undefined> {
+    const reason = await this.#ask().catch((error: unknown) => `the admin interface of the proxy does not answer: ${reasonOf(error)}`)
+    if (reason === undefined) this.#becomeReady()
+    else this.#fail(reason)
+    return reason
+  }
+
+  async #ask(): Promise<string | undefined> {
+    const { adminPort, isIpv6Only } = this.#config
+    for (let question = this.#rule.question; question; question = this.#rule.question) {
+      const { path, timeoutMs } = question
+      const request = { port: adminPort, path, headers: ['Host', `localhost:${adminPort}`, 'Connection', 'close'], isIpv6Only }
+      const answer = await within(timeoutMs, undefined, async (signal) => {
+        const response = await getLocally(request, signal)
+        if (response.statusCode === 200) return readText(response, answerBytes)
+        response.destroy()
+        throw new Error(`HTTP status ${response.statusCode}`)
+      })
+      const fault = this.#rule.take(answer)
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
+
+  #becomeReady(): void {
+    const seconds = process.uptime()
+    const help = 'seconds from process start to being marked ready'
+    new Gauge({ name: `${metricPrefix}startup_duration_seconds`, help, registers: [this.#metrics] }).set(seconds)
+    this.#reason = ''
+    this.#log.info(`the proxy is ready, ${seconds.toFixed(1)} s after the agent started`)
+  }
+
+  #fail(reason: string): void {
+    const now = monotonicMs()
+    if (reason !== this.#reason || now - this.#loggedAt >= repeatMs) {
+      this.#log.warn(`the proxy is NOT ready: ${reason}`)
+      this.#loggedAt = now
+    }
+    this.#reason = reason
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The status server of the agent as an actor: readiness of the proxy, merged metrics, probes of the application, and the end of the agent on
+ * request (docs/agent.md, "Status"). Tells the relay `HealthChanged`. Asks: `state`, {@link StatusState}; `stopListening`, when the agent
+ * begins to end. Asks its supervisor what {@link statusAsks} names. Speaks HTTP with `node:http` alone.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { HealthChanged } from '../../../protocols/messages/health.ts'
+import { type AgentMetrics, type StatusConfig, type StatusState, statusAsks } from '../../../protocols/messages/status.ts'
+import { answerUnreadable, listenOn } from '../../http/http-server.ts'
+import { isOperator } from '../../http/loopback.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import type { Peer } from '../../runtime/link.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { ApplicationProber } from './application-prober.ts'
+import { reasonOf } from './local-request.ts'
+import { MetricsPage } from './metrics-page.ts'
+import { ProxyReadiness } from './proxy-readiness.ts'
+import { WorkloadProber } from './workload-prober.ts'
+
+/** Connections at a time; how long a client may take to send a request, and how long a connection may do nothing, in milliseconds. */
+const limits = { connections: 512, requestMs: 10_000, checkMs: 2000 }
+/** After how long an address that could not be listened on is tried again, in milliseconds. */
+const listenAgainMs = 5000
+
+class StatusServer implements Behaviour<never, HealthChanged> {
+  readonly asks = { state: () => this.#state(), stopListening: () => this.#stopListening() }
+  readonly #context: ActorContext<StatusConfig>
+  readonly #log: ScopedLogger
+  readonly #server: Server
+  readonly #readiness: ProxyReadiness
+  readonly #prober: ApplicationProber
+  readonly #page: MetricsPage
+  readonly #workload: WorkloadProber | undefined
+  readonly #relays = new Set<Peer<HealthChanged>>()
+  #listenAgain: Timer | undefined
+  #isEnding = false
+
+  constructor(context: ActorContext<StatusConfig>) {
+    const { config, metrics } = context
+    this.#context = context
+    this.#log = context.log('healthcheck')
+    this.#readiness = new ProxyReadiness(config, { log: this.#log, metrics })
+    this.#prober = new ApplicationProber(config, this.#log)
+    this.#page = new MetricsPage(config, { log: this.#log, metrics, agent: () => context.ask<AgentMetrics>(statusAsks.metrics) })
+    const timeouts = { requestTimeout: limits.requestMs, headersTimeout: limits.requestMs, connectionsCheckingInterval: limits.checkMs }
+    this.#server = createServer(timeouts, (request, response) => this.#serve(request, response))
+    this.#server.maxConnections = limits.connections
+    answerUnreadable(this.#server)
+    const { workloadProbe: probe, isIpv6Only } = config
+    this.#workload =
+      probe &&
+      new WorkloadProber({
+        probe,
+        isIpv6Only,
+        proxy: () => this.#readiness.check(),
+        log: this.#log,
+        changed: (event) => {
+          for (const relay of this.#relays) relay.tell(event, 'health')
+        },
+      })
+  }
+
+  /** Listens. An address that cannot be listened on is an error in the log, and tried again: an agent without this server still serves its proxy. */
+  async listen(): Promise<this> {
+    const { port } = this.#context.config
+    if (port === undefined || this.#isEnding) return this
+    try {
+      await listenOn(this.#server, undefined, port)
+      this.#log.info(`status server listens on port ${this.#port()}`)
+    } catch (error) {
+      if (!this.#listenAgain) this.#log.error(`status server cannot listen on port ${port}, which is tried again: ${reasonOf(error)}`)
+      this.#listenAgain = after(listenAgainMs, () => void this.listen())
+    }
+    return this
+  }
+
+  receive(): void {}
+
+  linked(peer: Peer<HealthChanged>): void {
+    this.#relays.add(peer)
+    if (this.#workload?.last) peer.tell(this.#workload.last, 'health')
+  }
+
+  unlinked(peer: Peer<HealthChanged>): void {
+    this.#relays.delete(peer)
+  }
+
+  async drain(): Promise<void> {
+    this.#workload?.stop()
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#stopListening()
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  /** Connections that are open are still answered. */
+  #stopListening(): void {
+    this.#isEnding = true
+    this.#listenAgain?.cancel()
+    this.#server.close()
+  }
+
+  #state(): StatusState {
+    const { ready, reason } = this.#readiness
+    return { port: this.#port(), ready, reason, healthy: this.#workload?.last?.healthy }
+  }
+
+  #port(): number | undefined {
+    return (this.#server.address() as AddressInfo | null)?.port
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    // What comes as a body is not looked at.
+    request.resume()
+    this.#answer(request, response).catch((error: unknown) => {
+      this.#log.warn(`${request.method} of a page failed: ${reasonOf(error)}`)
+      if (response.headersSent) response.destroy()
+      else response.writeHead(500).end()
+    })
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = URL.parse(request.url ?? '', 'http://localhost')?.pathname
+    if (path === '/healthz/ready') {
+      const reason = await this.#readiness.check()
+      response.writeHead(reason === undefined ? 200 : 503).end()
+    } else if (path === '/stats/prometheus') await this.#page.serve(request, response)
+    else if (path === '/quitquitquit') this.#quit(request, response)
+    else if (path?.startsWith('/app-health/')) await this.#probe(path, request, response)
+    else
+      response.writeHead(404).end(path?.startsWith('/debug/pprof') ? 'profiles are not served here; the runtime has none in this format' : undefined)
+  }
+
+  async #probe(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!this.#prober.has(path)) return void response.writeHead(400, plain).end('there is no probe of the application at this path')
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    response.writeHead(await this.#prober.answer(path, request, gone.signal)).end()
+  }
+
+  #quit(request: IncomingMessage, response: ServerResponse): void {
+    if (!isOperator(request)) return void response.writeHead(403, plain).end('only clients on this machine may end the agent')
+    if (request.method !== 'POST') return void response.writeHead(405, { ...plain, Allow: 'POST' }).end('the agent is ended with POST')
+    response.writeHead(200, plain).end('OK')
+    this.#log.info('asked to end by /quitquitquit')
+    this.#context.ask(statusAsks.quit).catch((error: unknown) => this.#log.error(`the agent cannot be ended by /quitquitquit: ${reasonOf(error)}`))
+  }
+}
+
+const plain = { 'Content-Type': 'text/plain; charset=utf-8' }
+
+/** What the supervisor starts. */
+export const actor: ActorDefinition<StatusConfig, never, HealthChanged> = {
+  kind: 'status',
+  start: (context) => new StatusServer(context).listen(),
+}
