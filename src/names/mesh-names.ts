@@ -42,6 +42,23 @@ export function aliasVariable(name: string): string {
   return name.replace(/^MESH_/, 'ISTIO_')
 }
 
+/** Messages of the mesh's own that have an alias name. */
+const messageAliases: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'mesh.networking.nds.v1.NameTable': 'istio.networking.nds.v1.NameTable',
+    'mesh.v1.HealthInformation': 'istio.v1.HealthInformation',
+  }),
+)
+
+/** The type URLs of a message of the mesh's own: by its name, and by its alias. */
+export function typeUrlsOf(message: string): { readonly mesh: string; readonly alias: string } {
+  const url = (name: string) => `type.googleapis.com/${name}`
+  return { mesh: url(message), alias: url(messageAliases.get(message) ?? message) }
+}
+
+/** What the registry of an orchestrator is called in messages of an alias name. */
+export const orchestratorAlias = 'Kubernetes'
+
 /** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)

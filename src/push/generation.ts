@@ -23,6 +23,7 @@ import { SnapshotReader } from './dependencies/snapshot-reader.ts'
 import { Lingering, lingeringTypes, type Uses } from './groups/lingering.ts'
 import { ListenerGroups } from './groups/listener-groups.ts'
 import { type GroupSpec, type Making, patched } from './groups/making.ts'
+import { NameTableGroups } from './groups/name-table-groups.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
 import { RouteGroups } from './groups/route-groups.ts'
 import { WorkloadGroups } from './groups/workload-groups.ts'
@@ -59,6 +60,7 @@ export class Generation implements Making {
   readonly #listeners: ListenerGroups
   readonly #routes: RouteGroups
   readonly #workloads: WorkloadGroups
+  readonly #names: NameTableGroups
   /** The group that is being built. */
   #building = ''
   #now = 0
@@ -77,6 +79,7 @@ export class Generation implements Making {
     this.#listeners = new ListenerGroups(this)
     this.#routes = new RouteGroups(this)
     this.#workloads = new WorkloadGroups(this)
+    this.#names = new NameTableGroups(this)
   }
 
   get record(): Pick<Dependencies<never>, 'collection'> {
@@ -212,7 +215,7 @@ export class Generation implements Making {
     const own =
       proxy.traits.type === 'router'
         ? this.#workloads.gateway(proxy)
-        : [...this.#listeners.specs(proxy), ...this.#routes.specs(proxy), ...this.#workloads.inbound(proxy)]
+        : [...this.#listeners.specs(proxy), ...this.#routes.specs(proxy), ...this.#workloads.inbound(proxy), ...this.#names.specs(proxy)]
     return [...this.#outbound.specs(proxy), ...own, ...extensions(proxy)]
   }
 

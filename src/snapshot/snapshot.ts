@@ -6,6 +6,7 @@ import type { Features } from '../config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { ServicesByHost } from '../registry/merged-services.ts'
+import type { AllocatedAddresses } from './allocated-addresses.ts'
 import type { DestinationRuleIndex } from './destination-rules.ts'
 import type { KeySets } from './key-sources.ts'
 import type { ObjectChange } from './object-store.ts'
@@ -42,6 +43,8 @@ export interface MeshSnapshot {
   /** Gateways by network. */
   readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
   readonly services: ServicesByHost
+  /** Addresses of services that have none, for proxies that want them. */
+  readonly allocated: Pick<AllocatedAddresses, 'of'>
   readonly destinationRules: DestinationRuleIndex
   readonly virtualServices: VirtualServiceIndex
   readonly visibility: Visibility

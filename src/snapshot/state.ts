@@ -6,6 +6,7 @@ import { consequences, contain, type Faults } from '../model/faults.ts'
 import { EntryRegistry } from '../registry/entry-registry.ts'
 import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
+import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Indexes } from './indexes.ts'
 import { jwtRules, keySource } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
@@ -31,6 +32,8 @@ export class MeshState {
   #changed = new Map<string, ObjectChange>()
   /** Whether anything changed that is neither an object nor a service. */
   #settingsChanged = false
+  /** For which definitions of services addresses were given out last. */
+  #allocatedFor = -1
   /** Who sees what, as it was worked out last. */
   #seen: WorkedOut | undefined
   #snapshot: MeshSnapshot
@@ -183,6 +186,8 @@ export class MeshState {
       requests: this.#indexes.of('RequestAuthentication'),
       peers: this.#indexes.of('PeerAuthentication'),
     }
+    const allocated = before && this.#allocatedFor === definitions ? before.allocated : new AllocatedAddresses(services)
+    this.#allocatedFor = definitions
     const same = before && (Object.keys(policies) as (keyof typeof policies)[]).every((part) => before.policies[part] === policies[part])
     return {
       settings: this.#settings,
@@ -190,6 +195,7 @@ export class MeshState {
       networks: this.#networks,
       networkGateways: this.#gateways,
       services,
+      allocated,
       destinationRules,
       virtualServices,
       visibility: this.#findVisibility({ mesh: this.#mesh, services, definitions, destinationRules, virtualServices }),

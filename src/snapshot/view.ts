@@ -8,6 +8,7 @@ import { type SidecarSpec, sidecar as sidecarKind } from '../config/kinds/sideca
 import { completeHost, hostCovers, hostsOverlap, isExported, labelsMatch } from '../model/match.ts'
 import { byAge, compare } from '../model/order.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
+import { type AddressFamily, withAddress } from './allocated-addresses.ts'
 import type { MergedRule } from './destination-rules.ts'
 import type { Sidecar } from './objects.ts'
 import type { MeshSnapshot } from './snapshot.ts'
@@ -53,15 +54,26 @@ export interface ViewKey {
   readonly sidecar: Sidecar | undefined
   /** What is done with hosts that nobody knows, if that is not what the mesh says. */
   readonly policy?: SidecarSpec['outboundTrafficPolicy']
+  /** Services without addresses are seen with addresses of this family that are given to them; `plain` is the view without. */
+  readonly allocates?: { readonly family: AddressFamily; readonly plain: ViewKey }
 }
+
+/** The view in which services without addresses have those that are given to them. */
+function allocating(plain: ViewKey, family: AddressFamily): ViewKey {
+  return { ...plain, id: `${plain.id}|${family}`, allocates: { family, plain } }
+}
+
+/** The same view without addresses that are given to services. */
+export const plainView = (key: ViewKey): ViewKey => key.allocates?.plain ?? key
 
 /** The view that all share. */
 export const publicView: ViewKey = { id: 'public', namespace: undefined, sidecar: undefined }
 
-/** The view that all share, with what a Sidecar says of hosts that nobody knows. */
-export function publicViewLike({ sidecar }: ViewKey): ViewKey {
+/** The view that all share, with the addresses that a view has and with what its Sidecar says of hosts that nobody knows. */
+export function publicViewLike({ sidecar, allocates }: ViewKey): ViewKey {
   const policy = sidecar?.spec.outboundTrafficPolicy
-  return policy ? { ...publicView, id: `public|${JSON.stringify(policy)}`, policy } : publicView
+  const plain = policy ? { ...publicView, id: `public|${JSON.stringify(policy)}`, policy } : publicView
+  return allocates ? allocating(plain, allocates.family) : plain
 }
 
 /** What a namespace sees without a Sidecar. */
@@ -69,8 +81,30 @@ export function viewOfNamespace(namespace: string): ViewKey {
   return { id: `namespace:${namespace}`, namespace, sidecar: undefined }
 }
 
+/** The services of a view, whatever else is in it: the view of its namespace where its Sidecar chooses none, or that of all. */
+export function servicesOfView(key: ViewKey, view: View): ViewKey {
+  const { namespace, allocates } = key
+  if (!view.difference) return key
+  const plain = namespace === undefined || view.difference.services.length === 0 ? publicView : viewOfNamespace(namespace)
+  return allocates ? allocating(plain, allocates.family) : plain
+}
+
+/** What the view of a proxy depends on. */
+interface Viewer {
+  readonly namespace: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly type: string
+  /** The family of the addresses that are given to services without, if it wants any. */
+  readonly allocates: AddressFamily | undefined
+}
+
 /** Finds the view of a proxy by its namespace and labels; routers have no Sidecar. */
-export function viewKeyOf(snapshot: MeshSnapshot, proxy: { namespace: string; labels: Readonly<Record<string, string>>; type: string }): ViewKey {
+export function viewKeyOf(snapshot: MeshSnapshot, proxy: Viewer): ViewKey {
+  const plain = plainViewOf(snapshot, proxy)
+  return proxy.allocates ? allocating(plain, proxy.allocates) : plain
+}
+
+function plainViewOf(snapshot: MeshSnapshot, proxy: Viewer): ViewKey {
   const sidecar = proxy.type === 'sidecar' ? selectSidecar(snapshot, proxy.namespace, proxy.labels) : undefined
   if (sidecar) return { id: `sidecar:${sidecar.namespace}/${sidecar.name}@${proxy.namespace}`, namespace: proxy.namespace, sidecar }
   if (!snapshot.visibility.differences.has(proxy.namespace)) return publicView
@@ -96,7 +130,10 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   const named = key.sidecar
   const sidecar = named && snapshot.sidecars.get(named.namespace)?.find(({ name }) => name === named.name)
   const policy = key.policy ?? sidecar?.spec.outboundTrafficPolicy
-  const visible = (host: string): ServiceState | undefined => choose(snapshot.services.get(host), namespace, mesh)
+  const visible = (host: string): ServiceState | undefined => {
+    const state = choose(snapshot.services.get(host), namespace, mesh)
+    return state && key.allocates ? addressed(state, snapshot, key.allocates.family) : state
+  }
   const difference = takesAll(sidecar) ? (namespace !== undefined && visibility.differences.get(namespace)) || nothingDiffers : undefined
   const scope = difference
     ? wholeScope(snapshot, difference, visible)
@@ -118,6 +155,12 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
     },
     ruleFor: (service) => visibleRule(snapshot, service, namespace),
   }
+}
+
+/** A service with the address that is given to it, if one is. */
+function addressed(state: ServiceState, { allocated }: MeshSnapshot, family: AddressFamily): ServiceState {
+  const address = allocated.of(state.service, family)
+  return address === undefined ? state : withAddress(state, address)
 }
 
 type Scope = Pick<View, 'egress' | 'services' | 'service'>

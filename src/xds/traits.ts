@@ -6,6 +6,7 @@ import type { ProxyNode } from '../../protocols/data.ts'
 import { longestDurationMs, parseDuration } from '../config/duration.ts'
 import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
 import type { ServiceInstance } from '../model/workload.ts'
+import type { AddressFamily } from '../snapshot/allocated-addresses.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
 import type { ViewKey } from '../snapshot/view.ts'
 import { type Certificates, certificatesOf } from './security/mutual-tls.ts'
@@ -46,6 +47,10 @@ export interface Traits {
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
   readonly ipv6: boolean
+  /** Its agent answers DNS queries and is sent a name table (`DNS_CAPTURE`); sidecars only. */
+  readonly capturesDns: boolean
+  /** Family of the addresses with which it sees services that have none (`DNS_AUTO_ALLOCATE` beside `DNS_CAPTURE`, where connections are redirected); it is part of the view. */
+  readonly allocates: AddressFamily | undefined
   /** EnvoyFilters that apply, in order. */
   readonly filters: readonly EnvoyFilter[]
   /** Those among them that change something of a type, and a key that is equal where the same do the same. */
@@ -84,6 +89,9 @@ const targets: Readonly<Record<string, FilterTarget>> = {
   HTTP_ROUTE: 'routes',
 }
 
+/** What counts as true in metadata, which agents write as text. */
+const trueWords: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'True'])
+
 /** Reads the traits of a proxy; `locality` is that of its first service instance, if it has one. */
 export function traitsOf(node: ProxyNode, locality: string, filters: readonly EnvoyFilter[]): Traits {
   const { metadata } = node
@@ -91,6 +99,8 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const mode = text('INTERCEPTION_MODE')
   const requested = text('REQUESTED_NETWORK_VIEW')
   const idle = parseDuration(text('IDLE_TIMEOUT'))
+  const isSet = (name: string) => trueWords.has(String(metadata[name]))
+  const capturesDns = node.type === 'sidecar' && isSet('DNS_CAPTURE')
   const place = { network: node.network, locality: locality || node.locality }
   const shape = {
     type: node.type,
@@ -122,7 +132,9 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     ...place,
     clusterId: node.clusterId,
     takesVirtualHosts,
-    key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts]),
+    capturesDns,
+    allocates: capturesDns && isSet('DNS_AUTO_ALLOCATE') && shape.interception !== 'NONE' ? (shape.ipv6 ? 'ipv6' : 'ipv4') : undefined,
+    key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts, capturesDns]),
     clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filtersOf.clusters.key]),
     placeKey,
     listenerShape,

@@ -1,5 +1,7 @@
 /** Type URLs of the resources that are served, their short names, and the order they are pushed in (docs/resources.md, Q3). */
 
+import { typeUrlsOf } from '../names/mesh-names.ts'
+
 const prefix = 'type.googleapis.com/'
 
 export const clusterType = `${prefix}envoy.config.cluster.v3.Cluster`
@@ -10,8 +12,21 @@ export const virtualHostType = `${prefix}envoy.config.route.v3.VirtualHost`
 export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Secret`
 export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`
 
+/** `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto). */
+export const { mesh: nameTableType, alias: aliasNameTableType } = typeUrlsOf('mesh.networking.nds.v1.NameTable')
+
 /** Types in the order in which a proxy is sent them. */
-export const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, virtualHostType, secretType, extensionConfigType]
+export const pushOrder: readonly string[] = [
+  clusterType,
+  endpointType,
+  listenerType,
+  routeType,
+  virtualHostType,
+  secretType,
+  extensionConfigType,
+  nameTableType,
+  aliasNameTableType,
+]
 
 const shortNames: ReadonlyMap<string, string> = new Map([
   [clusterType, 'cds'],
@@ -21,6 +36,8 @@ const shortNames: ReadonlyMap<string, string> = new Map([
   [virtualHostType, 'vhds'],
   [secretType, 'sds'],
   [extensionConfigType, 'ecds'],
+  [nameTableType, 'nds'],
+  [aliasNameTableType, 'nds'],
 ])
 
 /** Other types that clients have asked for; they choose the names, so only so many are told apart. */

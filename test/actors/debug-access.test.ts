@@ -107,7 +107,7 @@ describe('debug pages for callers of one namespace', () => {
   })
 
   it('answer for a proxy of another namespace as for one that is not connected', async () => {
-    for (const name of ['edsz', 'config_dump', 'sidecarz', 'authz'])
+    for (const name of ['edsz', 'ndsz', 'config_dump', 'sidecarz', 'authz'])
       expect(await ask(`/${name}?proxyID=pod.foreign`, 'own').then(({ status, text }) => [status, text])).to.deep.equal(
         await ask(`/${name}?proxyID=pod.nowhere`, 'own').then(({ status, text }) => [status, text]),
       )

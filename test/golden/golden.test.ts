@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { parse, stringify } from 'yaml'
-import { configDump, loadAssignments } from '../../actors/discovery/admin/config-dump.ts'
+import { configDump, loadAssignments, nameTableOf } from '../../actors/discovery/admin/config-dump.ts'
 import type { Endpoint, Service } from '../../protocols/data.ts'
 import { configKey } from '../../src/config/kinds.ts'
 import { readMeshConfig, readMeshNetworks } from '../../src/config/mesh-config.ts'
@@ -29,7 +29,7 @@ interface Asking {
 
 /** What of a section is shown: everything, the names, or resources by name with some of their fields (`a.b.c`, through lists as well). */
 type Shown = true | 'names' | readonly string[] | { readonly names?: readonly string[]; readonly fields: readonly string[] }
-type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes' | 'extensions'
+type Section = 'clusters' | 'endpoints' | 'listeners' | 'routes' | 'extensions' | 'names'
 
 interface Head {
   /** One proxy, or several by the names under which the output has them. */
@@ -115,6 +115,7 @@ function show(head: Head, resources: Parameters<typeof configDump>[0]): Json {
     endpoints: loadAssignments(resources) as Resource[],
     listeners: (listeners?.dynamic_listeners ?? []).map((entry) => (entry.active_state as { listener: Resource }).listener),
     routes: (routes?.dynamic_route_configs ?? []).map((entry) => entry.route_config as Resource),
+    names: [nameTableOf(resources) as Resource].filter((table) => table !== undefined),
     extensions: (extensions?.ecds_filters ?? []).map((entry) => entry.ecds_filter as Resource),
   }
   return Object.fromEntries(

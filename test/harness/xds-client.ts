@@ -212,11 +212,11 @@ export class XdsClient {
 
   #keep(typeUrl: string, any: Any): string {
     const value = Buffer.from(any.value)
-    // The name is field 1 of every one of these messages.
+    // The name is field 1 of every one of these messages, but for the name table, of which there is one.
     const [first] = scanFields(value)
-    const name = first?.bytes?.toString() ?? ''
+    const name = typeUrl.endsWith('.NameTable') ? '' : (first?.bytes?.toString() ?? '')
     // Like Envoy, it has no use for what it has unsubscribed from while the response was under way.
-    if (this.#names.get(typeUrl)?.has(name) ?? true) this.resources.get(typeUrl)?.set(name, value)
+    if (name === '' || (this.#names.get(typeUrl)?.has(name) ?? true)) this.resources.get(typeUrl)?.set(name, value)
     return name
   }
 

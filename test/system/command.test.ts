@@ -183,7 +183,7 @@ describe('pilot-discovery on the command line', function () {
       const [[host, shards] = []] = Object.entries(await service.debug<Record<string, object>>('endpointShardz'))
       expect(shards, host).to.have.nested.property('mock-0.Mock/Orchestrator').of.length(3)
       expect((await service.debug<object[]>('registryz'))[0]).to.include({ provider: 'Mock', cluster: 'Orchestrator' })
-      for (const page of ['edsz', 'config_dump', 'sidecarz']) {
+      for (const page of ['edsz', 'ndsz', 'config_dump', 'sidecarz']) {
         const url = `http://127.0.0.1:${service.httpPort}/debug/${page}`
         expect((await fetch(url)).status).to.equal(400)
         expect((await fetch(`${url}?proxyID=nobody`)).status).to.equal(404)

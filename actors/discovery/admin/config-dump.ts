@@ -7,9 +7,18 @@ import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 import { messageSchemas } from '../../../src/xds/envoy-filter/message-types.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
-import { clusterType, endpointType, extensionConfigType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import {
+  clusterType,
+  endpointType,
+  extensionConfigType,
+  listenerType,
+  nameTableType,
+  routeType,
+  virtualHostType,
+} from '../../../src/xds/type-urls.ts'
 
 /** Encoded resources of a proxy, from the writer that has it. */
 export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
@@ -65,6 +74,12 @@ function withHosts(route: JsonValue, hosts: readonly JsonValue[]): JsonValue {
 /** Load assignments of a proxy. */
 export function loadAssignments(resources: ProxyResources): JsonValue[] {
   return (resources[endpointType] ?? []).map(({ element }) => decode(ClusterLoadAssignmentSchema, endpointType, element))
+}
+
+/** The name table of a proxy; undefined for one that is sent none. */
+export function nameTableOf(resources: ProxyResources): JsonValue | undefined {
+  const [table] = resources[nameTableType] ?? []
+  return table && decode(NameTableSchema, nameTableType, table.element)
 }
 
 /** A resource as JSON; a message that cannot be shown is shown as the reason why. */

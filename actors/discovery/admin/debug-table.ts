@@ -99,6 +99,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'proxy',
     page: async (sources, _, proxy) => (await import('./config-dump.ts')).loadAssignments(await sources.resourcesOf(proxy)),
   },
+  ndsz: {
+    what: 'names that the agent of a proxy resolves (proxyID)',
+    shows: 'proxy',
+    page: async (sources, _, proxy) => (await import('./config-dump.ts')).nameTableOf(await sources.resourcesOf(proxy)) ?? {},
+  },
   config_dump: {
     what: 'configuration of a proxy as Envoy dumps it (proxyID)',
     shows: 'proxy',

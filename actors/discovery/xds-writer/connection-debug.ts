@@ -1,7 +1,7 @@
 /** Answers of a writer to the debug pages: what it knows of its connections. */
 import type { SessionParts } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
-import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { Connection } from './connection.ts'
 
 /** State of one type on one connection, as `syncz` and client status discovery tell it. */
@@ -62,7 +62,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
       const connection = connections.get(connectionId)
       if (!connection) return undefined
       const resources = Object.fromEntries(
-        [clusterType, endpointType, listenerType, routeType, virtualHostType].map((typeUrl) => {
+        [clusterType, endpointType, listenerType, routeType, virtualHostType, nameTableType].map((typeUrl) => {
           const state = parts.catalog.typeState(connection.session.classId, typeUrl)
           return [
             typeUrl,

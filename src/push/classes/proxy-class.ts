@@ -17,7 +17,7 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
   const labels = proxyLabels(node, instances)
   const filters: readonly EnvoyFilter[] = filtersFor(snapshot, node, labels)
   const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters)
-  const viewKey = viewKeyOf(snapshot, { namespace: node.namespace, labels, type: node.type })
+  const viewKey = viewKeyOf(snapshot, { namespace: node.namespace, labels, type: node.type, allocates: traits.allocates })
   const sourceLabels = Object.fromEntries(
     [...snapshot.virtualServices.byCallerLabel.keys()].sort().flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
   )

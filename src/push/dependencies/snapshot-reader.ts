@@ -21,10 +21,13 @@ const wholes = {
 }
 const itself = <Value>(value: Value): Value => value
 
+const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
+
 /** A snapshot of which every read is recorded. */
 export class SnapshotReader implements MeshSnapshot {
   readonly #record: Recording
   readonly services: RecordedMap<readonly ServiceState[]>
+  readonly allocated: MeshSnapshot['allocated']
   readonly sidecars: MeshSnapshot['sidecars']
   readonly keySets: MeshSnapshot['keySets']
   readonly destinationRules: MeshSnapshot['destinationRules']
@@ -35,6 +38,10 @@ export class SnapshotReader implements MeshSnapshot {
   constructor(record: Recording) {
     this.#record = record
     this.services = new RecordedMap(record, ({ services }) => services, sameServices)
+    this.allocated = {
+      of: (service, family) =>
+        record.read(allocations, `${family}|${service.namespace}/${service.hostname}`, (allocated) => allocated.of(service, family)),
+    }
     this.sidecars = new RecordedMap(record, ({ sidecars }) => sidecars, sameItems)
     this.keySets = new RecordedMap(record, ({ keySets }) => keySets)
     this.destinationRules = { byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace) }

@@ -10,7 +10,7 @@ import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
-import { publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
+import { plainView, publicView, type View, type ViewKey, viewOfNamespace } from '../../snapshot/view.ts'
 import { accountsOf, commonClusters, objectsOf, outboundClusters, sniDnatClusters } from '../../xds/clusters/outbound.ts'
 import { policyFor } from '../../xds/clusters/traffic-policy.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
@@ -76,7 +76,9 @@ export class OutboundGroups {
   }
 
   /** What the groups of a view are made of: first what its namespace sees otherwise, which hides that from the shared. */
-  #extents(viewKey: ViewKey): Extent[] {
+  #extents(key: ViewKey): Extent[] {
+    // Addresses of services are in none of what is made here.
+    const viewKey = plainView(key)
     const { difference } = this.#making.view(viewKey)
     if (!difference) return [{ id: viewKey.id, viewKey, hosts: undefined }]
     const shared: Extent = { id: publicView.id, viewKey: publicView, hosts: undefined }

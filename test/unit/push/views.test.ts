@@ -11,13 +11,14 @@ import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/
 import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import { NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
 import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import type { Resource } from '../../../src/xds/slab/resource.ts'
-import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import { resourcesOf } from '../../harness/held.ts'
 import { Received } from '../../harness/received.ts'
 import { names, testSettings } from '../../harness/settings.ts'
@@ -201,23 +202,24 @@ const stepOf = (objects: fc.Arbitrary<ConfigObject>) =>
     pushed: fc.boolean(),
   })
 
-/** Proxies of every namespace, with and without a label that matches look at, with and without virtual hosts of their own. */
-const callers = namespaces.flatMap((own, index) =>
-  [{}, { app: 'x' }].flatMap((labels, other) =>
-    [false, true].map((hosts) => ({
-      connection: `${own} ${JSON.stringify(labels)} ${hosts}`,
-      own,
-      labels,
-      hosts,
-      address: `10.1.${index}.${other}`,
-    })),
-  ),
-)
+/** Proxies of every namespace, with and without a label that matches look at, with and without virtual hosts of their own, and one whose agent resolves names. */
+const callers = namespaces.flatMap((own, index) => {
+  const caller = (labels: object, hosts: boolean, dns: object, last: number) => ({
+    connection: `${own} ${JSON.stringify({ ...labels, ...dns })} ${hosts}`,
+    own,
+    labels,
+    hosts,
+    dns,
+    address: `10.1.${index}.${last}`,
+  })
+  const resolving = caller({}, true, { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: String(index % 2 === 0) }, 2)
+  return [...[{}, { app: 'x' }].flatMap((labels, other) => [false, true].map((hosts) => caller(labels, hosts, {}, other))), resolving]
+})
 
 function connect(planner: Planner): void {
-  for (const { connection, own, labels, hosts, address } of callers) {
+  for (const { connection, own, labels, hosts, dns, address } of callers) {
     const node = readNode(
-      { id: `sidecar~${address}~p.${own}~${own}.svc.cluster.local`, metadata: { LABELS: labels }, locality: undefined },
+      { id: `sidecar~${address}~p.${own}~${own}.svc.cluster.local`, metadata: { LABELS: labels, ...dns }, locality: undefined },
       names,
       false,
     )
@@ -236,6 +238,7 @@ function held(planner: Planner, connection: string): Record<string, Record<strin
   }
   return Object.fromEntries(
     [...resourcesOf(planner, connection)].map(([typeUrl, resources]) => {
+      if (typeUrl === nameTableType) return [typeUrl, { table: tableOf(planner, resources) }]
       const text = (index: number) => listed(planner.groups.valueOf(resources[index] as (typeof resources)[number]))
       const content = resources.map(({ name, version }, index) => [name, typeUrl === routeType ? text(index) : version])
       if (typeUrl === virtualHostType) expectDomainsOnce(planner, resources, connection)
@@ -243,6 +246,13 @@ function held(planner: Planner, connection: string): Record<string, Record<strin
       return [typeUrl, Object.fromEntries(content.sort())]
     }),
   )
+}
+
+/** The names of a table, sorted: where they stand in it depends on how many there are. */
+function tableOf(planner: Planner, resources: readonly Resource[]): string {
+  expect(resources).to.have.length(1)
+  const { table } = fromBinary(NameTableSchema, planner.groups.valueOf(resources[0] as Resource))
+  return JSON.stringify(Object.entries(table).sort())
 }
 
 /** No domain twice in a route whose virtual hosts come by themselves. */

@@ -36,7 +36,7 @@ describe('snapshots', () => {
 
   it('differ in just what changed', () => {
     expect(turned(() => set(entry('10.0.0.2'))).fields).to.deep.equal(['services'])
-    expect(turned(() => set(entry('10.0.0.2', '[{number: 81, name: http}]'))).fields).to.deep.equal(['services', 'visibility'])
+    expect(turned(() => set(entry('10.0.0.2', '[{number: 81, name: http}]'))).fields).to.deep.equal(['services', 'allocated', 'visibility'])
     expect(turned(() => set(policy('PERMISSIVE'))).fields).to.deep.equal(['policies'])
     expect(turned(() => set(document('Sidecar', 's', '{egress: [{hosts: ["./*"]}]}'))).fields).to.deep.equal(['sidecars'])
     expect(turned(() => set(document('DestinationRule', 'r', '{host: b.com}'))).fields).to.deep.equal(['destinationRules', 'visibility'])

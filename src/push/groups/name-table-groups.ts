@@ -1,0 +1,104 @@
+/** Groups with the name table of sidecars whose agents answer DNS queries: one for each view of services, each cluster and each form of the type. */
+import { sameItems } from '../../model/lists.ts'
+import { publicViewLike, servicesOfView, type View, type ViewKey } from '../../snapshot/view.ts'
+import { type NamePage, nameInfo, namePage, nameTable, pageCount, pageOf } from '../../xds/name-table/name-table.ts'
+import type { ProxyClass } from '../../xds/traits.ts'
+import { aliasNameTableType, nameTableType } from '../../xds/type-urls.ts'
+import type { GroupSpec, Making } from './making.ts'
+
+/** Whose table it is, and in which form. */
+interface Table {
+  readonly viewKey: ViewKey
+  readonly clusterId: string
+  readonly typeUrl: string
+}
+
+/** Hosts by page. */
+type Pages = readonly (readonly string[])[]
+
+/** Maker of the groups of name tables. */
+export class NameTableGroups {
+  readonly #making: Making
+
+  constructor(making: Making) {
+    this.#making = making
+  }
+
+  /** The groups of a class. */
+  specs({ traits, viewKey: key }: ProxyClass): GroupSpec[] {
+    if (!traits.capturesDns) return []
+    const { clusterId } = traits
+    const viewKey = servicesOfView(key, this.#making.view(key))
+    return [nameTableType, aliasNameTableType].map((typeUrl) => {
+      const table = { viewKey, clusterId, typeUrl }
+      const build = () => ({ outcomes: [nameTable(typeUrl, this.#pages(table))] })
+      return { id: `names|${nameOf(table)}`, typeUrl, given: [], build }
+    })
+  }
+
+  /** All pages of a table: of a namespace those that all share, but for the pages with hosts that it sees otherwise. */
+  #pages(table: Table): NamePage[] {
+    const { difference } = this.#making.view(table.viewKey)
+    if (!difference || difference.services.length === 0) return this.#hosts(table).map((_, index) => this.#page(table, index))
+    const shared: Table = { ...table, viewKey: publicViewLike(table.viewKey) }
+    const count = this.#hosts(shared).length
+    const own = new Set(difference.services.map((host) => pageOf(host, count)))
+    return Array.from({ length: count }, (_, index) => (own.has(index) ? this.#ownPage(table, shared, index) : this.#page(shared, index)))
+  }
+
+  /** The hosts of a table's view by page. */
+  #hosts({ viewKey }: Table): Pages {
+    return this.#making.derived(`hosts of names|${viewKey.id}`, () => {
+      const hosts = hostsOf(this.#making.view(viewKey))
+      const pages = Array.from({ length: pageCount(hosts.length) }, (): string[] => [])
+      for (const host of hosts) pages[pageOf(host, pages.length)]?.push(host)
+      return pages.map((page) => page.sort())
+    })
+  }
+
+  /** The hosts of one page: another list only when there are other hosts. */
+  #hostsOfPage(table: Table, page: number, count: number): readonly string[] {
+    const name = `hosts of names|${table.viewKey.id}|${page} of ${count}`
+    return this.#making.derived(name, () => this.#hosts(table)[page] ?? [], sameItems)
+  }
+
+  #page(table: Table, page: number): NamePage {
+    const count = this.#hosts(table).length
+    return this.#derivedPage(table, `${page} of ${count}`, (of) => this.#made(of, this.#hostsOfPage(of, page, count)))
+  }
+
+  /** A page in which a namespace sees hosts otherwise: what is shared and its own, as it sees them. */
+  #ownPage(table: Table, shared: Table, page: number): NamePage {
+    const count = this.#hosts(shared).length
+    return this.#derivedPage(table, `own ${page} of ${count}`, (of) => {
+      const own = (this.#making.view(of.viewKey).difference?.services ?? []).filter((host) => pageOf(host, count) === page)
+      return this.#made(of, [...new Set([...this.#hostsOfPage(shared, page, count), ...own])].sort())
+    })
+  }
+
+  /** A page that all who read it share; the one under the alias is the same where nothing in it is another. */
+  #derivedPage(table: Table, name: string, make: (table: Table) => NamePage): NamePage {
+    return this.#making.derived(
+      `names|${nameOf(table)}|${name}`,
+      () => {
+        if (table.typeUrl === nameTableType) return make(table)
+        const plain = this.#derivedPage({ ...table, typeUrl: nameTableType }, name, make)
+        return plain.hasAlias ? make(table) : plain
+      },
+      (one, other) => one.version === other.version,
+    )
+  }
+
+  #made({ viewKey, clusterId, typeUrl }: Table, hosts: readonly string[]): NamePage {
+    const view = this.#making.view(viewKey)
+    const info = (host: string) => {
+      const state = view.service(host)
+      return state && nameInfo(state, clusterId)
+    }
+    return namePage(hosts, info, typeUrl)
+  }
+}
+
+const nameOf = ({ viewKey, clusterId, typeUrl }: Table): string => `${viewKey.id}|${clusterId}|${typeUrl}`
+
+const hostsOf = ({ egress }: View): string[] => [...new Set(egress.flatMap(({ hosts }) => hosts))]
