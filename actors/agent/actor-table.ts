@@ -1,7 +1,8 @@
 /** The wiring of the agent as one table: which actors there are, what each consumes and emits. All of them share the one thread. */
-
+import type { HealthChanged } from '../../protocols/messages/health.ts'
 import { secretAgentConfig } from '../../src/agent/settings.ts'
 import type { AgentFeatures } from '../../src/config/agent-features.ts'
+import { statusConfig } from '../../src/health/settings.ts'
 import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
 import type { PreparedProxy } from './prepared.ts'
 
@@ -14,11 +15,13 @@ export interface TableParts {
 }
 
 /** What actors tell each other. */
-// biome-ignore lint/complexity/noBannedTypes: the rows to come add to it
-type Messages = {}
+interface Messages {
+  HealthChanged: HealthChanged
+}
 type Row<Definition> = ActorRow<Messages, Definition>
 
 type SecretAgent = typeof import('./sds/secret-agent.ts').actor
+type StatusServer = typeof import('./status/status-server.ts').actor
 
 /** The wiring of an agent. Throws an Error that names what is wrong with the settings. */
 export function actorTable({ features, proxy, module }: TableParts): Wiring {
@@ -29,5 +32,12 @@ export function actorTable({ features, proxy, module }: TableParts): Wiring {
     runs: 'in-thread',
     actors: [{ name: 'secret-agent', config: secretAgentConfig(features, proxy.discoveryAddress) }],
   }
-  return wire([secrets], module)
+  const status: Row<StatusServer> = {
+    module: 'status/status-server',
+    consumes: {},
+    emits: { HealthChanged: true },
+    runs: 'in-thread',
+    actors: [{ name: 'status', config: statusConfig(features, proxy.status) }],
+  }
+  return wire([secrets, status], module)
 }

@@ -8,11 +8,13 @@ import { readAgentFeatures } from '../../src/config/agent-features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { type LogWriter, openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
+import { Registry } from '../runtime/metrics.ts'
 import { restartPolicy } from '../runtime/restarts.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { actorTable } from './actor-table.ts'
 import { type PreparedProxy, prepareProxy } from './prepared.ts'
 import { ProxyProcess } from './proxy-process/proxy-process.ts'
+import { agentMetrics } from './status/agent-metrics.ts'
 
 /** A running agent. */
 export interface AgentService {
@@ -68,9 +70,10 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
     logged: (records) => {
       for (const record of records) writer.write(record)
     },
-    answers: { quit: (reason: string) => ending.resolve(reason) },
+    answers: { quit: (reason: string) => ending.resolve(reason), metrics: () => metrics() },
     policy: restartPolicy,
   })
+  const metrics = agentMetrics(supervisor, new Registry(), version)
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   let child: ProxyProcess
@@ -110,6 +113,7 @@ async function untilEnded(supervisor: Supervisor, child: ProxyProcess, { proxy, 
   let status = 0
   if (typeof first === 'string') {
     log.info(`shutting down: ${first}`)
+    await supervisor.ask('status', 'stopListening').catch(() => undefined)
     await child.drain(proxy.drain)
     log.info(toldEnd(await child.ended))
   } else {

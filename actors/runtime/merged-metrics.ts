@@ -13,14 +13,14 @@ export class MergedMetrics {
   readonly #prefix: string
   readonly #ledger = new MetricsLedger()
 
-  /** `own` are the metrics of the supervisor's thread. `prefix` is what the names of the metrics begin with that are declared here. */
+  /** `own` are the metrics of the supervisor's thread. `prefix` is what the names of all metrics begin with; it is put before those that do not. */
   constructor(supervisor: Supervisor, own: Registry, prefix = '') {
     this.#supervisor = supervisor
     this.#own = own
     this.#prefix = prefix
-    processMetrics(own, prefix)
-    const restarts = new Counter({ name: `${prefix}actor_restarts`, help: 'restarts of an actor', labelNames: ['actor'] })
-    own.add(`${prefix}actor_restarts`, {
+    processMetrics(own)
+    const restarts = new Counter({ name: 'actor_restarts', help: 'restarts of an actor', labelNames: ['actor'] })
+    own.add('actor_restarts', {
       family() {
         restarts.reset()
         for (const state of supervisor.states()) restarts.inc({ actor: state.name }, state.restarts)
@@ -33,30 +33,37 @@ export class MergedMetrics {
   async collect(silent: (actors: number) => void): Promise<MetricFamily[]> {
     const answers = await this.#supervisor.askAll<ActorMetrics>('*', 'metrics')
     for (const { stats, incarnation, families } of answers)
-      this.#ledger.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats, this.#prefix)] })
+      this.#ledger.take(stats.name, { incarnation, families: [...families, ...statsFamilies(stats)] })
     silent(this.#supervisor.states().length - answers.length)
     this.#ledger.take('', { incarnation: '', families: this.#own.collect() })
     const running = new Set(['', ...this.#supervisor.states().flatMap(({ name, state }) => (state === 'running' ? name : []))])
-    return this.#ledger.merged((actor) => running.has(actor))
+    const families = this.#ledger.merged((actor) => running.has(actor))
+    return this.#prefix === '' ? families : families.map((family) => ({ ...family, name: this.#prefixed(family.name) })).sort(byName)
+  }
+
+  #prefixed(name: string): string {
+    return name.startsWith(this.#prefix) ? name : this.#prefix + name
   }
 }
 
+const byName = (one: MetricFamily, other: MetricFamily): number => (one.name < other.name ? -1 : 1)
+
 /** The process as a whole, under the names that clients of Prometheus have for it. */
-function processMetrics(registry: Registry, prefix: string): void {
+function processMetrics(registry: Registry): void {
   const registers = [registry]
-  new Gauge({ name: `${prefix}process_start_time_seconds`, help: 'Unix time at which the process started', registers }).set(
+  new Gauge({ name: 'process_start_time_seconds', help: 'Unix time at which the process started', registers }).set(
     wallClockMs() / 1000 - process.uptime(),
   )
   new Gauge({
-    name: `${prefix}process_resident_memory_bytes`,
+    name: 'process_resident_memory_bytes',
     help: 'resident memory',
     registers,
     collect() {
       this.set(process.memoryUsage.rss())
     },
   })
-  const cpu = new Counter({ name: `${prefix}process_cpu_seconds_total`, help: 'CPU time of all threads' })
-  registry.add(`${prefix}process_cpu_seconds_total`, {
+  const cpu = new Counter({ name: 'process_cpu_seconds_total', help: 'CPU time of all threads' })
+  registry.add('process_cpu_seconds_total', {
     family() {
       const { user, system } = process.cpuUsage()
       cpu.reset()
@@ -67,9 +74,9 @@ function processMetrics(registry: Registry, prefix: string): void {
 }
 
 /** What every actor tells of itself, as metrics. */
-function statsFamilies(stats: ActorStats, prefix: string): MetricFamily[] {
+function statsFamilies(stats: ActorStats): MetricFamily[] {
   const registry = new Registry()
-  const declare = (name: string, help: string) => ({ name: prefix + name, help, labelNames: ['actor'] as const, registers: [registry] })
+  const declare = (name: string, help: string) => ({ name, help, labelNames: ['actor'] as const, registers: [registry] })
   const labels = { actor: stats.name }
   new Gauge(declare('actor_mailbox_depth', 'messages that wait in the mailbox of an actor')).set(labels, stats.depth)
   new Counter(declare('actor_messages_processed', 'messages an actor has worked off')).inc(labels, stats.processed)

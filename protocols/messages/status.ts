@@ -81,7 +81,7 @@ export interface StatusState {
 export const statusAsks = {
   /** The metrics of all actors and of the process in the text format: {@link AgentMetrics}. */
   metrics: 'metrics',
-  /** Ends the agent as SIGTERM does. Answered at once. */
+  /** Ends the agent as SIGTERM does, for a reason that is said in the log. Answered at once. */
   quit: 'quit',
 } as const
 

@@ -47,7 +47,7 @@ describe('metrics of the agent', () => {
     expect(text).to.match(/^mesh_agent_mesh_build\{component="agent",tag="1\.2\.3"\} 1$/m)
     expect(text).to.match(/^mesh_agent_process_resident_memory_bytes [1-9]\d+$/m)
     expect(text).to.match(/^mesh_agent_actor_restarts\{actor="counting\/0"\} 0$/m)
-    expect(text).to.match(/^things_total 3$/m)
+    expect(text).to.match(/^mesh_agent_things_total 3$/m)
     await supervisor.drain([], 1000)
   })
 })

@@ -15,7 +15,7 @@ export interface StandInOptions {
 
 /**
  * The text of the program. It listens on the admin port of `PROXY_CONFIG`, answers `/asked` with the requests that came, one a line, `/args` with its arguments,
- * and `/pid`. SIGTERM ends it with status 0.
+ * and `/pid`; `/stats` says what a proxy that is ready does, once it was asked `/configure`. SIGTERM ends it with status 0.
  */
 export function standInProxy(options: StandInOptions = {}): string {
   const serve = standIn.toString()
@@ -24,6 +24,8 @@ export function standInProxy(options: StandInOptions = {}): string {
 
 function standIn(create: typeof createServer, { status = 0, signal, stays = false, drainStatus = 200 }: StandInOptions): void {
   const asked: string[] = []
+  const stats = ['cluster_manager.cds', 'listener_manager.lds'].map((name) => `${name}.update_success: 1`)
+  stats.push('server.state: 0', 'listener_manager.workers_started: 1')
   const { proxyAdminPort } = JSON.parse(process.env.PROXY_CONFIG ?? '{}')
   process.on('SIGTERM', () => {
     if (!stays) process.exit(0)
@@ -33,6 +35,7 @@ function standIn(create: typeof createServer, { status = 0, signal, stays = fals
     const pages: Record<string, string> = { '/args': process.argv.slice(2).join('\n'), '/pid': String(process.pid), '/asked': asked.join('\n') }
     const page = pages[url ?? '']
     if (page !== undefined) return void response.end(page)
+    if (url?.startsWith('/stats?')) return void response.end(asked.includes('POST /configure') ? stats.join('\n') : '')
     asked.push(`${method} ${url}`)
     if (url === '/end') {
       if (signal) process.kill(process.pid, signal)

@@ -143,7 +143,7 @@ function readAnswer(chain: readonly string[], key: KeyObject): Issued {
 }
 
 /** The agent's secrets as an actor. */
-export const actor: ActorDefinition<SecretAgentConfig, never> = {
+export const actor: ActorDefinition<SecretAgentConfig, never, never> = {
   kind: 'secret-agent',
   start: (context) => new SecretAgent(context).start(),
 }

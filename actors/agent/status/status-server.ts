@@ -22,7 +22,7 @@ import { WorkloadProber } from './workload-prober.ts'
 /** Connections at a time; how long a client may take to send a request, and how long a connection may do nothing, in milliseconds. */
 const limits = { connections: 512, requestMs: 10_000, checkMs: 2000 }
 /** After how long an address that could not be listened on is tried again, in milliseconds. */
-const listenAgainMs = 5000
+const listenAgainMs = 1000
 
 class StatusServer implements Behaviour<never, HealthChanged> {
   readonly asks = { state: () => this.#state(), stopListening: () => this.#stopListening() }
@@ -144,8 +144,9 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     if (!isOperator(request)) return void response.writeHead(403, plain).end('only clients on this machine may end the agent')
     if (request.method !== 'POST') return void response.writeHead(405, { ...plain, Allow: 'POST' }).end('the agent is ended with POST')
     response.writeHead(200, plain).end('OK')
-    this.#log.info('asked to end by /quitquitquit')
-    this.#context.ask(statusAsks.quit).catch((error: unknown) => this.#log.error(`the agent cannot be ended by /quitquitquit: ${reasonOf(error)}`))
+    this.#context
+      .ask(statusAsks.quit, 'asked by /quitquitquit')
+      .catch((error: unknown) => this.#log.error(`the agent cannot be ended by /quitquitquit: ${reasonOf(error)}`))
   }
 }
 
