@@ -20,7 +20,7 @@ import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
 import { limitConnections } from '../http/connection-limit.ts'
 import { PresentedChains } from '../http/presented-chains.ts'
-import { listenLocally } from '../http/unix-socket.ts'
+import { listenLocally, type SocketDirectory } from '../http/unix-socket.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import type { ScopedLogger } from '../runtime/logger.ts'
 import type { Registry } from '../runtime/metrics.ts'
@@ -43,6 +43,8 @@ export interface Listening {
 /** A unix socket on which a server listens: a process of the server's own user alone may connect to it ({@link listenLocally}). */
 export interface LocalListening {
   readonly path: string
+  /** `own` unless it is said otherwise. */
+  readonly directory?: SocketDirectory
 }
 
 /** What a server is told when it is made; {@link Listening} in plain text, over TLS, or both. */
@@ -160,7 +162,7 @@ export class GrpcServer {
       this.#servers.map(async ({ server, at }) => {
         if (server === this.#secure) await this.#certified.promise
         if (this.#isClosed) return
-        if ('path' in at) return listenLocally(server, at.path)
+        if ('path' in at) return listenLocally(server, at.path, at.directory)
         await new Promise<void>((resolve) => server.listen({ host: at.host || undefined, port: at.port, ...sharing(this.#options.sharers) }, resolve))
       }),
     ).then(() => undefined)

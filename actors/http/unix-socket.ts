@@ -11,28 +11,44 @@ const longestPath = process.platform === 'linux' ? 107 : 103
 const ownerOnly = 0o600
 
 /**
+ * Whose the directory of a socket is: `own`, which its owner alone may enter, or `mounted`, which an orchestrator may have made: it belongs to this
+ * user or to root, and others may enter it.
+ */
+export type SocketDirectory = 'own' | 'mounted'
+
+/**
  * Has a server listen on a unix socket that the process's own user alone may connect to; makes its directory (0700), and removes the
  * socket of a server that is gone. The socket's file goes when the server is closed. Rejects with an Error that names the path when it is
- * too long, when its directory belongs to somebody else or others may enter it, when it is no socket, and when a living server listens on
- * it.
+ * too long, when its directory belongs to somebody else or (`own`) others may enter it, when it is no socket, and when a living server
+ * listens on it. In a `mounted` directory the process's umask is changed for a moment, which Node allows in its main thread alone.
  */
-export async function listenLocally(server: Pick<Server, 'listen' | 'once' | 'off'>, path: string): Promise<void> {
-  await clearSocketPath(path)
+export async function listenLocally(
+  server: Pick<Server, 'listen' | 'once' | 'off'>,
+  path: string,
+  directory: SocketDirectory = 'own',
+): Promise<void> {
+  await clearSocketPath(path, directory)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ path }, () => {
-      server.off('error', reject)
-      resolve()
-    })
+    // The file is made within the call. Where others may enter, it must not be there for a moment with a mode that admits them.
+    const before = directory === 'mounted' ? process.umask(~ownerOnly & 0o777) : undefined
+    try {
+      server.listen({ path }, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    } finally {
+      if (before !== undefined) process.umask(before)
+    }
   })
   await chmod(path, ownerOnly)
 }
 
 /** Makes a path ready to be listened on. */
-async function clearSocketPath(path: string): Promise<void> {
+async function clearSocketPath(path: string, directory: SocketDirectory): Promise<void> {
   const bytes = Buffer.byteLength(path)
   if (bytes > longestPath) throw new Error(`${path}: has ${bytes} bytes, and the path of a unix socket at most ${longestPath}`)
-  await makeOwnDirectory(dirname(path))
+  await makeDirectory(dirname(path), directory)
   const found = await lstat(path).catch(nothing)
   if (!found) return
   if (!found.isSocket()) throw new Error(`${path}: is there already and is not a socket; it is left alone`)
@@ -40,17 +56,19 @@ async function clearSocketPath(path: string): Promise<void> {
   await removeStale(path)
 }
 
-/** Makes a directory that its owner alone may enter, or checks that one is so. */
-async function makeOwnDirectory(directory: string): Promise<void> {
-  await mkdir(dirname(directory), { recursive: true })
-  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+/** Makes a directory that its owner alone may enter, or checks one that is there. */
+async function makeDirectory(path: string, kind: SocketDirectory): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })
-  const found = await stat(directory)
-  if (!found.isDirectory()) throw new Error(`${directory}: is not a directory`)
-  if (found.uid !== process.getuid?.()) throw new Error(`${directory}: belongs to user ${found.uid}, and a socket needs a directory of its own user`)
-  if ((found.mode & 0o077) !== 0)
-    throw new Error(`${directory}: has mode ${(found.mode & 0o777).toString(8)}, and a socket needs a directory that its owner alone may enter: 700`)
+  const found = await stat(path)
+  if (!found.isDirectory()) throw new Error(`${path}: is not a directory`)
+  const isTrusted = found.uid === process.getuid?.() || (kind === 'mounted' && found.uid === 0)
+  if (!isTrusted)
+    throw new Error(`${path}: belongs to user ${found.uid}, and a socket needs a directory of its own user${kind === 'mounted' ? ' or of root' : ''}`)
+  if (kind === 'own' && (found.mode & 0o077) !== 0)
+    throw new Error(`${path}: has mode ${(found.mode & 0o777).toString(8)}, and a socket needs a directory that its owner alone may enter: 700`)
 }
 
 /** Whether somebody accepts connections on a socket. */

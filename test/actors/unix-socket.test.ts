@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { Page, PageServer } from '../../actors/http/page-server.ts'
+import { listenLocally } from '../../actors/http/unix-socket.ts'
 
 describe('a server of pages on a unix socket', () => {
   const root = mkdtempSync(join(tmpdir(), 'mesh-socket-'))
@@ -50,6 +51,27 @@ describe('a server of pages on a unix socket', () => {
     await serve(path, 'second')
     expect(await ask(path)).to.match(/^second/)
     expect(readdirSync(join(root, 'place'))).to.deep.equal(['admin.sock'])
+  })
+
+  it('may be in a directory that was mounted: others enter it, and connect to nothing', async () => {
+    const directory = join(root, 'mounted')
+    mkdirSync(directory)
+    chmodSync(directory, 0o2777)
+    const path = join(directory, 'SDS')
+    const modes: number[] = []
+    const umask = process.umask()
+    // The file is seen as it is made, before it is given its mode.
+    const listening = {
+      once: () => {},
+      off: () => {},
+      listen: (_: unknown, done: () => void) => {
+        writeFileSync(path, '')
+        modes.push(lstatSync(path).mode & 0o777)
+        done()
+      },
+    }
+    await listenLocally(listening as never, path, 'mounted')
+    expect([...modes, lstatSync(path).mode & 0o777, process.umask()]).to.deep.equal([0o600, 0o600, umask])
   })
 
   it('is refused with the reason where it cannot be safe', async () => {

@@ -43,7 +43,7 @@ export class SecretServer {
     const open = (isDelta: boolean) => ({ type: 'bidi_stream' as const, open: (stream: GrpcStream) => this.#take(stream, isDelta) })
     this.#server = new GrpcServer(
       {
-        plain: { path },
+        plain: { path, directory: 'mounted' },
         secure: undefined,
         sharers: 1,
         maxConnections: bounds.connections,
