@@ -8,8 +8,8 @@ import { readFeatures } from '../../src/config/features.ts'
 import { localIssuer, localKeysFile, tokenAudiences } from '../../src/identity/token-rules.ts'
 import { wallClockMs } from '../runtime/clock.ts'
 import { isGone } from '../runtime/directory-watch.ts'
-import { syncDirectory, writeNewFile } from './authority/durable-file.ts'
-import { ownDirectory } from './authority/own-directory.ts'
+import { syncDirectory, writeNewFile } from '../runtime/durable-file.ts'
+import { ownDirectory } from '../runtime/own-directory.ts'
 
 const keyFile = 'token-key.pem'
 

@@ -14,8 +14,8 @@ export interface FilesListener {
   unwatchable(directory: string, error: Error): void
 }
 
-/** How long the files must be left alone before they are looked at, in milliseconds: those who exchange them write several. */
-const quietMs = 100
+/** How long the files must be left alone before they are looked at, in milliseconds, unless it is said otherwise: those who exchange them write several. */
+const usualQuietMs = 100
 /** How often they are looked at although nothing was told of them, in milliseconds. */
 const auditMs = 10_000
 
@@ -28,9 +28,11 @@ export class FilesWatch {
   /** Why the files cannot be used at present. */
   #fault: string | undefined
   #quiet: Timer | undefined
+  readonly #quietMs: number
 
-  constructor(files: readonly string[], listener: FilesListener) {
+  constructor(files: readonly string[], listener: FilesListener, quietMs = usualQuietMs) {
     this.#listener = listener
+    this.#quietMs = quietMs
     this.#work = new WorkQueue((_, reason) => this.#refuse(reason))
     const paths = files.map((path) => resolve(path))
     const names = new Set(paths.map((path) => basename(path)))
@@ -69,7 +71,7 @@ export class FilesWatch {
 
   #later(): void {
     this.#quiet?.cancel()
-    this.#quiet = after(quietMs, () => void this.look()).unref()
+    this.#quiet = after(this.#quietMs, () => void this.look()).unref()
   }
 
   #refuse(reason: string): void {

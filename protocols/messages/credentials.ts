@@ -14,7 +14,9 @@ export interface ServerAddress {
 export interface RootsSource {
   /** Files in PEM: the first that is there counts. Undefined for the roots of the system. */
   readonly files: readonly string[] | undefined
-  /** File with the roots of the last answer of the certificate authority, which count beside those of `files`; undefined where `files` alone count. */
+  /** Whether these alone count; otherwise the roots of the last answer of the certificate authority count beside them. */
+  readonly isPinned: boolean
+  /** File in which the latter are kept; undefined where nothing is kept. */
   readonly learned: string | undefined
 }
 

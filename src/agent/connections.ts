@@ -15,7 +15,7 @@ const tokenFiles: Readonly<Record<string, string>> = {
 }
 
 /** Directory of files that an operator mounts in place of what an authority gives. */
-const mountedCertificates = './etc/certs'
+export const mountedCertificates = './etc/certs'
 const mountedRoots = `${mountedCertificates}/root-cert.pem`
 const orchestratorRoots = './var/run/secrets/kubernetes.io/serviceaccount/ca.crt'
 const defaultRoots = './var/run/secrets/mesh/root-cert.pem'
@@ -37,9 +37,10 @@ function tokenFile({ JWT_POLICY: policy }: AgentFeatures): string | undefined {
   return Object.hasOwn(tokenFiles, policy) ? tokenFiles[policy] : undefined
 }
 
-/** The file with the roots of the last answer of the certificate authority, which outlives a restart of the agent. */
-function learnedRootsFile(features: AgentFeatures): string {
-  return `${features.MESH_AGENT_STATE_DIR}/secrets/root-cert.pem`
+/** The directory of what outlives a restart of the agent; undefined where nothing is kept. */
+export function keptIn(features: AgentFeatures): string | undefined {
+  const directory = features.MESH_AGENT_STATE_DIR
+  return directory === '' ? undefined : `${directory}/secrets`
 }
 
 /** How the certificate authority is called. Throws an Error that names the variable when the address is none. */
@@ -93,8 +94,12 @@ function serverAddress(what: string, address: string): ServerAddress {
 const orchestrated = ({ PILOT_CERT_PROVIDER: provider }: AgentFeatures): boolean => provider === 'orchestrator' || provider === 'kubernetes'
 
 function rootsSource(features: AgentFeatures, pinned: string, files: readonly string[]): RootsSource {
-  if (pinned === systemRoots) return { files: undefined, learned: undefined }
-  return pinned === '' ? { files, learned: learnedRootsFile(features) } : { files: [pinned], learned: undefined }
+  const kept = keptIn(features)
+  return {
+    files: pinned === systemRoots ? undefined : pinned === '' ? files : [pinned],
+    isPinned: pinned !== '',
+    learned: pinned !== '' || kept === undefined ? undefined : `${kept}/root-cert.pem`,
+  }
 }
 
 function provisionedPair({ PROV_CERT: directory }: AgentFeatures): PairFiles | undefined {

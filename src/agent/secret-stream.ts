@@ -6,7 +6,7 @@ import { deltaResourceHead, textField, WireError } from '../xds/slab/wire.ts'
 import { readNodeBytes } from '../xds/stream/node.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
 import { secretType } from '../xds/type-urls.ts'
-import type { SecretResource } from './secret-resources.ts'
+import { isSecretName, type SecretLookup, type SecretResource } from './secret-resources.ts'
 
 /** Most names that a stream may want. */
 const mostNames = 1000
@@ -33,7 +33,6 @@ interface Request {
 /** State of one stream. */
 export class SecretStream {
   readonly #isDelta: boolean
-  readonly #isKnown: (name: string) => boolean
   readonly #wanted = new Set<string>()
   /** Versions that Envoy has, by name. */
   readonly #sent = new Map<string, string>()
@@ -44,10 +43,13 @@ export class SecretStream {
   /** Whether the last response is still to be answered. */
   #isWaiting = false
 
-  /** `isKnown` says for which names there are secrets now or later. */
-  constructor(isDelta: boolean, isKnown: (name: string) => boolean) {
+  constructor(isDelta: boolean) {
     this.#isDelta = isDelta
-    this.#isKnown = isKnown
+  }
+
+  /** The names that are wanted at present. */
+  get wanted(): ReadonlySet<string> {
+    return this.#wanted
   }
 
   /** Takes a request. Throws {@link BadRequest}. */
@@ -60,10 +62,10 @@ export class SecretStream {
   }
 
   /** The next response: secrets that are wanted in another version than Envoy has. Undefined when there are none, or the last response is still to be answered. */
-  next(secrets: ReadonlyMap<string, SecretResource>): Buffer | undefined {
+  next(secrets: SecretLookup): Buffer | undefined {
     if (this.#isWaiting) return undefined
     const due = [...this.#wanted].flatMap((name) => {
-      const secret = secrets.get(name)
+      const secret = secrets(name)
       return secret && this.#sent.get(name) !== secret.version ? [secret] : []
     })
     const removed = [...this.#missing]
@@ -116,7 +118,7 @@ export class SecretStream {
   #want(names: ReadonlySet<string>): string[] {
     const unknown: string[] = []
     for (const name of names) {
-      if (!this.#isKnown(name) && !this.#wanted.has(name)) unknown.push(name)
+      if (!isSecretName(name) && !this.#wanted.has(name)) unknown.push(name)
       this.#wanted.add(name)
     }
     if (this.#wanted.size > mostNames) throw new BadRequest(`a stream may want at most ${mostNames} secrets`)

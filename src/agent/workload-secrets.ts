@@ -1,7 +1,7 @@
 /** What an agent has of its workload's secrets, what of it may be served, and when it has to ask for a certificate (docs/certificates.md, N1 to N7). */
 import type { Issued } from './issued.ts'
 import { renewalDelay, retryDelay } from './renewal.ts'
-import { pairName, pairSecret, rootsName, rootsSecret, type SecretResource } from './secret-resources.ts'
+import { type PairSecret, pairSecret, type RootsSecret, rootsSecret } from './secret-resources.ts'
 
 /** A moment by both clocks, in milliseconds: dates of certificates are compared with the wall clock, which may be set; waits are counted by the monotonic one. */
 export interface Moment {
@@ -10,10 +10,8 @@ export interface Moment {
 }
 
 /** A certificate with its key. */
-export interface Pair {
-  readonly chain: string
-  /** PEM. */
-  readonly key: string
+export interface Pair extends PairSecret {
+  /** Unix milliseconds. */
   readonly notAfter: number
   readonly identity: string
 }
@@ -22,9 +20,7 @@ export interface Pair {
 export class WorkloadSecrets {
   readonly #ratio: number
   #pair: Pair | undefined
-  #pairSecret: SecretResource | undefined
-  #rootsSecret: SecretResource | undefined
-  #roots: string | undefined
+  #roots: RootsSecret | undefined
   /** When the pair is renewed. Whichever clock says so first counts: one does not run while the machine sleeps, the other may be set back. */
   #renewAt: Moment | undefined
   #isAsking = false
@@ -42,22 +38,14 @@ export class WorkloadSecrets {
     return this.#failures
   }
 
-  /** The roots of the last answer, PEM. */
-  get roots(): string | undefined {
+  /** The roots of the last answer. */
+  get roots(): RootsSecret | undefined {
     return this.#roots
   }
 
-  /** The pair, unless it has expired. */
+  /** The pair, unless it has expired: no peer takes it then. */
   pair({ wall }: Moment): Pair | undefined {
     return this.#pair && this.#pair.notAfter > wall ? this.#pair : undefined
-  }
-
-  /** Secrets that may be served, by name. A pair that has expired is not among them: no peer takes it. */
-  served(now: Moment): ReadonlyMap<string, SecretResource> {
-    const served = new Map<string, SecretResource>()
-    if (this.#pairSecret && this.pair(now)) served.set(pairName, this.#pairSecret)
-    if (this.#rootsSecret) served.set(rootsName, this.#rootsSecret)
-    return served
   }
 
   /** Milliseconds until a certificate has to be asked for; 0 for now, infinite while it is being asked for. */
@@ -74,15 +62,38 @@ export class WorkloadSecrets {
   }
 
   /** A certificate was issued for a key (PEM). `chance` is from 0 to 1. */
-  issued({ chain, roots, notAfter, identity }: Issued, key: string, now: Moment, chance: number): void {
-    const delay = renewalDelay(notAfter - now.wall, this.#ratio, chance)
-    this.#renewAt = { wall: now.wall + delay, monotonic: now.monotonic + delay }
-    this.#pair = { chain, key, notAfter, identity }
-    this.#pairSecret = pairSecret(chain, key)
-    this.#rootsSecret = rootsSecret(roots)
-    this.#roots = roots
+  issued(issued: Issued, key: string, now: Moment, chance: number): void {
     this.#isAsking = false
     this.#failures = 0
+    this.#renewIn(renewalDelay(issued.notAfter - now.wall, this.#ratio, chance), now)
+    this.#take(issued, key)
+    this.restoreRoots(issued.roots)
+  }
+
+  /** A certificate is there that was issued at the Unix time `issuedAt` in milliseconds, before this process began; it is renewed in time. */
+  restored(issued: Issued, key: string, issuedAt: number, now: Moment, chance: number): void {
+    const begin = Math.min(issuedAt, now.wall)
+    this.#renewIn(Math.max(0, begin + renewalDelay(issued.notAfter - begin, this.#ratio, chance) - now.wall), now)
+    this.#take(issued, key)
+    this.restoreRoots(issued.roots)
+  }
+
+  /** These roots (PEM) are the last that are known. */
+  restoreRoots(roots: string): void {
+    this.#roots = rootsSecret(roots)
+  }
+
+  /** The pair is renewed now. */
+  renewNow(now: Moment): void {
+    this.#renewIn(0, now)
+  }
+
+  #renewIn(delay: number, now: Moment): void {
+    this.#renewAt = { wall: now.wall + delay, monotonic: now.monotonic + delay }
+  }
+
+  #take({ chain, notAfter, identity }: Issued, key: string): void {
+    this.#pair = { ...pairSecret({ chain, key }), notAfter, identity }
   }
 
   /** No certificate could be had; the authority asked not to be asked again for `askedMs`. Returns for how many milliseconds is waited. */

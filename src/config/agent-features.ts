@@ -17,6 +17,12 @@ export const agentVariables = {
     default: '',
     meaning: 'ECC signature algorithm used when generating private keys: ECDSA for P-256; RSA of 2048 bits when empty',
   },
+  FILE_DEBOUNCE_DURATION: {
+    type: 'duration',
+    default: '100ms',
+    range: ['0s', '1h'],
+    meaning: 'how long the files of a certificate are left alone before they are read',
+  },
   FILE_MOUNTED_CERTS: {
     type: 'boolean',
     default: false,
@@ -42,6 +48,16 @@ export const agentVariables = {
     type: 'string',
     default: '',
     meaning: 'probes of the application that the status server makes: JSON, from the path at which each is served to what it was',
+  },
+  ORCHESTRATOR_SERVICE_HOST: {
+    type: 'string',
+    default: '',
+    meaning: 'set in workloads of an orchestrator: there all users may read the files of OUTPUT_CERTS',
+  },
+  OUTPUT_CERTS: {
+    type: 'string',
+    default: '',
+    meaning: 'directory to which key, certificate and roots are written; when empty they are not',
   },
   PILOT_CERT_PROVIDER: {
     type: 'string',

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { expect } from 'chai'
-import { CallFailed, createCertificate } from '../../actors/agent/sds/certificate-client.ts'
-import { secretMetrics } from '../../actors/agent/sds/metrics.ts'
+import { CallFailed, CertificateClient } from '../../actors/agent/sds/certificate-client.ts'
+import { fileMetrics, secretMetrics } from '../../actors/agent/sds/metrics.ts'
 import { outgoingMetrics } from '../../actors/http/outgoing-metrics.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
 import { metricPrefix } from '../../src/agent/metric-prefix.ts'
@@ -15,6 +15,8 @@ const order = { csr: 'csr', ttlSeconds: 60, clusterId: '' }
 const none = { token: undefined, pair: undefined, roots: undefined }
 const chain = messageFrame(Buffer.concat([textField(1, 'leaf'), textField(1, 'root')]))
 const headers = { ':status': 200, 'content-type': 'application/grpc' }
+
+const clientOf = (port: number) => new CertificateClient({ host: '127.0.0.1', port, isPlain: true, serverName: '127.0.0.1' })
 
 /** Answers with these bytes, then with these trailers. */
 const answering = (bytes: Buffer, trailers: Record<string, string>) => (stream: ServerHttp2Stream) => {
@@ -34,14 +36,15 @@ describe("the agent's client of the authority", () => {
     return (server.address() as AddressInfo).port
   }
   const ask = async (port: number) => {
-    const authority = { host: '127.0.0.1', port, isPlain: true, serverName: '127.0.0.1', rootsFile: undefined, isPinned: false }
-    return createCertificate(authority, order, none).then(
-      (answer) => answer.join(),
-      (error: CallFailed) => {
-        expect(error).to.be.instanceOf(CallFailed)
-        return `${error.code} ${error.message}`
-      },
-    )
+    return clientOf(port)
+      .create(order, none)
+      .then(
+        (answer) => answer.join(),
+        (error: CallFailed) => {
+          expect(error).to.be.instanceOf(CallFailed)
+          return `${error.code} ${error.message}`
+        },
+      )
   }
   const answerOf = async (answer: (stream: ServerHttp2Stream) => void) => {
     const server = createServer()
@@ -59,7 +62,8 @@ describe("the agent's client of the authority", () => {
     ['a status alone', (stream) => stream.respond({ ...headers, 'grpc-status': '7', 'grpc-message': 'no%21' }, { endStream: true }), /^7 no!$/],
     ['no message', answering(Buffer.alloc(0), { 'grpc-status': '0' }), /^13 the answer has no message$/],
     ['no status', (stream) => stream.respond(headers, { endStream: true }), /^14 the call ended without a status$/],
-    ['a page', (stream) => stream.respond({ ':status': 404 }, { endStream: true }), /^14 answered with HTTP status 404$/],
+    ['a page', (stream) => stream.respond({ ':status': 404 }, { endStream: true }), /^12 answered with HTTP status 404$/],
+    ['a page of an error', (stream) => stream.respond({ ':status': 502 }, { endStream: true }), /^14 answered with HTTP status 502$/],
     ['garbage', answering(messageFrame(Buffer.from([0x0a, 0xff])), { 'grpc-status': '0' }), /^13 the answer cannot be read/],
     ['a compressed message', answering(Buffer.from([1, 0, 0, 0, 1, 0]), { 'grpc-status': '0' }), /^13 the answer cannot be read: compressed/],
     [
@@ -86,9 +90,29 @@ describe("the agent's client of the authority", () => {
     }
   })
 
+  it('asks by the other name an authority that does not have the first, and from then on by that', async () => {
+    const asked: string[] = []
+    let known = 'istio'
+    const server = createServer()
+    server.on('stream', (stream, { ':path': path = '' }) => {
+      asked.push(path.split('.')[0] as string)
+      if (path.startsWith(`/${known}.`)) answering(chain, { 'grpc-status': '0' })(stream)
+      else stream.respond({ ...headers, 'grpc-status': '12' }, { endStream: true })
+    })
+    const client = clientOf(await portOf(server))
+    for (let call = 0; call < 2; call++) expect(await client.create(order, none)).to.deep.equal(['leaf', 'root'])
+    known = 'mesh'
+    expect(await client.create(order, none)).to.deep.equal(['leaf', 'root'])
+    known = 'nothing'
+    const failure = await client.create(order, none).catch((error: CallFailed) => error.code)
+    expect(failure).to.equal(12)
+    expect(asked).to.deep.equal(['/mesh', '/istio', '/istio', '/istio', '/mesh', '/mesh', '/istio'])
+  })
+
   it('has metrics that are documented', () => {
     const registry = new Registry()
     secretMetrics(registry, () => 0)
+    fileMetrics(registry)
     outgoingMetrics(registry, metricPrefix)('csr')
     const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8').split('## Of the agent')[1] ?? ''
     const documented = [...page.matchAll(/^\| `(\w+)` +\| (\w+) /gm)].map(([, name, type]) => `${name} ${type}`)

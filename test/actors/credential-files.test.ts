@@ -43,24 +43,26 @@ describe('files of credentials', () => {
   describe('with roots', () => {
     it('are those of the first that is there, and what was learned', async () => {
       const [first, second] = [write('first.pem', pem(0)), write('second.pem', pem(1))]
-      expect(await readRoots({ files: [path('nowhere'), first, second], learned: undefined })).to.deep.equal([pem(0)])
-      expect(await readRoots({ files: [first], learned: second })).to.deep.equal([pem(0), pem(1)])
-      expect(await readRoots({ files: [path('nowhere')], learned: second })).to.deep.equal([pem(1)])
-      expect(await readRoots({ files: [first], learned: second }, 'known')).to.deep.equal([pem(0), 'known'])
-      expect(await readRoots({ files: [first], learned: undefined }, 'known')).to.deep.equal([pem(0)])
-      expect(await readRoots({ files: undefined, learned: undefined })).to.equal(undefined)
+      expect(await readRoots({ files: [path('nowhere'), first, second], isPinned: false, learned: undefined })).to.deep.equal([pem(0)])
+      expect(await readRoots({ files: [first], isPinned: false, learned: second })).to.deep.equal([pem(0), pem(1)])
+      expect(await readRoots({ files: [path('nowhere')], isPinned: false, learned: second })).to.deep.equal([pem(1)])
+      expect(await readRoots({ files: [first], isPinned: false, learned: second }, 'known')).to.deep.equal([pem(0), 'known'])
+      expect(await readRoots({ files: [first], isPinned: true, learned: undefined }, 'known')).to.deep.equal([pem(0)])
+      expect(await readRoots({ files: undefined, isPinned: true, learned: undefined })).to.equal(undefined)
     })
 
     it('do no harm when they are garbled, as long as there are others, and are named when there are none', async () => {
       const garbled = write('garbled.pem', pem(0).slice(0, 80))
-      expect(await readRoots({ files: [garbled], learned: write('good.pem', pem(1)) })).to.deep.equal([pem(1)])
-      expect(await rejected(readRoots({ files: [garbled], learned: undefined }))).to.match(/garbled.pem: ends within a certificate/)
-      expect(await rejected(readRoots({ files: [path('a'), path('b')], learned: undefined }))).to.match(/a and .*b: there is no such file/)
+      expect(await readRoots({ files: [garbled], isPinned: false, learned: write('good.pem', pem(1)) })).to.deep.equal([pem(1)])
+      expect(await rejected(readRoots({ files: [garbled], isPinned: false, learned: undefined }))).to.match(/garbled.pem: ends within a certificate/)
+      expect(await rejected(readRoots({ files: [path('a'), path('b')], isPinned: false, learned: undefined }))).to.match(
+        /a and .*b: there is no such file/,
+      )
     })
 
     it('hold no more than certificates, whatever else the file has', async () => {
       const file = write('both.pem', `${keyOf(0)}${pem(0)}`)
-      expect(await readRoots({ files: [file], learned: undefined })).to.deep.equal([pem(0)])
+      expect(await readRoots({ files: [file], isPinned: false, learned: undefined })).to.deep.equal([pem(0)])
     })
   })
 

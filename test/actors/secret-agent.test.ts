@@ -1,84 +1,22 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
 import { expect } from 'chai'
-import { actor } from '../../actors/agent/sds/secret-agent.ts'
-import type { Behaviour } from '../../actors/runtime/actor.ts'
-import type { SecretAgentConfig, SecretState } from '../../protocols/messages/agent.ts'
-import type { CallCredentials, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
-import { startActor } from '../harness/actor.ts'
-import { SecretClient, sidecar } from '../harness/secret-client.ts'
-import { SigningService } from '../harness/signing-service.ts'
+import { AgentSecrets, acknowledge, workload as identity } from '../harness/agent-secrets.ts'
+import type { SecretClient } from '../harness/secret-client.ts'
 import { until } from '../harness/until.ts'
 
-const identity = 'spiffe://cluster.local/ns/shop/sa/web'
-
 describe("the agent's secrets", () => {
-  const dirs: string[] = []
-  const agents: Behaviour<never>[] = []
-  const services: SigningService[] = []
-  const clients: SecretClient[] = []
-  let dir = ''
-
+  let at: AgentSecrets
   beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), 'mesh-agent-'))
-    dirs.push(dir)
-    write('token', 'a.good.token\n')
+    at = new AgentSecrets()
   })
-  afterEach(async () => {
-    for (const client of clients.splice(0)) client.close()
-    await Promise.all(agents.splice(0).map((agent) => agent.drain?.()))
-    await Promise.all(services.splice(0).map((service) => service.stop()))
-    for (const made of dirs.splice(0)) rmSync(made, { recursive: true, force: true })
-  })
-  const write = (name: string, content: string) => writeFileSync(join(dir, name), content)
-  async function authority(options: { isPlain?: boolean } = {}): Promise<SigningService> {
-    const service = await new SigningService(identity, options).start()
-    services.push(service)
-    write('roots.pem', service.bundle)
-    return service
-  }
-  /** How the service is called; the file of roots and the token are those of the test unless others are given. */
-  const connection = (service: SigningService, changes: Partial<CallCredentials> = {}, address: Partial<ServerAddress> = {}): ServerConnection => ({
-    address: { ...service.address, ...address },
-    credentials: {
-      roots: { files: [join(dir, 'roots.pem')], learned: join(dir, 'learned.pem') },
-      tokenFile: join(dir, 'token'),
-      pair: undefined,
-      ...changes,
-    },
-  })
-  async function agentOf(service: SigningService, changes: Partial<SecretAgentConfig> = {}): Promise<() => SecretState> {
-    const agent = await startActor(actor, {
-      socket: join(dir, 'run/SDS'),
-      authority: connection(service),
-      clusterId: 'east',
-      identity,
-      key: { type: 'ec', format: 'traditional' },
-      ttlSeconds: 600,
-      graceRatio: 0.5,
-      ...changes,
-    })
-    agents.push(agent)
-    return agent.asks?.state as () => SecretState
-  }
-  /** A stream that wants some secrets and accepts every response. */
-  function envoy(names: readonly string[], isDelta = false): SecretClient {
-    const client = new SecretClient(join(dir, 'run/SDS'), isDelta)
-    clients.push(client)
-    if (isDelta) client.sendDelta({ node: sidecar, resourceNamesSubscribe: [...names] })
-    else client.send({ node: sidecar, resourceNames: [...names] })
-    return client
-  }
-  const acknowledge = (client: SecretClient, names: readonly string[]) =>
-    client.send({ resourceNames: [...names], responseNonce: client.responses.at(-1)?.nonce as string })
+  afterEach(() => at.dispose())
   const leafOf = (client: SecretClient) => new X509Certificate(client.last('default')?.chain ?? '')
 
   it('are a certificate of the authority with its key, and its roots, on a socket of the own user', async () => {
-    const service = await authority()
-    await agentOf(service)
-    const client = envoy(['default', 'ROOTCA'])
+    const service = await at.authority()
+    await at.agent(service)
+    const client = at.envoy(['default', 'ROOTCA'])
     await until('the secrets', () => client.last('default') !== undefined)
     const pair = client.last('default')
     const leaf = leafOf(client)
@@ -86,7 +24,7 @@ describe("the agent's secrets", () => {
     expect(leaf.checkPrivateKey(createPrivateKey(pair?.key ?? ''))).to.equal(true)
     expect(pair?.key).to.match(/^-----BEGIN EC PRIVATE KEY/)
     expect(client.last('ROOTCA')?.roots).to.equal(service.bundle)
-    expect([statSync(join(dir, 'run')).mode & 0o777, statSync(join(dir, 'run/SDS')).mode & 0o777]).to.deep.equal([0o700, 0o600])
+    expect([statSync(at.path('run')).mode & 0o777, statSync(at.path('run/SDS')).mode & 0o777]).to.deep.equal([0o700, 0o600])
     const [call] = service.calls
     expect(call).to.deep.include({ seconds: 600, presented: undefined })
     expect(call?.headers).to.deep.include({ authorization: 'Bearer a.good.token', clusterid: 'east', te: 'trailers' })
@@ -99,8 +37,8 @@ describe("the agent's secrets", () => {
   ] as const
   for (const [type, format, label, keyType] of kinds)
     it(`may have an ${type} key in ${format} form`, async () => {
-      await agentOf(await authority(), { key: { type, format } })
-      const client = envoy(['default'])
+      await at.agent(await at.authority(), { key: { type, format } })
+      const client = at.envoy(['default'])
       await until('the pair', () => client.last('default') !== undefined)
       const key = client.last('default')?.key ?? ''
       expect(key).to.match(label)
@@ -113,10 +51,10 @@ describe("the agent's secrets", () => {
     })
 
   it('are sent to every stream that waits for them, in both forms, and only what it wants', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.answer = () => ({ code: 14, message: 'later' })
-    const state = await agentOf(service)
-    const streams = [envoy(['default']), envoy(['ROOTCA']), envoy(['default', 'ROOTCA'], true)] as const
+    const state = await at.agent(service)
+    const streams = [at.envoy(['default']), at.envoy(['ROOTCA']), at.envoy(['default', 'ROOTCA'], true)] as const
     await until('a failure', () => state().fault === 'later')
     expect(streams.map(({ responses }) => responses.length)).to.deep.equal([0, 0, 0])
     service.answer = undefined
@@ -130,10 +68,10 @@ describe("the agent's secrets", () => {
   })
 
   it('are renewed before they expire, with the certificate as credential, and pushed on open streams', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.lifeMs = 4000
-    await agentOf(service)
-    const client = envoy(['default'])
+    await at.agent(service)
+    const client = at.envoy(['default'])
     await until('the first', () => client.responses.length === 1)
     const first = leafOf(client)
     acknowledge(client, ['default'])
@@ -146,10 +84,10 @@ describe("the agent's secrets", () => {
   })
 
   it('push roots alone to who wants roots, and verify the authority with what was learned last', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.lifeMs = 3000
-    await agentOf(service)
-    const client = envoy(['ROOTCA'])
+    await at.agent(service)
+    const client = at.envoy(['ROOTCA'])
     await until('the first', () => client.responses.length === 1)
     acknowledge(client, ['ROOTCA'])
     service.addRoot('second', false)
@@ -164,10 +102,10 @@ describe("the agent's secrets", () => {
   })
 
   it('keep what they are while Envoy refuses them, and say so', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.lifeMs = 4000
-    await agentOf(service)
-    const client = envoy(['default'])
+    await at.agent(service)
+    const client = at.envoy(['default'])
     await until('the first', () => client.responses.length === 1)
     client.send({ resourceNames: ['default'], responseNonce: client.responses[0]?.nonce as string, errorDetail: { message: 'not this one' } })
     await until('the second', () => client.responses.length === 2)
@@ -175,13 +113,12 @@ describe("the agent's secrets", () => {
   })
 
   it('end a stream that asks for something else, and go on with the others', async () => {
-    await agentOf(await authority())
-    const good = envoy(['default'])
-    const bad = [envoy([]), envoy([]), envoy([])] as const
+    await at.agent(await at.authority())
+    const good = at.envoy(['default'])
+    const bad = [at.envoy([]), at.envoy([]), at.envoy([])] as const
     bad[0].send({ typeUrl: 'type.googleapis.com/envoy.config.cluster.v3.Cluster' })
     bad[1].sendBytes(Buffer.from([0x0a, 0xff, 0xff]))
-    const nobody = new SecretClient(join(dir, 'run/SDS'))
-    clients.push(nobody)
+    const nobody = at.stream()
     nobody.send({ resourceNames: ['default'] })
     await until('the bad to be ended', () => [bad[0], bad[1], nobody].every(({ status }) => status !== undefined))
     expect([bad[0], bad[1], nobody].map(({ status }) => status?.split(' ')[0])).to.deep.equal(['3', '3', '3'])
@@ -190,8 +127,8 @@ describe("the agent's secrets", () => {
   })
 
   it('outlast a restart of the authority, a token that has expired, and answers that are no good', async () => {
-    const service = await authority()
-    const state = await agentOf(service)
+    const service = await at.authority()
+    const state = await at.agent(service)
     const answers: [string, () => void, RegExp][] = [
       ['a refusal', () => (service.answer = () => ({ code: 16, message: 'request authenticate failure' })), /^request authenticate failure$/],
       ['another identity’s key', () => (service.answer = () => [service.bundle, service.bundle]), /another key/],
@@ -209,19 +146,19 @@ describe("the agent's secrets", () => {
     service.answer = undefined
     service.lifeMs = 600_000
     await service.start()
-    const client = envoy(['default'])
+    const client = at.envoy(['default'])
     await until('a certificate', () => client.responses.length === 1 && state().fault === undefined)
   }).timeout(40_000)
 
   it('do not serve a pair that has expired, and serve the next at once', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.lifeMs = 1500
-    const state = await agentOf(service)
+    const state = await at.agent(service)
     await until('the first', () => state().notAfter !== undefined)
     service.answer = () => ({ code: 14, message: 'outage' })
     await until('its end', () => state().notAfter === undefined)
-    const client = envoy(['default'])
-    const roots = envoy(['ROOTCA'])
+    const client = at.envoy(['default'])
+    const roots = at.envoy(['ROOTCA'])
     await until('roots', () => roots.responses.length === 1)
     expect(client.responses).to.have.length(0)
     service.lifeMs = 600_000
@@ -231,9 +168,9 @@ describe("the agent's secrets", () => {
   })
 
   it('are asked for with the token alone after a call with the certificate has failed', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.lifeMs = 3000
-    const state = await agentOf(service)
+    const state = await at.agent(service)
     await until('the first', () => state().notAfter !== undefined)
     service.answer = () => (service.calls.at(-1)?.presented === undefined ? undefined : { code: 16, message: 'this certificate is not taken' })
     await until('the third call', () => service.calls.length === 3)
@@ -241,44 +178,42 @@ describe("the agent's secrets", () => {
   })
 
   it('wait as long as the authority asks', async () => {
-    const service = await authority()
+    const service = await at.authority()
     service.answer = () => ({ code: 8, message: 'busy', retryAfterMs: 700 })
-    const state = await agentOf(service)
-    const at = performance.now()
+    const state = await at.agent(service)
+    const begun = performance.now()
     await until('a failure', () => state().fault === 'busy')
     await until('the second call', () => service.calls.length === 2)
-    expect(performance.now() - at).to.be.above(600)
+    expect(performance.now() - begun).to.be.above(600)
   })
 
   it('ask over plain text where the authority has no TLS, and with the certificate alone without a token', async () => {
-    const service = await authority({ isPlain: true })
-    const state = await agentOf(service, { authority: connection(service, { tokenFile: join(dir, 'nowhere') }), clusterId: '' })
+    const service = await at.authority({ isPlain: true })
+    const state = await at.agent(service, { authority: at.connection(service, { tokenFile: at.path('nowhere') }), clusterId: '' })
     await until('a certificate', () => state().identity === identity)
     expect(service.calls[0]?.headers).not.to.have.any.keys('authorization', 'clusterid')
   })
 
   it('trust no authority whose certificate is of another name, or from another root', async () => {
-    const service = await authority()
-    const state = await agentOf(service, { authority: connection(service, {}, { serverName: 'other.test' }) })
+    const service = await at.authority()
+    const state = await at.agent(service, { authority: at.connection(service, {}, { serverName: 'other.test' }) })
     await until('a failure', () => /altnames/.test(state().fault ?? ''))
-    const stranger = await new SigningService(identity).start()
-    services.push(stranger)
-    write('roots.pem', stranger.bundle)
-    const second = await agentOf(service, { socket: join(dir, 'run/other') })
+    await at.authority()
+    const second = await at.agent(service, {}, { socket: at.path('run/other') })
     await until('a failure', () => second().fault !== undefined)
     expect(second().fault).to.match(/certificate/)
     expect(service.calls).to.have.length(0)
   })
 
   it('find a socket of a dead agent, and leave that of a living one alone', async () => {
-    const service = await authority()
-    await agentOf(service)
-    const failure = await agentOf(service).then(
+    const service = await at.authority()
+    await at.agent(service)
+    const failure = await at.agent(service).then(
       () => 'started',
       (error: Error) => error.message,
     )
     expect(failure).to.include('a living server listens on it')
-    await Promise.all(agents.splice(0).map((agent) => agent.drain?.()))
-    expect(existsSync(join(dir, 'run/SDS'))).to.equal(false)
+    await at.stopAgents()
+    expect(existsSync(at.path('run/SDS'))).to.equal(false)
   })
 })

@@ -38,6 +38,8 @@ export class SecretClient {
   readonly #stream: ClientHttp2Stream
   readonly #isDelta: boolean
   readonly responses: SecretResponse[] = []
+  /** Called with each response. */
+  onResponse: (response: SecretResponse) => void = () => {}
   /** The status that ended the stream, if it has ended. */
   status: string | undefined
 
@@ -53,7 +55,14 @@ export class SecretClient {
       te: 'trailers',
     })
     const reader = new FrameReader(10_000_000, new FrameBuffers())
-    this.#stream.on('data', (bytes: Buffer) => reader.take(bytes, (message) => this.responses.push(this.#read(message))))
+    this.#stream.on('data', (bytes: Buffer) =>
+      reader.take(bytes, (message) => {
+        const response = this.#read(message)
+        this.responses.push(response)
+        this.onResponse(response)
+        return true
+      }),
+    )
     this.#stream.on('error', () => undefined)
     const ended = (headers: Record<string, unknown>) => {
       if (headers['grpc-status'] !== undefined) this.status = `${headers['grpc-status']} ${headers['grpc-message'] ?? ''}`.trim()

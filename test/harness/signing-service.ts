@@ -35,7 +35,7 @@ export interface SeenCall {
 
 /** The authority. It signs what it is asked to, for one identity. */
 export class SigningService {
-  readonly identity: string
+  identity: string
   readonly calls: SeenCall[] = []
   /** Life of what it issues, in milliseconds. */
   lifeMs = 3_600_000

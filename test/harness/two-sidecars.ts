@@ -140,19 +140,25 @@ export class TwoSidecars {
   async startAgent(role: Role): Promise<() => SecretState> {
     const agent = await startActor(actor, {
       socket: this.#socket(role),
-      authority: {
-        address: { host: '127.0.0.1', port: this.ports.secure, isPlain: false, serverName },
-        credentials: {
-          roots: { files: [join(this.dir, 'root-cert.pem')], learned: join(this.dir, role, 'learned.pem') },
-          tokenFile: join(this.dir, `${role}.token`),
-          pair: undefined,
+      certificate: {
+        authority: {
+          address: { host: '127.0.0.1', port: this.ports.secure, isPlain: false, serverName },
+          credentials: {
+            roots: { files: [join(this.dir, 'root-cert.pem')], isPinned: false, learned: undefined },
+            tokenFile: join(this.dir, `${role}.token`),
+            pair: undefined,
+          },
         },
+        clusterId: '',
+        identity: `spiffe://cluster.local/ns/shop/sa/${role}`,
+        key: { type: role === 'server' ? 'rsa' : 'ec', format: 'traditional' },
+        ttlSeconds: this.#options.ttlSeconds,
+        graceRatio: 0.5,
+        keptIn: undefined,
       },
-      clusterId: '',
-      identity: `spiffe://cluster.local/ns/shop/sa/${role}`,
-      key: { type: role === 'server' ? 'rsa' : 'ec', format: 'traditional' },
-      ttlSeconds: this.#options.ttlSeconds,
-      graceRatio: 0.5,
+      mounted: undefined,
+      output: undefined,
+      fileQuietMs: 100,
     })
     this.#agents.push(agent)
     return agent.asks?.state as () => SecretState

@@ -14,14 +14,14 @@ export interface PairText {
 }
 
 /** Reads a file. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
-export async function readCredentialFile(path: string): Promise<string> {
+async function readCredentialFile(path: string): Promise<string> {
   const text = await readIfThere(path)
   if (text === undefined) throw new Error(`${path}: there is no such file`)
   return text
 }
 
 /** Reads a file; undefined when there is none. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
-export async function readIfThere(path: string): Promise<string | undefined> {
+async function readIfThere(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path)
     if (!found.isFile()) throw new Error('is not a file')
@@ -42,40 +42,51 @@ export async function readToken(file: string): Promise<string> {
 }
 
 /**
- * The roots that a server is verified with at present: those of the first file that is there, and those that were learned of the
- * certificate authority; `known` in place of the file of the latter. PEM; undefined for the roots of the system. Rejects with an Error
+ * The roots that a server is verified with at present: those of the first file that is there and, unless these are pinned, those that were
+ * learned of the certificate authority; `known` in place of the file of the latter. PEM; undefined for the roots of the system. Rejects with an Error
  * that names the file when there are no roots at all: a file that cannot be used does no harm while others are known.
  */
-export async function readRoots({ files, learned }: RootsSource, known?: string): Promise<readonly string[] | undefined> {
+export async function readRoots({ files, isPinned, learned }: RootsSource, known?: string): Promise<readonly string[] | undefined> {
   if (files === undefined) return undefined
   const faults: Error[] = []
   const found: string[] = []
   const take = async (path: string): Promise<boolean> => {
-    const text = await readIfThere(path).catch((error: Error) => void faults.push(error))
-    if (text === undefined) return false
     try {
-      found.push(certificatesOf(text).join(''))
+      const text = await readIfThere(path)
+      if (text === undefined) return false
+      found.push(authoritiesIn(path, text))
     } catch (error) {
-      faults.push(new Error(`${path}: ${(error as Error).message}`))
+      faults.push(error as Error)
     }
     return true
   }
   for (const file of files) if (await take(file)) break
-  if (known !== undefined && learned !== undefined) found.push(known)
+  if (known !== undefined && !isPinned) found.push(known)
   else if (learned !== undefined) await take(learned)
   if (found.length === 0) throw faults[0] ?? new Error(`${files.join(' and ')}: there is no such file`)
   return found
 }
 
-/** Reads a certificate with its key; undefined while either file is missing. Rejects with an Error that names the file which cannot be used, or when the key is another's. */
-export async function readPair({ chain: chainFile, key: keyFile }: PairFiles): Promise<PairText | undefined> {
-  const [chain, key] = await Promise.all([readIfThere(chainFile), readIfThere(keyFile)])
-  if (!chain || !key) return undefined
-  return checkedPair({ chain: chainFile, key: keyFile }, { chain, key })
+/** Reads the certificates of a file, PEM; whatever else it holds is left out. Rejects with an Error that names it when there are none. */
+export async function readAuthorities(path: string): Promise<string> {
+  return authoritiesIn(path, await readCredentialFile(path))
 }
 
-/** A certificate with its key as files hold them: the certificates of the chain alone. Throws an Error that names the file which cannot be used, or when the key is another's. */
-export function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {
+/** The same; undefined when there is no such file, or it is empty. */
+export async function readAuthoritiesIfThere(path: string): Promise<string | undefined> {
+  const text = await readIfThere(path)
+  return text && authoritiesIn(path, text)
+}
+
+const authoritiesIn = (path: string, text: string): string => within(path, () => certificatesOf(text).join(''))
+
+/** Reads a certificate with its key, of the first file the certificates alone; undefined while either file is missing or empty. Rejects with an Error that names the file which cannot be used, or when the key is another's. */
+export async function readPair(files: PairFiles): Promise<PairText | undefined> {
+  const [chain, key] = await Promise.all([readIfThere(files.chain), readIfThere(files.key)])
+  return chain && key ? checkedPair(files, { chain, key }) : undefined
+}
+
+function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {
   const certificates = within(files.chain, () => certificatesOf(chain))
   const privateKey = within(files.key, () => {
     try {

@@ -4,11 +4,13 @@ import { isIP } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
+import { servicePaths } from '../../../src/names/mesh-names.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { status } from '../../grpc/status-codes.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 
-const path = '/mesh.v1.auth.MeshCertificateService/CreateCertificate'
+/** By the name of this project, and by its alias, under which authorities of the reference are. */
+const paths = servicePaths('mesh.v1.auth.MeshCertificateService', 'CreateCertificate')
 
 /** Longest time for connection, call and answer, in seconds; largest answer in bytes. */
 const limits = { seconds: 30, answerBytes: 1_048_576 }
@@ -40,8 +42,31 @@ export interface Credentials {
   readonly roots: readonly string[] | undefined
 }
 
-/** Asks for a certificate. Resolves with the chain: leaf, certificates between, roots last. Rejects with {@link CallFailed}. */
-export function createCertificate(authority: ServerAddress, order: CertificateOrder, credentials: Credentials): Promise<string[]> {
+/** Asks an authority for certificates, by the name under which it has the service. */
+export class CertificateClient {
+  readonly #authority: ServerAddress
+  /** The path that the authority knew last comes first. */
+  #paths: readonly string[] = paths
+
+  constructor(authority: ServerAddress) {
+    this.#authority = authority
+  }
+
+  /** Asks for a certificate. Resolves with the chain: leaf, certificates between, roots last. Rejects with {@link CallFailed}. */
+  async create(order: CertificateOrder, credentials: Credentials): Promise<string[]> {
+    for (const [index, path] of this.#paths.entries()) {
+      try {
+        return await createCertificate(this.#authority, path, order, credentials)
+      } catch (error) {
+        if (!(error instanceof CallFailed) || error.code !== status.unimplemented || index === this.#paths.length - 1) throw error
+        this.#paths = [...this.#paths.filter((one) => one !== path), path]
+      }
+    }
+    throw new RangeError('there is no path')
+  }
+}
+
+function createCertificate(authority: ServerAddress, path: string, order: CertificateOrder, credentials: Credentials): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let session: ClientHttp2Session | undefined
     const end = deadlineAfter(limits.seconds * 1000, () => done(new CallFailed(status.deadlineExceeded, `no answer within ${limits.seconds} s`)))
@@ -56,7 +81,7 @@ export function createCertificate(authority: ServerAddress, order: CertificateOr
       session = connect(urlOf(authority), sessionOptions(authority, credentials))
       session.on('error', failed)
       session.on('close', () => done(new CallFailed(status.unavailable, 'the connection was closed without an answer')))
-      call(session, order, credentials.token, done)
+      call(session, path, order, credentials.token, done)
     } catch (error) {
       failed(error)
     }
@@ -85,7 +110,13 @@ function sessionOptions({ serverName }: ServerAddress, { pair, roots }: Credenti
   }
 }
 
-function call(session: ClientHttp2Session, order: CertificateOrder, token: string | undefined, done: (outcome: CallFailed | string[]) => void): void {
+function call(
+  session: ClientHttp2Session,
+  path: string,
+  order: CertificateOrder,
+  token: string | undefined,
+  done: (outcome: CallFailed | string[]) => void,
+): void {
   const stream = session.request({
     ':method': 'POST',
     ':path': path,
@@ -108,7 +139,11 @@ function call(session: ClientHttp2Session, order: CertificateOrder, token: strin
   stream.on('response', (headers) => {
     // Headers alone end a call that has no answer but its status.
     if (headers['grpc-status'] !== undefined) trailers = headers
-    else if (headers[':status'] !== 200) done(new CallFailed(status.unavailable, `answered with HTTP status ${headers[':status']}`))
+    else if (headers[':status'] !== 200) {
+      // As gRPC clients take it: there is no such method (gRPC, "HTTP to gRPC Status Code Mapping").
+      const code = headers[':status'] === 404 ? status.unimplemented : status.unavailable
+      done(new CallFailed(code, `answered with HTTP status ${headers[':status']}`))
+    }
   })
   stream.on('trailers', (headers) => {
     trailers = headers

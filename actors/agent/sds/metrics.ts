@@ -34,3 +34,19 @@ export function secretMetrics(registry: Registry, streams: () => number): Secret
     stale: () => stale.inc(),
   }
 }
+
+/** Counts what becomes of secrets in files. */
+export interface FileMetrics {
+  /** Files could not be read, used or written. */
+  failed(): void
+  /** A directory could not be watched. */
+  unwatchable(): void
+}
+
+/** Declares the metrics of files. */
+export function fileMetrics(registry: Registry): FileMetrics {
+  const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers: [registry] })
+  const failures = counter('num_file_secret_failures_total', 'failures of secrets in files: files that could not be read, used or written')
+  const watches = counter('num_file_watcher_failures_total', 'directories of secrets that could not be watched')
+  return { failed: () => failures.inc(), unwatchable: () => watches.inc() }
+}

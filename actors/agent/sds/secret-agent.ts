@@ -1,144 +1,134 @@
 /**
- * The agent's secrets as an actor: has a certificate issued for a key of its own, renews it in time, and serves both with the roots to
- * Envoy. It has no peers. Asks: `state`, {@link SecretState}.
+ * The agent's secrets as an actor: has a certificate issued for a key of its own and renews it in time, watches secrets in files, and serves
+ * them all to Envoy. It has no peers. Asks: `state`, {@link SecretState}.
  */
-import { generateKeyPair, type KeyObject, randomInt } from 'node:crypto'
-import { promisify } from 'node:util'
 import type { SecretAgentConfig, SecretState } from '../../../protocols/messages/agent.ts'
-import { BadAnswer, type Issued, readIssued } from '../../../src/agent/issued.ts'
-import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
-import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
-import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
-import { status } from '../../grpc/status-codes.ts'
-import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
+import { type PairSecret, pairName, type RootsSecret, rootsName, type SecretResource } from '../../../src/agent/secret-resources.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
-import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
-import { after, type Timer } from '../../runtime/timers.ts'
-import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
-import { CallFailed, type Credentials, createCertificate } from './certificate-client.ts'
+import { type FileListener, FileSecrets } from './file-secrets.ts'
+import { type FileMetrics, fileMetrics } from './metrics.ts'
+import { MountedSecrets } from './mounted-secrets.ts'
+import { OutputFiles } from './output-files.ts'
 import { SecretServer } from './secret-server.ts'
-
-/** Longest time between two looks at the clocks, in milliseconds: timers stand still while the machine sleeps. */
-const lookMs = 60_000
-
-const now = (): Moment => ({ wall: wallClockMs(), monotonic: monotonicMs() })
-const chance = () => randomInt(1_000_000) / 1_000_000
+import { WorkloadCertificate } from './workload-certificate.ts'
 
 class SecretAgent implements Behaviour<never> {
   readonly asks = { state: () => this.#state() }
   readonly #context: ActorContext<SecretAgentConfig>
-  readonly #secrets: WorkloadSecrets
   readonly #server: SecretServer
-  readonly #calls: OutgoingRequests
-  /** Whether the next call presents the certificate: after one that failed with it, the token alone is tried. */
-  #presents = true
-  #fault: string | undefined
-  #timer: Timer | undefined
-  #isOver = false
+  readonly #files: FileSecrets
+  readonly #mounted: MountedSecrets | undefined
+  readonly #certificate: WorkloadCertificate | undefined
+  readonly #output: OutputFiles | undefined
+  readonly #metrics: FileMetrics
+  /** What the mounted files held when that was last told. */
+  #held = ''
+  #isStarted = false
 
   constructor(context: ActorContext<SecretAgentConfig>) {
+    const { config, log, metrics } = context
     this.#context = context
-    this.#secrets = new WorkloadSecrets(context.config.graceRatio)
-    this.#server = new SecretServer(context.config.socket, () => this.#secrets.served(now()), { log: context.log('sds'), metrics: context.metrics })
-    this.#calls = outgoingMetrics(context.metrics, metricPrefix)('csr')
+    this.#metrics = fileMetrics(metrics)
+    this.#files = new FileSecrets(
+      config.fileQuietMs,
+      this.#listener(() => this.#server.push()),
+    )
+    this.#mounted =
+      config.mounted === undefined
+        ? undefined
+        : new MountedSecrets(
+            config.mounted,
+            config.fileQuietMs,
+            this.#listener(() => this.#mountedChanged()),
+          )
+    this.#certificate = config.certificate && new WorkloadCertificate(config.certificate, { log, metrics, changed: () => this.#changed() })
+    const { output } = config
+    this.#output =
+      output &&
+      new OutputFiles(output, (reason) => {
+        this.#metrics.failed()
+        log('cache').error(
+          `the certificate is not written to ${output.directory}: ${reason}; it is served all the same, and written as soon as it can be`,
+        )
+      })
+    this.#server = new SecretServer(
+      config.socket,
+      { find: (name) => this.#find(name), want: (name) => this.#files.want(name), forget: (name) => this.#files.forget(name) },
+      { log: log('sds'), metrics },
+    )
   }
 
   /** Rejects when the socket cannot be listened on. */
   async start(): Promise<this> {
     await this.#server.open()
-    this.#look()
+    await Promise.all([this.#certificate?.restore(), this.#mounted?.look()])
+    this.#isStarted = true
+    this.#mountedChanged()
     return this
   }
 
   receive(): void {}
 
   async drain(): Promise<void> {
-    this.#isOver = true
-    this.#timer?.cancel()
+    this.#certificate?.close()
+    this.#mounted?.close()
+    this.#files.close()
+    this.#output?.close()
     await this.#server.close()
   }
 
-  #look(): void {
-    if (this.#isOver) return
-    const wait = this.#secrets.wait(now())
-    if (wait > 0) this.#timer = after(Math.min(wait, lookMs), () => this.#look())
-    else void this.#renew()
+  #find(name: string): SecretResource | undefined {
+    if (name === pairName) return this.#pair?.secret
+    return name === rootsName ? this.#roots?.secret : this.#files.get(name)
   }
 
-  async #renew(): Promise<void> {
-    const log = this.#context.log('citadelclient')
-    this.#secrets.asked()
-    const finished = this.#calls.started(this.#secrets.failures > 0)
-    try {
-      const { issued, key } = await this.#ask()
-      finished(true)
-      if (this.#isOver) return
-      this.#secrets.issued(issued, key, now(), chance())
-      this.#presents = true
-      this.#fault = undefined
-      this.#server.push()
-      const wait = Math.round(this.#secrets.wait(now()) / 1000)
-      log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; the next is asked for in ${wait} s`)
-    } catch (error) {
-      finished(false)
-      if (this.#isOver) return
-      this.#presents = !this.#presents
-      this.#fault = error instanceof Error ? error.message : String(error)
-      const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
-      const { host, port } = this.#context.config.authority.address
-      log.warn(`no certificate from ${host}:${port}: ${this.#fault}; asked again in ${(wait / 1000).toFixed(1)} s`)
+  /** Files come before what the authority gave; those that are gone count while it has given nothing. */
+  get #pair(): PairSecret | undefined {
+    return this.#mounted?.current.pair ?? this.#certificate?.pair ?? this.#mounted?.last.pair
+  }
+
+  get #roots(): RootsSecret | undefined {
+    return this.#mounted?.current.roots ?? this.#certificate?.roots ?? this.#mounted?.last.roots
+  }
+
+  /** The mounted files hold something else. While they hold a pair and roots, nothing is asked of the authority. */
+  #mountedChanged(): void {
+    if (!this.#isStarted) return
+    const { pair, roots } = this.#mounted?.current ?? {}
+    const held = [...(pair ? ['certificate'] : []), ...(roots ? ['roots'] : [])].join(' and ')
+    if (this.#mounted && held !== this.#held)
+      this.#context
+        .log('cache')
+        .info(`${this.#context.config.mounted}: ${held === '' ? 'holds nothing any more' : `its ${held} come before those of the authority`}`)
+    this.#held = held
+    this.#certificate?.want(pair === undefined || roots === undefined)
+    this.#changed()
+  }
+
+  /** What is served under the names of the workload's own secrets may be something else now. */
+  #changed(): void {
+    this.#server.push()
+    const pair = this.#pair
+    this.#output?.write({ 'key.pem': pair?.key, 'cert-chain.pem': pair?.chain, 'root-cert.pem': this.#roots?.pem })
+  }
+
+  #listener(changed: () => void): FileListener {
+    const log = this.#context.log('cache')
+    return {
+      changed,
+      refused: (name, reason) => {
+        this.#metrics.failed()
+        log.warn(`${name.slice(0, 500)}: what it holds is not used, and what was served before is served on: ${reason.slice(0, 1000)}`)
+      },
+      unwatchable: (directory, error) => {
+        this.#metrics.unwatchable()
+        log.warn(`${directory}: cannot be watched, and is looked at every ten seconds: ${error.message}`)
+      },
     }
-    this.#look()
-  }
-
-  /** Has a certificate issued for a new key. */
-  async #ask(): Promise<{ readonly issued: Issued; readonly key: string }> {
-    const { authority, identity, key: kind, ttlSeconds, clusterId } = this.#context.config
-    const key = await newKey(kind.type)
-    const csr = makeSigningRequest(key, identity === undefined ? [] : [{ uri: identity }])
-    const chain = await createCertificate(authority.address, { csr, ttlSeconds, clusterId }, await this.#credentials())
-    const type = kind.format === 'pkcs8' ? 'pkcs8' : kind.type === 'rsa' ? 'pkcs1' : 'sec1'
-    return { issued: readAnswer(chain, key), key: key.export({ type, format: 'pem' }).toString() }
-  }
-
-  async #credentials(): Promise<Credentials> {
-    const { address, credentials } = this.#context.config.authority
-    const token = credentials.tokenFile === undefined ? undefined : await this.#given(readToken(credentials.tokenFile), 'token')
-    const roots = address.isPlain
-      ? undefined
-      : await readRoots(credentials.roots, this.#secrets.roots).catch((error: Error) => {
-          throw new CallFailed(status.unavailable, `roots of the authority: ${error.message}`)
-        })
-    const provisioned = credentials.pair && (await this.#given(readPair(credentials.pair), 'provisioned certificate'))
-    const pair = this.#presents || token === undefined ? (this.#secrets.pair(now()) ?? provisioned) : undefined
-    return { token, pair, roots }
-  }
-
-  /** What was read; undefined, with a warning, when it cannot be used. */
-  #given<T>(read: Promise<T>, what: string): Promise<T | undefined> {
-    return read.catch((error: Error) => void this.#context.log('citadelclient').warn(`no ${what} is sent: ${error.message}`))
   }
 
   #state(): SecretState {
-    const pair = this.#secrets.pair(now())
-    return { notAfter: pair?.notAfter, identity: pair?.identity, fault: this.#fault }
-  }
-}
-
-const generate = promisify(generateKeyPair)
-
-/** A new private key; made on a thread of the system's pool. */
-async function newKey(type: 'rsa' | 'ec'): Promise<KeyObject> {
-  const { privateKey } = type === 'rsa' ? await generate('rsa', { modulusLength: 2048 }) : await generate('ec', { namedCurve: 'P-256' })
-  return privateKey
-}
-
-function readAnswer(chain: readonly string[], key: KeyObject): Issued {
-  try {
-    return readIssued(chain, key, wallClockMs())
-  } catch (error) {
-    if (error instanceof BadAnswer) throw new CallFailed(status.internal, error.message)
-    throw error
+    return this.#certificate?.state ?? { notAfter: undefined, identity: undefined, fault: undefined }
   }
 }
 

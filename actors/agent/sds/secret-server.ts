@@ -1,5 +1,5 @@
 /** Serves a workload's secrets to its Envoy: `envoy.service.secret.v3.SecretDiscoveryService` on a unix socket (docs/certificates.md, S1 to S6). */
-import { pairName, rootsName, type SecretResource } from '../../../src/agent/secret-resources.ts'
+import type { SecretLookup } from '../../../src/agent/secret-resources.ts'
 import { BadRequest, SecretStream } from '../../../src/agent/secret-stream.ts'
 import { ClientTrust } from '../../../src/identity/client-trust.ts'
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
@@ -25,20 +25,32 @@ const connections = {
   credentialGrace: 0,
 }
 
-const names: ReadonlySet<string> = new Set([pairName, rootsName])
+/** Where the secrets are that the server sends. */
+export interface SecretSource {
+  readonly find: SecretLookup
+  /** A stream wants a secret, from now on; each name that is wanted is forgotten once. */
+  want(name: string): void
+  forget(name: string): void
+}
+
+/** A stream, and what its source was told that it wants. */
+interface Served {
+  readonly state: SecretStream
+  readonly wanted: Set<string>
+}
 
 /** The server. */
 export class SecretServer {
   readonly #server: GrpcServer
   readonly #log: ScopedLogger
   readonly #metrics: SecretMetrics
-  readonly #secrets: () => ReadonlyMap<string, SecretResource>
-  readonly #streams = new Map<GrpcStream, SecretStream>()
+  readonly #source: SecretSource
+  readonly #streams = new Map<GrpcStream, Served>()
 
-  /** Serves on the unix socket `path` what `secrets` gives at the time. */
-  constructor(path: string, secrets: () => ReadonlyMap<string, SecretResource>, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
+  /** Serves on the unix socket `path` what `source` has at the time. */
+  constructor(path: string, source: SecretSource, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
     this.#log = parts.log
-    this.#secrets = secrets
+    this.#source = source
     this.#metrics = secretMetrics(parts.metrics, () => this.#streams.size)
     const open = (isDelta: boolean) => ({ type: 'bidi_stream' as const, open: (stream: GrpcStream) => this.#take(stream, isDelta) })
     this.#server = new GrpcServer(
@@ -72,7 +84,7 @@ export class SecretServer {
 
   /** Sends what has changed to the streams that want it. */
   push(): void {
-    for (const [stream, state] of this.#streams) this.#send(stream, state)
+    for (const [stream, { state }] of this.#streams) this.#send(stream, state)
   }
 
   close(): Promise<void> {
@@ -80,9 +92,13 @@ export class SecretServer {
   }
 
   #take(stream: GrpcStream, isDelta: boolean): void {
-    const state = new SecretStream(isDelta, (name) => names.has(name))
-    this.#streams.set(stream, state)
-    stream.onClose(() => this.#streams.delete(stream))
+    const state = new SecretStream(isDelta)
+    const served: Served = { state, wanted: new Set() }
+    this.#streams.set(stream, served)
+    stream.onClose(() => {
+      this.#streams.delete(stream)
+      for (const name of served.wanted) this.#source.forget(name)
+    })
     stream.onStandstill(() => this.#metrics.stale())
     stream.onEnd(() => stream.end(status.ok, ''))
     stream.onBorrowed((message) => {
@@ -95,8 +111,23 @@ export class SecretServer {
         this.#log.warn(`a stream of secrets was ended: ${error.message}`)
         return stream.end(status.invalidArgument, error.message)
       }
+      this.#follow(served)
       this.#send(stream, state)
     })
+  }
+
+  /** Tells the source what a stream wants now and did not before, and the other way round. */
+  #follow({ state, wanted }: Served): void {
+    for (const name of state.wanted) {
+      if (wanted.has(name)) continue
+      wanted.add(name)
+      this.#source.want(name)
+    }
+    for (const name of wanted) {
+      if (state.wanted.has(name)) continue
+      wanted.delete(name)
+      this.#source.forget(name)
+    }
   }
 
   #refused(reason: string): void {
@@ -106,7 +137,7 @@ export class SecretServer {
 
   #send(stream: GrpcStream, state: SecretStream): void {
     if (stream.status !== undefined) return
-    const response = state.next(this.#secrets())
+    const response = state.next(this.#source.find)
     if (!response) return
     stream.write([messageFrame(response)], (isLost) => this.#metrics.pushed(isLost))
   }

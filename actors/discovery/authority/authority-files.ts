@@ -6,7 +6,7 @@ import type { AuthorityPage } from '../../../protocols/messages/authority-page.t
 import { findChain } from '../../../src/ca/chain.ts'
 import { pemOf } from '../../../src/ca/pem.ts'
 import { fingerprintOf } from '../../../src/identity/pem.ts'
-import { syncDirectory, unfinished, writeNewFile } from './durable-file.ts'
+import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
 import { readKey } from './key-storage.ts'
 
 /** Largest file that is read, in bytes. */

@@ -8,8 +8,8 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
+import { replaceFile, unfinished } from '../../runtime/durable-file.ts'
 import { every, pause, type Timer } from '../../runtime/timers.ts'
-import { replaceFile, unfinished } from './durable-file.ts'
 
 /** A process, as well as it can be told from all others. */
 interface Holder {

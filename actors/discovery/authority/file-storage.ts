@@ -7,9 +7,9 @@ import { open, readFile, rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type AuthorityState, emptyState, readState } from '../../../src/ca/state.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
+import { replaceFile, syncDirectory, unfinished } from '../../runtime/durable-file.ts'
+import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 import { DirectoryLock } from './directory-lock.ts'
-import { replaceFile, syncDirectory, unfinished } from './durable-file.ts'
-import { checkOwnFile, ownDirectory } from './own-directory.ts'
 import { type CaStorage, type KeyPlace, StaleVersionError, type Stored } from './storage.ts'
 
 /** Version of the layout of `state.json`. */

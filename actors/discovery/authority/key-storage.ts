@@ -2,8 +2,8 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { syncDirectory, writeNewFile } from './durable-file.ts'
-import { checkOwnFile } from './own-directory.ts'
+import { syncDirectory, writeNewFile } from '../../runtime/durable-file.ts'
+import { checkOwnFile } from '../../runtime/own-directory.ts'
 import type { KeyPlace } from './storage.ts'
 
 /** Largest file of a key that is read, in bytes. */

@@ -21,9 +21,9 @@ describe('the connection to the certificate authority', () => {
 
   it('is verified by the roots that are named, or those of the provider', () => {
     const roots = (environment: Environment) => authority(environment).credentials.roots
-    expect(roots({})).to.deep.equal({ files: ['./var/run/secrets/mesh/root-cert.pem'], learned })
-    expect(roots({ CA_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, learned: undefined })
-    expect(roots({ CA_ROOT_CA: '/roots.pem', PROV_CERT: '/prov' })).to.deep.equal({ files: ['/roots.pem'], learned: undefined })
+    expect(roots({})).to.deep.equal({ files: ['./var/run/secrets/mesh/root-cert.pem'], isPinned: false, learned })
+    expect(roots({ CA_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, isPinned: true, learned: undefined })
+    expect(roots({ CA_ROOT_CA: '/roots.pem', PROV_CERT: '/prov' })).to.deep.equal({ files: ['/roots.pem'], isPinned: true, learned: undefined })
     for (const provider of ['orchestrator', 'kubernetes'])
       expect(roots({ PILOT_CERT_PROVIDER: provider, PROV_CERT: '/prov' }).files).to.deep.equal([
         './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
@@ -32,8 +32,10 @@ describe('the connection to the certificate authority', () => {
     expect(roots({ PROV_CERT: '/prov' }).files).to.deep.equal(['/prov/root-cert.pem'])
     expect(roots({ PILOT_CERT_PROVIDER: 'toString', MESH_AGENT_STATE_DIR: '/state' })).to.deep.equal({
       files: ['./var/run/secrets/mesh/root-cert.pem'],
+      isPinned: false,
       learned: '/state/secrets/root-cert.pem',
     })
+    expect(roots({ MESH_AGENT_STATE_DIR: '' })).to.deep.include({ isPinned: false, learned: undefined })
   })
 
   it('is authenticated by the token of the policy, and by a provisioned certificate', () => {
@@ -60,9 +62,9 @@ describe('the connection to discovery', () => {
   it('is verified by the first roots that are there', () => {
     const roots = (environment: Environment, metadata?: Environment) => xds(environment, metadata).credentials.roots
     const mounted = './etc/certs/root-cert.pem'
-    expect(roots({})).to.deep.equal({ files: [mounted, './var/run/secrets/mesh/root-cert.pem'], learned })
-    expect(roots({ XDS_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, learned: undefined })
-    expect(roots({ XDS_ROOT_CA: '/roots.pem' })).to.deep.equal({ files: ['/roots.pem'], learned: undefined })
+    expect(roots({})).to.deep.equal({ files: [mounted, './var/run/secrets/mesh/root-cert.pem'], isPinned: false, learned })
+    expect(roots({ XDS_ROOT_CA: 'SYSTEM' })).to.deep.equal({ files: undefined, isPinned: true, learned: undefined })
+    expect(roots({ XDS_ROOT_CA: '/roots.pem' })).to.deep.equal({ files: ['/roots.pem'], isPinned: true, learned: undefined })
     expect(roots({ PROV_CERT: '/prov' }).files).to.deep.equal([mounted, '/prov/root-cert.pem'])
     const orchestrator = { PILOT_CERT_PROVIDER: 'orchestrator', PROV_CERT: '/prov' }
     expect(roots(orchestrator).files).to.deep.equal([mounted, './var/run/secrets/kubernetes.io/serviceaccount/ca.crt'])

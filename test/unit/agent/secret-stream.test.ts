@@ -12,18 +12,17 @@ import { BadRequest, SecretStream } from '../../../src/agent/secret-stream.ts'
 import { clusterType, secretType } from '../../../src/xds/type-urls.ts'
 import { contentOf, sidecar } from '../../harness/secret-client.ts'
 
-const isKnown = (name: string) => name === 'default' || name === 'ROOTCA'
 const secrets = (chain = 'chain', roots = 'roots') =>
-  new Map<string, SecretResource>([pairSecret(chain, 'key'), rootsSecret(roots)].map((one) => [one.name, one]))
+  new Map<string, SecretResource>([pairSecret({ chain, key: 'key' }), rootsSecret(roots)].map(({ secret }) => [secret.name, secret]))
 
 /** A stream of the state of the world. */
 function sotw() {
-  const stream = new SecretStream(false, isKnown)
+  const stream = new SecretStream(false)
   return {
     take: (request: MessageInitShape<typeof DiscoveryRequestSchema>) =>
       stream.take(Buffer.from(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: secretType, ...request })))),
     next(of: ReadonlyMap<string, SecretResource>) {
-      const bytes = stream.next(of)
+      const bytes = stream.next((name) => of.get(name))
       if (!bytes) return undefined
       const { versionInfo, nonce, typeUrl, resources } = fromBinary(DiscoveryResponseSchema, bytes)
       expect([typeUrl, ...resources.map((any) => any.typeUrl)]).to.deep.equal([secretType, ...resources.map(() => secretType)])
@@ -34,12 +33,12 @@ function sotw() {
 
 /** A delta stream. */
 function delta() {
-  const stream = new SecretStream(true, isKnown)
+  const stream = new SecretStream(true)
   return {
     take: (request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>) =>
       stream.take(Buffer.from(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl: secretType, ...request })))),
     next(of: ReadonlyMap<string, SecretResource>) {
-      const bytes = stream.next(of)
+      const bytes = stream.next((name) => of.get(name))
       if (!bytes) return undefined
       const { nonce, typeUrl, resources, removedResources } = fromBinary(DeltaDiscoveryResponseSchema, bytes)
       expect(typeUrl).to.equal(secretType)
@@ -136,8 +135,8 @@ describe('a stream of secrets, state of the world', () => {
       ['at most 1000', { node: sidecar, resourceNames: Array.from({ length: 1001 }, (_, index) => `name-${index}`) }],
     ]
     for (const [reason, request] of refused) expect(() => sotw().take(request), reason).to.throw(BadRequest, reason)
-    expect(() => new SecretStream(false, isKnown).take(Buffer.from([0x0a, 0xff]))).to.throw(BadRequest)
-    expect(() => new SecretStream(true, isKnown).take(Buffer.from([0x0a, 0xff]))).to.throw(BadRequest)
+    expect(() => new SecretStream(false).take(Buffer.from([0x0a, 0xff]))).to.throw(BadRequest)
+    expect(() => new SecretStream(true).take(Buffer.from([0x0a, 0xff]))).to.throw(BadRequest)
   })
 })
 

@@ -10,24 +10,30 @@ describe("settings of the agent's secrets", () => {
   it('have defaults that fit an injected sidecar', () => {
     expect(settings({ POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' })).to.deep.equal({
       socket: './etc/mesh/proxy/SDS',
-      authority: {
-        address: { host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' },
-        credentials: {
-          roots: { files: ['./var/run/secrets/mesh/root-cert.pem'], learned: './var/lib/mesh/data/secrets/root-cert.pem' },
-          tokenFile: './var/run/secrets/tokens/mesh-token',
-          pair: undefined,
+      certificate: {
+        authority: {
+          address: { host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' },
+          credentials: {
+            roots: { files: ['./var/run/secrets/mesh/root-cert.pem'], isPinned: false, learned: './var/lib/mesh/data/secrets/root-cert.pem' },
+            tokenFile: './var/run/secrets/tokens/mesh-token',
+            pair: undefined,
+          },
         },
+        clusterId: '',
+        identity: 'spiffe://cluster.local/ns/shop/sa/web',
+        key: { type: 'rsa', format: 'traditional' },
+        ttlSeconds: 86_400,
+        graceRatio: 0.5,
+        keptIn: './var/lib/mesh/data/secrets',
       },
-      clusterId: '',
-      identity: 'spiffe://cluster.local/ns/shop/sa/web',
-      key: { type: 'rsa', format: 'traditional' },
-      ttlSeconds: 86_400,
-      graceRatio: 0.5,
+      mounted: './etc/certs',
+      output: undefined,
+      fileQuietMs: 100,
     })
   })
 
   it('follow the environment', () => {
-    const { authority, key, identity, ...rest } = settings({
+    const { certificate, ...rest } = settings({
       CA_ADDR: 'ca.example.com:443',
       CA_ROOT_CA: '/etc/roots.pem',
       ECC_SIGNATURE_ALGORITHM: 'ECDSA',
@@ -39,25 +45,42 @@ describe("settings of the agent's secrets", () => {
       SECRET_GRACE_PERIOD_RATIO: '0.2',
       JWT_POLICY: 'first-party-jwt',
       MESH_META_CLUSTER_ID: 'east',
+      MESH_AGENT_STATE_DIR: '',
+      OUTPUT_CERTS: '/out',
+      FILE_DEBOUNCE_DURATION: '2s',
     })
-    expect(authority).to.deep.equal({
-      address: { host: 'ca.example.com', port: 443, isPlain: false, serverName: 'ca.example.com' },
-      credentials: {
-        roots: { files: ['/etc/roots.pem'], learned: undefined },
-        tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
-        pair: undefined,
+    expect(certificate).to.deep.equal({
+      authority: {
+        address: { host: 'ca.example.com', port: 443, isPlain: false, serverName: 'ca.example.com' },
+        credentials: {
+          roots: { files: ['/etc/roots.pem'], isPinned: true, learned: undefined },
+          tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+          pair: undefined,
+        },
       },
-    })
-    expect([key, identity]).to.deep.equal([{ type: 'ec', format: 'pkcs8' }, 'spiffe://example.com/ns/shop/sa/web'])
-    expect(rest).to.deep.include({
+      clusterId: 'east',
+      identity: 'spiffe://example.com/ns/shop/sa/web',
+      key: { type: 'ec', format: 'pkcs8' },
       ttlSeconds: 90,
       graceRatio: 0.2,
-      clusterId: 'east',
+      keptIn: undefined,
     })
+    expect(rest).to.deep.include({ output: { directory: '/out', isForAll: false }, fileQuietMs: 2000 })
+  })
+
+  it('write for all users under an orchestrator, and take nothing from where they write', () => {
+    const { output, mounted } = settings({ OUTPUT_CERTS: './etc/certs/', ORCHESTRATOR_SERVICE_HOST: '10.0.0.1' })
+    expect([output, mounted]).to.deep.equal([{ directory: './etc/certs/', isForAll: true }, undefined])
+  })
+
+  it('ask no authority where certificates are mounted, and cannot have them provisioned too', () => {
+    expect(settings({ FILE_MOUNTED_CERTS: 'true', CA_ADDR: 'nowhere' }).certificate).to.equal(undefined)
+    expect(() => settings({ FILE_MOUNTED_CERTS: 'true', PROV_CERT: '/prov' })).to.throw('PROV_CERT and FILE_MOUNTED_CERTS contradict each other')
   })
 
   it('ask for no name where the workload is not known', () => {
-    for (const environment of [{}, { POD_NAMESPACE: 'shop' }, { SERVICE_ACCOUNT: 'web' }]) expect(settings(environment).identity).to.equal(undefined)
+    for (const environment of [{}, { POD_NAMESPACE: 'shop' }, { SERVICE_ACCOUNT: 'web' }])
+      expect(settings(environment).certificate?.identity).to.equal(undefined)
   })
 
   it('are refused by the name of the variable', () => {

@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { pairName, rootsName } from '../../../src/agent/secret-resources.ts'
 import { WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
 
 const hour = 3_600_000
@@ -18,14 +17,14 @@ describe("a workload's secrets", () => {
   it('are asked for at once, by one call at a time, and there are none before', () => {
     const secrets = new WorkloadSecrets(0.5)
     expect(secrets.wait(begin)).to.equal(0)
-    expect(secrets.served(begin).size).to.equal(0)
+    expect([secrets.pair(begin), secrets.roots]).to.deep.equal([undefined, undefined])
     secrets.asked()
     expect(secrets.wait(later(hour))).to.equal(Number.POSITIVE_INFINITY)
   })
 
   it('are renewed with half of their life left', () => {
     const secrets = withCertificate()
-    expect([...secrets.served(begin).keys()]).to.deep.equal([pairName, rootsName])
+    expect([secrets.pair(begin)?.secret.name, secrets.roots?.secret.name]).to.deep.equal(['default', 'ROOTCA'])
     expect(secrets.wait(begin)).to.equal(hour / 2)
     expect(secrets.wait(later(hour / 2))).to.equal(0)
     secrets.asked()
@@ -36,7 +35,7 @@ describe("a workload's secrets", () => {
 
   it('have versions that follow their content', () => {
     const secrets = withCertificate()
-    const versions = () => [...secrets.served(begin).values()].map(({ version }) => version)
+    const versions = () => [secrets.pair(begin)?.secret.version, secrets.roots?.secret.version]
     const [pair, roots] = versions()
     secrets.issued(issued(begin.wall + hour), 'key', begin, 0)
     expect(versions()).to.deep.equal([pair, roots])
@@ -49,9 +48,9 @@ describe("a workload's secrets", () => {
 
   it('are not served once the certificate has expired, but the roots are', () => {
     const secrets = withCertificate()
-    expect([...secrets.served(later(hour)).keys()]).to.deep.equal([rootsName])
+    expect([secrets.pair(later(hour)), secrets.roots?.secret.name]).to.deep.equal([undefined, 'ROOTCA'])
     expect(secrets.pair(later(hour))).to.equal(undefined)
-    expect(secrets.roots).to.equal('roots')
+    expect(secrets.roots?.pem).to.equal('roots')
   })
 
   it('wait longer after each failure, and no longer after a success', () => {

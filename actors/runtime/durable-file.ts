@@ -5,24 +5,33 @@ import { dirname } from 'node:path'
 /** What ends the names of files that are being written. Those that a dead process left behind can be removed. */
 export const unfinished = '.unfinished'
 
-/** Writes a file that is not there yet, readable for this user alone whatever the umask is, and makes its content durable. Throws when there is one. */
-export function writeNewFile(path: string, content: string): void {
-  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0), 0o600)
+/** Mode of files that are for this user alone. */
+const ownMode = 0o600
+
+/**
+ * Writes a file that is not there yet, with the mode that is given whatever the umask is (for this user alone without one), and makes its
+ * content durable. Throws when there is one, and leaves none behind when it cannot be written whole.
+ */
+export function writeNewFile(path: string, content: string, mode = ownMode): void {
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0), ownMode)
   try {
-    fchmodSync(file, 0o600)
+    fchmodSync(file, mode)
     const bytes = Buffer.from(content)
     for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
     fsyncSync(file)
+  } catch (error) {
+    rmSync(path, { force: true })
+    throw error
   } finally {
     closeSync(file)
   }
 }
 
 /** Replaces a file, or makes it: whoever reads it meanwhile, or after a crash, finds the old content or the new. Durable when the call returns. */
-export function replaceFile(path: string, content: string): void {
+export function replaceFile(path: string, content: string, mode = ownMode): void {
   const next = `${path}${unfinished}`
   rmSync(next, { force: true })
-  writeNewFile(next, content)
+  writeNewFile(next, content, mode)
   renameSync(next, path)
   syncDirectory(dirname(path))
 }

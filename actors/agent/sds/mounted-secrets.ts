@@ -1,0 +1,70 @@
+/** Files of a directory that take the place of what the authority gives (docs/certificates.md, S8). */
+import { join } from 'node:path'
+import { type PairSecret, pairSecret, type RootsSecret, rootsSecret } from '../../../src/agent/secret-resources.ts'
+import { FilesWatch } from '../../runtime/files-watch.ts'
+import { readAuthoritiesIfThere, readPair } from '../credentials/credential-file.ts'
+import type { FileListener } from './file-secrets.ts'
+
+/** What the files hold. */
+export interface Mounted {
+  readonly pair: PairSecret | undefined
+  readonly roots: RootsSecret | undefined
+}
+
+/** The files `cert-chain.pem` with `key.pem`, and `root-cert.pem`, of a directory. */
+export class MountedSecrets {
+  readonly #listener: FileListener
+  readonly #files: { readonly chain: string; readonly key: string }
+  readonly #rootsFile: string
+  readonly #watch: FilesWatch
+  #current: Mounted = { pair: undefined, roots: undefined }
+  #last: Mounted = this.#current
+
+  /** Files are read once they have been left alone for `quietMs`. */
+  constructor(directory: string, quietMs: number, listener: FileListener) {
+    this.#listener = listener
+    this.#files = { chain: join(directory, 'cert-chain.pem'), key: join(directory, 'key.pem') }
+    this.#rootsFile = join(directory, 'root-cert.pem')
+    const { chain, key } = this.#files
+    this.#watch = new FilesWatch(
+      [chain, key, this.#rootsFile],
+      { look: () => this.#look(), refused: (reason) => listener.refused(directory, reason), unwatchable: listener.unwatchable },
+      quietMs,
+    )
+  }
+
+  /** The last good content; of files that are not there, none. */
+  get current(): Mounted {
+    return this.#current
+  }
+
+  /** The last good content, of files that are gone too. */
+  get last(): Mounted {
+    return this.#last
+  }
+
+  /** Reads the files now. Resolves when that is done, whatever came of it. */
+  look(): Promise<void> {
+    return this.#watch.look()
+  }
+
+  close(): void {
+    this.#watch.close()
+  }
+
+  /** A fault of one of the two does not keep the other from being used. */
+  async #look(): Promise<void> {
+    const [pair, roots] = await Promise.allSettled([readPair(this.#files), readAuthoritiesIfThere(this.#rootsFile)])
+    const before = this.#current
+    const next: Mounted = {
+      pair: pair.status === 'fulfilled' ? pair.value && pairSecret(pair.value) : before.pair,
+      roots: roots.status === 'fulfilled' ? (roots.value === undefined ? undefined : rootsSecret(roots.value)) : before.roots,
+    }
+    const isSame = next.pair?.secret.version === before.pair?.secret.version && next.roots?.secret.version === before.roots?.secret.version
+    this.#current = next
+    this.#last = { pair: next.pair ?? this.#last.pair, roots: next.roots ?? this.#last.roots }
+    if (!isSame) this.#listener.changed()
+    const failed = [pair, roots].flatMap((one) => (one.status === 'rejected' ? [(one.reason as Error).message] : []))
+    if (failed.length > 0) throw new Error(failed.join('; '))
+  }
+}

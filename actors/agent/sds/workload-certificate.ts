@@ -1,0 +1,209 @@
+/** The workload's certificate: has it issued for a key of its own by the certificate authority, renews it in time, and keeps it over a restart (docs/certificates.md, N1 to N7, H1 to H4). */
+import { generateKeyPair, type KeyObject, randomInt } from 'node:crypto'
+import { promisify } from 'node:util'
+import type { CertificateConfig, SecretState } from '../../../protocols/messages/agent.ts'
+import { BadAnswer, type Issued, readIssued } from '../../../src/agent/issued.ts'
+import { keyText, restore } from '../../../src/agent/kept-secrets.ts'
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import type { PairSecret, RootsSecret } from '../../../src/agent/secret-resources.ts'
+import { type Moment, WorkloadSecrets } from '../../../src/agent/workload-secrets.ts'
+import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
+import { status } from '../../grpc/status-codes.ts'
+import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import type { Logger, ScopedLogger } from '../../runtime/logger.ts'
+import type { Registry } from '../../runtime/metrics.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
+import { CallFailed, CertificateClient, type Credentials } from './certificate-client.ts'
+import { readKeptFile, writeKeptFile } from './kept-file.ts'
+
+/** Longest time between two looks at the clocks, in milliseconds: timers stand still while the machine sleeps. */
+const lookMs = 60_000
+
+const now = (): Moment => ({ wall: wallClockMs(), monotonic: monotonicMs() })
+const chance = () => randomInt(1_000_000) / 1_000_000
+
+/** What it needs. */
+export interface CertificateParts {
+  readonly log: Logger
+  readonly metrics: Registry
+  /** Another certificate or other roots are there. */
+  readonly changed: () => void
+}
+
+/** The client of the authority. */
+export class WorkloadCertificate {
+  readonly #config: CertificateConfig
+  readonly #log: ScopedLogger
+  readonly #changed: () => void
+  readonly #secrets: WorkloadSecrets
+  readonly #client: CertificateClient
+  readonly #calls: OutgoingRequests
+  /** Calls that failed in turn with and without a client certificate (docs/certificates.md, N4). */
+  #attempts = 0
+  #fault: string | undefined
+  /** Why the last could not be kept: told once. */
+  #keptFault: string | undefined
+  #timer: Timer | undefined
+  #isWanted = false
+  #isOver = false
+
+  constructor(config: CertificateConfig, { log, metrics, changed }: CertificateParts) {
+    this.#config = config
+    this.#log = log('citadelclient')
+    this.#changed = changed
+    this.#secrets = new WorkloadSecrets(config.graceRatio)
+    this.#client = new CertificateClient(config.authority.address)
+    this.#calls = outgoingMetrics(metrics, metricPrefix)('csr')
+  }
+
+  /** The certificate that may be served at present, with its key. */
+  get pair(): PairSecret | undefined {
+    return this.#secrets.pair(now())
+  }
+
+  /** The roots of the last answer. */
+  get roots(): RootsSecret | undefined {
+    return this.#secrets.roots
+  }
+
+  get state(): SecretState {
+    const pair = this.#secrets.pair(now())
+    return { notAfter: pair?.notAfter, identity: pair?.identity, fault: this.#fault }
+  }
+
+  /** Uses what was kept, if it may be used. */
+  async restore(): Promise<void> {
+    const { keptIn, identity } = this.#config
+    if (keptIn === undefined || identity === undefined) return
+    try {
+      const kept = await readKeptFile(keptIn)
+      if (!kept) return
+      const { roots, pair, isDue } = restore(kept, this.#config, this.#authority, wallClockMs())
+      this.#secrets.restoreRoots(roots)
+      if (typeof pair === 'string') return this.#log.warn(`the certificate that was kept in ${keptIn} is not used: ${pair}; the roots are`)
+      this.#secrets.restored(pair.issued, pair.key, kept.issuedAt, now(), chance())
+      if (isDue) this.#secrets.renewNow(now())
+      const { identity: holder, notAfter } = pair.issued
+      const wait = Math.round(this.#secrets.wait(now()) / 1000)
+      this.#log.info(
+        `certificate of ${holder} as it was kept in ${keptIn}, valid until ${new Date(notAfter).toISOString()}; the next is asked for in ${wait} s`,
+      )
+    } catch (error) {
+      this.#log.warn(`what was kept in ${keptIn} is not used: ${(error as Error).message}`)
+    }
+  }
+
+  /** Says whether a certificate is to be had of the authority: while it is not, none is asked for. */
+  want(isWanted: boolean): void {
+    if (isWanted === this.#isWanted) return
+    this.#isWanted = isWanted
+    if (isWanted) this.#look()
+    else this.#timer?.cancel()
+  }
+
+  close(): void {
+    this.#isOver = true
+    this.#timer?.cancel()
+  }
+
+  get #authority(): string {
+    const { host, port } = this.#config.authority.address
+    return `${host}:${port}`
+  }
+
+  #look(): void {
+    if (this.#isOver || !this.#isWanted) return
+    const wait = this.#secrets.wait(now())
+    this.#timer?.cancel()
+    if (wait > 0) this.#timer = after(Math.min(wait, lookMs), () => this.#look())
+    else void this.#renew()
+  }
+
+  async #renew(): Promise<void> {
+    this.#secrets.asked()
+    const finished = this.#calls.started(this.#secrets.failures > 0)
+    try {
+      const { issued, key } = await this.#ask()
+      finished(true)
+      if (this.#isOver) return
+      const at = now()
+      this.#secrets.issued(issued, key, at, chance())
+      this.#attempts = 0
+      this.#fault = undefined
+      const wait = Math.round(this.#secrets.wait(at) / 1000)
+      this.#log.info(`certificate of ${issued.identity}, valid until ${new Date(issued.notAfter).toISOString()}; the next is asked for in ${wait} s`)
+      this.#changed()
+      this.#keep(issued, key, at.wall)
+    } catch (error) {
+      finished(false)
+      if (this.#isOver) return
+      this.#attempts++
+      this.#fault = error instanceof Error ? error.message : String(error)
+      const wait = this.#secrets.failed(error instanceof CallFailed ? error.retryAfterMs : 0, now(), chance())
+      this.#log.warn(`no certificate from ${this.#authority}: ${this.#fault}; asked again in ${(wait / 1000).toFixed(1)} s`)
+    }
+    this.#look()
+  }
+
+  /** Has a certificate issued for a new key. */
+  async #ask(): Promise<{ readonly issued: Issued; readonly key: string }> {
+    const { identity, key: kind, ttlSeconds, clusterId } = this.#config
+    const key = await newKey(kind.type)
+    const csr = makeSigningRequest(key, identity === undefined ? [] : [{ uri: identity }])
+    const chain = await this.#client.create({ csr, ttlSeconds, clusterId }, await this.#credentials())
+    return { issued: readAnswer(chain, key), key: keyText(key, kind) }
+  }
+
+  async #credentials(): Promise<Credentials> {
+    const { address, credentials } = this.#config.authority
+    const token = credentials.tokenFile === undefined ? undefined : await this.#given(readToken(credentials.tokenFile), 'token')
+    const roots = address.isPlain
+      ? undefined
+      : await readRoots(credentials.roots, this.#secrets.roots?.pem).catch((error: Error) => {
+          throw new CallFailed(status.unavailable, `roots of the authority: ${error.message}`)
+        })
+    const provisioned = credentials.pair && (await this.#given(readPair(credentials.pair), 'provisioned certificate'))
+    const pairs = [this.#secrets.pair(now()), provisioned].filter((pair) => pair !== undefined)
+    // In turn: each certificate that there is, and the token alone.
+    const ways = token === undefined ? pairs : [...pairs, undefined]
+    return { token, roots, pair: ways[this.#attempts % Math.max(1, ways.length)] }
+  }
+
+  /** What was read; undefined, with a warning, when it cannot be used. */
+  #given<T>(read: Promise<T>, what: string): Promise<T | undefined> {
+    return read.catch((error: Error) => void this.#log.warn(`no ${what} is sent: ${error.message}`))
+  }
+
+  #keep({ chain, roots }: Issued, key: string, issuedAt: number): void {
+    const { keptIn, identity } = this.#config
+    if (keptIn === undefined || identity === undefined) return
+    try {
+      writeKeptFile(keptIn, { identity, authority: this.#authority, chain, roots, key, issuedAt })
+      this.#keptFault = undefined
+    } catch (error) {
+      const { message } = error as Error
+      if (this.#keptFault === message) return
+      this.#keptFault = message
+      this.#log.warn(`the certificate is not kept over a restart: ${message}`)
+    }
+  }
+}
+
+const generate = promisify(generateKeyPair)
+
+/** A new private key; made on a thread of the system's pool. */
+async function newKey(type: 'rsa' | 'ec'): Promise<KeyObject> {
+  const { privateKey } = type === 'rsa' ? await generate('rsa', { modulusLength: 2048 }) : await generate('ec', { namedCurve: 'P-256' })
+  return privateKey
+}
+
+function readAnswer(chain: readonly string[], key: KeyObject): Issued {
+  try {
+    return readIssued(chain, key, wallClockMs())
+  } catch (error) {
+    if (error instanceof BadAnswer) throw new CallFailed(status.internal, error.message)
+    throw error
+  }
+}

@@ -1,0 +1,97 @@
+/** An agent that starts again with what it kept. */
+import { chmodSync, statSync, writeFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { AgentSecrets } from '../harness/agent-secrets.ts'
+import { until } from '../harness/until.ts'
+
+describe('kept secrets', () => {
+  let at: AgentSecrets
+  beforeEach(() => {
+    at = new AgentSecrets()
+  })
+  afterEach(() => at.dispose())
+  const keptIn = () => at.path('state/secrets')
+  /** Runs an agent until it has kept its secrets; returns its certificate. */
+  async function kept(service: Awaited<ReturnType<AgentSecrets['authority']>>): Promise<string> {
+    await at.agent(service, { keptIn: keptIn() })
+    const client = at.envoy(['default'])
+    await until('the certificate', () => client.responses.length === 1)
+    await at.stopAgents()
+    return client.last('default')?.chain as string
+  }
+
+  it('are served at once while there is no authority, and renewed in time when there is one', async () => {
+    const service = await at.authority()
+    service.lifeMs = 6000
+    const chain = await kept(service)
+    await service.stop()
+    const state = await at.agent(service, { keptIn: keptIn() })
+    const client = at.envoy(['default'])
+    const roots = at.envoy(['ROOTCA'])
+    await until('the kept', () => client.last('default')?.chain === chain && roots.last('ROOTCA')?.roots === service.bundle)
+    expect(at.lines.join('\n')).to.match(/certificate of .* as it was kept in .*state\/secrets, valid until/)
+    await until('that it cannot be renewed', () => state().fault !== undefined)
+    await service.start()
+    const late = at.accepting(['default'])
+    await until('the next', () => late.last('default') !== undefined && late.last('default')?.chain !== chain)
+  })
+
+  it('are for the own user alone, and not asked for again while they are good', async () => {
+    const service = await at.authority()
+    const chain = await kept(service)
+    const modes = ['', '/secrets.json', '/root-cert.pem'].map((name) => statSync(keptIn() + name).mode & 0o777)
+    expect(modes).to.deep.equal([0o700, 0o600, 0o600])
+    expect(at.read('state/secrets/root-cert.pem')).to.equal(service.bundle)
+    expect(await kept(service)).to.equal(chain)
+    expect(service.calls).to.have.length(1)
+  })
+
+  it('that have expired are not served; their roots are, and verify the authority', async () => {
+    const service = await at.authority()
+    service.lifeMs = 400
+    const chain = await kept(service)
+    service.lifeMs = 600_000
+    at.write('roots.pem', 'garbled')
+    await until('the end of the certificate', () => Date.now() - 1000 > statSync(`${keptIn()}/secrets.json`).mtimeMs)
+    expect(await kept(service)).not.to.equal(chain)
+    expect(at.lines.join('\n')).to.match(/warn the certificate that was kept in .* is not used: the certificate is valid from .*; the roots are/)
+  })
+
+  const ignored: [what: string, spoil: (file: string) => void, changes: object, reason: RegExp][] = [
+    [
+      'are of another workload',
+      () => {},
+      { identity: 'spiffe://cluster.local/ns/shop/sa/db' },
+      /is of "spiffe:\/\/cluster.local\/ns\/shop\/sa\/web"/,
+    ],
+    ['are for another trust domain', () => {}, { identity: 'spiffe://other/ns/shop/sa/web' }, /is of "spiffe:\/\/cluster.local/],
+    ['have a key of another kind', () => {}, { key: { type: 'rsa', format: 'pkcs8' } }, /has a key of type ec/],
+    ['are garbled', (file) => writeFileSync(file, '{"version":1'), {}, /secrets.json: is not JSON/],
+    ['others can use', (file) => chmodSync(file, 0o644), {}, /secrets.json: others can use it \(mode 0644\)/],
+  ]
+  for (const [what, spoil, changes, reason] of ignored)
+    it(`that ${what} are told and not used`, async () => {
+      const service = await at.authority()
+      const chain = await kept(service)
+      spoil(`${keptIn()}/secrets.json`)
+      if ('identity' in changes) service.identity = changes.identity as string
+      await at.agent(service, { keptIn: keptIn(), ...changes })
+      const client = at.envoy(['default'])
+      await until('another certificate', () => client.responses.length === 1)
+      expect(client.last('default')?.chain).not.to.equal(chain)
+      expect(at.lines.filter((line) => line.startsWith('warn')).join('\n'))
+        .to.match(/^warn what was kept in .* is not used: /)
+        .and.match(reason)
+      expect(at.lines.join('\n')).not.to.include('PRIVATE KEY')
+    })
+
+  it('that cannot be written cost one warning', async () => {
+    const service = await at.authority()
+    service.lifeMs = 1500
+    at.write('state', 'a file')
+    await at.agent(service, { keptIn: keptIn() })
+    const client = at.accepting(['default'])
+    await until('two renewals', () => client.responses.length === 3)
+    expect(at.lines.filter((line) => line.includes('is not kept over a restart'))).to.have.length(1)
+  })
+})

@@ -1,0 +1,223 @@
+/** Secrets that are in files: those that Envoy asks for by path, those that come before the authority's, and those that are written. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { AgentSecrets, acknowledge } from '../harness/agent-secrets.ts'
+import { rootOf } from '../harness/authorities.ts'
+import { until } from '../harness/until.ts'
+
+const pem = (name: string) => rootOf(name).record.certificate
+const keyOf = (name: string) => rootOf(name).key.export({ type: 'pkcs8', format: 'pem' }) as string
+
+describe('secrets in files', () => {
+  let at: AgentSecrets
+  beforeEach(() => {
+    at = new AgentSecrets()
+  })
+  afterEach(() => at.dispose())
+  /** Files of a pair, and the name of its secret. */
+  const pair = (name: string, files = 'pair') => {
+    at.write(`${files}/chain.pem`, pem(name))
+    at.write(`${files}/key.pem`, keyOf(name))
+    return `file-cert:${at.path(`${files}/chain.pem`)}~${at.path(`${files}/key.pem`)}`
+  }
+
+  it('are served by their paths, in both forms of the protocol, without a certificate authority', async () => {
+    await at.start({})
+    const [cert, root] = [pair('one'), `file-root:${at.write('ca.pem', `${keyOf('two')}${pem('two')}`)}`]
+    const clients = [at.accepting([cert, root]), at.accepting([cert, root], true)]
+    for (const client of clients) {
+      await until('both', () => client.last(cert) !== undefined && client.last(root) !== undefined)
+      expect(client.last(cert)).to.deep.equal({ name: cert, chain: pem('one'), key: keyOf('one') })
+      expect(client.last(root), 'without what is no certificate').to.deep.equal({ name: root, roots: pem('two') })
+    }
+  })
+
+  it('are pushed when they are written, exchanged by a link, or come again, to those alone who want them', async () => {
+    await at.start({})
+    for (const name of ['one', 'two', 'three']) pair(name, `mounted/..${name}`)
+    // As orchestrators mount secrets: the files are links into a directory that is a link itself.
+    symlinkSync('..one', at.path('mounted/..data'))
+    for (const name of ['chain.pem', 'key.pem']) symlinkSync(join('..data', name), at.path(`mounted/${name}`))
+    const cert = `file-cert:${at.path('mounted/chain.pem')}~${at.path('mounted/key.pem')}`
+    const [client, other] = [at.envoy([cert]), at.envoy([pair('one', 'other')])]
+    const exchange = (to: string) => {
+      symlinkSync(to, at.path('mounted/..next'))
+      renameSync(at.path('mounted/..next'), at.path('mounted/..data'))
+    }
+    await until('the first', () => client.last(cert)?.chain === pem('one') && other.responses.length === 1)
+    acknowledge(client, [cert])
+    exchange('..two')
+    await until('the second', () => client.last(cert)?.chain === pem('two'))
+    acknowledge(client, [cert])
+    for (const name of ['chain.pem', 'key.pem']) unlinkSync(at.path(`mounted/${name}`))
+    await until('that they are missed', () => at.lines.some((line) => line.includes('there is no such file')))
+    pair('three', 'mounted')
+    await until('the third', () => client.last(cert)?.key === keyOf('three'))
+    expect([client.responses.length, other.responses.length]).to.deep.equal([3, 1])
+  })
+
+  it('that are garbled or belong to another key leave the last good ones in force, and are told and counted', async () => {
+    await at.start({})
+    const cert = pair('one')
+    const client = at.envoy([cert])
+    await until('the first', () => client.responses.length === 1)
+    at.write('pair/key.pem', keyOf('two'))
+    await until('that they do not belong together', () => at.lines.some((line) => /key.pem: is not the key of/.test(line)))
+    at.write('pair/key.pem', 'half of a')
+    await until('that it is no key', () => at.lines.some((line) => /key.pem: holds no private key/.test(line)))
+    const late = at.envoy([cert])
+    await until('the last good', () => late.last(cert)?.key === keyOf('one'))
+    expect([client.responses.length, at.count('num_file_secret_failures_total')]).to.deep.equal([1, 2])
+    expect(at.lines.join()).not.to.include('half of a')
+  })
+
+  it('are waited for until they are there', async () => {
+    await at.start({})
+    const root = `file-root:${at.path('later/ca.pem')}`
+    const client = at.envoy([root])
+    await until('that it is missed', () => at.lines.some((line) => line.includes('later/ca.pem: there is no such file')))
+    at.write('later/ca.pem', pem('one'))
+    await until('it', () => client.last(root)?.roots === pem('one'))
+  })
+
+  it('are refused under other names: no relative path, no third part, nothing that is served under a name of its own', async () => {
+    await at.start({})
+    const refused = ['file-cert:a.pem~b.pem', 'file-cert:/a~/b~/c', 'file-cert:/a', 'file-root:ca.pem', 'file-root:', 'kubernetes://x', 'other']
+    const client = at.envoy(refused, true)
+    await until('the answer', () => client.responses.length === 1)
+    expect(client.responses[0]?.removed).to.deep.equal(refused)
+    expect(at.lines.filter((line) => line.includes('does not have'))).to.have.length(refused.length)
+  })
+
+  it('are at most 256 at a time, and make room when nobody wants them any more', async () => {
+    await at.start({})
+    const first = at.envoy(Array.from({ length: 256 }, (_, index) => `file-root:/nowhere/${index}`))
+    await until('all to be looked at', () => at.count('num_file_secret_failures_total') === 256)
+    const root = `file-root:${at.write('ca.pem', pem('one'))}`
+    const second = at.envoy([root])
+    await until('the refusal', () => at.lines.some((line) => line.includes('there are 256 secrets in files')))
+    first.close()
+    await until('room', () => at.count('total_active_connections') === 1)
+    second.close()
+    const third = at.envoy([root])
+    await until('it', () => third.last(root)?.roots === pem('one'))
+  })
+
+  describe('of the mounted directory', () => {
+    it('come before those of the authority, which is asked for nothing while both are there', async () => {
+      const service = await at.authority()
+      const mounted = at.path('certs')
+      mkdirSync(mounted)
+      const state = await at.agent(service, {}, { mounted })
+      const client = at.accepting(['default', 'ROOTCA'])
+      await until('the certificate of the authority', () => client.last('ROOTCA')?.roots === service.bundle)
+      at.write('certs/root-cert.pem', pem('one'))
+      at.write('certs/key.pem', keyOf('two'))
+      at.write('certs/cert-chain.pem', pem('two'))
+      await until('the files', () => client.last('default')?.key === keyOf('two') && client.last('ROOTCA')?.roots === pem('one'))
+      expect(state().notAfter, 'as it was issued').not.to.equal(undefined)
+      // Without them the certificate of the authority is served again.
+      rmSync(mounted, { recursive: true })
+      await until('the authority’s again', () => client.last('ROOTCA')?.roots === service.bundle && client.last('default')?.key !== keyOf('two'))
+      expect(service.calls).to.have.length(1)
+    })
+
+    it('are all there is at start: the authority is not asked; when they go they are served on', async () => {
+      const service = await at.authority()
+      at.write('certs/root-cert.pem', pem('one'))
+      at.write('certs/key.pem', keyOf('two'))
+      at.write('certs/cert-chain.pem', pem('two'))
+      service.answer = () => ({ code: 14, message: 'outage' })
+      const state = await at.agent(service, {}, { mounted: at.path('certs') })
+      const client = at.envoy(['default'])
+      await until('the files', () => client.last('default')?.key === keyOf('two'))
+      expect(service.calls).to.have.length(0)
+      rmSync(at.path('certs/cert-chain.pem'))
+      await until('the authority to be asked', () => state().fault === 'outage')
+      const late = at.accepting(['default', 'ROOTCA'])
+      await until('what was there', () => late.last('default')?.key === keyOf('two'))
+      service.answer = undefined
+      await until('the next', () => late.last('default')?.key !== keyOf('two'))
+    })
+
+    it('with one fault still give what is good', async () => {
+      at.write('certs/root-cert.pem', pem('one'))
+      at.write('certs/cert-chain.pem', 'garbled')
+      at.write('certs/key.pem', keyOf('two'))
+      await at.start({ mounted: at.path('certs') })
+      const client = at.envoy(['ROOTCA'])
+      await until('the roots', () => client.last('ROOTCA')?.roots === pem('one'))
+      expect(at.lines.join('\n')).to.match(/cert-chain.pem: holds no certificate in PEM/)
+    })
+  })
+
+  describe('that are written', () => {
+    it('hold what is served, for the own user or for all, and follow every renewal', async () => {
+      const service = await at.authority()
+      service.lifeMs = 3000
+      for (const [name, isForAll, modes] of [
+        ['own', false, [0o700, 0o600]],
+        ['all', true, [0o755, 0o644]],
+      ] as const) {
+        const directory = at.path(`out/${name}`)
+        await at.agent(service, {}, { output: { directory, isForAll } })
+        const client = at.envoy(['default'])
+        await until('the first', () => client.responses.length === 1)
+        const read = (file: string) => at.read(`out/${name}/${file}`)
+        expect([read('cert-chain.pem'), read('key.pem'), read('root-cert.pem')]).to.deep.equal([
+          client.last('default')?.chain,
+          client.last('default')?.key,
+          service.bundle,
+        ])
+        const mode = (file: string) => statSync(join(directory, file)).mode & 0o777
+        expect([mode('.'), mode('key.pem')]).to.deep.equal(modes)
+        const before = read('cert-chain.pem')
+        await until('the second', () => read('cert-chain.pem') !== before)
+        await at.stopAgents()
+      }
+    })
+
+    it('that cannot be do no harm, are told, counted and tried again', async () => {
+      const service = await at.authority()
+      at.write('out', 'a file')
+      await at.agent(service, {}, { output: { directory: at.path('out'), isForAll: false } })
+      const client = at.envoy(['default'])
+      await until('the certificate', () => client.responses.length === 1)
+      expect(at.lines.filter((line) => line.startsWith('error')).join()).to.match(/the certificate is not written to .*out: .*EEXIST/)
+      expect(at.count('num_file_secret_failures_total')).to.equal(1)
+      rmSync(at.path('out'))
+      await until('the files', () => at.read('out/key.pem') === client.last('default')?.key)
+    })
+
+    it('outlast a full disk: what was there stays whole, what is new is served, and written when there is room', async function () {
+      if (process.platform !== 'linux' || process.getuid?.() !== 0) return this.skip()
+      const directory = at.path('disk')
+      mkdirSync(directory)
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory])
+      try {
+        const service = await at.authority()
+        service.lifeMs = 2000
+        await at.agent(service, {}, { output: { directory, isForAll: false } })
+        const client = at.accepting(['default'])
+        await until('the first', () => at.read('disk/cert-chain.pem') !== undefined)
+        const first = [at.read('disk/key.pem'), at.read('disk/cert-chain.pem')]
+        expect(() => at.write('disk/filler', 'x'.repeat(100_000))).to.throw('ENOSPC')
+        await until('the second', () => client.responses.length >= 2)
+        await until('that it is told', () => at.lines.some((line) => /not written to .*ENOSPC/.test(line)))
+        expect([at.read('disk/key.pem'), at.read('disk/cert-chain.pem')]).to.deep.equal(first)
+        service.lifeMs = 600_000
+        rmSync(at.path('disk/filler'))
+        await until(
+          'the files',
+          () => at.read('disk/cert-chain.pem') === client.last('default')?.chain && at.read('disk/key.pem') === client.last('default')?.key,
+        )
+        expect(readdirSync(directory).sort()).to.deep.equal(['cert-chain.pem', 'key.pem', 'root-cert.pem'])
+      } finally {
+        await at.stopAgents()
+        execFileSync('umount', [directory])
+      }
+    })
+  })
+})
