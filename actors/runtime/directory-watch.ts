@@ -37,6 +37,8 @@ export class DirectoryWatch {
   readonly #watchers = new Map<string, Watched>()
   /** Watches for the root while that is not there. */
   #above: FSWatcher | undefined
+  /** Whether the root is there and cannot be watched, so that there is nothing to wait for. */
+  #isRootUnwatchable = false
   #closed = false
 
   constructor(root: string, deep: boolean, listener: DirectoryListener) {
@@ -69,6 +71,7 @@ export class DirectoryWatch {
 
   #watch(directory: string): boolean {
     if (this.#closed) return false
+    if (directory === this.#root) this.#isRootUnwatchable = false
     try {
       const identity = identityOf(directory)
       const known = this.#watchers.get(directory)
@@ -80,8 +83,12 @@ export class DirectoryWatch {
       this.#watchers.set(directory, { watcher, identity })
       return true
     } catch (error) {
-      if (isGone(error)) this.#forget(directory)
-      else if (!this.#watchers.has(directory)) this.#listener.unwatchable(directory, error as Error)
+      if (isGone(error)) {
+        this.#forget(directory)
+        return false
+      }
+      if (directory === this.#root) this.#isRootUnwatchable = true
+      if (!this.#watchers.has(directory)) this.#listener.unwatchable(directory, error as Error)
       return false
     }
   }
@@ -90,7 +97,7 @@ export class DirectoryWatch {
   #awaitRoot(): void {
     this.#above?.close()
     this.#above = undefined
-    if (this.#closed || this.#watchers.has(this.#root) || existsSync(this.#root)) return
+    if (this.#closed || this.#watchers.has(this.#root) || this.#isRootUnwatchable) return
     let missing = this.#root
     while (!existsSync(dirname(missing)) && dirname(missing) !== missing) missing = dirname(missing)
     const above = dirname(missing)
@@ -104,7 +111,7 @@ export class DirectoryWatch {
       // The audit goes on looking.
       return
     }
-    // What came before the watch began is told by nobody.
+    // What came before the watch began is told by nobody: the root too, where it came back after it was found to be gone.
     if (existsSync(missing)) void this.audit()
   }
 

@@ -1,0 +1,41 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { DirectoryWatch } from '../../actors/runtime/directory-watch.ts'
+import { until } from '../harness/until.ts'
+
+describe('the watch of a directory', function () {
+  this.timeout(30_000)
+
+  it('goes on in one that takes its place, whenever that comes', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
+    const root = join(dir, 'root')
+    const told = new Set<string>()
+    mkdirSync(root)
+    const watch = new DirectoryWatch(root, true, {
+      changed: (path) => told.add(path),
+      everything: () => told.add('everything'),
+      unwatchable: (_, error) => {
+        throw error
+      },
+    })
+    try {
+      await watch.refresh()
+      for (let round = 0; round < 150; round++) {
+        told.clear()
+        renameSync(root, join(dir, `old-${round}`))
+        // Between no time and longer than it takes to see that it is gone.
+        for (let turns = round % 15; turns > 0; turns--) await turn()
+        mkdirSync(root)
+        await until('the change to be told', () => told.has('everything'))
+        const file = join(root, 'a.yaml')
+        // Written until it is told: the new directory is watched soon, if not yet.
+        await until(`a file of round ${round} to be told`, () => writeFileSync(file, '') === undefined && told.has(file), 3000)
+      }
+    } finally {
+      watch.close()
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+})
