@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
-import { Envoy, type EnvoyOptions, envoyBinaries } from '../harness/envoy.ts'
+import { Envoy, type EnvoyOptions, envoysWith } from '../harness/envoy.ts'
 import { newKey, type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -45,10 +45,7 @@ function secureCall(address: string, port: number, { host, root, client, anyName
 
 const serialOf = ({ chain }: Pair): string => new X509Certificate(chain).serialNumber
 
-for (const { version, path: binary, delta } of envoyBinaries().flatMap((one) => [
-  { ...one, delta: false },
-  { ...one, delta: true },
-])) {
+for (const { version, path: binary, delta } of envoysWith({ delta: false }, { delta: true })) {
   describe(`secrets of gateways, Envoy ${version}, ${delta ? 'delta' : 'state of the world'}`, function () {
     this.timeout(90_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ENABLE_DEBUG_ON_LOOPBACK: 'true' } })

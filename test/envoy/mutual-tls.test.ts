@@ -5,17 +5,14 @@ import { freePort } from '../../bench/ports.ts'
 import { grpcAuthorizer, type RunningAuthorizer } from '../harness/authorizer.ts'
 import { call, HttpBackend, tcpBackend } from '../harness/backend.ts'
 import { Authority, type Certificate } from '../harness/certificates.ts'
-import { Envoy, envoyBinaries } from '../harness/envoy.ts'
+import { Envoy, envoysWith } from '../harness/envoy.ts'
 import { enforce, policyDocument } from '../harness/policies.ts'
 import { send } from '../harness/raw-http.ts'
 import { secretServer } from '../harness/secret-server.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
-for (const { version, path: binary, from } of envoyBinaries().flatMap((one) => [
-  { ...one, from: 'files' },
-  { ...one, from: 'an agent' },
-])) {
+for (const { version, path: binary, from } of envoysWith({ from: 'files' }, { from: 'an agent' })) {
   describe(`mutual TLS between two sidecars, Envoy ${version}, certificates from ${from}`, function () {
     this.timeout(60_000)
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })

@@ -15,6 +15,19 @@ export function envoyBinaries(): { version: string; path: string }[] {
   return ['1.36', '1.40'].map((version) => ({ version, path: join(cache, version, 'envoy') })).filter(({ path }) => existsSync(path))
 }
 
+/**
+ * Every variant with one of the binaries, and every binary with a variant, in turn: for what a variant and a release of Envoy do independently of each
+ * other, so that not every pair of them proves something.
+ */
+export function envoysWith<Variant extends object>(...variants: readonly Variant[]): (Variant & { version: string; path: string })[] {
+  const binaries = envoyBinaries()
+  const pairs = binaries.length === 0 ? 0 : Math.max(binaries.length, variants.length)
+  return Array.from({ length: pairs }, (_, index) => ({
+    ...(variants[index % variants.length] as Variant),
+    ...(binaries[index % binaries.length] as { version: string; path: string }),
+  }))
+}
+
 /** Who the proxy is. */
 export interface EnvoyOptions {
   readonly binary: string

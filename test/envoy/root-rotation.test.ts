@@ -1,0 +1,49 @@
+/** The root of the authority is exchanged under two sidecars that speak mutual TLS. What happens is up to authority and agents: one release of Envoy shows it. */
+import { expect } from 'chai'
+import { envoyBinaries } from '../harness/envoy.ts'
+import { TwoSidecars } from '../harness/two-sidecars.ts'
+import { until } from '../harness/until.ts'
+
+const [oldest] = envoyBinaries()
+
+if (oldest)
+  describe(`rotation of the root, Envoy ${oldest.version}`, function () {
+    this.timeout(180_000)
+    const pair = new TwoSidecars({
+      binary: oldest.path,
+      delta: true,
+      ttlSeconds: 20,
+      servesOwn: true,
+      env: { CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '500ms', CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false' },
+    })
+    before(async () => {
+      await pair.start()
+      await until('calls to arrive', async () => (await pair.request()) === 200)
+    })
+    after(() => pair.dispose())
+
+    it('loses no request, over all stages and a crash in their middle', async () => {
+      const { roots: first } = await pair.certificates('server')
+      const { statuses, answered } = await pair.during(async () => {
+        await pair.ca('rotate')
+        await until('two roots', async () => (await pair.certificates('client')).roots.length === 2, 30_000)
+        await pair.service.stop('SIGKILL')
+        await pair.service.start()
+        await until('the end of the rotation', async () => (await pair.stage()) === 'stable', 100_000)
+      })
+      expect(statuses).to.deep.equal({ 200: answered })
+      expect(answered).to.be.above(100)
+      const [server, client] = [await pair.certificates('server'), await pair.certificates('client')]
+      expect(server.roots).to.deep.equal(client.roots)
+      expect([first.length, server.roots.length, server.roots.includes(first[0] as string)]).to.deep.equal([1, 1, false])
+      expect(pair.caller()).to.include('URI=spiffe://cluster.local/ns/shop/sa/client')
+    })
+
+    it('leaves sidecars and agents connected with what they have then', async () => {
+      pair.write('somebody-else')
+      await until('a change to arrive', async () => (await pair.request()) === 503)
+      pair.write()
+      await until('another', async () => (await pair.request()) === 200)
+      for (const { state } of Object.values(pair.members)) expect(state().fault).to.equal(undefined)
+    })
+  })
