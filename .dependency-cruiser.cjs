@@ -23,8 +23,8 @@ module.exports = {
     {
       name: 'the-push-path-knows-no-agent',
       severity: 'error',
-      from: { path: '^src/(?!agent/|bootstrap/|cli/)' },
-      to: { path: '^src/(agent|bootstrap)/' },
+      from: { path: '^src/(?!agent/|bootstrap/|cli/|dns/)' },
+      to: { path: '^src/(agent|bootstrap|dns)/' },
     },
     {
       name: 'agent-and-service-know-nothing-of-each-other',

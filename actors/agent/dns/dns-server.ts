@@ -1,0 +1,154 @@
+/**
+ * The agent's DNS server as an actor: answers names of services from the table that discovery sent, and has everything else answered by the servers of
+ * the system (docs/agent.md, D1 to D7). Consumes `NameTableChanged` of the relay. Asks: `state`, {@link DnsState}.
+ */
+import { randomInt } from 'node:crypto'
+import type { DnsConfig, DnsState } from '../../../protocols/messages/dns.ts'
+import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
+import { decide } from '../../../src/dns/answers.ts'
+import { failure, fitting, type Query, rcode, sizeFor } from '../../../src/dns/message.ts'
+import { NameTable } from '../../../src/dns/name-table.ts'
+import { splitAddress } from '../../http/address.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { readKeptTable, writeKeptTable } from './kept-table.ts'
+import { type Incoming, Listeners } from './listeners.ts'
+import { type DnsMetrics, dnsMetrics } from './metrics.ts'
+import { SystemResolver } from './system-resolver.ts'
+import { Upstream } from './upstream.ts'
+
+/** How long after a change a table is written down, in milliseconds: the next change may be about to come. */
+const keepAfterMs = 5000
+
+class DnsServer implements Behaviour<NameTableChanged> {
+  readonly asks = { state: () => this.#state() }
+  readonly #config: DnsConfig
+  readonly #log: ScopedLogger
+  readonly #metrics: DnsMetrics
+  readonly #resolver: SystemResolver
+  readonly #upstream: Upstream
+  readonly #listeners = new Listeners((incoming) => this.#take(incoming))
+  #table: NameTable | undefined
+  #isKept = false
+  /** The table that is to be written down, and when. */
+  #unwritten: Uint8Array | undefined
+  #writing: Timer | undefined
+  #saidLoop = false
+  #saidUnwritten = false
+
+  /** Throws an Error where the resolver configuration cannot be read. */
+  constructor({ config, log, metrics }: ActorContext<DnsConfig>) {
+    this.#config = config
+    this.#log = log('dns')
+    this.#metrics = dnsMetrics(metrics)
+    this.#upstream = new Upstream(config.serverPort, this.#metrics)
+    this.#resolver = new SystemResolver(
+      config.resolvConf,
+      ({ servers }) => this.#log.info(`${config.resolvConf} has changed: other names are asked of ${servers.join(', ') || 'nobody'}`),
+      (reason) => this.#log.warn(`${reason}; what it said before stays`),
+    )
+  }
+
+  /** Rejects when the address cannot be listened on. */
+  async start(): Promise<this> {
+    this.#restore()
+    await this.#listeners.open(...splitAddress(this.#config.address))
+    const { servers } = this.#resolver.config
+    this.#log.info(`DNS on ${this.#listeners.addresses.join(', ')}; names that are not of the mesh are asked of ${servers.join(', ') || 'nobody'}`)
+    return this
+  }
+
+  receive({ table }: NameTableChanged): void {
+    try {
+      this.#table = new NameTable(table, this.#config)
+      this.#isKept = false
+    } catch (error) {
+      this.#log.error(`a name table cannot be used, the one before stays: ${(error as Error).message}`)
+      return
+    }
+    this.#log.debug(`name table of ${this.#table.hosts} hosts`)
+    if (this.#config.keptIn === undefined) return
+    this.#unwritten = table
+    this.#writing ??= after(keepAfterMs, () => this.#write()).unref()
+  }
+
+  async drain(): Promise<void> {
+    this.#write()
+    await this.#listeners.close()
+  }
+
+  #take(incoming: Incoming): void {
+    const { message, port, isStream } = incoming
+    this.#metrics.asked()
+    const { servers, search } = this.#resolver.config
+    const decision = decide(message, { table: this.#table, search }, isStream, (limit) => randomInt(limit))
+    if (decision === 'ignore') return incoming.answer(undefined)
+    if ('answer' in decision) return incoming.answer(decision.answer)
+    const query = decision.forward
+    if (this.#upstream.isOwn(message, port, isStream)) {
+      this.#sayLoop()
+      return incoming.answer(failure(query, rcode.serverFailure))
+    }
+    void this.#forward(query, incoming, servers)
+  }
+
+  async #forward(query: Query, { message, isStream, answer }: Incoming, servers: readonly string[]): Promise<void> {
+    const others = servers.filter((server) => !this.#isOurs(server))
+    const response = await this.#upstream.ask({ query, message, isStream }, others)
+    answer(response ? fitting(query, response, sizeFor(query, isStream)) : failure(query, rcode.serverFailure))
+  }
+
+  /** Whether a server is this one. */
+  #isOurs(server: string): boolean {
+    const address = `${server.includes(':') ? `[${server}]` : server}:${this.#config.serverPort}`
+    return this.#listeners.addresses.includes(address)
+  }
+
+  #sayLoop(): void {
+    if (this.#saidLoop) return
+    this.#saidLoop = true
+    this.#log.error('queries of the agent come back to it: the redirect rules must leave out the user that it runs as; such queries fail')
+  }
+
+  /** Takes what the last run kept, until discovery says something. */
+  #restore(): void {
+    const { keptIn, domain } = this.#config
+    if (keptIn === undefined) return
+    try {
+      const kept = readKeptTable(keptIn, domain)
+      if (!kept) return
+      this.#table = new NameTable(kept, this.#config)
+      this.#isKept = true
+      this.#log.info(`names of ${this.#table.hosts} hosts are answered as they were in the last run, until discovery tells of them`)
+    } catch (error) {
+      this.#log.warn(`the names of the last run are not used: ${(error as Error).message}`)
+    }
+  }
+
+  #write(): void {
+    const { keptIn, domain } = this.#config
+    this.#writing?.cancel()
+    this.#writing = undefined
+    const table = this.#unwritten
+    this.#unwritten = undefined
+    if (keptIn === undefined || !table) return
+    try {
+      writeKeptTable(keptIn, domain, table)
+      this.#saidUnwritten = false
+    } catch (error) {
+      if (!this.#saidUnwritten) this.#log.warn(`names are not kept for the next start: ${(error as Error).message}`)
+      this.#saidUnwritten = true
+    }
+  }
+
+  #state(): DnsState {
+    return { addresses: this.#listeners.addresses, hosts: this.#table?.hosts, isKept: this.#isKept, servers: this.#resolver.config.servers }
+  }
+}
+
+/** The agent's DNS server as an actor. */
+export const actor: ActorDefinition<DnsConfig, NameTableChanged> = {
+  kind: 'dns',
+  start: (context) => new DnsServer(context).start(),
+}

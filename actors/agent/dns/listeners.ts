@@ -1,0 +1,165 @@
+/** The sockets on which workloads ask: UDP and TCP, on each address of the machine that is meant (docs/agent.md, D1, D6). */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { createServer, isIP, isIPv6, type Server, type Socket } from 'node:net'
+import { deadlineAfter, type Timer } from '../../runtime/timers.ts'
+import { framed, MessageReader } from './stream-messages.ts'
+
+/** A message that came, and how it is answered. */
+export interface Incoming {
+  readonly message: Buffer
+  /** Port of whoever sent it. */
+  readonly port: number
+  /** Whether it came over TCP. */
+  readonly isStream: boolean
+  /** Sends an answer; none where it is undefined. Called once. */
+  answer(response: Buffer | undefined): void
+}
+
+/** Bounds on TCP connections: how many there are, queries of one that wait for answers, bytes of answers that it has not taken, and time without a query. */
+const bounds = { connections: 128, queries: 32, bytes: 262_144, idleMs: 10_000 }
+
+/** The addresses of a host: both of `localhost`, or the one that it is. Throws an Error for any other name. */
+function addressesOf(host: string): readonly string[] {
+  if (host === 'localhost') return ['127.0.0.1', '::1']
+  if (host === '') return ['0.0.0.0', '::']
+  if (isIP(host) === 0) throw new Error(`${host} is neither localhost nor an IP address`)
+  return [host]
+}
+
+/** Errors that say that the machine does not have an address of this family. */
+const absent: ReadonlySet<unknown> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])
+
+/** Listens, and hands on what comes. */
+export class Listeners {
+  readonly #take: (incoming: Incoming) => void
+  readonly #udp: UdpSocket[] = []
+  readonly #tcp: Server[] = []
+  readonly #connections = new Set<Socket>()
+  readonly addresses: string[] = []
+
+  constructor(take: (incoming: Incoming) => void) {
+    this.#take = take
+  }
+
+  /** Listens on a host and a port, the same for both protocols and all addresses; 0 = one that is free. Rejects when an address cannot be had, or none is there; then it listens on none. */
+  async open(host: string, port: number): Promise<void> {
+    const addresses = addressesOf(host)
+    let chosen = port
+    try {
+      for (const address of addresses) {
+        try {
+          chosen = await this.#openUdp(address, chosen)
+        } catch (error) {
+          if (addresses.length === 1 || !absent.has((error as NodeJS.ErrnoException).code)) throw error
+          continue
+        }
+        await this.#openTcp(address, chosen)
+        this.addresses.push(`${isIPv6(address) ? `[${address}]` : address}:${chosen}`)
+      }
+      if (this.addresses.length === 0) throw new Error(`this machine has no address of ${host}`)
+    } catch (error) {
+      await this.close()
+      throw new Error(`DNS on ${host}:${port}: ${(error as Error).message}`, { cause: error })
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#connections) socket.destroy()
+    await Promise.all([
+      ...this.#udp.splice(0).map((socket) => new Promise<void>((resolve) => socket.close(() => resolve()))),
+      ...this.#tcp.splice(0).map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    ])
+  }
+
+  #openUdp(address: string, port: number): Promise<number> {
+    const isV6 = isIPv6(address)
+    const socket = createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6 })
+    socket.on('message', (message, { address: from, port: fromPort }) => {
+      // Nobody can be answered at port 0.
+      if (fromPort === 0) return
+      this.#take({
+        message,
+        port: fromPort,
+        isStream: false,
+        answer: (response) => {
+          // Nobody is left to tell where it cannot be sent.
+          if (response && this.#udp.includes(socket)) socket.send(response, fromPort, from, () => undefined)
+        },
+      })
+    })
+    return new Promise((resolve, reject) => {
+      socket.once('error', (error) => {
+        socket.close()
+        reject(error)
+      })
+      socket.bind({ address, port, exclusive: true }, () => {
+        socket.removeAllListeners('error')
+        // What goes wrong with one packet is no reason to stop.
+        socket.on('error', () => undefined)
+        this.#udp.push(socket)
+        resolve(socket.address().port)
+      })
+    })
+  }
+
+  #openTcp(address: string, port: number): Promise<void> {
+    const server = createServer((socket) => this.#accept(socket))
+    server.maxConnections = bounds.connections
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host: address, port, exclusive: true, ipv6Only: isIPv6(address) }, () => {
+        server.removeListener('error', reject)
+        server.on('error', () => undefined)
+        this.#tcp.push(server)
+        resolve()
+      })
+    })
+  }
+
+  /** Takes the queries of a connection; answers go out as they come, in any order (RFC 7766, 6.2.1.1). */
+  #accept(socket: Socket): void {
+    this.#connections.add(socket)
+    const reader = new MessageReader()
+    const port = socket.remotePort ?? 0
+    let waiting = 0
+    let isEnding = false
+    let idle: Timer | undefined
+    const restart = () => {
+      idle?.cancel()
+      idle = deadlineAfter(bounds.idleMs, () => socket.destroy())
+    }
+    const settle = () => {
+      if (waiting < bounds.queries) socket.resume()
+      if (waiting === 0 && isEnding) socket.end()
+    }
+    const take = (message: Buffer): boolean => {
+      restart()
+      waiting++
+      const answer = (response: Buffer | undefined) => {
+        waiting--
+        if (socket.destroyed) return
+        if (response) socket.write(framed(response))
+        // Whoever asks and does not read is let go.
+        if (socket.writableLength > bounds.bytes) socket.destroy()
+        else settle()
+      }
+      this.#take({ message, port, isStream: true, answer })
+      return waiting < bounds.queries
+    }
+    restart()
+    socket.on('data', (bytes: Buffer) => {
+      const taken = reader.take(bytes, take)
+      if (waiting >= bounds.queries) socket.pause()
+      if (taken < bytes.length) socket.unshift(bytes.subarray(taken))
+    })
+    socket.on('end', () => {
+      isEnding = true
+      settle()
+    })
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => {
+      idle?.cancel()
+      this.#connections.delete(socket)
+    })
+  }
+}

@@ -1,0 +1,36 @@
+/** Metrics of the DNS server (docs/metrics.md, "Of the agent"). */
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import { Counter, Histogram, type Registry } from '../../runtime/metrics.ts'
+
+/** Counts queries and what becomes of them. */
+export interface DnsMetrics {
+  /** A query came. */
+  asked(): void
+  /** A query is asked of the system's servers. Called with what comes of it: its time in seconds, and whether one of them answered. */
+  forwarded(): (seconds: number, isAnswered: boolean) => void
+}
+
+/** Declares the metrics of the DNS server. */
+export function dnsMetrics(registry: Registry): DnsMetrics {
+  const registers = [registry]
+  const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers })
+  const requests = counter('dns_requests_total', 'DNS queries that came')
+  const upstream = counter('dns_upstream_requests_total', 'DNS queries that the servers of the system were asked')
+  const failures = counter('dns_upstream_failures_total', 'DNS queries that no server of the system answered')
+  const duration = new Histogram({
+    name: `${metricPrefix}dns_upstream_request_duration_seconds`,
+    help: 'time until a server of the system answered, in seconds',
+    buckets: [0.001, 0.005, 0.01, 0.1, 1, 5],
+    registers,
+  })
+  return {
+    asked: () => requests.inc(),
+    forwarded() {
+      upstream.inc()
+      return (seconds, isAnswered) => {
+        if (isAnswered) duration.observe(seconds)
+        else failures.inc()
+      }
+    },
+  }
+}

@@ -1,0 +1,48 @@
+/** What becomes of a query (docs/agent.md, D2 to D5): an answer from the name table, a refusal, or the way to the servers of the system. */
+import { type Addresses, answer, BadMessage, failure, type Query, rcode, readQuery, recordType, sizeFor } from './message.ts'
+import type { NameTable } from './name-table.ts'
+
+/** How long clients may keep our answers, in seconds. */
+const ttl = 30
+
+/** What is to be done with a query: send an answer, ask the servers of the system, or nothing. */
+export type Decision = { readonly answer: Buffer } | { readonly forward: Query } | 'ignore'
+
+/** What queries are answered from. */
+export interface Knowledge {
+  /** Undefined until the first has come. */
+  readonly table: NameTable | undefined
+  readonly search: readonly string[]
+}
+
+/** Decides about a message that came, over TCP or not. `below` gives a random integer from 0 up to but without a number: addresses are in another order each time. */
+export function decide(message: Buffer, { table, search }: Knowledge, isStream: boolean, below: (limit: number) => number): Decision {
+  let query: Query
+  try {
+    query = readQuery(message)
+  } catch (error) {
+    const bad = error instanceof BadMessage ? error.query : undefined
+    return bad ? { answer: failure(bad, rcode.formatError) } : 'ignore'
+  }
+  const { question, edns, isStandard } = query
+  if (!question) return { answer: failure(query, rcode.serverFailure) }
+  const { name, type, isInternet } = question
+  if (!isStandard || !isInternet || name === undefined || (type !== recordType.A && type !== recordType.AAAA)) return { forward: query }
+  const found = table?.find(name, search)
+  if (!found) return { forward: query }
+  if (edns && edns.version > 0) return { answer: failure(query, rcode.badVersion) }
+  const addresses = shuffled(type === recordType.A ? found.ipv4 : found.ipv6, below)
+  const given: Addresses = { alias: found.alias, addresses, ttl }
+  return { answer: answer(query, given, sizeFor(query, isStream)) }
+}
+
+function shuffled<T>(items: readonly T[], below: (limit: number) => number): readonly T[] {
+  const mixed = [...items]
+  for (let last = mixed.length - 1; last > 0; last--) {
+    const other = below(last + 1)
+    const moved = mixed[last] as T
+    mixed[last] = mixed[other] as T
+    mixed[other] = moved
+  }
+  return mixed
+}

@@ -1,0 +1,293 @@
+/**
+ * DNS messages (RFC 1035, RFC 6891) as far as the agent reads and writes them: the header, the first question and the EDNS record of a query; answers of
+ * addresses. Everything else passes through as bytes: other records, the case of names, and whatever is to be invented.
+ */
+
+/** Types of records that are known here. */
+export const recordType = { A: 1, CNAME: 5, OPT: 41, AAAA: 28 } as const
+
+/** Response codes (RFC 1035, 4.1.1; RFC 6891, 9). */
+export const rcode = { noError: 0, formatError: 1, serverFailure: 2, badVersion: 16 } as const
+
+/** Length of a header, in bytes. */
+const headerLength = 12
+/** Longest name with its length bytes, in bytes. */
+const longestName = 255
+/** The class of the internet. */
+const internet = 1
+/** Bytes that every client takes over UDP. */
+const leastSize = 512
+/** What answers say that may be sent here over UDP, in bytes: what fits into one packet of most networks. */
+const ownSize = 1232
+
+/** Bits of the second and third word. */
+const flag = {
+  response: 0x8000,
+  authoritative: 0x0400,
+  truncated: 0x0200,
+  recursionDesired: 0x0100,
+  recursionAvailable: 0x0080,
+  checkingDisabled: 0x0010,
+}
+const opcodeMask = 0x7800
+
+/** The first question of a message. */
+export interface Question {
+  /** The name in lower case without a dot at the end; undefined where a label has other bytes than names of services can have. */
+  readonly name: string | undefined
+  readonly type: number
+  /** Whether it is about the internet. */
+  readonly isInternet: boolean
+  /** The question as it came, its case kept. */
+  readonly bytes: Buffer
+}
+
+/** A query. */
+export interface Query {
+  readonly id: number
+  /** The second word of the header. */
+  readonly flags: number
+  /** Whether it is an ordinary query (opcode 0). */
+  readonly isStandard: boolean
+  readonly question: Question | undefined
+  /** What the EDNS record says; undefined where there is none. */
+  readonly edns: { readonly version: number; readonly size: number } | undefined
+}
+
+/** A message that cannot be read. The header was there where `query` is given: then a format error can be answered. */
+export class BadMessage extends Error {
+  readonly query: Query | undefined
+  constructor(reason: string, query?: Query) {
+    super(reason)
+    this.query = query
+  }
+}
+
+/** Reads a query. Throws {@link BadMessage}. Linear in the bytes of the message. */
+export function readQuery(message: Buffer): Query {
+  if (message.length < headerLength) throw new BadMessage('shorter than a header')
+  const [id, flags, questions, answers, authorities, additional] = [0, 2, 4, 6, 8, 10].map((at) => message.readUInt16BE(at)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  if ((flags & flag.response) !== 0) throw new BadMessage('a response')
+  const plain: Query = { id, flags, isStandard: (flags & opcodeMask) === 0, question: undefined, edns: undefined }
+  try {
+    let at = headerLength
+    let question: Question | undefined
+    for (let index = 0; index < questions; index++) {
+      const read = readQuestion(message, at)
+      question ??= read.question
+      at = read.end
+    }
+    for (let index = 0; index < answers + authorities; index++) at = recordAt(message, at).end
+    let edns: Query['edns']
+    for (let index = 0; index < additional; index++) {
+      const record = recordAt(message, at)
+      if (record.type === recordType.OPT) edns = { version: (record.ttl >>> 16) & 0xff, size: record.class }
+      at = record.end
+    }
+    return { ...plain, question, edns }
+  } catch (error) {
+    throw new BadMessage((error as Error).message, plain)
+  }
+}
+
+/** The first question of a message, and the id: for comparing a response with what was asked. Undefined where there is none or it cannot be read. */
+export function readResponse(message: Buffer): { readonly id: number; readonly opcode: number; readonly question: Question | undefined } | undefined {
+  if (message.length < headerLength) return undefined
+  const flags = message.readUInt16BE(2)
+  if ((flags & flag.response) === 0) return undefined
+  const head = { id: message.readUInt16BE(0), opcode: flags & opcodeMask }
+  if (message.readUInt16BE(4) === 0) return { ...head, question: undefined }
+  try {
+    return { ...head, question: readQuestion(message, headerLength).question }
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a response answers a query that was sent under an id. One without a question is taken for an error of the server only. */
+export function isAnswerTo(query: Query, id: number, response: Buffer): boolean {
+  const read = readResponse(response)
+  if (!read || read.id !== id || read.opcode !== (query.flags & opcodeMask)) return false
+  if (!read.question) return !query.question || (response.readUInt16BE(2) & 0xf) !== rcode.noError
+  const { question } = query
+  return question !== undefined && sameQuestion(question.bytes, read.question.bytes)
+}
+
+/** Servers may answer with another case of the name. */
+function sameQuestion(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && one.every((byte, index) => lower(byte) === lower(other[index] as number))
+}
+
+const lower = (byte: number): number => (byte >= 65 && byte <= 90 ? byte + 32 : byte)
+
+/** A question and where it ends. Names of questions have no pointers: there is nothing before them to point to. */
+function readQuestion(message: Buffer, from: number): { question: Question; end: number } {
+  const labels: string[] = []
+  let isPlain = true
+  let at = from
+  for (let length = byteAt(message, at); length > 0; length = byteAt(message, at)) {
+    if (length > 63) throw new Error('a label of a question is longer than 63 bytes, or a pointer')
+    const end = at + 1 + length
+    if (end > message.length || end - from >= longestName) throw new Error('a name is cut short, or longer than 255 bytes')
+    for (let index = at + 1; index < end; index++) isPlain &&= isNameByte(message[index] as number)
+    labels.push(message.toString('latin1', at + 1, end))
+    at = end
+  }
+  const end = at + 5
+  if (end > message.length) throw new Error('a question is cut short')
+  const name = isPlain ? labels.join('.').toLowerCase() : undefined
+  const question = {
+    name,
+    type: message.readUInt16BE(at + 1),
+    isInternet: message.readUInt16BE(at + 3) === internet,
+    bytes: message.subarray(from, end),
+  }
+  return { question, end }
+}
+
+/** Printable ASCII but the dot: with a dot inside, two labels would look like three. */
+const isNameByte = (byte: number): boolean => byte > 32 && byte < 127 && byte !== 46
+
+function byteAt(message: Buffer, at: number): number {
+  const byte = message[at]
+  if (byte === undefined) throw new Error('a name is cut short')
+  return byte
+}
+
+/** Type, class and life of the record at a place, and where it ends. */
+function recordAt(message: Buffer, from: number): { type: number; class: number; ttl: number; end: number } {
+  let at = from
+  for (;;) {
+    const length = byteAt(message, at)
+    // A pointer ends a name.
+    if (length >= 192) {
+      at += 2
+      break
+    }
+    at += 1 + length
+    if (length === 0) break
+  }
+  if (at + 10 > message.length) throw new Error('a record is cut short')
+  const end = at + 10 + message.readUInt16BE(at + 8)
+  if (end > message.length) throw new Error('a record is cut short')
+  return { type: message.readUInt16BE(at), class: message.readUInt16BE(at + 2), ttl: message.readUInt32BE(at + 4), end }
+}
+
+/** The message with another id. */
+export function withId(message: Buffer, id: number): Buffer {
+  const copy = Buffer.from(message)
+  copy.writeUInt16BE(id, 0)
+  return copy
+}
+
+/** Longest message over UDP, in bytes. */
+const longestPacket = 65_487
+
+/** Bytes that the client of a query takes in an answer. */
+export function sizeFor({ edns }: Query, isStream: boolean): number {
+  return isStream ? 65_535 : Math.min(longestPacket, Math.max(leastSize, edns?.size ?? 0))
+}
+
+/** Addresses that answer a query. */
+export interface Addresses {
+  /** The name that the asked one is an alias of. */
+  readonly alias?: string | undefined
+  /** 4 or 16 bytes each. */
+  readonly addresses: readonly Uint8Array[]
+  /** How long they may be kept, in seconds. */
+  readonly ttl: number
+}
+
+/** An answer of our own (AA) with addresses; those that do not fit into `size` bytes are left out, and the client is told (TC). */
+export function answer(query: Query, { alias, addresses, ttl }: Addresses, size: number): Buffer {
+  const { question } = query
+  if (!question) return failure(query, rcode.serverFailure)
+  const records: Buffer[] = []
+  // The asked name stands right after the header.
+  let owner = headerLength
+  const options = query.edns ? optRecord(rcode.noError) : Buffer.alloc(0)
+  let length = headerLength + question.bytes.length + options.length
+  if (alias !== undefined && addresses.length > 0) {
+    const name = encodeName(alias)
+    records.push(encodeRecord(owner, recordType.CNAME, ttl, name))
+    // Owner, type, class, life and length of the data are twelve bytes.
+    owner = headerLength + question.bytes.length + 12
+    length += 12 + name.length
+  }
+  let isTruncated = false
+  for (const address of addresses) {
+    isTruncated = length + 12 + address.length > size
+    if (isTruncated) break
+    records.push(encodeRecord(owner, address.length === 4 ? recordType.A : recordType.AAAA, ttl, address))
+    length += 12 + address.length
+  }
+  const head = header(query, flag.authoritative | (isTruncated ? flag.truncated : 0) | rcode.noError, 1, records.length, options.length > 0 ? 1 : 0)
+  return Buffer.concat([head, question.bytes, ...records, options])
+}
+
+/** An answer that says only what went wrong. */
+export function failure(query: Query, code: number): Buffer {
+  const { question, edns } = query
+  const options = edns || code > 15 ? optRecord(code) : Buffer.alloc(0)
+  return Buffer.concat([header(query, code & 0xf, question ? 1 : 0, 0, options.length > 0 ? 1 : 0), question?.bytes ?? Buffer.alloc(0), options])
+}
+
+/** A response of another server as it is, or without its records where it is larger than the client takes (TC). */
+export function fitting(query: Query, response: Buffer, size: number): Buffer {
+  if (response.length <= size) return response
+  const options = query.edns ? optRecord(rcode.noError) : Buffer.alloc(0)
+  const question = query.question?.bytes ?? Buffer.alloc(0)
+  const cut = Buffer.concat([response.subarray(0, headerLength), question, options])
+  cut.writeUInt16BE(cut.readUInt16BE(2) | flag.truncated, 2)
+  for (const [at, count] of [
+    [4, question.length > 0 ? 1 : 0],
+    [6, 0],
+    [8, 0],
+    [10, options.length > 0 ? 1 : 0],
+  ] as const)
+    cut.writeUInt16BE(count, at)
+  return cut
+}
+
+function header({ id, flags }: Query, bits: number, questions: number, answers: number, additional: number): Buffer {
+  const kept = flags & (opcodeMask | flag.recursionDesired | flag.checkingDisabled)
+  const head = Buffer.alloc(headerLength)
+  for (const [index, word] of [id, flag.response | flag.recursionAvailable | kept | bits, questions, answers, 0, additional].entries())
+    head.writeUInt16BE(word, index * 2)
+  return head
+}
+
+function encodeRecord(owner: number, type: number, ttl: number, data: Uint8Array): Buffer {
+  const record = Buffer.alloc(12 + data.length)
+  record.writeUInt16BE(0xc000 | owner, 0)
+  record.writeUInt16BE(type, 2)
+  record.writeUInt16BE(internet, 4)
+  record.writeUInt32BE(ttl, 6)
+  record.writeUInt16BE(data.length, 10)
+  record.set(data, 12)
+  return record
+}
+
+/** The EDNS record of an answer: the upper bits of the response code, version 0. */
+function optRecord(code: number): Buffer {
+  const record = Buffer.alloc(11)
+  record.writeUInt16BE(recordType.OPT, 1)
+  record.writeUInt16BE(ownSize, 3)
+  record.writeUInt8(code >>> 4, 5)
+  return record
+}
+
+/** A name as labels. Of a name that no question can have (labels of 1 to 63 bytes, 255 in all) nothing is encoded but the root. */
+export function encodeName(name: string): Buffer {
+  const labels = name.split('.').map((label) => Buffer.from(label, 'latin1'))
+  const length = labels.reduce((sum, label) => sum + 1 + label.length, 1)
+  if (length > longestName || labels.some((label) => label.length === 0 || label.length > 63)) return Buffer.alloc(1)
+  return Buffer.concat([...labels.flatMap((label) => [Buffer.of(label.length), label]), Buffer.alloc(1)])
+}

@@ -1,0 +1,333 @@
+/** The agent's DNS server on real sockets: what it answers, what it asks of others, and what nobody can make it do. */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { actor } from '../../actors/agent/dns/dns-server.ts'
+import { MessageReader } from '../../actors/agent/dns/stream-messages.ts'
+import { writeExposition } from '../../actors/runtime/exposition.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import { freePort } from '../../bench/ports.ts'
+import type { DnsConfig, DnsState } from '../../protocols/messages/dns.ts'
+import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { dnsQuery, readDnsResponse } from '../harness/dns-messages.ts'
+import { DnsUpstream, emptyResponse } from '../harness/dns-upstream.ts'
+import { nameTableOf, orchestrated, type TestHost } from '../harness/name-tables.ts'
+import { until } from '../harness/until.ts'
+
+const table = {
+  'reviews.shop.svc.cluster.local': orchestrated('reviews', 'shop', '10.96.0.1', '10.96.0.2', 'fd00::1'),
+  'api.example.com': { ips: ['192.0.2.1'] },
+}
+
+/** A client over UDP. */
+class UdpClient {
+  readonly #socket: UdpSocket = createSocket('udp4').on('message', (message) => this.received.push(message))
+  readonly received: Buffer[] = []
+  readonly #port: number
+
+  constructor(port: number) {
+    this.#port = port
+  }
+
+  send(message: Buffer): void {
+    this.#socket.send(message, this.#port, '127.0.0.1')
+  }
+
+  async ask(message: Buffer) {
+    const before = this.received.length
+    this.send(message)
+    await until('an answer', () => this.received.length > before)
+    return readDnsResponse(this.received[before] as Buffer)
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+}
+
+/** A client over TCP. */
+class TcpClient {
+  readonly socket: Socket
+  readonly received: Buffer[] = []
+  isClosed = false
+
+  constructor(port: number) {
+    const reader = new MessageReader()
+    this.socket = connect(port, '127.0.0.1')
+    this.socket.on('data', (bytes: Buffer) => reader.take(bytes, (message) => this.received.push(message)))
+    this.socket.on('error', () => undefined)
+    this.socket.on('close', () => (this.isClosed = true))
+  }
+
+  send(...messages: readonly Buffer[]): void {
+    this.socket.write(Buffer.concat(messages.flatMap((message) => [Buffer.of(message.length >> 8, message.length & 255), message])))
+  }
+}
+
+describe('the DNS server of an agent', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'mesh-test-dns-'))
+  const resolvConf = join(dir, 'resolv.conf')
+  const closing: (() => unknown)[] = []
+  const lines: string[] = []
+  let upstream: DnsUpstream
+
+  before(async () => {
+    upstream = await DnsUpstream.open()
+    writeFileSync(resolvConf, 'nameserver 127.0.0.1\nsearch shop.svc.cluster.local svc.cluster.local\n')
+  })
+  beforeEach(() => {
+    upstream.queries.length = 0
+    upstream.onQuery = ({ message, reply }) => reply(emptyResponse(message, 3))
+    lines.length = 0
+  })
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close()
+  })
+  after(() => {
+    upstream.close()
+    rmSync(dir, { recursive: true })
+  })
+
+  const start = async (hosts: Readonly<Record<string, TestHost>> | null = table, given: Partial<DnsConfig> = {}) => {
+    const config: DnsConfig = {
+      address: 'localhost:0',
+      resolvConf,
+      serverPort: upstream.port,
+      domain: 'shop.svc.cluster.local',
+      namespace: 'shop',
+      keptIn: undefined,
+      ...given,
+    }
+    const metrics = new Registry()
+    const server = await startActor(actor, config, { metrics, logged: ({ message }) => lines.push(message) })
+    closing.push(() => server.drain?.())
+    const state = () => (server.asks as { state: () => DnsState }).state()
+    const relay = new RecordingPeer<never>('xds-relay')
+    const tell = (told: Readonly<Record<string, TestHost>>) => server.receive({ type: 'NameTableChanged', table: nameTableOf(told) }, relay)
+    if (hosts) tell(hosts)
+    const port = Number(state().addresses[0]?.split(':').at(-1))
+    const client = new UdpClient(port)
+    closing.push(() => client.close())
+    const stream = () => {
+      const opened = new TcpClient(port)
+      closing.push(() => opened.socket.destroy())
+      return opened
+    }
+    return { server, state, tell, port, client, stream, relay, metrics: () => writeExposition(metrics.collect()) }
+  }
+
+  it('answers names of the table over UDP and TCP, with a resolver that is not ours', async () => {
+    const { port, state } = await start()
+    expect(state()).to.deep.include({ hosts: 2, isKept: false, servers: ['127.0.0.1'] })
+    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    resolver.setServers([`127.0.0.1:${port}`])
+    expect((await resolver.resolve4('reviews')).sort()).to.deep.equal(['10.96.0.1', '10.96.0.2'])
+    expect(await resolver.resolve6('reviews.shop.svc')).to.deep.equal(['fd00::1'])
+    expect(await resolver.resolve4('api.example.com.shop.svc.cluster.local')).to.deep.equal(['192.0.2.1'])
+    expect(upstream.queries).to.have.length(0)
+  })
+
+  it('says that a known name has no addresses of a family, and is the authority for it', async () => {
+    const { client } = await start()
+    const read = await client.ask(dnsQuery({ name: 'API.example.com', type: 28 }))
+    expect(read).to.deep.include({ rcode: 0, isAuthoritative: true, answers: [], question: { name: 'API.example.com', type: 28 } })
+  })
+
+  it('gives addresses in another order each time', async () => {
+    const { client } = await start({ 'a.com': { ips: Array.from({ length: 20 }, (_, index) => `10.0.0.${index}`) } })
+    const orders = new Set<string>()
+    for (let time = 0; time < 5; time++) orders.add((await client.ask(dnsQuery({ name: 'a.com' }))).answers.map(({ data }) => data).join())
+    expect(orders.size).to.be.above(1)
+  })
+
+  it('has everything else answered by the servers of the system, over the same transport, unchanged', async () => {
+    const { client, stream } = await start()
+    const asked = [
+      dnsQuery({ name: 'WWW.Example.com', size: 1400 }),
+      dnsQuery({ name: 'api.example.com', type: 16 }),
+      dnsQuery({ name: 'api.example.com', class: 3 }),
+      dnsQuery({ name: 'api.example.com', flags: 0x2800 }),
+    ]
+    upstream.onQuery = ({ message, reply }) => {
+      const response = emptyResponse(message, 3)
+      response.writeUInt16BE((message.readUInt16BE(2) & 0x7800) | 0x8183, 2)
+      reply(response)
+    }
+    for (const [index, message] of asked.entries()) {
+      expect(await client.ask(message)).to.include({ rcode: 3, id: 0x1234 })
+      expect(upstream.queries[index]?.message.subarray(2)).to.deep.equal(message.subarray(2))
+      expect(upstream.queries[index]?.isStream).to.equal(false)
+    }
+    const tcp = stream()
+    tcp.send(asked[0] as Buffer)
+    await until('an answer', () => tcp.received.length === 1)
+    expect(upstream.queries.at(-1)?.isStream).to.equal(true)
+    expect(readDnsResponse(tcp.received[0] as Buffer)).to.include({ rcode: 3, id: 0x1234 })
+  })
+
+  it('resolves names outside the mesh before it has a table', async () => {
+    const { client, state } = await start(null)
+    expect(state().hosts).to.equal(undefined)
+    expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
+  })
+
+  it('takes no response under another id, for another question or from elsewhere', async () => {
+    const { client } = await start()
+    upstream.onQuery = ({ message, reply }) => {
+      const good = emptyResponse(message, 3)
+      const forged = (change: (response: Buffer) => void) => {
+        const copy = emptyResponse(message, 0)
+        change(copy)
+        return copy
+      }
+      reply(forged((copy) => copy.writeUInt16BE(copy.readUInt16BE(0) ^ 1, 0)))
+      reply(forged((copy) => (copy[13] = 120)))
+      reply(forged((copy) => copy.writeUInt16BE(0x0100, 2)))
+      reply(forged(() => undefined).subarray(0, 11))
+      reply(
+        forged(() => undefined),
+        true,
+      )
+      reply(good)
+    }
+    expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
+  })
+
+  it('asks from another port and under another id each time', async () => {
+    const { client } = await start()
+    for (let time = 0; time < 8; time++) await client.ask(dnsQuery({ name: 'www.example.com' }))
+    expect(new Set(upstream.queries.map(({ message }) => message.readUInt16BE(0))).size).to.be.above(6)
+  })
+
+  it('goes on to the next server when one is not there, and says so when none is', async () => {
+    const several = join(dir, 'several.conf')
+    writeFileSync(several, 'nameserver 127.0.0.2\nnameserver 127.0.0.1\n')
+    const { client, stream, metrics } = await start(table, { resolvConf: several })
+    expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
+    const tcp = stream()
+    tcp.send(dnsQuery({ name: 'www.example.com' }))
+    await until('an answer', () => tcp.received.length === 1)
+    const none = await start(table, { resolvConf: several, serverPort: 1 })
+    expect((await none.client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(2)
+    expect(metrics()).to.match(/mesh_agent_dns_upstream_requests_total 2\n/)
+    expect(none.metrics()).to.match(/mesh_agent_dns_requests_total 1\n/)
+    expect(none.metrics()).to.match(/mesh_agent_dns_upstream_failures_total 1\n/)
+    expect(metrics()).to.match(/mesh_agent_dns_upstream_request_duration_seconds_count 2\n/)
+  })
+
+  it('answers queries of one connection as they are done, in any order', async () => {
+    const { stream } = await start()
+    const held: (() => void)[] = []
+    upstream.onQuery = ({ message, reply }) => held.push(() => reply(emptyResponse(message, 3)))
+    const tcp = stream()
+    tcp.send(dnsQuery({ name: 'slow.example.com', id: 1 }), dnsQuery({ name: 'api.example.com', id: 2 }))
+    await until('the quick one', () => tcp.received.length === 1)
+    expect(tcp.received[0]?.readUInt16BE(0)).to.equal(2)
+    await until('the slow one to be asked', () => held.length === 1)
+    held[0]?.()
+    await until('the slow one', () => tcp.received.length === 2)
+    tcp.socket.end()
+    await until('the end', () => tcp.isClosed)
+  })
+
+  it('reads no more of a connection than it answers', async () => {
+    const { stream } = await start()
+    upstream.onQuery = () => undefined
+    const tcp = stream()
+    tcp.send(...Array.from({ length: 100 }, (_, id) => dnsQuery({ name: `a${id}.example.com`, id })))
+    await until('as many queries as one connection may have', () => upstream.queries.length === 32)
+    tcp.socket.destroy()
+  })
+
+  it('lives through what cannot be read, and goes on answering', async () => {
+    const { client, stream } = await start()
+    const message = dnsQuery({ name: 'api.example.com' })
+    const broken = Buffer.from(message)
+    broken[12] = 0xff
+    for (const bytes of [Buffer.alloc(0), Buffer.alloc(5, 255), emptyResponse(message), Buffer.alloc(3000, 0x41)]) client.send(bytes)
+    expect((await client.ask(broken)).rcode).to.be.oneOf([1])
+    const bare = Buffer.from([0, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    expect((await client.ask(bare)).rcode).to.equal(2)
+    const tcp = stream()
+    tcp.socket.write(Buffer.from([0, 0, 0, 3, 1, 2, 3]))
+    tcp.send(message)
+    await until('an answer', () => tcp.received.length === 1)
+    expect((await client.ask(message)).answers).to.have.length(1)
+    expect((await client.ask(dnsQuery({ name: 'api.example.com', size: 1400, version: 1 }))).additional[0]?.ttl).to.equal(0x0100_0000)
+  })
+
+  it('reads the resolver configuration again when it is another, and keeps it when it cannot be read', async () => {
+    const changing = join(dir, 'changing.conf')
+    writeFileSync(changing, 'nameserver 127.0.0.2\n')
+    const { client, state } = await start(table, { resolvConf: changing })
+    writeFileSync(changing, 'nameserver 127.0.0.1\nsearch other\n')
+    await until('the other server', () => state().servers[0] === '127.0.0.1')
+    expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(3)
+    rmSync(changing)
+    await until('the reason', () => state() && lines.some((line) => line.includes('what it said before stays')))
+    expect(state().servers).to.deep.equal(['127.0.0.1'])
+  })
+
+  it('does not start without the configuration of the resolver, or where somebody else listens', async () => {
+    const failed = async (given: Partial<DnsConfig>) =>
+      start(table, given).then(
+        () => 'started',
+        (error: Error) => error.message,
+      )
+    expect(await failed({ resolvConf: join(dir, 'nowhere') })).to.include('nowhere')
+    const { port } = await start()
+    expect(await failed({ address: `localhost:${port}` })).to.match(new RegExp(`DNS on localhost:${port}: .*EADDRINUSE`))
+    expect(await failed({ address: 'example.com:0' })).to.include('neither localhost nor an IP address')
+  })
+
+  it('notices that its own queries come back to it, as redirect rules make them that do not leave out the agent', async () => {
+    const port = await freePort()
+    const { client, stream } = await start(table, { address: `:${port}`, serverPort: port })
+    expect((await client.ask(dnsQuery({ name: 'www.example.com' }))).rcode).to.equal(2)
+    const tcp = stream()
+    tcp.send(dnsQuery({ name: 'www.example.com' }))
+    await until('an answer', () => tcp.received.length === 1)
+    expect(readDnsResponse(tcp.received[0] as Buffer).rcode).to.equal(2)
+    expect(lines.filter((line) => line.includes('come back to it'))).to.have.length(1)
+    const own = await start(table, { address: '127.0.0.1:0' })
+    expect((await own.client.ask(dnsQuery({ name: 'api.example.com' }))).rcode).to.equal(0)
+  })
+
+  it('keeps the table of before when another cannot be read', async () => {
+    const { server, state, relay } = await start()
+    server.receive({ type: 'NameTableChanged', table: Uint8Array.of(10, 200) }, relay)
+    expect(state().hosts).to.equal(2)
+    expect(lines.some((line) => line.includes('a name table cannot be used'))).to.equal(true)
+  })
+
+  it('answers from the table of the last run until there is another', async () => {
+    const keptIn = join(dir, 'kept')
+    const first = await start(table, { keptIn })
+    await first.server.drain?.()
+    for (const file of readdirSync(keptIn)) expect(statSync(join(keptIn, file)).mode & 0o777).to.equal(0o600)
+    const second = await start(null, { keptIn })
+    expect(second.state()).to.include({ hosts: 2, isKept: true })
+    expect((await second.client.ask(dnsQuery({ name: 'reviews' }))).answers).to.have.length(2)
+    second.tell({ 'api.example.com': { ips: ['192.0.2.9'] } })
+    expect(second.state()).to.include({ hosts: 1, isKept: false })
+    const stranger = await start(null, { keptIn, domain: 'bank.svc.cluster.local', namespace: 'bank' })
+    expect(stranger.state().hosts).to.equal(undefined)
+    const [file = ''] = readdirSync(keptIn)
+    writeFileSync(join(keptIn, file), 'garbage')
+    const third = await start(null, { keptIn })
+    expect(third.state().hosts).to.equal(undefined)
+    expect(lines.some((line) => line.includes('the names of the last run are not used'))).to.equal(true)
+  })
+
+  it('says once that names cannot be kept', async () => {
+    const file = join(dir, 'a-file')
+    writeFileSync(file, '')
+    const { server } = await start(table, { keptIn: join(file, 'kept') })
+    await server.drain?.()
+    expect(lines.filter((line) => line.includes('names are not kept'))).to.have.length(1)
+  })
+})

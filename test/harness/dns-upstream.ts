@@ -1,0 +1,76 @@
+/** A DNS server of a test, over UDP and TCP on one port, that answers as it is told. */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { createServer, type Server } from 'node:net'
+
+/** What came, and how it is answered. */
+export interface UpstreamQuery {
+  readonly message: Buffer
+  readonly isStream: boolean
+  /** Sends bytes as they are; over UDP also from another port. */
+  reply(response: Buffer, elsewhere?: boolean): void
+}
+
+/** The server. */
+export class DnsUpstream {
+  readonly queries: UpstreamQuery[] = []
+  /** Called with each query. */
+  onQuery: (query: UpstreamQuery) => void = () => {}
+  readonly #udp: UdpSocket
+  readonly #other: UdpSocket
+  readonly #tcp: Server
+
+  private constructor(udp: UdpSocket, other: UdpSocket, tcp: Server) {
+    this.#udp = udp
+    this.#other = other
+    this.#tcp = tcp
+    udp.on('message', (message, { port, address }) =>
+      this.#take({ message, isStream: false, reply: (response, elsewhere) => (elsewhere ? this.#other : this.#udp).send(response, port, address) }),
+    )
+    tcp.on('connection', (socket) => {
+      socket.on('error', () => undefined)
+      socket.on('data', (bytes: Buffer) =>
+        this.#take({
+          message: bytes.subarray(2),
+          isStream: true,
+          reply: (response) => socket.write(Buffer.concat([Buffer.of(response.length >> 8, response.length & 255), response])),
+        }),
+      )
+    })
+  }
+
+  /** One on 127.0.0.1. */
+  static async open(port = 0): Promise<DnsUpstream> {
+    const bound = (of: number) =>
+      new Promise<UdpSocket>((resolve, reject) => {
+        const socket = createSocket('udp4')
+        socket.once('error', reject)
+        socket.bind(of, '127.0.0.1', () => resolve(socket))
+      })
+    const udp = await bound(port)
+    const tcp = createServer()
+    await new Promise<void>((resolve) => tcp.listen(udp.address().port, '127.0.0.1', resolve))
+    return new DnsUpstream(udp, await bound(0), tcp)
+  }
+
+  get port(): number {
+    return this.#udp.address().port
+  }
+
+  close(): void {
+    this.#udp.close()
+    this.#other.close()
+    this.#tcp.close()
+  }
+
+  #take(query: UpstreamQuery): void {
+    this.queries.push(query)
+    this.onQuery(query)
+  }
+}
+
+/** A response to a query with nothing but its question and a code. */
+export function emptyResponse(message: Buffer, code = 0): Buffer {
+  const response = Buffer.from(message)
+  response.writeUInt16BE(0x8180 | code, 2)
+  return response
+}
