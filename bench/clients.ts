@@ -12,7 +12,7 @@ import { Cluster_DiscoveryType, ClusterSchema } from '../protocols/gen/envoy/con
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { scanFields } from '../src/xds/slab/wire.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../src/xds/stream/frames.ts'
-import { clusterType, endpointType, listenerType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../src/xds/type-urls.ts'
 
 /** How a sidecar shows who it is over TLS. PEM, and a JSON Web Token. */
 export interface Shown {
@@ -29,6 +29,8 @@ export interface ConnectCommand {
   /** What they show over TLS, each what stands at its number, from the beginning again after the last. Nothing by default. */
   readonly shown?: readonly Shown[] | undefined
   readonly delta: boolean
+  /** Their agents resolve names: they ask for the name table too. */
+  readonly resolves?: boolean | undefined
   /** They are Envoys that take virtual hosts by themselves (1.40), not older ones. */
   readonly hosts: boolean
   readonly namespaces: number
@@ -279,6 +281,7 @@ class Sidecar {
     this.#stream = stream
     this.#send(clusterType, '', [], this.#node())
     this.#send(listenerType, '')
+    if (this.#options.resolves) this.#send(nameTableType, '')
     return [session, stream]
   }
 
@@ -301,7 +304,7 @@ class Sidecar {
     const address = `10.${this.#options.own ? 10 : 100 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
     return {
       id: `sidecar~${address}~pod-${index}.${namespace}~${namespace}.svc.cluster.local`,
-      metadata: { NAMESPACE: namespace, LABELS: { app: `client-${index % 50}` } },
+      metadata: { NAMESPACE: namespace, LABELS: { app: `client-${index % 50}` }, ...(this.#options.resolves ? { DNS_CAPTURE: 'true' } : {}) },
       userAgentName: 'envoy',
       userAgentVersionType: { case: 'userAgentBuildVersion', value: { version: { majorNumber: 1, minorNumber: this.#options.hosts ? 40 : 36 } } },
     }
@@ -442,7 +445,7 @@ function connectAll(command: ConnectCommand): void {
     bytes += message.length
     received += message.length
     if (!sidecar.counts || sidecar.marked) return
-    if (marker ? !message.includes(marker) : sidecar.got.size < (command.hosts ? 5 : 4)) return
+    if (marker ? !message.includes(marker) : sidecar.got.size < 4 + Number(command.hosts) + Number(command.resolves ?? false)) return
     sidecar.marked = true
     times.push(Date.now())
     if (!marker) add()
