@@ -1,9 +1,9 @@
 /** The file in which the last name table outlives a restart of the agent (docs/agent.md, D7). */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { isGone } from '../../runtime/directory-watch.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
-import { isGone } from '../../runtime/directory-watch.ts'
 
 const fileName = 'name-table.json'
 /** Longest file, in bytes. */
