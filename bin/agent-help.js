@@ -5,7 +5,7 @@ import { showHelp } from './command-help.js'
 const nothing = async () => {}
 
 /** The commands, for the command-line library. */
-export const commands = describedCommands(agentCommands({ proxy: nothing, request: nothing, wait: nothing }))
+export const commands = describedCommands(agentCommands({ clean: nothing, proxy: nothing, redirect: nothing, request: nothing, wait: nothing }))
 
 /** Help, completion, and what is said of commands that do not exist. */
 export const help = (given) =>

@@ -3,8 +3,10 @@ import { runCommand } from './run-command.js'
 
 /** What each command does is loaded by that command only. */
 const commands = agentCommands({
+  clean: async (isDryRun) => (await import('../actors/agent/redirect/clean.ts')).cleanRedirection(isDryRun),
   proxy: async (options, log) => (await import('../actors/agent/main.ts')).runAgent(options, log),
   request: async (request) => (await import('../actors/agent/commands/request.ts')).askProxy(request),
+  redirect: async (order) => (await import('../actors/agent/redirect/redirect.ts')).redirect(order),
   wait: async (settings, log) => (await import('../actors/agent/commands/wait.ts')).waitUntilReady(settings, log),
 })
 

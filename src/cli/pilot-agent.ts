@@ -7,10 +7,11 @@ import type { CommandLine, CommandSpec } from './command-line.ts'
 import { type FlagTable, readFlags } from './flag-table.ts'
 import { readLogOptions } from './logging-flags.ts'
 import { printPage } from './print.ts'
+import { type RedirectWork, redirectCommands } from './redirect.ts'
 import { versionCommand } from './version.ts'
 
 /** What the commands do, each loaded by its command only. */
-export interface AgentWork {
+export interface AgentWork extends RedirectWork {
   /** Runs the proxy and everything that serves it, until they have ended. */
   readonly proxy: (options: ProxyOptions, log: LogOptions) => Promise<void>
   /** Asks the admin port of the proxy. */
@@ -25,6 +26,7 @@ const logOptions = (flags: CommandLine['flags']) => readLogOptions(readFlags(age
 /** The commands. */
 export function agentCommands(work: AgentWork): Readonly<Record<string, CommandSpec>> {
   return {
+    ...redirectCommands(work, shared, logOptions),
     proxy: {
       summary: 'Run the proxy and everything that serves it',
       description:

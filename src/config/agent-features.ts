@@ -39,6 +39,11 @@ export const agentVariables = {
     meaning: 'directory of what the agent keeps over a restart: the certificate with its key, and the roots',
   },
   MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to the certificate provider' },
+  MESH_META_DNS_CAPTURE: {
+    type: 'boolean',
+    default: false,
+    meaning: 'when true, captures outgoing DNS packets on port 53 and redirects them to the agent on :15053',
+  },
   MESH_METRICS_ANNOTATIONS: {
     type: 'string',
     default: '',
@@ -78,6 +83,7 @@ export const agentVariables = {
     range: [1, 65_535],
     meaning: 'port at which the proxy serves its own metrics',
   },
+  PROXY_USER: { type: 'string', default: 'mesh-proxy', meaning: 'name of the user under which the proxy runs, whose traffic is not redirected' },
   SECRET_GRACE_PERIOD_RATIO: {
     type: 'number',
     default: 0.5,

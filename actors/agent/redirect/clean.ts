@@ -1,0 +1,59 @@
+/** `mesh-clean-iptables`: takes back all that `mesh-iptables` makes (docs/agent.md, R8). */
+import { ExitError } from '../../../src/cli/exit-status.ts'
+import type { Listing } from '../../../src/iptables/listing.ts'
+import type { Family } from '../../../src/iptables/ranges.ts'
+import { type Removal, removalOf, usualRemoval } from '../../../src/iptables/removal.ts'
+import { markRouteCommands, passthroughAddress } from '../../../src/iptables/routing.ts'
+import { commandLines, restoreText } from '../../../src/iptables/text.ts'
+import { failedRules } from './host.ts'
+import { hasPassthroughAddress, ownMarkRoutes } from './leftovers.ts'
+import { Network } from './network.ts'
+import { realHost, type Surroundings } from './programs.ts'
+
+/**
+ * Removes the rules, routes and addresses of redirection. What cannot be removed is said and does not keep the rest from being removed; the
+ * promise is then rejected with an ExitError. A dry run says what would be removed where all of it is there.
+ */
+export async function cleanRedirection(isDryRun: boolean, host: Surroundings = realHost): Promise<void> {
+  const network = new Network(host, isDryRun)
+  const failures: string[] = []
+  const attempt = (what: () => void) => {
+    try {
+      what()
+    } catch (error) {
+      failures.push((error as Error).message)
+    }
+  }
+  attempt(() => {
+    const listing = network.rules(4)
+    const routes = listing ? ownMarkRoutes(listing, network) : []
+    attempt(() => remove(4, listing ? removalOf(listing, 4) : usualRemoval, network))
+    for (const route of routes) for (const command of markRouteCommands('del', route)) attempt(() => network.changeIp(command))
+  })
+  attempt(() => cleanIpv6(network))
+  if (isDryRun) host.say('# and, where they are there: rules of DNS, marks and interfaces, the route of the mark, the address ::6')
+  network.show('iptables-save')
+  network.show('ip6tables-save')
+  if (failures.length > 0) throw new ExitError(failures.join('; '), failedRules)
+}
+
+/** Hosts without IPv6 have nothing of it to remove. The address is ours where the rules are. */
+function cleanIpv6(network: Network): void {
+  const listing = optionalRules(network)
+  const removal = listing ? removalOf(listing, 6) : network.isDryRun ? usualRemoval : {}
+  remove(6, removal, network)
+  if (removal.nat && hasPassthroughAddress(network)) network.changeIp(passthroughAddress('del'))
+}
+
+function optionalRules(network: Network): Listing | undefined {
+  try {
+    return network.rules(6)
+  } catch {
+    return undefined
+  }
+}
+
+function remove(family: Family, removal: Removal, network: Network): void {
+  const text = restoreText([], removal)
+  if (text !== '') network.apply([{ family, text, commands: commandLines(family === 6 ? 'ip6tables' : 'iptables', [], removal) }])
+}

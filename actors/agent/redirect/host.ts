@@ -1,0 +1,43 @@
+/** What redirection has to know of the host: its addresses, users and DNS servers. */
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { ExitError } from '../../../src/cli/exit-status.ts'
+import type { RedirectHost } from '../../../src/iptables/options.ts'
+import type { RedirectOrder } from '../../../src/iptables/order.ts'
+
+/** Status of a command that could not change the rules. */
+export const failedRules = 2
+
+/** Reads the files of the host, and its addresses. Throws an ExitError without an address, or when DNS is to be captured and resolv.conf cannot be read. */
+export function readHost({ redirectDns, proxyUser }: RedirectOrder): RedirectHost & { readonly address: string } {
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((some) => some ?? [])
+    .filter(({ internal }) => !internal)
+  const first = addresses.find(({ family }) => family === 'IPv4') ?? addresses[0]
+  if (!first) throw new ExitError('no network interface has an address beside those of loopback', failedRules)
+  return {
+    address: first.address,
+    isIpv6: first.family === 'IPv6',
+    passwd: readOptional('/etc/passwd'),
+    group: readOptional('/etc/group'),
+    proxyUser,
+    resolvConf: redirectDns ? readResolvConf() : undefined,
+  }
+}
+
+function readResolvConf(): string {
+  try {
+    return readFileSync('/etc/resolv.conf', 'utf8')
+  } catch (error) {
+    throw new ExitError(`--redirect-dns: the DNS servers cannot be read: ${(error as Error).message}`, failedRules)
+  }
+}
+
+/** A host without such a file has no users or groups by name. */
+function readOptional(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,132 @@
+/** The network of the host: looked at, and changed by commands that are said before they run; a dry run only says them (docs/agent.md, R7). */
+import { randomBytes } from 'node:crypto'
+import { rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ExitError } from '../../../src/cli/exit-status.ts'
+import { type Listing, readListing } from '../../../src/iptables/listing.ts'
+import type { Family } from '../../../src/iptables/ranges.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import { failedRules } from './host.ts'
+import type { Outcome, Program, RunProgram, Surroundings } from './programs.ts'
+
+/** Status of a command that could not write the file of rules. */
+const failedFile = 1
+
+/** How long a command waits for another that changes rules, in seconds. */
+const lockWaitSeconds = 30
+
+/** Rules of a family as text for iptables-restore, and how they are said: as that text, or as these single commands. */
+export interface RuleChange {
+  readonly family: Family
+  readonly text: string
+  readonly commands: 'restore-format' | readonly string[]
+}
+
+/** Rules with the file that they are read from; they come from standard input where the path is empty. */
+type RuleSource = RuleChange & { readonly path: string }
+
+const tool = (family: Family, what: 'save' | 'restore'): Program => `${family === 6 ? 'ip6tables' : 'iptables'}-${what}`
+
+export class Network {
+  readonly #run: RunProgram
+  readonly isDryRun: boolean
+  readonly #say: (line: string) => void
+
+  constructor({ run, say }: Surroundings, isDryRun: boolean) {
+    this.#run = run
+    this.isDryRun = isDryRun
+    this.#say = say
+  }
+
+  /** The rules of a family; undefined in a dry run. Throws an ExitError when they cannot be read. */
+  rules(family: Family): Listing | undefined {
+    const found = this.#look(tool(family, 'save'), [])
+    if (found?.error) throw failure(tool(family, 'save'), [], found.error)
+    return found && readListing(found.output)
+  }
+
+  /** What `ip` prints; empty in a dry run and when it cannot say. */
+  ip(...args: string[]): string {
+    return this.#look('ip', args)?.output ?? ''
+  }
+
+  /** Runs `ip`. Throws an ExitError when it fails, after showing the routes where it was about one. */
+  changeIp(args: readonly string[]): void {
+    this.#echo('ip', args)
+    if (this.isDryRun) return
+    const { error } = this.#run('ip', args)
+    if (error === '') return
+    if (args.includes('route')) this.show('ip', ['route', 'show', 'table', 'all'])
+    throw failure('ip', args, error)
+  }
+
+  /**
+   * Applies the rules of all families. Each is tried first, so that none is changed when one has a mistake; the rules of a table are replaced at
+   * once, or not at all. Throws an ExitError that says what failed.
+   */
+  apply(changes: readonly RuleChange[]): void {
+    const needed = changes.filter(({ text, commands }) => text !== '' || commands === 'restore-format')
+    const sources = needed.map((change) => ({ ...change, path: change.commands === 'restore-format' ? join(tmpdir(), fileName()) : '' }))
+    try {
+      if (!this.isDryRun) {
+        for (const source of sources) if (source.path !== '') writeRules(source.path, source.text)
+        for (const source of sources) this.#restore(source, ['--test'])
+      }
+      for (const source of sources) {
+        this.#sayRules(source)
+        if (!this.isDryRun) this.#restore(source, [])
+      }
+    } finally {
+      if (!this.isDryRun) for (const { path } of sources) if (path !== '') rmSync(path, { force: true })
+    }
+  }
+
+  /** Says a command and what it prints, if it can be run. */
+  show(program: Program, args: readonly string[] = []): void {
+    this.#echo(program, args)
+    const shown = this.#look(program, args)
+    if (shown && shown.output !== '') this.#say(shown.output.trimEnd())
+  }
+
+  #sayRules({ family, path, text, commands }: RuleSource): void {
+    if (commands === 'restore-format') {
+      this.#say(`Writing following contents to rules file: ${path}`)
+      this.#say(text)
+      this.#echo(tool(family, 'restore'), [...restoreArgs, path])
+      return
+    }
+    for (const line of commands) this.#say(line)
+    this.#say(`# applied at once, by ${tool(family, 'restore')} ${restoreArgs.join(' ')}`)
+  }
+
+  #restore({ family, path, text }: RuleSource, options: readonly string[]): void {
+    const args = [...restoreArgs, ...options, ...(path === '' ? [] : [path])]
+    const { error } = this.#run(tool(family, 'restore'), args, path === '' ? text : '')
+    if (error !== '') throw failure(tool(family, 'restore'), args, error)
+  }
+
+  #look(program: Program, args: readonly string[]): Outcome | undefined {
+    return this.isDryRun ? undefined : this.#run(program, args)
+  }
+
+  #echo(program: Program, args: readonly string[]): void {
+    this.#say([program, ...args].join(' '))
+  }
+}
+
+const restoreArgs = ['--noflush', `--wait=${lockWaitSeconds}`]
+
+const failure = (program: string, args: readonly string[], error: string) =>
+  new ExitError(`${[program, ...args].join(' ')} failed: ${error}`, failedRules)
+
+/** A name that is nobody's: the time in nanoseconds and a random number. */
+const fileName = () => `iptables-rules-${Math.round(wallClockMs() * 1e6)}.txt${randomBytes(6).toString('hex')}`
+
+function writeRules(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    throw new ExitError(`the rules cannot be written to ${path}: ${(error as Error).message}`, failedFile)
+  }
+}

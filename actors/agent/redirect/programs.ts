@@ -1,0 +1,55 @@
+/** Runs the programs that change the network of a host. They are looked for where a system has them, not in PATH, since they run as root. */
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { join } from 'node:path'
+import { print } from '../../../src/cli/print.ts'
+import { readHost } from './host.ts'
+
+/** The programs. */
+export type Program = 'ip' | `ip${'' | '6'}tables-${'save' | 'restore'}`
+
+/** What the commands work with: facts of the host, its programs, and where they say what they do and warn. */
+export interface Surroundings {
+  readonly readHost: typeof readHost
+  readonly run: RunProgram
+  readonly say: (line: string) => void
+  readonly warn: (line: string) => void
+}
+
+const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+
+/** A program that waits this long, for instance for the lock of the rules, is ended. */
+const longestRunMs = 60_000
+
+/** The outcome of a program; `error` is empty when it did what it was asked. */
+export interface Outcome {
+  readonly output: string
+  readonly error: string
+}
+
+/** Runs a program to its end, with this text as its standard input. */
+export type RunProgram = (program: Program, args: readonly string[], input?: string) => Outcome
+
+/** Runs a program of this host. */
+const runProgram: RunProgram = (program, args, input = '') => {
+  const path = folders.map((folder) => join(folder, program)).find(isExecutable)
+  if (path === undefined) return { output: '', error: `${program} is not on this host (looked in ${folders.join(', ')})` }
+  const env = { PATH: folders.join(':'), LC_ALL: 'C' }
+  const limits = { timeout: longestRunMs, maxBuffer: 2 ** 28 }
+  const { status, signal, stdout, stderr, error } = spawnSync(path, args, { env, input, encoding: 'utf8', ...limits })
+  if (status === 0) return { output: stdout, error: '' }
+  const how = error ? error.message : signal ? `ended by ${signal}` : `status ${status}`
+  return { output: stdout ?? '', error: [how, stderr?.trim()].filter(Boolean).join(': ') }
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The host itself, with its standard output and its standard error. */
+export const realHost: Surroundings = { readHost, run: runProgram, say: print, warn: (line) => void process.stderr.write(`${line}\n`) }

@@ -1,0 +1,95 @@
+/** `mesh-iptables`: applies the rules of redirection and looks whether they hold (docs/agent.md, R1 to R9). */
+import { ExitError } from '../../../src/cli/exit-status.ts'
+import type { Listing } from '../../../src/iptables/listing.ts'
+import { excludesAll, readRedirectOptions } from '../../../src/iptables/options.ts'
+import type { RedirectOrder } from '../../../src/iptables/order.ts'
+import type { Family, Ranges } from '../../../src/iptables/ranges.ts'
+import { removalOf } from '../../../src/iptables/removal.ts'
+import { type MarkRoute, markRouteCommands, markRouteOf, passthroughAddress } from '../../../src/iptables/routing.ts'
+import { isTransparent, type RedirectOptions, redirectRules } from '../../../src/iptables/rules.ts'
+import { commandLines, restoreText } from '../../../src/iptables/text.ts'
+import { failedRules } from './host.ts'
+import { hasPassthroughAddress, ownMarkRoutes } from './leftovers.ts'
+import { Network, type RuleChange } from './network.ts'
+import { realHost, type Surroundings } from './programs.ts'
+import { validate } from './validation.ts'
+
+/** Does what is ordered. Rejects with an ExitError when rules cannot be applied or do not hold, with an Error when a setting is wrong. */
+export async function redirect(order: RedirectOrder, surroundings: Surroundings = realHost): Promise<void> {
+  const { say, warn } = surroundings
+  const host = surroundings.readHost(order)
+  const { options, warnings } = readRedirectOptions(order.settings, host)
+  if (excludesAll(options)) throw new ExitError('--mesh-service-exclude-cidr: "*" excludes everything; list ranges such as 10.0.0.0/8', failedRules)
+  for (const warning of [...order.warnings, ...warnings]) warn(`warning: ${warning}`)
+  if (!order.skipRuleApply) {
+    describe(order, options, say)
+    applyRules(order, options, new Network(surroundings, order.isDryRun), warn)
+  }
+  if (order.runValidation) {
+    const ports = [...new Set([options.proxyPort, options.inboundPort])].map(Number)
+    await validate({ address: host.address, isIpv6: host.isIpv6, ports, probePort: order.probePort, timeoutMs: order.probeTimeoutMs }, say)
+  }
+}
+
+/** Prints the settings that came from the environment, and those in force. */
+function describe({ environment }: RedirectOrder, options: RedirectOptions, say: Surroundings['say']): void {
+  const block = (title: string, lines: readonly (readonly [string, string])[]) =>
+    say([title, '-'.repeat(title.length), ...lines.map(([name, value]) => `${name}=${value}`), ''].join('\n'))
+  block('Environment:', environment)
+  block('Variables:', [
+    ['PROXY_PORT', options.proxyPort],
+    ['PROXY_INBOUND_CAPTURE_PORT', options.inboundPort],
+    ['PROXY_TUNNEL_PORT', options.tunnelPort],
+    ['PROXY_UID', options.uids.join(',')],
+    ['PROXY_GID', options.gids.join(',')],
+    ['INBOUND_INTERCEPTION_MODE', options.isTproxy ? 'TPROXY' : 'REDIRECT'],
+    ['INBOUND_TPROXY_MARK', options.mark],
+    ['INBOUND_TPROXY_ROUTE_TABLE', options.routeTable],
+    ['INBOUND_PORTS_INCLUDE', options.inboundPorts === 'all' ? '*' : options.inboundPorts.join(',')],
+    ['INBOUND_PORTS_EXCLUDE', options.inboundPortsExcluded.join(',')],
+    ['OUTBOUND_IP_RANGES_INCLUDE', rangesText(options.outboundRanges)],
+    ['OUTBOUND_IP_RANGES_EXCLUDE', rangesText(options.outboundRangesExcluded)],
+    ['OUTBOUND_PORTS_INCLUDE', options.outboundPorts.join(',')],
+    ['OUTBOUND_PORTS_EXCLUDE', options.outboundPortsExcluded.join(',')],
+    ['ORCH_VIRT_INTERFACES', options.interfaces.join(',')],
+    ['ENABLE_INBOUND_IPV6', String(options.isIpv6)],
+    ['DNS_CAPTURE', String(options.redirectDns)],
+    ['DNS_SERVERS', [...options.dnsServers[4], ...options.dnsServers[6]].join(',')],
+  ])
+}
+
+const rangesText = (ranges: Ranges) => (ranges.all ? '*' : [...ranges[4], ...ranges[6]].join(','))
+
+function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, network: Network, warn: Surroundings['warn']): void {
+  const listings = { 4: network.rules(4), 6: options.isIpv6 ? network.rules(6) : optionalRules(network, warn) }
+  const before = listings[4] ? ownMarkRoutes(listings[4], network) : []
+  const wanted = isTransparent(options, 4) ? markRouteOf(options) : undefined
+  const isWanted = ({ mark, table }: MarkRoute) => mark === wanted?.mark && table === wanted.table
+  const hasAddress = hasPassthroughAddress(network)
+  if (options.isIpv6 && !hasAddress) network.changeIp(passthroughAddress('add'))
+  if (wanted && !before.some(isWanted)) for (const command of markRouteCommands('add', wanted)) network.changeIp(command)
+  const families: readonly Family[] = listings[6] !== 'not there' ? [4, 6] : [4]
+  const changes = families.map((family) => change(family, options, listings[family] as Listing | undefined, restoreFormat))
+  network.apply(changes)
+  for (const old of before.filter((route) => !isWanted(route))) for (const command of markRouteCommands('del', old)) network.changeIp(command)
+  if (!options.isIpv6 && hasAddress && changes[1]?.text) network.changeIp(passthroughAddress('del'))
+  network.show('iptables-save')
+  if (options.isIpv6) network.show('ip6tables-save')
+}
+
+/** The rules of IPv6 on a host that needs none. It may be without them. */
+function optionalRules(network: Network, warn: Surroundings['warn']): Listing | undefined | 'not there' {
+  try {
+    return network.rules(6)
+  } catch (error) {
+    warn(`warning: rules of IPv6 are left as they are: ${(error as Error).message}`)
+    return 'not there'
+  }
+}
+
+function change(family: Family, options: RedirectOptions, listing: Listing | undefined, restoreFormat: boolean): RuleChange {
+  const removal = listing ? removalOf(listing, family) : {}
+  const rules = redirectRules(options, family)
+  const commands = restoreFormat ? 'restore-format' : commandLines(family === 6 ? 'ip6tables' : 'iptables', rules, removal)
+  return { family, text: restoreText(rules, removal), commands }
+}

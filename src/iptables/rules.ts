@@ -1,0 +1,180 @@
+/** The rules of redirection, in their order (docs/agent.md, R1 to R4). Pure: from options to rules; `text.ts` writes them down. */
+import { type Family, hasLoopback, type Ranges } from './ranges.ts'
+
+/** Port of the agent's DNS server, to which captured queries go. */
+export const dnsPort = 15053
+
+/** The tables that rules are in, in the order in which they are written. */
+export const tables = ['nat', 'mangle'] as const
+export type Table = (typeof tables)[number]
+
+/** The chains that are made, and nobody else's. */
+export const ownChains: readonly string[] = ['MESH_INBOUND', 'MESH_REDIRECT', 'MESH_IN_REDIRECT', 'MESH_OUTPUT', 'MESH_DIVERT', 'MESH_TPROXY']
+
+/** One rule: where it stands, and its words as the iptables command takes them. With `isFirst` it is put before the rules of its chain. */
+export interface Rule {
+  readonly table: Table
+  readonly chain: string
+  readonly isFirst: boolean
+  readonly words: readonly string[]
+}
+
+/** What is redirected where. Every text is checked (`options.ts`): it holds one word that is no option. */
+export interface RedirectOptions {
+  readonly proxyPort: string
+  readonly inboundPort: string
+  readonly tunnelPort: string
+  readonly isTproxy: boolean
+  /** Packet and connection mark, and policy-routing table, of TPROXY mode. */
+  readonly mark: string
+  readonly routeTable: string
+  readonly inboundPorts: 'all' | readonly string[]
+  /** Counts when all inbound ports are captured. */
+  readonly inboundPortsExcluded: readonly string[]
+  readonly outboundPorts: readonly string[]
+  readonly outboundPortsExcluded: readonly string[]
+  readonly outboundRanges: Ranges
+  readonly outboundRangesExcluded: Ranges
+  /** Interfaces of virtual machines: what comes in there counts as outbound. */
+  readonly interfaces: readonly string[]
+  readonly uids: readonly string[]
+  readonly gids: readonly string[]
+  readonly redirectDns: boolean
+  /** DNS servers that applications of this host use, by family. */
+  readonly dnsServers: Readonly<Record<Family, readonly string[]>>
+  /** Whether rules of IPv6 are made too. */
+  readonly isIpv6: boolean
+}
+
+/** Addresses that rules name: those of loopback itself, and the one from which the proxy connects to the application. */
+const addresses = {
+  4: { loopback: '127.0.0.1/32', passthrough: '127.0.0.6/32', bits: 32 },
+  6: { loopback: '::1/128', passthrough: '::6/128', bits: 128 },
+} as const
+
+type Options = RedirectOptions
+
+const append = (table: Table, chain: string, ...words: string[]): Rule => ({ table, chain, isFirst: false, words })
+const first = (table: Table, chain: string, ...words: string[]): Rule => ({ table, chain, isFirst: true, words })
+const nat = (chain: string, ...words: string[]) => append('nat', chain, ...words)
+const mangle = (chain: string, ...words: string[]) => append('mangle', chain, ...words)
+const tcp = ['-p', 'tcp'] as const
+const toPort = (port: string) => [...tcp, '--dport', port]
+
+/** All rules of a family, in the order in which they are applied. */
+export function redirectRules(options: Options, family: Family): Rule[] {
+  if (family === 6 && !options.isIpv6) return []
+  const isTproxy = isTransparent(options, family)
+  return [
+    ...interfaceRules(options.interfaces),
+    nat('MESH_INBOUND', ...toPort(options.tunnelPort), '-j', 'RETURN'),
+    nat('MESH_REDIRECT', ...tcp, '-j', 'REDIRECT', '--to-ports', options.proxyPort),
+    nat('MESH_IN_REDIRECT', ...tcp, '-j', 'REDIRECT', '--to-ports', options.inboundPort),
+    ...(isTproxy ? transparentInbound(options) : redirectedInbound(options)),
+    nat('OUTPUT', ...tcp, '-j', 'MESH_OUTPUT'),
+    ...options.outboundPortsExcluded.map((port) => nat('MESH_OUTPUT', ...toPort(port), '-j', 'RETURN')),
+    nat('MESH_OUTPUT', '-o', 'lo', '-s', addresses[family].passthrough, '-j', 'RETURN'),
+    ...options.uids.flatMap((uid) => ownerRules(options, family, '--uid-owner', uid)),
+    ...options.gids.flatMap((gid) => ownerRules(options, family, '--gid-owner', gid)),
+    ...(options.redirectDns ? options.dnsServers[family] : []).map((server) =>
+      nat('MESH_OUTPUT', ...toPort('53'), '-d', `${server}/${addresses[family].bits}`, '-j', 'REDIRECT', '--to-ports', String(dnsPort)),
+    ),
+    nat('MESH_OUTPUT', '-d', addresses[family].loopback, '-j', 'RETURN'),
+    ...options.outboundRangesExcluded[family].map((range) => nat('MESH_OUTPUT', '-d', range, '-j', 'RETURN')),
+    ...options.outboundPorts.map((port) => nat('MESH_OUTPUT', ...toPort(port), '-j', 'MESH_REDIRECT')),
+    ...outbound(options, family),
+    ...(options.redirectDns ? udpDnsRules(options, family) : []),
+    ...(family === 4 && options.isTproxy ? markRules(options.mark) : []),
+  ]
+}
+
+/** Whether inbound connections of this family keep their source address: TPROXY, which is there for IPv4 alone. */
+export function isTransparent(options: Options, family: Family): boolean {
+  return family === 4 && options.isTproxy && (options.inboundPorts === 'all' || options.inboundPorts.length > 0)
+}
+
+/** What comes in on interfaces of virtual machines is not inbound. */
+export function interfaceRules(interfaces: readonly string[]): Rule[] {
+  return interfaces.map((name) => first('nat', 'PREROUTING', '-i', name, '-j', 'RETURN'))
+}
+
+/** Queries over UDP: the proxy's own pass, those to the servers of this host go to the agent. They stand in the chain of the system. */
+export function udpDnsRules({ uids, gids, dnsServers }: Pick<Options, 'uids' | 'gids' | 'dnsServers'>, family: Family): Rule[] {
+  const query = ['-p', 'udp', '--dport', '53']
+  return [
+    ...uids.map((uid) => nat('OUTPUT', ...query, '-m', 'owner', '--uid-owner', uid, '-j', 'RETURN')),
+    ...gids.map((gid) => nat('OUTPUT', ...query, '-m', 'owner', '--gid-owner', gid, '-j', 'RETURN')),
+    ...dnsServers[family].map((server) =>
+      nat('OUTPUT', ...query, '-d', `${server}/${addresses[family].bits}`, '-j', 'REDIRECT', '--to-port', String(dnsPort)),
+    ),
+  ]
+}
+
+/** The mark of a connection outlives its packets, so that answers of the application find their way back through the proxy. */
+export function markRules(mark: string): Rule[] {
+  return [
+    mangle('PREROUTING', ...tcp, '-m', 'mark', '--mark', mark, '-j', 'CONNMARK', '--save-mark'),
+    mangle('OUTPUT', ...tcp, '-m', 'connmark', '--mark', mark, '-j', 'CONNMARK', '--restore-mark'),
+    first('mangle', 'MESH_INBOUND', ...tcp, '-m', 'mark', '--mark', mark, '-j', 'RETURN'),
+  ]
+}
+
+/** Ports whose inbound connections pass when all others are captured: SSH, and those that are excluded. */
+const passingPorts = (options: Options) => ['22', ...options.inboundPortsExcluded]
+
+function redirectedInbound(options: Options): Rule[] {
+  const { inboundPorts } = options
+  if (inboundPorts !== 'all' && inboundPorts.length === 0) return []
+  const enter = nat('PREROUTING', ...tcp, '-j', 'MESH_INBOUND')
+  if (inboundPorts !== 'all') return [enter, ...inboundPorts.map((port) => nat('MESH_INBOUND', ...toPort(port), '-j', 'MESH_IN_REDIRECT'))]
+  return [
+    enter,
+    ...passingPorts(options).map((port) => nat('MESH_INBOUND', ...toPort(port), '-j', 'RETURN')),
+    nat('MESH_INBOUND', ...tcp, '-j', 'MESH_IN_REDIRECT'),
+  ]
+}
+
+function transparentInbound(options: Options): Rule[] {
+  const { inboundPorts, mark, inboundPort } = options
+  const captured = inboundPorts === 'all' ? [[...tcp]] : inboundPorts.map(toPort)
+  const passing = inboundPorts === 'all' ? passingPorts(options) : []
+  return [
+    mangle('MESH_DIVERT', '-j', 'MARK', '--set-mark', mark),
+    mangle('MESH_DIVERT', '-j', 'ACCEPT'),
+    mangle(
+      'MESH_TPROXY',
+      ...['!', '-d', addresses[4].loopback, ...tcp, '-j', 'TPROXY', '--tproxy-mark', `${mark}/0xffffffff`, '--on-port', inboundPort],
+    ),
+    mangle('PREROUTING', ...tcp, '-j', 'MESH_INBOUND'),
+    ...passing.map((port) => mangle('MESH_INBOUND', ...toPort(port), '-j', 'RETURN')),
+    ...captured.flatMap((match) => [
+      mangle('MESH_INBOUND', ...match, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED', '-j', 'MESH_DIVERT'),
+      mangle('MESH_INBOUND', ...match, '-j', 'MESH_TPROXY'),
+    ]),
+  ]
+}
+
+/**
+ * What the proxy sends to its own application through another address goes in through the proxy; what the application sends to itself, and
+ * everything else of the proxy, passes. Queries over TCP are left to the rules of DNS where these are captured.
+ */
+function ownerRules(options: Options, family: Family, owner: '--uid-owner' | '--gid-owner', id: string): Rule[] {
+  const notDns = options.redirectDns && (family === 4 || options.dnsServers[6].length > 0) ? [...tcp, '!', '--dport', '53'] : []
+  const appToItself = nat('MESH_OUTPUT', '-o', 'lo', ...notDns, '-m', 'owner', '!', owner, id, '-j', 'RETURN')
+  return [
+    nat('MESH_OUTPUT', '-o', 'lo', '!', '-d', addresses[family].loopback, ...notDns, '-m', 'owner', owner, id, '-j', 'MESH_IN_REDIRECT'),
+    ...(family === 4 && hasLoopback(options.outboundRanges) ? [] : [appToItself]),
+    nat('MESH_OUTPUT', '-m', 'owner', owner, id, '-j', 'RETURN'),
+  ]
+}
+
+function outbound({ outboundRanges, interfaces }: Options, family: Family): Rule[] {
+  const fromInterfaces = (...match: string[]) => interfaces.map((name) => first('nat', 'PREROUTING', '-i', name, ...match, '-j', 'MESH_REDIRECT'))
+  if (outboundRanges.all) return [nat('MESH_OUTPUT', '-j', 'MESH_REDIRECT'), ...fromInterfaces()]
+  const ranges = outboundRanges[family]
+  if (ranges.length === 0) return []
+  return [
+    ...ranges.flatMap((range) => [...fromInterfaces('-d', range), nat('MESH_OUTPUT', '-d', range, '-j', 'MESH_REDIRECT')]),
+    nat('MESH_OUTPUT', '-j', 'RETURN'),
+  ]
+}

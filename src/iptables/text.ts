@@ -1,0 +1,35 @@
+/** Rules as text: for iptables-restore, and as single commands (docs/agent.md, R7). */
+import type { Removal } from './removal.ts'
+import { ownChains, type Rule, type Table, tables } from './rules.ts'
+
+/** What iptables-restore reads: of each table first what is removed, then new chains in the order of their first rule, then the rules. */
+export function restoreText(rules: readonly Rule[], removal: Removal = {}): string {
+  return tables
+    .flatMap((table) => {
+      const own = rules.filter((rule) => rule.table === table)
+      const lines = [...(removal[table] ?? []), ...newChains(own).map(({ chain }) => `-N ${chain}`), ...own.map(ruleLine)]
+      return lines.length === 0 ? [] : [`* ${table}`, ...lines, 'COMMIT']
+    })
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+/** The same as command lines of `iptables` or `ip6tables`. */
+export function commandLines(program: 'iptables' | 'ip6tables', rules: readonly Rule[], removal: Removal = {}): string[] {
+  const of = (table: Table, line: string) => `${program} -t ${table} ${line}`
+  return [
+    ...tables.flatMap((table) => (removal[table] ?? []).map((line) => of(table, line))),
+    ...newChains(rules).map(({ table, chain }) => of(table, `-N ${chain}`)),
+    ...rules.map((rule) => of(rule.table, ruleLine(rule))),
+  ]
+}
+
+function ruleLine({ isFirst, chain, words }: Rule): string {
+  return `${isFirst ? `-I ${chain} 1` : `-A ${chain}`} ${words.join(' ')}`
+}
+
+/** Chains of our own that rules stand in, by the first rule of each. */
+function newChains(rules: readonly Rule[]): Rule[] {
+  const seen = new Set<string>()
+  return rules.filter(({ table, chain }) => ownChains.includes(chain) && !seen.has(`${table} ${chain}`) && seen.add(`${table} ${chain}`))
+}

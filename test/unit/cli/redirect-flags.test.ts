@@ -1,0 +1,93 @@
+import { expect } from 'chai'
+import { readCommandLine } from '../../../src/cli/command-line.ts'
+import { redirectCommands } from '../../../src/cli/redirect.ts'
+import { isDryClean, redirectFlags, redirectOrder } from '../../../src/cli/redirect-flags.ts'
+import { readAgentFeatures } from '../../../src/config/agent-features.ts'
+
+const nothing = async () => {}
+const commands = redirectCommands({ redirect: nothing, clean: nothing }, [], () => {})
+
+/** The order of a command line with this environment. */
+function order(line: readonly string[], environment: Record<string, string> = {}) {
+  const found = readCommandLine(['mesh-iptables', ...line], commands)
+  return redirectOrder(found?.line.flags ?? {}, environment, readAgentFeatures(environment).features)
+}
+
+describe('settings of redirection', () => {
+  it('are the flag that is given, also an empty one, else the variable of its name, unless that is empty', () => {
+    const environment = { MESH_SERVICE_CIDR: '*', PROXY_PORT: '16001', MESH_INBOUND_PORTS: '', ORCH_VIRT_INTERFACES: 'tap0' }
+    expect(order([], environment).settings).to.include({
+      'mesh-service-cidr': '*',
+      'proxy-port': '16001',
+      'mesh-inbound-ports': '',
+      'orch-virt-interfaces': 'tap0',
+    })
+    const given = order(['-i', '', '-p', '15001', '-b', '*'], environment)
+    expect(given.settings).to.include({ 'mesh-service-cidr': '', 'proxy-port': '15001', 'mesh-inbound-ports': '*' })
+    expect(Object.fromEntries(given.environment)).to.include({ PROXY_PORT: '16001', MESH_SERVICE_CIDR: '*', MESH_INBOUND_PORTS: '' })
+  })
+
+  it('are switches and durations too', () => {
+    const environment = {
+      DRY_RUN: 'true',
+      RESTORE_FORMAT: '1',
+      SKIP_RULE_APPLY: 'T',
+      RUN_VALIDATION: 'true',
+      PROBE_TIMEOUT: '1m',
+      IPTABLES_PROBE_PORT: '16002',
+    }
+    expect(order(['--restore-format=false'], environment)).to.include({
+      isDryRun: true,
+      restoreFormat: false,
+      skipRuleApply: true,
+      runValidation: true,
+      probeTimeoutMs: 60_000,
+      probePort: 16_002,
+    })
+    expect(order([])).to.include({ isDryRun: false, restoreFormat: false, probeTimeoutMs: 5000, probePort: 15_002, proxyUser: 'mesh-proxy' })
+    expect([isDryClean({}, { DRY_RUN: 'true' }), isDryClean({ 'dry-run': true }, {}), isDryClean({}, {})]).to.deep.equal([true, true, false])
+  })
+
+  it('capture DNS as the agent does, unless they say otherwise', () => {
+    const capture = { MESH_META_DNS_CAPTURE: 'true' }
+    expect(
+      [order([], capture), order([], { ...capture, REDIRECT_DNS: 'false' }), order(['--redirect-dns=false'], capture), order([])].map(
+        (it) => it.redirectDns,
+      ),
+    ).to.deep.equal([true, false, false, false])
+  })
+
+  it('leave out a variable that cannot be read and say so; a flag that cannot be read is refused', () => {
+    const { warnings, ...values } = order([], { DRY_RUN: 'perhaps', PROBE_TIMEOUT: 'soon' })
+    expect(values).to.include({ isDryRun: false, probeTimeoutMs: 5000 })
+    expect(warnings).to.deep.equal([
+      'environment variable DRY_RUN: "perhaps" cannot be read; it is left out',
+      'environment variable PROBE_TIMEOUT: "soon" cannot be read; it is left out',
+    ])
+    expect(() => order(['--probe-timeout', 'soon'])).to.throw('--probe-timeout')
+    expect(() => order(['--no-such-flag'])).to.throw('Nonexistent flag: --no-such-flag')
+  })
+
+  it('have the short forms of the specification', () => {
+    const short = Object.entries(redirectFlags).flatMap(([name, spec]) => ('char' in spec ? [`${spec.char} ${name}`] : []))
+    expect(short).to.have.members([
+      'n dry-run',
+      'p proxy-port',
+      'z inbound-capture-port',
+      'e inbound-tunnel-port',
+      'm mesh-inbound-interception-mode',
+      'b mesh-inbound-ports',
+      't mesh-inbound-tproxy-mark',
+      'r mesh-inbound-tproxy-route-table',
+      'd mesh-local-exclude-ports',
+      'o mesh-local-outbound-ports-exclude',
+      'q mesh-outbound-ports',
+      'i mesh-service-cidr',
+      'x mesh-service-exclude-cidr',
+      'k orch-virt-interfaces',
+      'g proxy-gid',
+      'u proxy-uid',
+      'f restore-format',
+    ])
+  })
+})

@@ -1,0 +1,122 @@
+import { expect } from 'chai'
+import { cleanRedirection } from '../../../actors/agent/redirect/clean.ts'
+import type { Outcome, Surroundings } from '../../../actors/agent/redirect/programs.ts'
+import { redirect } from '../../../actors/agent/redirect/redirect.ts'
+import { redirectOrder } from '../../../src/cli/redirect-flags.ts'
+import { readAgentFeatures } from '../../../src/config/agent-features.ts'
+
+const { features } = readAgentFeatures({})
+const order = (flags: Record<string, string | boolean>) =>
+  redirectOrder({ 'mesh-service-cidr': '*', 'mesh-inbound-ports': '*', ...flags }, {}, features)
+
+/** A host whose programs answer so, by the beginning of their command lines; what was run, said and warned of. */
+function host(answers: Record<string, Partial<Outcome>> = {}) {
+  const ran: string[] = []
+  const said: string[] = []
+  const warned: string[] = []
+  const surroundings: Surroundings = {
+    readHost: ({ proxyUser }) => ({ address: '10.0.0.1', isIpv6: false, passwd: '', group: '', proxyUser, resolvConf: undefined }),
+    run: (program, args) => {
+      const line = [program, ...args].join(' ')
+      ran.push(line)
+      const [, answer] = Object.entries(answers).find(([beginning]) => line.startsWith(beginning)) ?? []
+      return { output: '', error: '', ...answer }
+    },
+    say: (line) => said.push(...line.split('\n')),
+    warn: (line) => warned.push(line),
+  }
+  return { surroundings, ran, said, warned }
+}
+
+/** Status and message of the error that a promise is rejected with. */
+async function failureOf(promise: Promise<void>): Promise<[status: unknown, message: string]> {
+  const error = await promise.then(
+    () => undefined,
+    (reason) => reason,
+  )
+  return [error?.exitStatus, String(error?.message)]
+}
+
+describe('the commands of redirection', () => {
+  it('run nothing in a dry run, and say what they would', async () => {
+    const tried = host()
+    await redirect(order({ 'dry-run': true, 'mesh-inbound-interception-mode': 'TPROXY' }), tried.surroundings)
+    await cleanRedirection(true, tried.surroundings)
+    expect(tried.ran).to.deep.equal([])
+    expect(tried.said.slice(0, 3)).to.deep.equal(['Environment:', '------------', 'PROXY_PORT='])
+    expect(tried.said).to.include.members([
+      'INBOUND_INTERCEPTION_MODE=TPROXY',
+      'ip -f inet rule add fwmark 1337 lookup 133',
+      'ip -f inet route add local default dev lo table 133',
+      'iptables -t nat -N MESH_INBOUND',
+      'iptables -t mangle -A PREROUTING -p tcp -j MESH_INBOUND',
+      'iptables-save',
+      'iptables -t nat -D OUTPUT -p tcp -j MESH_OUTPUT',
+      'ip6tables -t nat -X MESH_IN_REDIRECT',
+    ])
+  })
+
+  it('try all rules before they change any, and stop at the first failure', async () => {
+    const refused = host({ 'iptables-restore --noflush --wait=30 --test': { error: 'status 1: line 3 failed' } })
+    expect(await failureOf(redirect(order({}), refused.surroundings))).to.deep.equal([
+      2,
+      'iptables-restore --noflush --wait=30 --test failed: status 1: line 3 failed',
+    ])
+    expect(refused.ran.filter((line) => line.includes('restore'))).to.deep.equal(['iptables-restore --noflush --wait=30 --test'])
+    const taken = host()
+    await redirect(order({}), taken.surroundings)
+    expect(taken.ran.filter((line) => line.includes('restore') || line.endsWith('save'))).to.deep.equal([
+      'iptables-save',
+      'ip6tables-save',
+      'iptables-restore --noflush --wait=30 --test',
+      'iptables-restore --noflush --wait=30',
+      'iptables-save',
+    ])
+  })
+
+  it('end with 2 where iptables is missing; without ip6tables a host of IPv4 is served and warned', async () => {
+    const bare = host({ 'iptables-save': { error: 'iptables-save is not on this host' } })
+    expect(await failureOf(redirect(order({}), bare.surroundings))).to.deep.equal([2, 'iptables-save failed: iptables-save is not on this host'])
+    const half = host({ 'ip6tables-save': { error: 'ip6tables-save is not on this host' } })
+    await redirect(order({ 'restore-format': true }), half.surroundings)
+    expect(half.warned).to.deep.equal(['warning: rules of IPv6 are left as they are: ip6tables-save failed: ip6tables-save is not on this host'])
+    expect(half.ran.some((line) => line.startsWith('ip6tables-restore'))).to.equal(false)
+    await cleanRedirection(false, half.surroundings)
+  })
+
+  it('refuse to exclude every range with 2, and a wrong setting with the status of wrong arguments', async () => {
+    const tried = host()
+    expect((await failureOf(redirect(order({ 'mesh-service-exclude-cidr': '*' }), tried.surroundings)))[0]).to.equal(2)
+    expect((await failureOf(redirect(order({ 'proxy-port': 'x' }), tried.surroundings)))[0]).to.equal(undefined)
+    expect(tried.ran).to.deep.equal([])
+  })
+
+  it('show all routes when one cannot be set', async () => {
+    const busy = host({ 'ip -f inet route add': { error: 'status 2' }, 'ip route show table all': { output: 'default via 10.0.0.1' } })
+    const [status] = await failureOf(redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY' }), busy.surroundings))
+    expect(status).to.equal(2)
+    expect(busy.said.slice(-2)).to.deep.equal(['ip route show table all', 'default via 10.0.0.1'])
+  })
+
+  it('take back what they can, and fail when something of it stays', async () => {
+    const saved = '*nat\n:MESH_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j MESH_OUTPUT\nCOMMIT\n'
+    const held = host({
+      'iptables-save': { output: saved },
+      'ip6tables-save': { output: saved },
+      'ip -6 addr show': { output: 'inet6 ::6/128 scope global' },
+      'iptables-restore': { error: 'status 4' },
+      'ip -f inet rule show': { output: '32765: from all fwmark 0x539 lookup 133\n' },
+      'ip -f inet route show': { output: 'local default dev lo scope host\n' },
+    })
+    expect(await failureOf(cleanRedirection(false, held.surroundings))).to.deep.equal([
+      2,
+      'iptables-restore --noflush --wait=30 --test failed: status 4',
+    ])
+    expect(held.ran).to.include.members([
+      'ip -f inet rule del fwmark 1337 lookup 133',
+      'ip -f inet route del local default dev lo table 133',
+      'ip6tables-restore --noflush --wait=30',
+      'ip -6 addr del ::6/128 dev lo',
+    ])
+  })
+})
