@@ -28,7 +28,11 @@ export async function cleanRedirection(isDryRun: boolean, host: Surroundings = r
     const listing = network.rules(4)
     const routes = listing ? ownMarkRoutes(listing, network) : []
     attempt(() => remove(4, listing ? removalOf(listing, 4) : usualRemoval, network))
-    for (const route of routes) for (const command of markRouteCommands('del', route)) attempt(() => network.changeIp(command))
+    for (const [index, route] of routes.entries()) {
+      const [rule, ofTable] = markRouteCommands('del', route)
+      attempt(() => network.changeIp(rule))
+      if (routes.findIndex(({ table }) => table === route.table) === index) attempt(() => network.changeIp(ofTable))
+    }
   })
   attempt(() => cleanIpv6(network))
   if (isDryRun) host.say('# and, where they are there: rules of DNS, marks and interfaces, the route of the mark, the address ::6')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import { type Listing, readListing } from '../../../src/iptables/listing.ts'
 import type { Family } from '../../../src/iptables/ranges.ts'
-import { wallClockMs } from '../../runtime/clock.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import { failedRules } from './host.ts'
 import type { Outcome, Program, RunProgram, Surroundings } from './programs.ts'
 
@@ -68,9 +68,14 @@ export class Network {
   apply(changes: readonly RuleChange[]): void {
     const needed = changes.filter(({ text, commands }) => text !== '' || commands === 'restore-format')
     const sources = needed.map((change) => ({ ...change, path: change.commands === 'restore-format' ? join(tmpdir(), fileName()) : '' }))
+    const written: string[] = []
     try {
       if (!this.isDryRun) {
-        for (const source of sources) if (source.path !== '') writeRules(source.path, source.text)
+        for (const { path, text } of sources)
+          if (path !== '') {
+            writeRules(path, text)
+            written.push(path)
+          }
         for (const source of sources) this.#restore(source, ['--test'])
       }
       for (const source of sources) {
@@ -78,7 +83,7 @@ export class Network {
         if (!this.isDryRun) this.#restore(source, [])
       }
     } finally {
-      if (!this.isDryRun) for (const { path } of sources) if (path !== '') rmSync(path, { force: true })
+      for (const path of written) rmSync(path, { force: true })
     }
   }
 
@@ -120,8 +125,8 @@ const restoreArgs = ['--noflush', `--wait=${lockWaitSeconds}`]
 const failure = (program: string, args: readonly string[], error: string) =>
   new ExitError(`${[program, ...args].join(' ')} failed: ${error}`, failedRules)
 
-/** A name that is nobody's: the time in nanoseconds and a random number. */
-const fileName = () => `iptables-rules-${Math.round(wallClockMs() * 1e6)}.txt${randomBytes(6).toString('hex')}`
+/** A name that is nobody's: a time in nanoseconds and a random number. */
+const fileName = () => `iptables-rules-${Math.round(monotonicMs() * 1e6)}.txt${randomBytes(6).toString('hex')}`
 
 function writeRules(path: string, text: string): void {
   try {

@@ -64,17 +64,31 @@ function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, 
   const listings = { 4: network.rules(4), 6: options.isIpv6 ? network.rules(6) : optionalRules(network, warn) }
   const before = listings[4] ? ownMarkRoutes(listings[4], network) : []
   const wanted = isTransparent(options, 4) ? markRouteOf(options) : undefined
-  const isWanted = ({ mark, table }: MarkRoute) => mark === wanted?.mark && table === wanted.table
   const hasAddress = hasPassthroughAddress(network)
   if (options.isIpv6 && !hasAddress) network.changeIp(passthroughAddress('add'))
-  if (wanted && !before.some(isWanted)) for (const command of markRouteCommands('add', wanted)) network.changeIp(command)
+  if (wanted) addMarkRoute(wanted, before, network)
   const families: readonly Family[] = listings[6] !== 'not there' ? [4, 6] : [4]
   const changes = families.map((family) => change(family, options, listings[family] as Listing | undefined, restoreFormat))
   network.apply(changes)
-  for (const old of before.filter((route) => !isWanted(route))) for (const command of markRouteCommands('del', old)) network.changeIp(command)
+  for (const old of before) removeMarkRoute(old, wanted, network)
   if (!options.isIpv6 && hasAddress && changes[1]?.text) network.changeIp(passthroughAddress('del'))
   network.show('iptables-save')
   if (options.isIpv6) network.show('ip6tables-save')
+}
+
+/** Sends packets with the mark to the table, and those of the table to this host, unless an earlier run has done so. */
+function addMarkRoute(wanted: MarkRoute, before: readonly MarkRoute[], network: Network): void {
+  const [rule, route] = markRouteCommands('add', wanted)
+  if (!before.some(({ mark, table }) => mark === wanted.mark && table === wanted.table)) network.changeIp(rule)
+  if (!before.some(({ table }) => table === wanted.table)) network.changeIp(route)
+}
+
+/** Takes back what an earlier run has done and this one does not. */
+function removeMarkRoute(old: MarkRoute, wanted: MarkRoute | undefined, network: Network): void {
+  const [rule, route] = markRouteCommands('del', old)
+  if (old.table === wanted?.table && old.mark === wanted.mark) return
+  network.changeIp(rule)
+  if (old.table !== wanted?.table) network.changeIp(route)
 }
 
 /** The rules of IPv6 on a host that needs none. It may be without them. */

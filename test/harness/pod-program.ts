@@ -1,0 +1,155 @@
+/**
+ * A program in the network of a pod, which a test tells what to do over the channel to its parent: an application that knows nothing of the mesh, or what
+ * stands in for a proxy. It ends with its parent.
+ */
+import { createSocket } from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
+import { Agent, createServer as createHttpServer, request as httpRequest } from 'node:http'
+import { connect, createServer } from 'node:net'
+
+/** An HTTP request over a connection of its own. */
+export interface CallOrder {
+  readonly url: string
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+}
+
+/** The answer to a call. A connection that could not be made has the code of its error, and status 0. */
+export interface CallAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Calls one after the other until they are stopped, and what they came to. */
+export interface Traffic {
+  readonly statuses: Readonly<Record<string, number>>
+}
+
+/** Who answered, at which port, and from where it was called. */
+const signed = (name: string, port: number | undefined, from: string | undefined) =>
+  JSON.stringify({ name, port, from: from?.replace(/^::ffff:/, '') })
+
+let isCalling = false
+let traffic: Promise<Traffic> | undefined
+
+/** What the program can be told. */
+const orders = {
+  /** Listens, and answers every TCP connection with its name. */
+  listen({ port, host = '::', name }: { port: number; host?: string; name: string }): Promise<void> {
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.end(signed(name, socket.localPort, socket.remoteAddress))
+    })
+    return new Promise((resolve, reject) => server.on('error', reject).listen(port, host, () => resolve()))
+  },
+
+  /** Answers datagrams with its name. */
+  listenUdp({ port, name }: { port: number; name: string }): Promise<void> {
+    const socket = createSocket('udp6', (_, { address, port: from }) => socket.send(signed(name, port, address), from, address))
+    return new Promise((resolve, reject) => socket.on('error', reject).bind(port, '::', () => resolve()))
+  },
+
+  /** Serves HTTP: answers with its name, the caller's address, the headers and the path; `/status/<n>` with that status, `/slow/<ms>` after that time. */
+  serve({ port, host = '::', name }: { port: number; host?: string; name: string }): Promise<void> {
+    const server = createHttpServer(({ url = '', headers, socket }, response) => {
+      response.statusCode = Number(/^\/status\/(\d+)/.exec(url)?.[1] ?? 200)
+      const from = socket.remoteAddress?.replace(/^::ffff:/, '')
+      const answer = () => response.setHeader('content-type', 'application/json').end(JSON.stringify({ name, from, headers, path: url }))
+      setTimeout(answer, Number(/^\/slow\/(\d+)/.exec(url)?.[1] ?? 0))
+    })
+    return new Promise((resolve, reject) => server.on('error', reject).listen(port, host, () => resolve()))
+  },
+
+  /** What a TCP server says, or the code of the error. */
+  dial({ host, port, from }: { host: string; port: number; from?: string }): Promise<string> {
+    return new Promise((resolve) => {
+      let text = ''
+      const socket = connect({ host, port, ...(from ? { localAddress: from } : {}), timeout: 3000 })
+      socket.on('data', (bytes) => (text += bytes))
+      socket.on('end', () => resolve(text))
+      socket.on('timeout', () => socket.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })))
+      socket.on('error', (error) => resolve((error as NodeJS.ErrnoException).code ?? 'error'))
+    })
+  },
+
+  /** What a server answers to a datagram, or `timeout`. */
+  ask({ host, port }: { host: string; port: number }): Promise<string> {
+    return new Promise((resolve) => {
+      const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+      const end = (text: string) => {
+        clearTimeout(timer)
+        socket.close()
+        resolve(text)
+      }
+      const timer = setTimeout(() => end('timeout'), 3000)
+      socket.on('message', (bytes) => end(String(bytes)))
+      socket.on('error', (error) => end((error as NodeJS.ErrnoException).code ?? 'error'))
+      socket.send('who', port, host)
+    })
+  },
+
+  /** Addresses of a name, as the resolver of the pod has them; the code of the error when there are none. */
+  async resolve({ name, type = 'A' }: { name: string; type?: 'A' | 'AAAA' }): Promise<readonly string[]> {
+    const resolver = new Resolver({ timeout: 2000, tries: 2 })
+    try {
+      return (await resolver.resolve(name, type)).toSorted()
+    } catch (error) {
+      return [(error as NodeJS.ErrnoException).code ?? 'error']
+    }
+  },
+
+  call,
+
+  /** Begins to call again and again. */
+  begin(order: CallOrder): void {
+    isCalling = true
+    const statuses: Record<string, number> = {}
+    const run = async (): Promise<Traffic> => {
+      while (isCalling) {
+        const { status, body } = await call(order)
+        const key = status === 0 ? body : String(status)
+        statuses[key] = (statuses[key] ?? 0) + 1
+      }
+      return { statuses }
+    }
+    traffic = run()
+  },
+
+  /** Ends the calls. */
+  end(): Promise<Traffic> {
+    isCalling = false
+    return traffic ?? Promise.resolve({ statuses: {} })
+  },
+}
+
+function call({ url, method = 'GET', headers = {}, timeoutMs = 10_000 }: CallOrder): Promise<CallAnswer> {
+  return new Promise((resolve) => {
+    const failed = (error: Error) => resolve({ status: 0, headers: {}, body: (error as NodeJS.ErrnoException).code ?? error.message })
+    const request = httpRequest(url, { method, headers, agent: new Agent({ keepAlive: false }), timeout: timeoutMs }, (response) => {
+      let body = ''
+      response.on('data', (bytes) => (body += bytes))
+      response.on('error', failed)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers as Record<string, string>, body }))
+    })
+    request.on('timeout', () => request.destroy(new Error('timeout')))
+    request.on('error', failed)
+    request.end()
+  })
+}
+
+/** The orders, for whoever gives them. */
+export type Orders = typeof orders
+
+process.on('disconnect', () => process.exit())
+process.on('message', async ({ id, order, given }: { id: number; order: keyof Orders; given: never }) => {
+  const outcome = await Promise.resolve()
+    .then(() => (orders[order] as (given: never) => unknown)(given))
+    .then(
+      (value) => ({ value }),
+      (error) => ({ error: String(error.message) }),
+    )
+  process.send?.({ id, ...outcome })
+})
+process.send?.('ready')

@@ -1,0 +1,209 @@
+/** Pods as network namespaces: each with an address and DNS servers of its own, all joined by a bridge that stands in a namespace of its own, too. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { agentScript } from './agent.ts'
+import type { Orders } from './pod-program.ts'
+import type { CommandResult } from './service.ts'
+import { until } from './until.ts'
+
+const program = fileURLToPath(new URL('./pod-program.ts', import.meta.url))
+
+/** The user under which the proxy and its agent run, one for the application, and root. */
+export const users = { proxy: 1337, application: 1000, root: 0 } as const
+export type User = keyof typeof users
+
+/** The command line before a program that makes it run under a user. */
+const asUser = (user: User, ...more: string[]) => {
+  const id = String(users[user])
+  return user === 'root' ? [] : ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', ...more]
+}
+
+/** A checkout below a directory that is closed to others is read with a capability; it gives nothing else. */
+function readingRights(): string[] {
+  const [program = '', ...args] = [...asUser('application'), 'test', '-r', agentScript, '-a', '-x', process.execPath]
+  return spawnSync(program, args).status === 0 ? [] : ['--inh-caps', '+dac_read_search', '--ambient-caps', '+dac_read_search']
+}
+
+/** Runs a command of the system to its end. Throws an Error with what it wrote when it fails. */
+function system(...command: string[]): string {
+  const { status, stdout, stderr } = spawnSync(command[0] as string, command.slice(1), { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${command.join(' ')}: ${stderr}`)
+  return stdout
+}
+
+/** How a process is started in a pod. */
+export interface ProcessOptions {
+  readonly user: User
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** The namespaces of a test. */
+export class PodNetwork {
+  /** Where the bridge is, and whatever is outside of pods. */
+  readonly node: Pod
+  readonly #pods: Pod[] = []
+  #count = 0
+
+  constructor() {
+    this.node = new Pod(`mesh-${process.pid}-node`, '10.77.0.1', 'fd77::1')
+    this.node.open()
+    this.node.system('ip', 'link', 'add', 'bridge', 'type', 'bridge')
+    this.node.system('ip', 'link', 'set', 'bridge', 'up')
+    this.node.addresses('bridge', 'both')
+  }
+
+  /** Makes a pod. Its DNS server is the address of the node; `families` says which addresses it has. */
+  pod(families: 'ipv4' | 'ipv6' | 'both' = 'ipv4'): Pod {
+    const number = ++this.#count + 1
+    const pod = new Pod(`mesh-${process.pid}-${number}`, `10.77.0.${number}`, `fd77::${number}`)
+    this.#pods.push(pod)
+    const resolver = families === 'ipv6' ? this.node.ipv6 : this.node.ipv4
+    mkdirSync(`/etc/netns/${pod.name}`, { recursive: true })
+    writeFileSync(`/etc/netns/${pod.name}/resolv.conf`, `nameserver ${resolver}\noptions ndots:1\n`)
+    pod.open()
+    const [inside, outside] = ['eth0', `veth${number}`]
+    system('ip', '-n', this.node.name, 'link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', pod.name)
+    system('ip', '-n', this.node.name, 'link', 'set', outside, 'master', 'bridge', 'up')
+    pod.system('ip', 'link', 'set', inside, 'up')
+    pod.addresses(inside, families)
+    return pod
+  }
+
+  /** Ends all processes and removes all namespaces. */
+  async dispose(): Promise<void> {
+    for (const pod of [...this.#pods, this.node]) await pod.close()
+  }
+}
+
+/** A network namespace and the processes in it. */
+export class Pod {
+  readonly name: string
+  readonly ipv4: string
+  readonly ipv6: string
+  readonly #children: ChildProcess[] = []
+
+  constructor(name: string, ipv4: string, ipv6: string) {
+    this.name = name
+    this.ipv4 = ipv4
+    this.ipv6 = ipv6
+  }
+
+  /** Makes the namespace. Every user may listen on every port, as in pods. */
+  open(): void {
+    system('ip', 'netns', 'add', this.name)
+    this.system('ip', 'link', 'set', 'lo', 'up')
+    this.system('sysctl', '-qw', 'net.ipv4.ip_unprivileged_port_start=0')
+  }
+
+  /** Gives an interface its addresses, and the way to everywhere. */
+  addresses(link: string, families: 'ipv4' | 'ipv6' | 'both'): void {
+    if (families !== 'ipv6') this.system('ip', 'addr', 'add', `${this.ipv4}/24`, 'dev', link)
+    if (families !== 'ipv4') this.system('ip', '-6', 'addr', 'add', `${this.ipv6}/64`, 'dev', link, 'nodad')
+    else this.system('sysctl', '-qw', `net.ipv6.conf.${link}.disable_ipv6=1`)
+    if (families !== 'ipv6') this.system('ip', 'route', 'add', 'default', 'dev', link)
+  }
+
+  /** Runs a command of the system in the pod, as root. */
+  system(...command: string[]): string {
+    return system('ip', 'netns', 'exec', this.name, ...command)
+  }
+
+  /** The rules of a family, without what changes from look to look. */
+  rules(family: 4 | 6 = 4): string[] {
+    return this.system(family === 6 ? 'ip6tables-save' : 'iptables-save')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+      .map((line) => line.replace(/ \[\d+:\d+\]$/, ''))
+  }
+
+  /** Starts a process. */
+  spawn(command: readonly string[], { user, cwd = '/', env = {} }: ProcessOptions, channel: 'ipc' | 'ignore' = 'ignore'): ChildProcess {
+    const child = spawn('ip', ['netns', 'exec', this.name, ...asUser(user, ...readingRights()), ...command], {
+      cwd,
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe', channel],
+    })
+    this.#children.push(child)
+    return child
+  }
+
+  /** Runs `pilot-agent` to its end. */
+  async agentCommand(args: readonly string[], options: ProcessOptions): Promise<CommandResult> {
+    const started = performance.now()
+    const child = this.spawn([process.execPath, agentScript, ...args], options)
+    let stdout = ''
+    let stderr = ''
+    child.stdout?.on('data', (bytes) => (stdout += bytes))
+    child.stderr?.on('data', (bytes) => (stderr += bytes))
+    return new Promise((resolve) => child.on('close', (code) => resolve({ code, stdout, stderr, ms: performance.now() - started })))
+  }
+
+  /** Starts a program that does what the test tells it. */
+  async program(user: User): Promise<PodProgram> {
+    const child = this.spawn([process.execPath, program], { user }, 'ipc')
+    const started = new PodProgram(child)
+    await started.ready
+    return started
+  }
+
+  /** Ends its processes and removes it. */
+  async close(): Promise<void> {
+    for (const child of this.#children)
+      if (child.exitCode === null && child.signalCode === null) {
+        const ended = new Promise((resolve) => child.on('exit', resolve))
+        child.kill('SIGKILL')
+        await ended
+      }
+    const left = () => system('ip', 'netns', 'pids', this.name).split('\n').filter(Boolean)
+    for (const pid of left()) endProcess(Number(pid))
+    await until('the processes of a pod to end', () => left().length === 0)
+    system('ip', 'netns', 'del', this.name)
+    rmSync(`/etc/netns/${this.name}`, { recursive: true, force: true })
+  }
+}
+
+/** Processes that others have started, such as a proxy of an agent. */
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+/** A program in a pod. */
+export class PodProgram {
+  readonly ready: Promise<void>
+  readonly #child: ChildProcess
+  readonly #waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>()
+  #last = 0
+
+  constructor(child: ChildProcess) {
+    this.#child = child
+    const started = Promise.withResolvers<void>()
+    this.ready = started.promise
+    let errors = ''
+    child.stderr?.on('data', (bytes) => (errors += bytes))
+    child.on('exit', () => {
+      const error = new Error(`the program of the pod ended: ${errors}`)
+      started.reject(error)
+      for (const { reject } of this.#waiting.values()) reject(error)
+    })
+    child.on('message', (message: 'ready' | { id: number; value?: never; error?: string }) => {
+      if (message === 'ready') return started.resolve()
+      const waiting = this.#waiting.get(message.id)
+      this.#waiting.delete(message.id)
+      if (message.error === undefined) waiting?.resolve(message.value as never)
+      else waiting?.reject(new Error(message.error))
+    })
+  }
+
+  /** Has the program do something; resolves with what came of it. */
+  do<Order extends keyof Orders>(order: Order, ...given: Parameters<Orders[Order]>): Promise<Awaited<ReturnType<Orders[Order]>>> {
+    const id = ++this.#last
+    this.#child.send({ id, order, given: given[0] })
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve: resolve as (value: never) => void, reject }))
+  }
+}
