@@ -7,6 +7,10 @@ export interface SecretAgentConfig {
   readonly socket: string
   /** The certificate that an authority issues; undefined where files alone are served. */
   readonly certificate: CertificateConfig | undefined
+  /** How the token is fetched; undefined where somebody else mounts it. */
+  readonly fetcher: FetcherConfig | undefined
+  /** What of the settings has no effect: told at start. */
+  readonly notices: readonly string[]
   /** Directory of the files that take the place of what the authority gives, when they are there; undefined for none. */
   readonly mounted: string | undefined
   /** Where what is served is also written; undefined for nowhere. */
@@ -36,6 +40,29 @@ export interface CertificateConfig {
 export interface KeyKind {
   readonly type: 'rsa' | 'ec'
   readonly format: 'traditional' | 'pkcs8'
+}
+
+/** How tokens are fetched, and the file that they are written to. */
+export type FetcherConfig = CloudFetcher | LocalFetcher
+
+/** The identity token of a cloud's machine, from its metadata server. */
+export interface CloudFetcher {
+  readonly from: 'cloud'
+  /** `<host>` or `<host>:<port>`. */
+  readonly metadataHost: string
+  readonly audience: string
+  readonly tokenFile: string
+}
+
+/** A token of the discovery service of this machine, over its admin socket, with the roots of the mesh. */
+export interface LocalFetcher {
+  readonly from: 'local'
+  /** Path of the socket. */
+  readonly socket: string
+  readonly namespace: string
+  readonly account: string
+  readonly tokenFile: string
+  readonly rootsFile: string
 }
 
 /** Files for programs that read certificates themselves. */

@@ -56,3 +56,10 @@ export interface TokenOrder {
   /** The file that it is written to, for this user alone; empty when it is returned only. */
   readonly output: string
 }
+
+/** What an agent of this machine is given over the admin socket. */
+export interface LocalToken {
+  readonly token: string
+  /** Roots of the mesh, PEM; empty where the service has no certificate authority. */
+  readonly roots: string
+}

@@ -18,7 +18,8 @@ const tokenFiles: Readonly<Record<string, string>> = {
 export const mountedCertificates = './etc/certs'
 const mountedRoots = `${mountedCertificates}/root-cert.pem`
 const orchestratorRoots = './var/run/secrets/kubernetes.io/serviceaccount/ca.crt'
-const defaultRoots = './var/run/secrets/mesh/root-cert.pem'
+/** Roots that an orchestrator or an operator mounts. */
+export const defaultRoots = './var/run/secrets/mesh/root-cert.pem'
 
 /** Value of `CA_ROOT_CA` and `XDS_ROOT_CA` for the roots of the system. */
 const systemRoots = 'SYSTEM'
@@ -33,7 +34,7 @@ export interface DiscoverySettings {
 }
 
 /** The file of the token that `JWT_POLICY` names; undefined where no token is sent. */
-function tokenFile({ JWT_POLICY: policy }: AgentFeatures): string | undefined {
+export function tokenFile({ JWT_POLICY: policy }: AgentFeatures): string | undefined {
   return Object.hasOwn(tokenFiles, policy) ? tokenFiles[policy] : undefined
 }
 

@@ -1,9 +1,9 @@
 /** What the environment says of the workload's certificate. */
 import { resolve } from 'node:path'
-import type { CertificateConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
+import type { CertificateConfig, FetcherConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { workloadId } from '../identity/spiffe-id.ts'
-import { authorityConnection, keptIn, mountedCertificates } from './connections.ts'
+import { authorityConnection, defaultRoots, keptIn, mountedCertificates, tokenFile } from './connections.ts'
 
 /** The socket on which Envoy asks for secrets. */
 export const secretSocket = './etc/mesh/proxy/SDS'
@@ -21,16 +21,58 @@ export function secretAgentConfig(features: AgentFeatures, discoveryAddress: str
   return {
     socket: secretSocket,
     certificate: areMounted ? undefined : certificateConfig(features, discoveryAddress),
+    fetcher: areMounted ? undefined : fetcherConfig(features),
+    notices: noticesOf(features),
     mounted: output !== '' && resolve(output) === resolve(mountedCertificates) ? undefined : mountedCertificates,
     output: output === '' ? undefined : { directory: output, isForAll: features.ORCHESTRATOR_SERVICE_HOST !== '' },
     fileQuietMs: features.FILE_DEBOUNCE_DURATION,
   }
 }
 
+/** Names of the fetcher of a cloud's machine: the specification's, and that of the reference. */
+const cloudFetchers = ['CloudComputeEngine', 'GoogleComputeEngine']
+const localFetcher = 'meshd'
+
+function fetcherConfig(features: AgentFeatures): FetcherConfig | undefined {
+  const { CREDENTIAL_FETCHER_TYPE: type, POD_NAMESPACE: namespace, SERVICE_ACCOUNT: account } = features
+  if (!cloudFetchers.includes(type) && type !== localFetcher) return undefined
+  const variable = `environment variable CREDENTIAL_FETCHER_TYPE: ${type}`
+  const file = tokenFile(features)
+  if (file === undefined) throw new Error(`${variable} needs a file for the token, and JWT_POLICY names none`)
+  if (type !== localFetcher) return { from: 'cloud', metadataHost: features.GCE_METADATA_HOST, audience: features.TRUST_DOMAIN, tokenFile: file }
+  if (namespace === '' || account === '') throw new Error(`${variable} needs POD_NAMESPACE and SERVICE_ACCOUNT`)
+  return { from: 'local', socket: features.MESHD_ADMIN_SOCKET, namespace, account, tokenFile: file, rootsFile: defaultRoots }
+}
+
+/** Names under which the client of a cloud's certificate service is asked for, and the domain of its addresses. */
+const cloudProviders = ['CloudCA', 'GoogleCA']
+const cloudDomain = 'googleapis.com'
+
+function checkProvider(features: AgentFeatures): void {
+  const [provider, address] = [features.CA_PROVIDER, features.CA_ADDR]
+  const why = 'the certificate service of a cloud has a client of its own, which this agent does not have'
+  if (cloudProviders.includes(provider)) throw new Error(`environment variable CA_PROVIDER: ${provider}: ${why}`)
+  if (address.includes(cloudDomain)) throw new Error(`environment variable CA_ADDR: ${JSON.stringify(address.slice(0, 200))}: ${why}`)
+}
+
+function noticesOf(features: AgentFeatures): string[] {
+  const [provider, fetcher, identity] = [features.CA_PROVIDER, features.CREDENTIAL_FETCHER_TYPE, features.CREDENTIAL_IDENTITY_PROVIDER]
+  const quoted = (value: string) => JSON.stringify(value.slice(0, 100))
+  const known = ['', localFetcher, ...cloudFetchers]
+  return [
+    ...(provider === 'Citadel' ? [] : [`CA_PROVIDER: ${quoted(provider)} is asked by the client that there is, as Citadel`]),
+    ...(known.includes(fetcher) ? [] : [`CREDENTIAL_FETCHER_TYPE: ${quoted(fetcher)} has no effect: it is neither CloudComputeEngine nor meshd`]),
+    ...(cloudFetchers.includes(identity)
+      ? []
+      : [`CREDENTIAL_IDENTITY_PROVIDER: ${quoted(identity)} has no effect: CloudComputeEngine is the only one`]),
+  ]
+}
+
 function certificateConfig(features: AgentFeatures, discoveryAddress: string): CertificateConfig {
   const { ECC_SIGNATURE_ALGORITHM: algorithm } = features
   if (algorithm !== '' && algorithm !== 'ECDSA')
     throw new Error(`environment variable ECC_SIGNATURE_ALGORITHM: ${JSON.stringify(algorithm.slice(0, 100))} is not ECDSA, nor empty for RSA`)
+  checkProvider(features)
   return {
     authority: authorityConnection(features, discoveryAddress),
     clusterId: features.MESH_META_CLUSTER_ID,

@@ -12,6 +12,22 @@ export const agentVariables = {
     default: '',
     meaning: 'file of the roots expected on the connection to the certificate provider; SYSTEM for those of the system',
   },
+  CA_PROVIDER: {
+    type: 'string',
+    default: 'Citadel',
+    meaning: 'name of the certificate provider; there is one client, for providers that speak as the discovery service does',
+  },
+  CREDENTIAL_FETCHER_TYPE: {
+    type: 'string',
+    default: '',
+    meaning:
+      'where the token is fetched: CloudComputeEngine for the metadata server of the machine, meshd for the discovery service of this machine; when empty it is mounted',
+  },
+  CREDENTIAL_IDENTITY_PROVIDER: {
+    type: 'string',
+    default: 'CloudComputeEngine',
+    meaning: 'identity provider of credentials; CloudComputeEngine is the only one',
+  },
   ECC_SIGNATURE_ALGORITHM: {
     type: 'string',
     default: '',
@@ -28,10 +44,16 @@ export const agentVariables = {
     default: false,
     meaning: 'when true, certificates come from mounted files alone: no certificate provider is asked, and no token is sent to discovery',
   },
+  GCE_METADATA_HOST: { type: 'string', default: '169.254.169.254', meaning: 'metadata server of the machine, <host> or <host>:<port>' },
   JWT_POLICY: {
     type: 'string',
     default: 'third-party-jwt',
     meaning: 'which token the agent sends: third-party-jwt or first-party-jwt; none for any other value',
+  },
+  MESHD_ADMIN_SOCKET: {
+    type: 'string',
+    default: './var/run/mesh/admin.sock',
+    meaning: 'admin socket of the discovery service of this machine, for CREDENTIAL_FETCHER_TYPE=meshd',
   },
   MESH_AGENT_STATE_DIR: {
     type: 'string',

@@ -78,7 +78,16 @@ export class AgentSecrets {
 
   /** Starts an agent that asks no authority unless it is told. */
   async start(parts: Partial<SecretAgentConfig>): Promise<() => SecretState> {
-    const config = { socket: this.path('run/SDS'), certificate: undefined, mounted: undefined, output: undefined, fileQuietMs: 20, ...parts }
+    const config = {
+      socket: this.path('run/SDS'),
+      certificate: undefined,
+      fetcher: undefined,
+      notices: [],
+      mounted: undefined,
+      output: undefined,
+      fileQuietMs: 20,
+      ...parts,
+    }
     this.metrics = new Registry()
     const agent = await startActor(actor, config, {
       logged: ({ level, message }) => level !== 'debug' && this.lines.push(`${level} ${message}`),

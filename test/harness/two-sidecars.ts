@@ -156,6 +156,8 @@ export class TwoSidecars {
         graceRatio: 0.5,
         keptIn: undefined,
       },
+      fetcher: undefined,
+      notices: [],
       mounted: undefined,
       output: undefined,
       fileQuietMs: 100,

@@ -10,6 +10,7 @@ import { type FileMetrics, fileMetrics } from './metrics.ts'
 import { MountedSecrets } from './mounted-secrets.ts'
 import { OutputFiles } from './output-files.ts'
 import { SecretServer } from './secret-server.ts'
+import { TokenFetcher } from './token-fetcher.ts'
 import { WorkloadCertificate } from './workload-certificate.ts'
 
 class SecretAgent implements Behaviour<never> {
@@ -20,10 +21,13 @@ class SecretAgent implements Behaviour<never> {
   readonly #mounted: MountedSecrets | undefined
   readonly #certificate: WorkloadCertificate | undefined
   readonly #output: OutputFiles | undefined
+  readonly #fetcher: TokenFetcher | undefined
   readonly #metrics: FileMetrics
   /** What the mounted files held when that was last told. */
   #held = ''
-  #isStarted = false
+  #isServing = false
+  /** Whether the authority may be asked. */
+  #mayAsk = false
 
   constructor(context: ActorContext<SecretAgentConfig>) {
     const { config, log, metrics } = context
@@ -41,7 +45,10 @@ class SecretAgent implements Behaviour<never> {
             config.fileQuietMs,
             this.#listener(() => this.#mountedChanged()),
           )
-    this.#certificate = config.certificate && new WorkloadCertificate(config.certificate, { log, metrics, changed: () => this.#changed() })
+    this.#certificate =
+      config.certificate &&
+      new WorkloadCertificate(config.certificate, { log, metrics, token: () => this.#fetcher?.token, changed: () => this.#changed() })
+    this.#fetcher = config.fetcher && new TokenFetcher(config.fetcher, log('token'))
     const { output } = config
     this.#output =
       output &&
@@ -60,9 +67,15 @@ class SecretAgent implements Behaviour<never> {
 
   /** Rejects when the socket cannot be listened on. */
   async start(): Promise<this> {
-    await this.#server.open()
+    for (const notice of this.#context.config.notices) this.#context.log('default').warn(notice)
     await Promise.all([this.#certificate?.restore(), this.#mounted?.look()])
-    this.#isStarted = true
+    await this.#server.open()
+    this.#isServing = true
+    // A call without a token would fail: the first token is waited for, and nothing else is.
+    void (this.#fetcher?.tried ?? Promise.resolve()).then(() => {
+      this.#mayAsk = true
+      this.#mountedChanged()
+    })
     this.#mountedChanged()
     return this
   }
@@ -70,6 +83,7 @@ class SecretAgent implements Behaviour<never> {
   receive(): void {}
 
   async drain(): Promise<void> {
+    this.#fetcher?.close()
     this.#certificate?.close()
     this.#mounted?.close()
     this.#files.close()
@@ -93,7 +107,7 @@ class SecretAgent implements Behaviour<never> {
 
   /** The mounted files hold something else. While they hold a pair and roots, nothing is asked of the authority. */
   #mountedChanged(): void {
-    if (!this.#isStarted) return
+    if (!this.#isServing) return
     const { pair, roots } = this.#mounted?.current ?? {}
     const held = [...(pair ? ['certificate'] : []), ...(roots ? ['roots'] : [])].join(' and ')
     if (this.#mounted && held !== this.#held)
@@ -101,7 +115,7 @@ class SecretAgent implements Behaviour<never> {
         .log('cache')
         .info(`${this.#context.config.mounted}: ${held === '' ? 'holds nothing any more' : `its ${held} come before those of the authority`}`)
     this.#held = held
-    this.#certificate?.want(pair === undefined || roots === undefined)
+    this.#certificate?.want(this.#mayAsk && (pair === undefined || roots === undefined))
     this.#changed()
   }
 

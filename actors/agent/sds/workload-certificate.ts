@@ -28,6 +28,8 @@ const chance = () => randomInt(1_000_000) / 1_000_000
 export interface CertificateParts {
   readonly log: Logger
   readonly metrics: Registry
+  /** A token that was fetched, which counts before that of the file; undefined while there is none. */
+  readonly token: () => string | undefined
   /** Another certificate or other roots are there. */
   readonly changed: () => void
 }
@@ -36,6 +38,7 @@ export interface CertificateParts {
 export class WorkloadCertificate {
   readonly #config: CertificateConfig
   readonly #log: ScopedLogger
+  readonly #fetchedToken: () => string | undefined
   readonly #changed: () => void
   readonly #secrets: WorkloadSecrets
   readonly #client: CertificateClient
@@ -49,9 +52,10 @@ export class WorkloadCertificate {
   #isWanted = false
   #isOver = false
 
-  constructor(config: CertificateConfig, { log, metrics, changed }: CertificateParts) {
+  constructor(config: CertificateConfig, { log, metrics, token, changed }: CertificateParts) {
     this.#config = config
     this.#log = log('citadelclient')
+    this.#fetchedToken = token
     this.#changed = changed
     this.#secrets = new WorkloadSecrets(config.graceRatio)
     this.#client = new CertificateClient(config.authority.address)
@@ -158,7 +162,7 @@ export class WorkloadCertificate {
 
   async #credentials(): Promise<Credentials> {
     const { address, credentials } = this.#config.authority
-    const token = credentials.tokenFile === undefined ? undefined : await this.#given(readToken(credentials.tokenFile), 'token')
+    const token = this.#fetchedToken() ?? (credentials.tokenFile && (await this.#given(readToken(credentials.tokenFile), 'token')))
     const roots = address.isPlain
       ? undefined
       : await readRoots(credentials.roots, this.#secrets.roots?.pem).catch((error: Error) => {

@@ -16,6 +16,7 @@ import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
 import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
+import { tokenPage } from './token-page.ts'
 
 /** What the HTTP servers need. */
 export interface AdminParts {
@@ -101,6 +102,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   })
   for (const server of overNetwork) addDebugPages(server, { ...debug, admit, admin: features.ENABLE_ADMIN_ENDPOINTS })
   addDebugPages(local, { ...debug, admit: admitOperator, admin: true })
+  local.add('/token', tokenPage(debug.sources, log('default')))
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   await listenLocally(local, parts)

@@ -26,6 +26,8 @@ describe("settings of the agent's secrets", () => {
         graceRatio: 0.5,
         keptIn: './var/lib/mesh/data/secrets',
       },
+      fetcher: undefined,
+      notices: [],
       mounted: './etc/certs',
       output: undefined,
       fileQuietMs: 100,
@@ -76,6 +78,37 @@ describe("settings of the agent's secrets", () => {
   it('ask no authority where certificates are mounted, and cannot have them provisioned too', () => {
     expect(settings({ FILE_MOUNTED_CERTS: 'true', CA_ADDR: 'nowhere' }).certificate).to.equal(undefined)
     expect(() => settings({ FILE_MOUNTED_CERTS: 'true', PROV_CERT: '/prov' })).to.throw('PROV_CERT and FILE_MOUNTED_CERTS contradict each other')
+  })
+
+  it('name what fetches the token, and where it is written', () => {
+    const fetcher = (environment: Record<string, string>) => settings({ POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web', ...environment }).fetcher
+    const tokenFile = './var/run/secrets/tokens/mesh-token'
+    for (const type of ['CloudComputeEngine', 'GoogleComputeEngine'])
+      expect(fetcher({ CREDENTIAL_FETCHER_TYPE: type, TRUST_DOMAIN: 'td' })).to.deep.equal({
+        from: 'cloud',
+        metadataHost: '169.254.169.254',
+        audience: 'td',
+        tokenFile,
+      })
+    expect(fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', MESHD_ADMIN_SOCKET: '/run/admin.sock' })).to.deep.equal({
+      from: 'local',
+      socket: '/run/admin.sock',
+      namespace: 'shop',
+      account: 'web',
+      tokenFile,
+      rootsFile: './var/run/secrets/mesh/root-cert.pem',
+    })
+    expect(fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', FILE_MOUNTED_CERTS: 'true' })).to.equal(undefined)
+    expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', SERVICE_ACCOUNT: '' })).to.throw('CREDENTIAL_FETCHER_TYPE: meshd needs POD_NAMESPACE')
+    expect(() => fetcher({ CREDENTIAL_FETCHER_TYPE: 'meshd', JWT_POLICY: 'none' })).to.throw('JWT_POLICY names none')
+  })
+
+  it('say what has no effect, and refuse what would need a client that there is not', () => {
+    const { notices } = settings({ CA_PROVIDER: 'other', CREDENTIAL_FETCHER_TYPE: 'mock', CREDENTIAL_IDENTITY_PROVIDER: 'x' })
+    expect(notices.map((line) => line.split(':')[0])).to.deep.equal(['CA_PROVIDER', 'CREDENTIAL_FETCHER_TYPE', 'CREDENTIAL_IDENTITY_PROVIDER'])
+    for (const CA_PROVIDER of ['CloudCA', 'GoogleCA'])
+      expect(() => settings({ CA_PROVIDER })).to.throw(`CA_PROVIDER: ${CA_PROVIDER}: the certificate service`)
+    expect(() => settings({ CA_ADDR: 'meshca.googleapis.com:443' })).to.throw('CA_ADDR: "meshca.googleapis.com:443": the certificate service')
   })
 
   it('ask for no name where the workload is not known', () => {

@@ -1,0 +1,98 @@
+/** Fetches the workload's token where no orchestrator mounts one, writes it where it is read, and exchanges it in time (docs/certificates.md, F1 to F5). */
+import { randomInt } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { FetcherConfig } from '../../../protocols/messages/agent.ts'
+import { refreshDelay, tokenLife } from '../../../src/agent/fetched-token.ts'
+import { retryDelay } from '../../../src/agent/renewal.ts'
+import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { replaceFile } from '../../runtime/durable-file.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { cloudToken, type Fetched, localToken } from './token-sources.ts'
+
+/** Longest time between two looks at the clocks, in milliseconds: timers stand still while the machine sleeps. */
+const lookMs = 300_000
+
+/** The token of the machine is for the programs of its group too; the other is for the agent's user alone. */
+const tokenModes = { cloud: 0o640, local: 0o600 } as const
+const rootsMode = 0o644
+
+/** The fetcher. */
+export class TokenFetcher {
+  readonly #config: FetcherConfig
+  readonly #log: ScopedLogger
+  readonly #first = Promise.withResolvers<void>()
+  #token: { readonly text: string; readonly endsAt: number } | undefined
+  /** By the wall clock and by the monotonic one, in milliseconds: whichever says so first counts. */
+  #due = { wall: 0, monotonic: 0 }
+  #failures = 0
+  #timer: Timer | undefined
+  #isOver = false
+
+  constructor(config: FetcherConfig, log: ScopedLogger) {
+    this.#config = config
+    this.#log = log
+    void this.#fetch()
+  }
+
+  /** Resolves when the first try has come to an end, whatever came of it. */
+  get tried(): Promise<void> {
+    return this.#first.promise
+  }
+
+  /** The token, while it is good. */
+  get token(): string | undefined {
+    return this.#token && this.#token.endsAt > wallClockMs() ? this.#token.text : undefined
+  }
+
+  close(): void {
+    this.#isOver = true
+    this.#timer?.cancel()
+  }
+
+  #look(): void {
+    if (this.#isOver) return
+    const wait = Math.min(this.#due.wall - wallClockMs(), this.#due.monotonic - monotonicMs())
+    if (wait > 0) this.#timer = after(Math.min(wait, lookMs), () => this.#look())
+    else void this.#fetch()
+  }
+
+  async #fetch(): Promise<void> {
+    const chance = randomInt(1_000_000) / 1_000_000
+    let delay: number
+    try {
+      const fetched = await (this.#config.from === 'cloud' ? cloudToken(this.#config) : localToken(this.#config))
+      if (this.#isOver) return
+      const life = tokenLife(fetched.token, wallClockMs())
+      if (life <= 0) throw new Error('the token that was fetched has expired')
+      this.#token = { text: fetched.token, endsAt: wallClockMs() + life }
+      this.#failures = 0
+      delay = refreshDelay(life)
+      this.#log.info(`token fetched, good for ${Math.round(life / 1000)} s; the next is fetched in ${Math.round(delay / 1000)} s`)
+      this.#write(fetched)
+    } catch (error) {
+      if (this.#isOver) return
+      const rest = Math.max(0, (this.#token?.endsAt ?? 0) - wallClockMs())
+      delay = retryDelay(++this.#failures, 0, rest, chance)
+      this.#log.warn(`no token: ${(error as Error).message}; fetched again in ${(delay / 1000).toFixed(1)} s`)
+    }
+    this.#first.resolve()
+    this.#due = { wall: wallClockMs() + delay, monotonic: monotonicMs() + delay }
+    this.#look()
+  }
+
+  /** Those who read the files are the connections to discovery; calls to the authority have the token in any case. */
+  #write({ token, roots }: Fetched): void {
+    const { tokenFile, from } = this.#config
+    const files: [path: string, content: string, mode: number][] = [[tokenFile, `${token}\n`, tokenModes[from]]]
+    if (roots !== undefined && this.#config.from === 'local') files.push([this.#config.rootsFile, roots, rootsMode])
+    for (const [path, content, mode] of files)
+      try {
+        mkdirSync(dirname(path), { recursive: true })
+        replaceFile(path, content, mode)
+      } catch (error) {
+        this.#log.warn(`what was fetched is not written: ${(error as Error).message}`)
+      }
+  }
+}

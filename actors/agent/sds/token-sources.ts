@@ -1,0 +1,88 @@
+/** Where tokens are fetched: the metadata server of a cloud's machine, or the discovery service of this machine. */
+import { request as httpRequest, type RequestOptions } from 'node:http'
+import type { CloudFetcher, LocalFetcher } from '../../../protocols/messages/agent.ts'
+import type { LocalToken } from '../../../protocols/messages/identity.ts'
+import { deadlineAfter } from '../../runtime/timers.ts'
+
+/** What was fetched. */
+export interface Fetched {
+  readonly token: string
+  /** Roots of the mesh, PEM; undefined where the source has none. */
+  readonly roots: string | undefined
+}
+
+/** Longest time for an answer in milliseconds, and largest answer in bytes. */
+const limits = { ms: 5000, bytes: 1_048_576 }
+
+/** What proves that a metadata server answers, and keeps requests that somebody was tricked into from it. */
+const flavor = { name: 'metadata-flavor', value: 'Google' } as const
+
+/** The identity token of the machine's service account, for the audience. Rejects with an Error that names the metadata server. */
+export async function cloudToken({ metadataHost, audience }: CloudFetcher): Promise<Fetched> {
+  const query = new URLSearchParams({ audience, format: 'full' })
+  const path = `/computeMetadata/v1/instance/service-accounts/default/identity?${query}`
+  const where = `metadata server ${metadataHost}`
+  const url = URL.parse(`http://${metadataHost}`)
+  if (!url) throw new Error(`${where}: is not <host> or <host>:<port>`)
+  const { hostname, port } = url
+  const [host, answered] = [hostname.replace(/^\[|\]$/g, ''), Number(port) || 80]
+  const { status, body, headers } = await ask(where, { host, port: answered, path, method: 'GET', headers: { [flavor.name]: flavor.value } })
+  if (status !== 200) throw new Error(`${where}: answered with HTTP status ${status}`)
+  if (headers[flavor.name] !== flavor.value) throw new Error(`${where}: what answers is not a metadata server`)
+  return { token: checkedToken(where, body.trim()), roots: undefined }
+}
+
+/** A token for the workload, and the roots, from the admin socket of the discovery service. Rejects with an Error that names the socket. */
+export async function localToken({ socket, namespace, account }: LocalFetcher): Promise<Fetched> {
+  const where = `admin socket ${socket}`
+  const { askServer } = await import('../../../src/cli/admin-socket.ts')
+  const form = new URLSearchParams({ namespace, account }).toString()
+  const { status, body } = await askServer({ method: 'POST', path: '/token', form }, { MESHD_ADMIN_SOCKET: socket })
+  if (status !== 200) throw new Error(`${where}: answered with HTTP status ${status}: ${body.slice(0, 300)}`)
+  const { token, roots } = readAnswer(where, body)
+  return { token: checkedToken(where, token), roots: roots === '' ? undefined : roots }
+}
+
+function readAnswer(where: string, body: string): LocalToken {
+  let read: unknown
+  try {
+    read = JSON.parse(body)
+  } catch {
+    // What the parser says may quote the token.
+  }
+  const { token, roots } = Object(read) as Partial<Record<keyof LocalToken, unknown>>
+  if (typeof token !== 'string' || typeof roots !== 'string') throw new Error(`${where}: answered with something else than a token and roots`)
+  return { token, roots }
+}
+
+function checkedToken(where: string, token: string): string {
+  if (!/^[\x21-\x7e]{1,16384}$/.test(token)) throw new Error(`${where}: answered with something else than a token`)
+  return token
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly headers: NodeJS.Dict<string | string[]>
+}
+
+function ask(where: string, options: RequestOptions): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const failed = (error: Error) => reject(new Error(`${where}: ${error.message}`))
+  const request = httpRequest({ ...options, agent: false }, (response) => {
+    const parts: Buffer[] = []
+    let length = 0
+    response.on('data', (part: Buffer) => {
+      length += part.length
+      if (length > limits.bytes) request.destroy(new Error(`the answer is longer than ${limits.bytes} bytes`))
+      else parts.push(part)
+    })
+    response.on('error', failed)
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts).toString(), headers: response.headers }))
+  })
+  const late = deadlineAfter(limits.ms, () => request.destroy(new Error(`no answer within ${limits.ms} ms`)))
+  request.on('error', failed)
+  request.on('close', () => late.cancel())
+  request.end()
+  return promise
+}

@@ -1,0 +1,44 @@
+/** The page `/token` of the admin socket: a token of a workload, and the roots, for agents of this machine (docs/operation.md, "The admin socket"). */
+import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
+import type { LocalToken } from '../../../protocols/messages/identity.ts'
+import { isAccount, isNamespace } from '../../../src/identity/spiffe-id.ts'
+import { type Answers, Page } from '../../http/page-server.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import type { PageSources } from './page-sources.ts'
+
+/** How long the tokens are good for, in milliseconds. */
+const lifeMs = 3_600_000
+
+/**
+ * Makes a token for the workload that a form names (`namespace`, `account`), with the key of this machine. It is served on the admin socket
+ * alone: whoever may connect to that can read the key anyway, and no credential of the network stands for it.
+ */
+export function tokenPage(sources: PageSources, log: ScopedLogger): Answers {
+  return {
+    post: async (request) => {
+      const form = await request.parameters()
+      const [namespace, account] = [form.get('namespace') ?? '', form.get('account') ?? '']
+      if (!isNamespace(namespace)) return refused(`namespace: ${JSON.stringify(namespace.slice(0, 100))} is not the name of a namespace`)
+      if (!isAccount(account)) return refused(`account: ${JSON.stringify(account.slice(0, 100))} is not the name of a service account`)
+      const roots = await rootsOf(sources)
+      if (roots === undefined) return new Page('the certificate authority is not ready', undefined, 503)
+      const { issueToken } = await import('../token-issuer.ts')
+      const token = await issueToken({ namespace, account, audience: '', ttlMs: lifeMs, output: '' })
+      log.info(`token made for ${namespace}/${account}, asked for over the admin socket`)
+      const answer: LocalToken = { token, roots }
+      return new Page(JSON.stringify(answer), 'application/json; charset=utf-8', 200, { 'Cache-Control': 'no-store' })
+    },
+  }
+}
+
+const refused = (reason: string): Page => new Page(reason, undefined, 422)
+
+/** The roots that the authority of this process hands out; empty without one, undefined while it has none. */
+async function rootsOf(sources: PageSources): Promise<string | undefined> {
+  const page = await sources.authority<AuthorityPage | undefined>('page')
+  if (page instanceof Page) return ''
+  return page?.roots
+    .filter(({ uses }) => uses.includes('in answers'))
+    .map(({ certificate }) => certificate)
+    .join('')
+}
