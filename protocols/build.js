@@ -21,7 +21,7 @@ const discoveryActors = [
   'authority/certificate-authority',
   'authority/sign-task',
 ].map((name) => `actors/discovery/${name}.ts`)
-const agentActors = ['sds/secret-agent', 'status/status-server'].map((name) => `actors/agent/${name}.ts`)
+const agentActors = ['sds/secret-agent', 'status/status-server', 'sts/token-service'].map((name) => `actors/agent/${name}.ts`)
 const commands = ['discovery-main', 'discovery-help', 'agent-main', 'agent-help'].map((name) => `bin/${name}.js`)
 await build({
   absWorkingDir: root,

@@ -1,6 +1,7 @@
 /** The agent: starts and supervises its actors, starts the proxy when all of them listen, and ends with it. Everything runs in one thread. */
 import { constants } from 'node:os'
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
+import type { ExchangedToken } from '../../protocols/messages/sts.ts'
 import { statusAfter, toldEnd } from '../../src/agent/proxy-end.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
@@ -61,7 +62,7 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
   for (const warning of warnings) log.warn(warning)
 
   const proxy = prepareProxy(options, features, process.env)
-  const wiring = actorTable({ features, proxy, module: moduleOf })
+  const wiring = actorTable({ features, proxy, options, module: moduleOf })
   const ending = Promise.withResolvers<string>()
   const supervisor = new Supervisor({
     mode: 'in-thread',
@@ -70,7 +71,11 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
     logged: (records) => {
       for (const record of records) writer.write(record)
     },
-    answers: { quit: (reason: string) => ending.resolve(reason), metrics: () => metrics() },
+    answers: {
+      quit: (reason: string) => ending.resolve(reason),
+      metrics: () => metrics(),
+      exchange: (token: string) => supervisor.ask<ExchangedToken>('sts', 'exchange', token),
+    },
     policy: restartPolicy,
   })
   const metrics = agentMetrics(supervisor, new Registry(), version)

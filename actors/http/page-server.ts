@@ -1,8 +1,8 @@
 /** A small HTTP/1.1 server for pages: exact paths, GET and forms, bounded requests, over TCP, TLS or a unix socket. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
-import { text } from 'node:stream/consumers'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
+import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
 import { answerUnreadable, listenOn } from './http-server.ts'
 import { listenLocally } from './unix-socket.ts'
@@ -133,9 +133,10 @@ export class PageServer {
     const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
     if (request.method !== 'POST' || type === undefined) return url.searchParams
     if (type !== 'application/x-www-form-urlencoded') throw new Refused(new Page('only forms are read here', undefined, 415))
-    const body = await bounded(request, this.#formBytes)
-    if (body === undefined) throw new Refused(new Page(`a form has at most ${this.#formBytes} bytes`, undefined, 413))
-    return new URLSearchParams(body)
+    const body = boundedBody(request, this.#formBytes).catch((error: Error) => {
+      throw error instanceof BodyTooLarge ? new Refused(new Page(`a form has at most ${this.#formBytes} bytes`, undefined, 413)) : error
+    })
+    return new URLSearchParams(await body)
   }
 }
 
@@ -143,20 +144,6 @@ export class PageServer {
 export function notAnswered(method: string, { get, post }: { readonly get?: unknown; readonly post?: unknown }): Page {
   const allowed = [...(get ? ['GET'] : []), ...(post ? ['POST'] : [])].join(', ')
   return new Page(`${method} is not answered here, ${allowed} is`, undefined, 405, { Allow: allowed })
-}
-
-/** The body of a request; undefined when it is too long. */
-async function bounded(request: IncomingMessage, most: number): Promise<string | undefined> {
-  let length = 0
-  return text(
-    (async function* () {
-      for await (const chunk of request) {
-        length += (chunk as Buffer).length
-        if (length > most) return
-        yield chunk as Buffer
-      }
-    })(),
-  ).then((body) => (length > most ? undefined : body))
 }
 
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {

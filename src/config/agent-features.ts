@@ -17,6 +17,23 @@ export const agentVariables = {
     default: 'Citadel',
     meaning: 'name of the certificate provider; there is one client, for providers that speak as the discovery service does',
   },
+  CLOUD_ACCESS_TOKEN_URL: {
+    type: 'string',
+    default:
+      'https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/service-{project}@gcp-sa-meshdataplane.iam.gserviceaccount.com:generateAccessToken',
+    meaning: 'where a federated token is exchanged for an access token; {project} stands for the number of the project',
+  },
+  CLOUD_CLUSTER_URL: { type: 'string', default: '', meaning: 'URL of the cloud cluster: audience of the tokens that are exchanged' },
+  CLOUD_FEDERATED_TOKEN_URL: {
+    type: 'string',
+    default: 'https://securetoken.googleapis.com/v1/identitybindingtoken',
+    meaning: 'where the token of the workload is exchanged for a federated token',
+  },
+  CLOUD_METADATA: {
+    type: 'string',
+    default: '',
+    meaning: 'cloud metadata separated by pipe characters, in the order PROJECT_ID, PROJECT_NUMBER, CLUSTER_NAME, CLUSTER_ZONE',
+  },
   CREDENTIAL_FETCHER_TYPE: {
     type: 'string',
     default: '',
@@ -122,6 +139,11 @@ export const agentVariables = {
       'seconds for connections to end when the agent is to end; where it is not set, terminationDrainDuration of the proxy configuration counts',
   },
   TRUST_DOMAIN: { type: 'string', default: 'cluster.local', meaning: 'trust domain for SPIFFE certificates' },
+  XDS_AUTH_PROVIDER: {
+    type: 'string',
+    default: '',
+    meaning: 'gcp has the token that discovery is sent exchanged for one of the cloud; other values have no effect',
+  },
   XDS_ROOT_CA: {
     type: 'string',
     default: '',

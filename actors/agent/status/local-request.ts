@@ -38,18 +38,6 @@ export function reasonOf(error: unknown): string {
   return first instanceof Error ? first.message || first.name : String(first)
 }
 
-/** Reads an answer of at most so many bytes. Rejects when it is longer or does not end. */
-export async function readText(answer: IncomingMessage, most: number): Promise<string> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > most) throw new Error(`the answer has more than ${most} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
-}
-
 /** Runs something that is aborted after so many milliseconds (never when that is infinite), and when `gone` is aborted. */
 export async function within<T>(ms: number, gone: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const end = new AbortController()

@@ -2,10 +2,11 @@
 import type { StatusConfig } from '../../../protocols/messages/status.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Readiness } from '../../../src/health/readiness.ts'
+import { boundedBody } from '../../http/bounded-body.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Gauge, type Registry } from '../../runtime/metrics.ts'
-import { getLocally, readText, reasonOf, within } from './local-request.ts'
+import { getLocally, reasonOf, within } from './local-request.ts'
 
 /** Largest answer with statistics, in bytes. */
 const answerBytes = 65_536
@@ -61,7 +62,7 @@ export class ProxyReadiness {
       const request = { port: adminPort, path, headers: ['Host', `localhost:${adminPort}`, 'Connection', 'close'], isIpv6Only }
       const answer = await within(timeoutMs, undefined, async (signal) => {
         const response = await getLocally(request, signal)
-        if (response.statusCode === 200) return readText(response, answerBytes)
+        if (response.statusCode === 200) return boundedBody(response, answerBytes)
         response.destroy()
         throw new Error(`HTTP status ${response.statusCode}`)
       })

@@ -1,0 +1,53 @@
+/** Sends the requests of a token exchange: bounded in time, size and number of tries. */
+import { type RequestOptions, request as requestHttp } from 'node:http'
+import type { ExchangeRequest } from '../../../src/sts/cloud-exchange.ts'
+import { boundedBody } from '../../http/bounded-body.ts'
+import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
+import { pause } from '../../runtime/timers.ts'
+
+/** Bounds of one exchange: milliseconds of a try, tries, milliseconds between them, bytes of an answer. */
+const limits = { ms: 5000, tries: 5, pauseMs: 10, answerBytes: 65_536 }
+
+/** A server that refused: another try would be refused, too. */
+class Refusal extends Error {}
+
+/** Sends a request until it is answered. Resolves with the body. Rejects with a reason that names neither tokens nor what the server wrote. */
+export async function exchange(request: ExchangeRequest, calls: OutgoingRequests): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    const ended = calls.started(attempt > 1)
+    try {
+      const body = await post(request)
+      ended(true)
+      return body
+    } catch (error) {
+      ended(false)
+      if (error instanceof Refusal || attempt === limits.tries) throw new Error(`${new URL(request.url).host}: ${(error as Error).message}`)
+      await pause(limits.pauseMs)
+    }
+  }
+}
+
+async function post({ url, bearer, body }: ExchangeRequest): Promise<string> {
+  // Loaded when a token is exchanged: the client of TLS is larger than the rest of the service.
+  const request = url.startsWith('https:') ? (await import('node:https')).request : requestHttp
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const signal = AbortSignal.timeout(limits.ms)
+  const failed = (error: Error) => reject(signal.aborted ? new Error(`no answer within ${limits.ms} ms`) : error)
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...(bearer === '' ? {} : { authorization: `Bearer ${bearer}` }),
+  }
+  const options: RequestOptions = { method: 'POST', headers, signal, agent: false }
+  const outgoing = request(url, options, (answer) => {
+    const status = answer.statusCode ?? 0
+    if (status !== 200) {
+      answer.destroy()
+      return reject(status >= 400 && status < 500 ? new Refusal(`HTTP status ${status}`) : new Error(`HTTP status ${status}`))
+    }
+    boundedBody(answer, limits.answerBytes).then(resolve, failed)
+  })
+  outgoing.on('error', failed)
+  outgoing.end(body)
+  return promise
+}

@@ -1,0 +1,143 @@
+/**
+ * The token service of the agent as an actor (docs/agent.md, "STS"): exchanges the workload's token for one of its cloud, for the proxy over HTTP and for
+ * the relay. It has no peers. Asks: `exchange`, {@link ExchangedToken}, with the token of the subject; `state`, {@link TokenServiceState}.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { ExchangedToken, TokenServiceConfig, TokenServiceState } from '../../../protocols/messages/sts.ts'
+import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
+import { accessRequest, federatedRequest, readAccess, readFederated } from '../../../src/sts/cloud-exchange.ts'
+import { type Exchanged, requestKey, TokenCache } from '../../../src/sts/token-cache.ts'
+import { faultAnswer, formBytes, formType, readTokenRequest, TokenFault, type TokenRequest, tokenAnswer } from '../../../src/sts/token-request.ts'
+import { boundedBody } from '../../http/bounded-body.ts'
+import { answerUnreadable, listenOn } from '../../http/http-server.ts'
+import { isOperator } from '../../http/loopback.ts'
+import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { exchange } from './exchange-client.ts'
+
+/** Connections at a time; how long a client may take to send a request, in milliseconds; exchanges at a time. */
+const limits = { connections: 128, requestMs: 10_000, checkMs: 2000, exchanges: 16 }
+
+class TokenService implements Behaviour<never, never> {
+  readonly asks = { exchange: (subjectToken: string) => this.#exchangeFor(subjectToken), state: (): TokenServiceState => ({ port: this.#port() }) }
+  readonly #config: TokenServiceConfig
+  readonly #log: ScopedLogger
+  readonly #calls: OutgoingRequests
+  readonly #server: Server
+  readonly #cache = new TokenCache()
+  readonly #running = new Map<string, Promise<Exchanged>>()
+
+  constructor({ config, log, metrics }: ActorContext<TokenServiceConfig>) {
+    this.#config = config
+    this.#log = log('stsserver')
+    this.#calls = outgoingMetrics(metrics, metricPrefix)('token_exchange')
+    const timeouts = { requestTimeout: limits.requestMs, headersTimeout: limits.requestMs, connectionsCheckingInterval: limits.checkMs }
+    this.#server = createServer(timeouts, (request, response) => void this.#serve(request, response))
+    this.#server.maxConnections = limits.connections
+    answerUnreadable(this.#server)
+  }
+
+  /** Rejects when the port cannot be listened on. */
+  async start(): Promise<this> {
+    const { port, isIpv6Only, plugin } = this.#config
+    if ('fault' in plugin) this.#log.warn(`tokens cannot be exchanged: ${plugin.fault}`)
+    if (port === undefined) return this
+    const host = isIpv6Only ? '::1' : '127.0.0.1'
+    await listenOn(this.#server, host, port).catch((error: Error) => {
+      throw new Error(`--stsPort ${port}: ${error.message}`)
+    })
+    this.#log.info(`token service listens on ${host}, port ${this.#port()}`)
+    return this
+  }
+
+  receive(): void {}
+
+  async drain(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  #port(): number | undefined {
+    return (this.#server.address() as AddressInfo | null)?.port
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = URL.parse(request.url ?? '', 'http://localhost')?.pathname
+    const answer = (status: number, body: string) => {
+      if (!request.complete) response.setHeader('Connection', 'close')
+      response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(body)
+    }
+    try {
+      if (!isOperator(request)) return answer(403, faultAnswer(new TokenFault('invalid_request', 'only clients on this machine get tokens')))
+      if (path === '/stsStatus') return answer(200, this.#cache.status())
+      if (path !== '/token') return void response.writeHead(404).end()
+      const { access } = await this.#exchanged(await readRequest(request))
+      answer(200, tokenAnswer(access.token, secondsLeft(access)))
+    } catch (error) {
+      const fault = error instanceof TokenFault ? error : new TokenFault('invalid_target', 'the request failed')
+      this.#log.warn(`a request for a token failed: ${fault.message}`)
+      answer(fault.status, faultAnswer(fault))
+    }
+  }
+
+  async #exchangeFor(subjectToken: string): Promise<ExchangedToken> {
+    const { access } = await this.#exchanged({ subjectToken, scope: '' })
+    return { token: access.token, expiresInSeconds: secondsLeft(access) }
+  }
+
+  /** The exchange of a request: a recent one, the one under way, or a new one. Rejects with {@link TokenFault}. */
+  async #exchanged(request: TokenRequest): Promise<Exchanged> {
+    const key = requestKey(request)
+    const known = this.#cache.get(key, wallClockMs())
+    if (known) return known
+    let running = this.#running.get(key)
+    if (!running) {
+      if (this.#running.size >= limits.exchanges) throw new TokenFault('invalid_target', `${limits.exchanges} tokens are being exchanged already`)
+      running = this.#exchange(request, key).finally(() => this.#running.delete(key))
+      this.#running.set(key, running)
+    }
+    return running
+  }
+
+  async #exchange(request: TokenRequest, key: string): Promise<Exchanged> {
+    const { plugin } = this.#config
+    if ('fault' in plugin) throw new TokenFault('invalid_target', plugin.fault)
+    try {
+      const federated = readFederated(await exchange(federatedRequest(plugin, request), this.#calls), wallClockMs())
+      const access = readAccess(await exchange(accessRequest(plugin, federated.token), this.#calls), wallClockMs())
+      const exchanged = { issuedAt: wallClockMs(), federated, access }
+      this.#cache.set(key, exchanged)
+      return exchanged
+    } catch (error) {
+      const reason = (error as Error).message
+      const last = this.#cache.get(key, wallClockMs(), 0)
+      if (!last) throw new TokenFault('invalid_target', reason)
+      this.#log.warn(`a token could not be exchanged anew, and the last one is still good: ${reason}`)
+      return last
+    }
+  }
+}
+
+const secondsLeft = ({ expiresAt }: { readonly expiresAt: number }): number => Math.max(0, Math.floor((expiresAt - wallClockMs()) / 1000))
+
+/** Reads a request for a token. Rejects with {@link TokenFault}. */
+async function readRequest(request: IncomingMessage): Promise<TokenRequest> {
+  const type = request.headers['content-type']
+  if (request.method !== 'POST') throw new TokenFault('invalid_request', `the method has to be POST, not ${request.method}`)
+  if (type !== formType)
+    throw new TokenFault('invalid_request', `the content type has to be ${formType}, not ${JSON.stringify(type?.slice(0, 100) ?? '')}`)
+  const form = await boundedBody(request, formBytes).catch((error: Error) => {
+    throw new TokenFault('invalid_request', `the form cannot be read: ${error.message}`)
+  })
+  return readTokenRequest(form)
+}
+
+/** What the supervisor starts. */
+export const actor: ActorDefinition<TokenServiceConfig, never, never> = {
+  kind: 'sts',
+  start: (context) => new TokenService(context).start(),
+}

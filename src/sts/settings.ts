@@ -1,0 +1,52 @@
+/** What flags and environment say of the token service. */
+import type { CloudExchange, TokenServiceConfig } from '../../protocols/messages/sts.ts'
+import type { AgentFeatures } from '../config/agent-features.ts'
+
+/** What the flags say, and of the workload. */
+export interface TokenServiceFlags {
+  /** `--stsPort`; 0 for no server. */
+  readonly stsPort: number
+  /** `--tokenManagerPlugin`. */
+  readonly tokenManagerPlugin: string
+  readonly isIpv6Only: boolean
+}
+
+const pluginName = 'CloudTokenExchange'
+/** The value of `XDS_AUTH_PROVIDER` for which tokens of the relay are exchanged. */
+const exchangingProvider = 'gcp'
+const fetcherOfInstances = 'CloudComputeEngine'
+
+/** The configuration of the token service; undefined when there is none to be. Throws an Error that names the variable whose URL is none. */
+export function tokenServiceConfig(
+  features: AgentFeatures,
+  { stsPort, tokenManagerPlugin, isIpv6Only }: TokenServiceFlags,
+): TokenServiceConfig | undefined {
+  if (stsPort === 0 && features.XDS_AUTH_PROVIDER !== exchangingProvider) return undefined
+  return { port: stsPort === 0 ? undefined : stsPort, isIpv6Only, plugin: pluginOf(features, tokenManagerPlugin) }
+}
+
+function pluginOf(features: AgentFeatures, name: string): TokenServiceConfig['plugin'] {
+  if (name !== pluginName) return { fault: `--tokenManagerPlugin ${JSON.stringify(name.slice(0, 100))} is not known; ${pluginName} is` }
+  const [projectId, projectNumber, clusterName, zone] = cloudMetadata(features.CLOUD_METADATA)
+  if (!projectNumber) return { fault: 'the number of the project is not known: CLOUD_METADATA is not <id>|<number>|<cluster>|<zone>' }
+  const cluster = features.CLOUD_CLUSTER_URL || `https://container.googleapis.com/v1/projects/${projectId}/locations/${zone}/clusters/${clusterName}`
+  const provider = features.CREDENTIAL_FETCHER_TYPE === fetcherOfInstances ? features.CREDENTIAL_IDENTITY_PROVIDER : cluster
+  return {
+    federatedUrl: checkedUrl('CLOUD_FEDERATED_TOKEN_URL', features.CLOUD_FEDERATED_TOKEN_URL),
+    accessUrl: checkedUrl('CLOUD_ACCESS_TOKEN_URL', features.CLOUD_ACCESS_TOKEN_URL.replaceAll('{project}', encodeURIComponent(projectNumber))),
+    audience: `identitynamespace:${features.TRUST_DOMAIN}:${provider}`,
+  } satisfies CloudExchange
+}
+
+/** The four parts of `CLOUD_METADATA`; none when there are not exactly four. */
+function cloudMetadata(given: string): readonly string[] {
+  const parts = given.split('|')
+  return parts.length === 4 ? parts : []
+}
+
+/** Tokens go over TLS, or stay on this machine. */
+function checkedUrl(variable: string, given: string): string {
+  const url = URL.parse(given)
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname))) return url.href
+  throw new Error(`environment variable ${variable}: ${JSON.stringify(given.slice(0, 200))} is no https URL, and no http URL on this machine`)
+}
