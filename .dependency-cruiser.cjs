@@ -23,8 +23,8 @@ module.exports = {
     {
       name: 'the-push-path-knows-no-agent',
       severity: 'error',
-      from: { path: '^src/(?!agent/|bootstrap/|cli/|dns/|iptables/)' },
-      to: { path: '^src/(agent|bootstrap|dns|iptables)/' },
+      from: { path: '^src/(?!agent/|bootstrap/|cli/|dns/|iptables/|relay/)' },
+      to: { path: '^src/(agent|bootstrap|dns|iptables|relay)/' },
     },
     {
       name: 'agent-and-service-know-nothing-of-each-other',

@@ -1,6 +1,8 @@
 /** The wiring of the agent as one table: which actors there are, what each consumes and emits. All of them share the one thread. */
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import type { HealthChanged } from '../../protocols/messages/health.ts'
+import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
+import { xdsRelayConfig } from '../../src/agent/relay-settings.ts'
 import { secretAgentConfig } from '../../src/agent/settings.ts'
 import type { AgentFeatures } from '../../src/config/agent-features.ts'
 import { statusConfig } from '../../src/health/settings.ts'
@@ -13,6 +15,9 @@ export interface TableParts {
   readonly features: AgentFeatures
   readonly proxy: PreparedProxy
   readonly options: Pick<ProxyOptions, 'stsPort' | 'tokenManagerPlugin'>
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** Hears of settings that have no effect. */
+  readonly warn: (message: string) => void
   /** Finds the module of an actor by its path in this folder. */
   readonly module: (name: string) => URL
 }
@@ -20,21 +25,23 @@ export interface TableParts {
 /** What actors tell each other. */
 interface Messages {
   HealthChanged: HealthChanged
+  NameTableChanged: NameTableChanged
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
+type XdsRelay = typeof import('./xds-relay/xds-relay.ts').actor
 type SecretAgent = typeof import('./sds/secret-agent.ts').actor
 type TokenService = typeof import('./sts/token-service.ts').actor
 type StatusServer = typeof import('./status/status-server.ts').actor
 
 /** The wiring of an agent. Throws an Error that names what is wrong with the settings. */
-export function actorTable({ features, proxy, options, module }: TableParts): Wiring {
+export function actorTable({ features, proxy, options, environment, warn, module }: TableParts): Wiring {
   const secrets: Row<SecretAgent> = {
     module: 'sds/secret-agent',
     consumes: {},
     emits: {},
     runs: 'in-thread',
-    actors: [{ name: 'secret-agent', config: secretAgentConfig(features, proxy.discoveryAddress) }],
+    actors: [{ name: 'secret-agent', config: secretAgentConfig(features, proxy.discovery.discoveryAddress) }],
   }
   const status: Row<StatusServer> = {
     module: 'status/status-server',
@@ -51,5 +58,14 @@ export function actorTable({ features, proxy, options, module }: TableParts): Wi
     runs: 'in-thread',
     actors: exchange ? [{ name: 'sts', config: exchange }] : [],
   }
-  return wire([tokens, secrets, status], module)
+  const relaySettings = xdsRelayConfig(features, proxy.discovery, environment, proxy.isSidecar && features.MESH_META_DNS_CAPTURE)
+  const relay: Row<XdsRelay> = {
+    module: 'xds-relay/xds-relay',
+    consumes: { HealthChanged: true },
+    emits: { NameTableChanged: true },
+    runs: 'in-thread',
+    actors: features.PROXY_XDS_VIA_AGENT ? [{ name: 'xds-relay', config: relaySettings.config }] : [],
+  }
+  if (features.PROXY_XDS_VIA_AGENT) relaySettings.warnings.forEach(warn)
+  return wire([tokens, secrets, status, relay], module)
 }

@@ -62,7 +62,7 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
   for (const warning of warnings) log.warn(warning)
 
   const proxy = prepareProxy(options, features, process.env)
-  const wiring = actorTable({ features, proxy, options, module: moduleOf })
+  const wiring = actorTable({ features, proxy, options, environment: process.env, warn: (message) => log.warn(message), module: moduleOf })
   const ending = Promise.withResolvers<string>()
   const supervisor = new Supervisor({
     mode: 'in-thread',

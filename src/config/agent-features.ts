@@ -77,7 +77,7 @@ export const agentVariables = {
     default: './var/lib/mesh/data',
     meaning: 'directory of what the agent keeps over a restart: the certificate with its key, and the roots',
   },
-  MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to the certificate provider' },
+  MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to discovery and the certificate provider' },
   MESH_META_DNS_CAPTURE: {
     type: 'boolean',
     default: false,
@@ -123,6 +123,11 @@ export const agentVariables = {
     meaning: 'port at which the proxy serves its own metrics',
   },
   PROXY_USER: { type: 'string', default: 'mesh-proxy', meaning: 'name of the user under which the proxy runs, whose traffic is not redirected' },
+  PROXY_XDS_VIA_AGENT: {
+    type: 'boolean',
+    default: true,
+    meaning: 'when true, the proxy asks the agent for its configuration, which relays it from discovery; otherwise it asks discovery itself',
+  },
   SECRET_GRACE_PERIOD_RATIO: {
     type: 'number',
     default: 0.5,

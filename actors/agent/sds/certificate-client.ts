@@ -1,13 +1,12 @@
 /** Asks a certificate authority for a certificate: one call of gRPC on a connection of its own (ARCHITECTURE, "Decisions"). */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders, type SecureClientSessionOptions } from 'node:http2'
-import { isIP } from 'node:net'
-import { getCACertificates } from 'node:tls'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
 import { servicePaths } from '../../../src/names/mesh-names.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { status } from '../../grpc/status-codes.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
+import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
 
 /** By the name of this project, and by its alias, under which authorities of the reference are. */
 const paths = servicePaths('mesh.v1.auth.MeshCertificateService', 'CreateCertificate')
@@ -35,11 +34,8 @@ export interface CertificateOrder {
 }
 
 /** With what the caller shows who it is, and what it verifies the authority with. PEM. */
-export interface Credentials {
+export interface Credentials extends ConnectionCredentials {
   readonly token: string | undefined
-  readonly pair: { readonly chain: string; readonly key: string } | undefined
-  /** Undefined for the roots of the system. */
-  readonly roots: readonly string[] | undefined
 }
 
 /** Asks an authority for certificates, by the name under which it has the service. */
@@ -78,7 +74,7 @@ function createCertificate(authority: ServerAddress, path: string, order: Certif
     }
     const failed = (error: unknown) => done(failureOf(error))
     try {
-      session = connect(urlOf(authority), sessionOptions(authority, credentials))
+      session = connect(urlOf(authority), { maxSessionMemory: 4, ...tlsOptions(authority, credentials) })
       session.on('error', failed)
       session.on('close', () => done(new CallFailed(status.unavailable, 'the connection was closed without an answer')))
       call(session, path, order, credentials.token, done)
@@ -88,26 +84,8 @@ function createCertificate(authority: ServerAddress, path: string, order: Certif
   })
 }
 
-/** A stream that never began names the error of its connection as its cause. */
 function failureOf(error: unknown): CallFailed {
-  if (error instanceof CallFailed) return error
-  const { message, name } = error instanceof Error ? (error.cause instanceof Error ? error.cause : error) : new Error(String(error))
-  return new CallFailed(status.unavailable, message || name)
-}
-
-function urlOf({ host, port, isPlain }: ServerAddress): string {
-  return `${isPlain ? 'http' : 'https'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
-}
-
-function sessionOptions({ serverName }: ServerAddress, { pair, roots }: Credentials): SecureClientSessionOptions {
-  return {
-    maxSessionMemory: 4,
-    minVersion: 'TLSv1.2',
-    // A name that is an address is compared with the addresses of the certificate, and not sent (RFC 6066, 3).
-    ...(isIP(serverName) ? {} : { servername: serverName }),
-    ca: roots ? [...roots] : getCACertificates('system'),
-    ...(pair ? { cert: pair.chain, key: pair.key } : {}),
-  }
+  return error instanceof CallFailed ? error : new CallFailed(status.unavailable, reasonOf(error))
 }
 
 function call(

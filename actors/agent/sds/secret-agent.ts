@@ -13,7 +13,7 @@ import { SecretServer } from './secret-server.ts'
 import { TokenFetcher } from './token-fetcher.ts'
 import { WorkloadCertificate } from './workload-certificate.ts'
 
-class SecretAgent implements Behaviour<never> {
+class SecretAgent implements Behaviour<never, never> {
   readonly asks = { state: () => this.#state() }
   readonly #context: ActorContext<SecretAgentConfig>
   readonly #server: SecretServer

@@ -1,0 +1,176 @@
+/** One stream to discovery, on a connection of its own (docs/agent.md, X2): bytes both ways, nothing decoded. */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
+import { callEnd } from '../../../src/agent/certificate-call.ts'
+import { Keepalive } from '../../../src/push/pacing/keepalive.ts'
+import { status } from '../../grpc/status-codes.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import { checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
+import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
+import { SendQueue } from './send-queue.ts'
+
+/** Bytes of responses that are taken before the proxy has taken them, on the stream and on its connection. */
+const window = 1_048_576
+/** How long it may take to connect, and how long discovery may take nothing while requests are outstanding, in milliseconds. */
+const limits = { connectMs: 10_000, standstillMs: 5000 }
+/** How long a connection may be silent before it is asked for a sign of life, and how long that may take, in milliseconds. */
+const keepalive = { intervalMs: 30_000, timeoutMs: 10_000 }
+
+const sessionOptions = { settings: { initialWindowSize: window, enablePush: false }, maxSessionMemory: 16, maxSessionInvalidFrames: 100 }
+
+const cancel = 8
+
+/** With what the agent shows who it is, and what it verifies discovery with. */
+export interface StreamCredentials extends ConnectionCredentials {
+  /** Headers of the call, the token among them. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** How a stream ended: gRPC status and message, and for how many milliseconds discovery asks not to be called again. */
+export interface StreamEnd {
+  readonly code: number
+  readonly message: string
+  readonly retryAfterMs: number
+  /** Whether discovery has said so; otherwise the connection was lost, or there was none. */
+  readonly isTold: boolean
+}
+
+/** What the owner of a stream hears. */
+export interface DiscoveryEvents {
+  /** There is a connection; requests may be written. */
+  opened(): void
+  data(bytes: Buffer): void
+  hasRoom(): void
+  /** Discovery asks that the connection be left (GOAWAY). */
+  leaving(): void
+  /** The stream is over, once. Not told after {@link DiscoveryStream.close}. */
+  ended(end: StreamEnd): void
+}
+
+/** The stream. */
+export class DiscoveryStream {
+  readonly #events: DiscoveryEvents
+  readonly #session: ClientHttp2Session
+  #stream: ClientHttp2Stream | undefined
+  #queue: SendQueue | undefined
+  #trailers: IncomingHttpHeaders | undefined
+  #fault: string | undefined
+  #isOver = false
+  #isPaused = false
+  readonly #timers: Timer[] = []
+
+  /** Connects, and opens the stream `path`. */
+  constructor(address: ServerAddress, path: string, credentials: StreamCredentials, events: DiscoveryEvents) {
+    this.#events = events
+    const session = connect(urlOf(address), { ...sessionOptions, ...tlsOptions(address, credentials) })
+    this.#session = session
+    const tooLate = deadlineAfter(limits.connectMs, () => this.#lost(`no connection within ${limits.connectMs / 1000} s`)).unref()
+    this.#timers.push(tooLate)
+    session.once('connect', (_, socket) => this.#keepAlive(socket as Socket))
+    session.once('remoteSettings', () => {
+      tooLate.cancel()
+      this.#open(path, credentials.headers)
+    })
+    session.on('goaway', () => this.#isOver || events.leaving())
+    session.on('error', (error) => this.#lost(reasonOf(error)))
+    session.on('close', () => this.#lost(this.#fault ?? 'the connection was closed'))
+  }
+
+  /** Whether requests may be written. */
+  get isOpen(): boolean {
+    return this.#queue !== undefined && !this.#isOver
+  }
+
+  /** Writes bytes of requests. Returns whether there is room for more. */
+  write(bytes: Buffer): boolean {
+    return this.#isOver || (this.#queue as SendQueue).write(bytes)
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#stream?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#stream?.resume()
+  }
+
+  /** Ends the stream and its connection. */
+  close(): void {
+    this.#isOver = true
+    for (const timer of this.#timers) timer.cancel()
+    this.#stream?.close(cancel)
+    this.#session.destroy()
+  }
+
+  #open(path: string, headers: Readonly<Record<string, string>>): void {
+    if (this.#isOver) return
+    try {
+      this.#session.setLocalWindowSize(window)
+      const stream = this.#session.request({ ...headers, ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' })
+      this.#stream = stream
+      this.#listen(stream)
+    } catch (error) {
+      return this.#lost(reasonOf(error))
+    }
+    this.#events.opened()
+  }
+
+  #listen(stream: ClientHttp2Stream): void {
+    this.#queue = new SendQueue(stream, limits.standstillMs, {
+      hasRoom: () => this.#isOver || this.#events.hasRoom(),
+      stoodStill: () => this.#lost(`it has taken no requests for ${limits.standstillMs / 1000} s`),
+    })
+    stream.on('response', (headers) => {
+      // Headers alone end a call that has no answer but its status.
+      if (headers['grpc-status'] !== undefined) this.#trailers = headers
+      else if (headers[':status'] !== 200) this.#lost(`answered with HTTP status ${headers[':status']}`)
+      else if (!String(headers['content-type'] ?? '').startsWith('application/grpc')) this.#lost('answered with something else than gRPC')
+    })
+    stream.on('trailers', (headers) => {
+      this.#trailers = headers
+    })
+    stream.on('data', (bytes: Buffer) => this.#isOver || this.#events.data(bytes))
+    stream.on('error', (error) => {
+      this.#fault ??= reasonOf(error)
+    })
+    // It is over once all of its bytes were taken.
+    stream.on('end', () => this.#trailers && this.#told(this.#trailers))
+    stream.on('close', () => {
+      if (this.#trailers) this.#told(this.#trailers)
+      else this.#lost(this.#fault ?? 'the stream was reset')
+    })
+    if (this.#isPaused) stream.pause()
+  }
+
+  #told(trailers: IncomingHttpHeaders): void {
+    this.#end({ ...callEnd(trailers), isTold: true })
+  }
+
+  #lost(reason: string): void {
+    this.#end({ code: status.unavailable, message: reason, isTold: false, retryAfterMs: 0 })
+  }
+
+  #end(end: StreamEnd): void {
+    if (this.#isOver) return
+    this.close()
+    this.#events.ended(end)
+  }
+
+  #keepAlive(socket: Socket): void {
+    const life = new Keepalive(keepalive.intervalMs, keepalive.timeoutMs)
+    let looked = monotonicMs()
+    const period = keepalive.timeoutMs
+    const timer = checkEvery(period, () => {
+      const now = monotonicMs()
+      // A thread that was blocked, or a machine that slept, has not heard what came meanwhile.
+      const next = life.look(Math.min(now - looked, period * 2), socket.bytesRead)
+      looked = now
+      if (next === 'ping' && !this.#session.destroyed) this.#session.ping(() => undefined)
+      else if (next === 'give up') this.#lost('it did not answer a keepalive ping')
+    })
+    this.#timers.push(timer.unref())
+  }
+}

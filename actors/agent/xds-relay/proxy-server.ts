@@ -1,0 +1,81 @@
+/** The socket on which the proxy asks for its configuration: the aggregated discovery service of Envoy, in plain text. */
+import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { trailersOf } from '../../grpc/grpc-stream.ts'
+import { status } from '../../grpc/status-codes.ts'
+import { listenLocally } from '../../http/unix-socket.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after } from '../../runtime/timers.ts'
+import { ProxyStream } from './proxy-stream.ts'
+
+/** Methods of `envoy.service.discovery.v3.AggregatedDiscoveryService`. */
+export const methods = { sotw: 'StreamAggregatedResources', delta: 'DeltaAggregatedResources' } as const
+const servicePath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/'
+
+/** Connections at a time; streams on each; bytes of requests that are taken before they have left for discovery. */
+const bounds = { connections: 16, streams: 16, window: 262_144 }
+/** How long connections have to end when the server is closed, in milliseconds. */
+const closeMs = 1000
+
+/** Serves streams; `open` hears of each. */
+export class ProxyServer {
+  readonly #path: string
+  readonly #log: ScopedLogger
+  readonly #server: Http2Server
+  readonly #sessions = new Set<ServerHttp2Session>()
+
+  constructor(path: string, log: ScopedLogger, open: (stream: ProxyStream) => void) {
+    this.#path = path
+    this.#log = log
+    this.#server = createServer({
+      settings: { maxConcurrentStreams: bounds.streams, initialWindowSize: bounds.window, maxHeaderListSize: 16_384 },
+      maxSessionMemory: 16,
+      maxSessionInvalidFrames: 100,
+      streamResetBurst: 100,
+      streamResetRate: 10,
+      unknownProtocolTimeout: 10_000,
+    })
+    this.#server.maxConnections = bounds.connections
+    this.#server.on('session', (session) => this.#keep(session))
+    this.#server.on('sessionError', (error: Error) => this.#log.debug(`connection of the proxy: ${error.message}`))
+    this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#take(stream, headers, open))
+  }
+
+  /** Starts to listen. Rejects with an Error that names the path when it cannot be listened on. */
+  async open(): Promise<void> {
+    await listenLocally(this.#server, this.#path, 'mounted')
+    this.#server.on('error', (error: Error) => this.#log.warn(`socket of the proxy: ${error.message}`))
+  }
+
+  /** Ends connections, and stops to listen; the socket is gone then. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const session of this.#sessions) session.close()
+    const hard = after(closeMs, () => {
+      for (const session of this.#sessions) session.destroy()
+    })
+    await closed
+    hard.cancel()
+  }
+
+  #keep(session: ServerHttp2Session): void {
+    this.#sessions.add(session)
+    session.on('error', (error) => this.#log.debug(`connection of the proxy: ${error.message}`))
+    session.on('close', () => this.#sessions.delete(session))
+  }
+
+  #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, open: (stream: ProxyStream) => void): void {
+    stream.on('error', (error) => this.#log.debug(`stream of the proxy: ${error.message}`))
+    // It may be over before it is told of.
+    if (stream.destroyed || stream.closed) return stream.close()
+    if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc'))
+      return stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
+    const path = headers[':path'] ?? ''
+    const method = path.startsWith(servicePath) ? path.slice(servicePath.length) : ''
+    if (method !== methods.sotw && method !== methods.delta)
+      return stream.respond(trailersOf(status.unimplemented, `unknown method ${path.slice(0, 200)}`), { endStream: true })
+    open(new ProxyStream(stream, method === methods.delta))
+  }
+}
+
+/** The path of a method. */
+export const pathOf = (isDelta: boolean): string => servicePath + (isDelta ? methods.delta : methods.sotw)

@@ -1,0 +1,234 @@
+/**
+ * One stream of the proxy and the attempts to have it served by discovery (docs/agent.md, X4 and X5). Until something has come for the
+ * proxy, what it said is kept, and said again on the next attempt; from then on the end of either side is the end of both.
+ */
+import { randomInt } from 'node:crypto'
+import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
+import type { XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
+import type { BackOff } from '../../../src/relay/back-off.ts'
+import { ByteStore } from '../../../src/relay/byte-store.ts'
+import { endOfStream } from '../../../src/relay/stream-end.ts'
+import { BadFrame } from '../../../src/xds/stream/frames.ts'
+import { status } from '../../grpc/status-codes.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+import { Attempt, type OwnQuestions } from './attempt.ts'
+import type { StreamCredentials, StreamEnd } from './discovery-stream.ts'
+import type { RelayMetrics } from './metrics.ts'
+import type { ProxyStream } from './proxy-stream.ts'
+
+/** Most bytes of requests that are kept, in bytes. Once there are as many, nothing more is read while there is no connection, and what was said on one is not said again. */
+const mostKept = 4_194_304
+/** Longest time in which a connection is left that discovery asks to leave, in milliseconds: chance spreads those that are asked together. */
+const leaveMs = 1000
+
+/** What streams share. */
+export interface RelayParts {
+  readonly address: ServerAddress
+  readonly log: ScopedLogger
+  readonly metrics: RelayMetrics
+  readonly backOff: BackOff
+  readonly own: OwnQuestions
+  /** Reads what a stream needs; read for each attempt. Rejects with an Error when discovery cannot be verified. */
+  credentials(): Promise<StreamCredentials>
+  /** A table of names came. */
+  named(table: Buffer): void
+}
+
+const chance = () => randomInt(1_000_000) / 1_000_000
+
+/** The stream. */
+export class RelayedStream {
+  readonly #proxy: ProxyStream
+  readonly #parts: RelayParts
+  #kept: ByteStore | undefined = new ByteStore()
+  #attempt: Attempt | undefined
+  /** Whether an attempt is under way, or is waited for. */
+  #isTrying = false
+  #isOver = false
+  #timer: Timer | undefined
+  #leaves = false
+  /** Why the last attempt came to nothing. */
+  fault: string | undefined
+
+  /** Takes a stream; `over` hears when it is over. */
+  constructor(proxy: ProxyStream, parts: RelayParts, over: () => void) {
+    this.#proxy = proxy
+    this.#parts = parts
+    proxy.listen({
+      data: (bytes) => this.#request(bytes),
+      hasRoom: () => this.#attempt?.resume(),
+      closed: (isExpected) => {
+        if (!this.#isOver) this.#proxyClosed(isExpected)
+        over()
+      },
+    })
+  }
+
+  get state(): XdsRelayState['stream'] {
+    if (!this.#attempt?.isOpen) return 'waiting'
+    return this.#attempt.isServed ? 'served' : 'open'
+  }
+
+  /** Ends both sides, the proxy's with a status. */
+  end(code: number, message: string): void {
+    if (this.#isOver) return
+    this.#stop()
+    this.#proxy.finish(code, message)
+  }
+
+  healthChanged(): void {
+    this.#attempt?.healthChanged()
+  }
+
+  #proxyClosed(isExpected: boolean): void {
+    const { log, metrics } = this.#parts
+    metrics.proxyEnded(isExpected)
+    if (isExpected) log.debug('the proxy has ended its stream')
+    else log.warn('the stream of the proxy ended: it was reset, or the proxy took nothing')
+    this.#stop()
+  }
+
+  /** Nothing more is attempted, and nothing relayed. */
+  #stop(): void {
+    this.#isOver = true
+    this.#kept = undefined
+    this.#timer?.cancel()
+    if (this.#attempt) this.#attemptOver(this.#attempt, 0)
+  }
+
+  #attemptOver(attempt: Attempt, askedMs: number): void {
+    this.#attempt = undefined
+    this.#isTrying = false
+    this.#parts.backOff.ended({ servedMs: attempt.servedMs, askedMs }, monotonicMs(), chance())
+    attempt.close()
+  }
+
+  #request(bytes: Buffer): void {
+    if (this.#isOver) return
+    this.#kept?.append(bytes)
+    if (this.#attempt?.isOpen) {
+      if (this.#isKeptFull) this.#kept = undefined
+      return this.#relay(this.#attempt, bytes)
+    }
+    if (this.#isKeptFull) this.#proxy.pause()
+    if (!this.#isTrying) this.#tryLater()
+  }
+
+  get #isKeptFull(): boolean {
+    return this.#kept !== undefined && this.#kept.length >= mostKept
+  }
+
+  #relay(attempt: Attempt, bytes: Buffer): void {
+    try {
+      if (!attempt.request(bytes)) this.#proxy.pause()
+    } catch (error) {
+      if (!(error instanceof BadFrame)) throw error
+      this.#parts.log.warn(`the stream of the proxy ended: ${error.message}`)
+      this.end(error.status, error.message)
+    }
+  }
+
+  #tryLater(): void {
+    this.#isTrying = true
+    const wait = this.#parts.backOff.wait(monotonicMs())
+    if (wait > 0) this.#timer = after(wait, () => void this.#try())
+    else void this.#try()
+  }
+
+  async #try(): Promise<void> {
+    const { address, log, metrics, own, named } = this.#parts
+    let credentials: StreamCredentials
+    try {
+      credentials = await this.#parts.credentials()
+    } catch (error) {
+      if (this.#isOver) return
+      this.#parts.backOff.ended({ servedMs: 0, askedMs: 0 }, monotonicMs(), chance())
+      return this.#failed({ code: status.unavailable, message: (error as Error).message, isTold: false, retryAfterMs: 0 })
+    }
+    if (this.#isOver) return
+    const attempt = new Attempt(this.#proxy.isDelta, address, credentials, own, {
+      opened: () => this.#opened(attempt),
+      hasRoom: () => this.#proxy.resume(),
+      pass: (bytes) => this.#pass(attempt, bytes),
+      named,
+      warn: (message) => log.warn(message),
+      requested: () => metrics.requests(1),
+      responded: () => {
+        metrics.responses(1)
+        if (this.#leaves) this.#leave(attempt)
+      },
+      leaving: () => this.#leaveSoon(attempt),
+      ended: (end) => this.#ended(attempt, end),
+    })
+    this.#attempt = attempt
+  }
+
+  #opened(attempt: Attempt): void {
+    const kept = this.#kept as ByteStore
+    const isFull = this.#isKeptFull
+    this.#proxy.resume()
+    this.#relay(attempt, kept.bytes())
+    if (isFull) this.#kept = undefined
+  }
+
+  #pass(attempt: Attempt, bytes: Buffer): void {
+    if (this.#kept || this.fault !== undefined) this.#served()
+    if (!this.#proxy.write(bytes)) attempt.pause()
+  }
+
+  /** The first bytes have come for the proxy. */
+  #served(): void {
+    this.#kept = undefined
+    this.fault = undefined
+    const { host, port } = this.#parts.address
+    this.#parts.log.info(`the proxy is served by ${host}:${port}`)
+  }
+
+  /** Discovery wants the connection to be left: it is, after a short while, between two responses. */
+  #leaveSoon(attempt: Attempt): void {
+    if (!attempt.isServed) return
+    this.#timer = after(chance() * leaveMs, () => {
+      this.#leaves = true
+      this.#leave(attempt)
+    })
+  }
+
+  #leave(attempt: Attempt): void {
+    if (this.#attempt !== attempt || !attempt.isBetween) return
+    this.#parts.log.debug('discovery has asked that its connection be left')
+    this.#parts.metrics.discoveryEnded(true)
+    this.end(status.ok, '')
+  }
+
+  #ended(attempt: Attempt, end: StreamEnd): void {
+    if (this.#attempt !== attempt) return
+    this.#attemptOver(attempt, end.retryAfterMs)
+    if (!attempt.isServed) return this.#failed(end)
+    const { log, metrics, address } = this.#parts
+    const { isExpected, code, message } = endOfStream(end, attempt.isBetween)
+    metrics.discoveryEnded(isExpected)
+    const text = `the stream of ${address.host}:${address.port} ended: ${end.message || `status ${end.code}`}`
+    if (isExpected) log.debug(text)
+    else log.warn(text)
+    this.fault = isExpected ? undefined : end.message
+    this.end(code, message)
+  }
+
+  /** An attempt came to nothing: another is made, unless what the proxy said is what discovery refuses. */
+  #failed(end: StreamEnd): void {
+    const { log, metrics, backOff, address } = this.#parts
+    metrics.discoveryFailed()
+    this.fault = end.message || `status ${end.code}`
+    const text = `no configuration from ${address.host}:${address.port}: ${this.fault}`
+    if (!this.#kept || endOfStream(end, true).isFinal) {
+      log.warn(text)
+      return this.end(end.code, end.message)
+    }
+    if (this.#isKeptFull) this.#proxy.pause()
+    else this.#proxy.resume()
+    this.#tryLater()
+    log.warn(`${text}; tried again in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * The relay of the agent: Envoy asks on a unix socket for its configuration, and what it says is relayed to discovery and back, frame by
+ * frame. Consumes: HealthChanged, from the status server. Emits: NameTableChanged, to the DNS server. Asks: `state`, {@link XdsRelayState}.
+ */
+import type { HealthChanged } from '../../../protocols/messages/health.ts'
+import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
+import type { XdsRelayConfig, XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
+import { BackOff } from '../../../src/relay/back-off.ts'
+import { status } from '../../grpc/status-codes.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
+import type { Peer } from '../../runtime/link.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
+import type { StreamCredentials } from './discovery-stream.ts'
+import { relayMetrics } from './metrics.ts'
+import { ProxyServer } from './proxy-server.ts'
+import type { ProxyStream } from './proxy-stream.ts'
+import { RelayedStream, type RelayParts } from './relayed-stream.ts'
+
+class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
+  readonly asks = { state: () => this.#state() }
+  readonly #config: XdsRelayConfig
+  readonly #log: ScopedLogger
+  readonly #server: ProxyServer
+  readonly #parts: RelayParts
+  readonly #peers = new Set<Peer<NameTableChanged>>()
+  #names: NameTableChanged | undefined
+  #health: HealthChanged | undefined
+  #stream: RelayedStream | undefined
+
+  constructor({ config, log, metrics }: ActorContext<XdsRelayConfig>) {
+    this.#config = config
+    this.#log = log('xdsproxy')
+    this.#parts = {
+      address: config.discovery.address,
+      log: this.#log,
+      metrics: relayMetrics(metrics),
+      backOff: new BackOff(),
+      own: { asksNameTable: config.asksNameTable, health: () => this.#health },
+      credentials: () => this.#credentials(),
+      named: (table) => this.#named(table),
+    }
+    this.#server = new ProxyServer(config.socket, this.#log, (stream) => this.#take(stream))
+  }
+
+  /** Rejects when the socket cannot be listened on. */
+  async start(): Promise<this> {
+    await this.#server.open()
+    return this
+  }
+
+  receive(message: HealthChanged): void {
+    this.#health = message
+    this.#stream?.healthChanged()
+  }
+
+  linked(peer: Peer<NameTableChanged>): void {
+    this.#peers.add(peer)
+    if (this.#names) peer.tell(this.#names)
+  }
+
+  unlinked(peer: Peer<NameTableChanged>): void {
+    this.#peers.delete(peer)
+  }
+
+  async drain(): Promise<void> {
+    this.#stream?.end(status.ok, '')
+    await this.#server.close()
+  }
+
+  /** One proxy at a time: a stream takes the place of the one before. */
+  #take(proxy: ProxyStream): void {
+    if (this.#stream) {
+      this.#log.warn('the proxy has opened another stream; the one before is ended')
+      this.#stream.end(status.ok, '')
+    }
+    const stream: RelayedStream = new RelayedStream(proxy, this.#parts, () => {
+      if (this.#stream === stream) this.#stream = undefined
+    })
+    this.#stream = stream
+  }
+
+  #named(bytes: Buffer): void {
+    this.#names = { type: 'NameTableChanged', table: bytes }
+    for (const peer of this.#peers) peer.tell(this.#names, 'names')
+  }
+
+  /** What is read for each stream: files are exchanged while the agent runs. */
+  async #credentials(): Promise<StreamCredentials> {
+    const { address, credentials } = this.#config.discovery
+    const { headers } = this.#config
+    // A token would be readable for everybody on the way.
+    if (address.isPlain) return { headers, pair: undefined, roots: undefined }
+    const roots = await readRoots(credentials.roots)
+    const pair = credentials.pair && (await this.#unlessBroken('no client certificate is presented', readPair(credentials.pair)))
+    const token = credentials.tokenFile && (await this.#unlessBroken('no token is sent', readToken(credentials.tokenFile)))
+    return { headers: token ? { ...headers, authorization: `Bearer ${token}` } : headers, pair, roots }
+  }
+
+  /** What is read, or undefined and a warning. */
+  async #unlessBroken<T>(otherwise: string, read: Promise<T>): Promise<T | undefined> {
+    try {
+      return await read
+    } catch (error) {
+      this.#log.warn(`${otherwise}: ${(error as Error).message}`)
+      return undefined
+    }
+  }
+
+  #state(): XdsRelayState {
+    const { failures } = this.#parts.backOff
+    return { stream: this.#stream?.state ?? 'none', failures, fault: this.#stream?.fault }
+  }
+}
+
+/** The relay as an actor. */
+export const actor: ActorDefinition<XdsRelayConfig, HealthChanged, NameTableChanged> = {
+  kind: 'xds-relay',
+  start: (context) => new XdsRelay(context).start(),
+}

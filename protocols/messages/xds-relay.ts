@@ -1,0 +1,23 @@
+/** What the relay of the agent, between Envoy and discovery, is told when it starts and answers. Plain data, without keys and tokens. */
+import type { ServerConnection } from './credentials.ts'
+
+/** The relay. */
+export interface XdsRelayConfig {
+  /** Path of the unix socket on which Envoy asks for its configuration. */
+  readonly socket: string
+  readonly discovery: ServerConnection
+  /** Metadata of each stream to discovery beside the token; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Whether the table of names is asked for, for the DNS server of the agent. */
+  readonly asksNameTable: boolean
+}
+
+/** The answer to `state`. */
+export interface XdsRelayState {
+  /** Nobody asks; a proxy asks and discovery was not reached yet; both are connected; discovery has sent something for the proxy. */
+  readonly stream: 'none' | 'waiting' | 'open' | 'served'
+  /** Attempts in a row that came to nothing, or that did not last. */
+  readonly failures: number
+  /** Why the last attempt or stream has ended, if it was not expected; undefined once discovery has answered. */
+  readonly fault: string | undefined
+}

@@ -1,0 +1,62 @@
+/** What the environment says of the relay between Envoy and discovery. */
+import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
+import type { AgentFeatures } from '../config/agent-features.ts'
+import { type DiscoverySettings, discoveryConnection } from './connections.ts'
+
+/** The socket on which Envoy asks for its configuration. */
+export const relaySocket = './etc/mesh/proxy/XDS'
+
+/** What variables begin with that give a header of streams to discovery: `XDS_HEADER_<name>=<value>`. */
+const headerPrefix = 'XDS_HEADER_'
+
+/** Names of headers that are gRPC's own, or the agent's. */
+const ownHeaders =
+  /^(grpc-.*|content-type|content-length|te|host|connection|transfer-encoding|upgrade|keep-alive|http2-settings|authorization|clusterid)$/
+
+/** The configuration of the relay, and what is to be said of variables that cannot be used. */
+export interface RelaySettings {
+  readonly config: XdsRelayConfig
+  readonly warnings: readonly string[]
+}
+
+/** Reads the environment. `asksNameTable` says whether the agent has a DNS server. Throws an Error that names the address of discovery when it is none. */
+export function xdsRelayConfig(
+  features: AgentFeatures,
+  proxy: DiscoverySettings,
+  environment: Readonly<Record<string, string | undefined>>,
+  asksNameTable: boolean,
+): RelaySettings {
+  const { headers, warnings } = extraHeaders(environment)
+  const clusterId = features.MESH_META_CLUSTER_ID
+  return {
+    config: {
+      socket: relaySocket,
+      discovery: discoveryConnection(features, proxy),
+      headers: clusterId === '' ? headers : { ...headers, clusterid: clusterId },
+      asksNameTable,
+    },
+    warnings,
+  }
+}
+
+function extraHeaders(environment: Readonly<Record<string, string | undefined>>): { headers: Record<string, string>; warnings: string[] } {
+  const headers = new Map<string, string>()
+  const warnings: string[] = []
+  for (const [variable, value = ''] of Object.entries(environment)) {
+    if (!variable.startsWith(headerPrefix)) continue
+    const name = variable.slice(headerPrefix.length).toLowerCase()
+    const fault = headerFault(name, value)
+    if (fault === undefined) headers.set(name, value)
+    else warnings.push(`environment variable ${variable.slice(0, 100)}: ${fault}; it is not sent`)
+  }
+  return { headers: Object.fromEntries(headers), warnings }
+}
+
+/** Why a header cannot be sent as metadata (gRPC over HTTP/2, Custom-Metadata); undefined when it can. */
+function headerFault(name: string, value: string): string | undefined {
+  if (!/^[0-9a-z_.-]{1,200}$/.test(name)) return 'names no header: letters, digits, "-", "_" and "." are allowed'
+  if (ownHeaders.test(name)) return `names the header ${name}, which is not a user's`
+  if (name.endsWith('-bin')) return 'names a header of bytes, which is not supported'
+  if (!/^[\x20-\x7e]{0,8192}$/.test(value)) return 'has a value that is not of at most 8192 printable ASCII characters'
+  return undefined
+}

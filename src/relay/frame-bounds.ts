@@ -1,0 +1,54 @@
+/** Where gRPC messages begin and end in a stream of bytes that come in pieces. */
+import { BadFrame } from '../xds/stream/frames.ts'
+
+const prefixLength = 5
+const unimplemented = 12
+
+/** A piece of the stream: a prefix or a part of one, or a part of a message. */
+export interface Piece {
+  readonly part: 'prefix' | 'message'
+  readonly from: number
+  readonly to: number
+  /** Length in bytes of the message whose prefix is whole with this piece. */
+  readonly begins: number | undefined
+  /** Whether the message ends with this piece. */
+  readonly ends: boolean
+}
+
+/** Follows the prefixes of the messages; of the messages themselves it looks at nothing. */
+export class FrameBounds {
+  readonly #prefix = Buffer.alloc(prefixLength)
+  #prefixed = 0
+  #left = 0
+
+  /** Whether the stream is between two messages. */
+  get isBetween(): boolean {
+    return this.#prefixed === 0
+  }
+
+  /** The pieces of some bytes, in order. Throws {@link BadFrame} for a message that is compressed. */
+  *pieces(bytes: Buffer): Generator<Piece> {
+    let at = 0
+    while (at < bytes.length) {
+      const from = at
+      if (this.#prefixed < prefixLength) {
+        const taken = bytes.copy(this.#prefix, this.#prefixed, at)
+        this.#prefixed += taken
+        at += taken
+        if (this.#prefix[0] !== 0) throw new BadFrame(unimplemented, 'compressed messages are not supported')
+        const isWhole = this.#prefixed === prefixLength
+        if (isWhole) this.#left = this.#prefix.readUInt32BE(1)
+        const ends = isWhole && this.#left === 0
+        const begins = isWhole ? this.#left : undefined
+        if (ends) this.#prefixed = 0
+        yield { part: 'prefix', from, to: at, begins, ends }
+      } else {
+        at = Math.min(bytes.length, at + this.#left)
+        this.#left -= at - from
+        const ends = this.#left === 0
+        if (ends) this.#prefixed = 0
+        yield { part: 'message', from, to: at, begins: undefined, ends }
+      }
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import { expect } from 'chai'
+import { xdsRelayConfig } from '../../../src/agent/relay-settings.ts'
+import { readAgentFeatures } from '../../../src/config/agent-features.ts'
+
+const proxy = { discoveryAddress: 'meshd.mesh-system.svc:15012', controlPlaneAuthPolicy: 'MUTUAL_TLS', proxyMetadata: {} }
+const settings = (environment: Readonly<Record<string, string>>, changes: Partial<typeof proxy> = {}, names = false) =>
+  xdsRelayConfig(readAgentFeatures(environment).features, { ...proxy, ...changes }, environment, names)
+
+describe('settings of the relay', () => {
+  it('have defaults that fit an injected sidecar', () => {
+    expect(settings({})).to.deep.equal({
+      config: {
+        socket: './etc/mesh/proxy/XDS',
+        discovery: {
+          address: { host: 'meshd.mesh-system.svc', port: 15012, isPlain: false, serverName: 'meshd.mesh-system.svc' },
+          credentials: {
+            roots: {
+              files: ['./etc/certs/root-cert.pem', './var/run/secrets/mesh/root-cert.pem'],
+              isPinned: false,
+              learned: './var/lib/mesh/data/secrets/root-cert.pem',
+            },
+            tokenFile: './var/run/secrets/tokens/mesh-token',
+            pair: undefined,
+          },
+        },
+        headers: {},
+        asksNameTable: false,
+      },
+      warnings: [],
+    })
+  })
+
+  it('follow environment and proxy configuration', () => {
+    const { config } = settings(
+      { MESH_META_CLUSTER_ID: 'east', XDS_HEADER_X_More: 'a b', 'XDS_HEADER_y-1': '' },
+      { controlPlaneAuthPolicy: 'NONE' },
+      true,
+    )
+    expect(config.headers).to.deep.equal({ x_more: 'a b', 'y-1': '', clusterid: 'east' })
+    expect([config.discovery.address.isPlain, config.asksNameTable]).to.deep.equal([true, true])
+    expect(() => settings({}, { discoveryAddress: 'nowhere' })).to.throw('discovery address: "nowhere" is not <host>:<port>')
+  })
+
+  it('leave out headers that cannot be sent, and say which', () => {
+    const bad = {
+      XDS_HEADER_: 'x',
+      'XDS_HEADER_a b': 'x',
+      'XDS_HEADER_:path': 'x',
+      XDS_HEADER_TE: 'x',
+      XDS_HEADER_Authorization: 'x',
+      'XDS_HEADER_grpc-timeout': 'x',
+      'XDS_HEADER_some-bin': 'x',
+      XDS_HEADER_line: 'a\r\nb',
+      XDS_HEADER_long: 'x'.repeat(10_000),
+      XDS_HEADER___proto__: 'fine',
+    }
+    const { config, warnings } = settings(bad)
+    expect(Object.entries(config.headers)).to.deep.equal([['__proto__', 'fine']])
+    expect(warnings).to.have.length(9)
+    for (const warning of warnings) expect(warning).to.match(/^environment variable XDS_HEADER_\S* ?\S*: .*; it is not sent$/)
+  })
+})
