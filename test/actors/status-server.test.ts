@@ -1,5 +1,7 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
+import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, connect, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
@@ -10,11 +12,21 @@ import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { ApplicationProbe, StatusConfig, StatusState } from '../../protocols/messages/status.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { Authority } from '../harness/certificates.ts'
 import { until } from '../harness/until.ts'
 
 /** What the proxy's admin interface answers to the two questions. */
 const configured = 'cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n'
 const running = 'listener_manager.workers_started: 1\nserver.state: 0\n'
+
+/** What a process was started with; empty when it is gone. */
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return ''
+  }
+}
 
 interface Answer {
   readonly status: number
@@ -299,6 +311,26 @@ describe('the status server', () => {
       for (status of [404, 503, 204]) expect((await send(port, path)).status).to.equal(status)
     })
 
+    it('speak TLS with whatever certificate, and follow a redirect to it', async () => {
+      const authority = new Authority()
+      try {
+        const { chain, key } = authority.issue('app', 'spiffe://td/ns/a/sa/b')
+        const secure = createSecureServer({ cert: readFileSync(chain), key: readFileSync(key) }, (incoming, response) =>
+          response.writeHead(incoming.url === '/ok' ? 204 : 404).end(),
+        )
+        const httpsPort = await listening(secure)
+        const plain = await serve((_, response) => response.writeHead(301, { location: `https://localhost:${httpsPort}/ok` }).end())
+        const direct = await probing({ httpGet: { port: httpsPort, path: '/ok', scheme: 'HTTPS' } })
+        expect((await send(direct.port, path)).status).to.equal(204)
+        const redirected = await probing({ httpGet: { port: plain } })
+        expect((await send(redirected.port, path)).status).to.equal(204)
+        const wrong = await probing({ httpGet: { port: httpsPort, path: '/ok' } })
+        expect((await send(wrong.port, path)).status).not.to.equal(204)
+      } finally {
+        authority.dispose()
+      }
+    })
+
     it('are found where the application listens on IPv6 alone', async () => {
       const application = await serve((_, response) => response.end(), '::1')
       for (const isIpv6Only of [false, true]) {
@@ -460,6 +492,17 @@ describe('the status server', () => {
         await start({ adminPort, workloadProbe: { ...bad, periodSeconds: 0.01, timeoutSeconds: 0.2 } })
         await until('a probe to fail', () => lines('debug').some((line) => reason.test(line)))
       })
+
+    it('leaves nothing of a command that takes too long', async () => {
+      const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
+      const mark = `${process.pid}.${process.hrtime.bigint()}`
+      const exec = { command: ['sh', '-c', `sleep ${mark} & sleep ${mark}`] }
+      const sleepers = () => readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandLine(pid) === `sleep ${mark} `)
+      const { started } = await start({ adminPort, workloadProbe: { exec, timeoutSeconds: 0.3, periodSeconds: 3600 } })
+      await until('both to run', () => sleepers().length === 2)
+      await until('both to be gone', () => sleepers().length === 0)
+      await started.drain?.()
+    })
 
     it('is found out by a connection', async () => {
       const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))

@@ -20,7 +20,7 @@ import { ProxyReadiness } from './proxy-readiness.ts'
 import { WorkloadProber } from './workload-prober.ts'
 
 /** Connections at a time; how long a client may take to send a request, and how long a connection may do nothing, in milliseconds. */
-const limits = { connections: 512, requestMs: 10_000, checkMs: 2000 }
+const limits = { connections: 512, requestMs: 10_000, checkMs: 5000 }
 /** After how long an address that could not be listened on is tried again, in milliseconds. */
 const listenAgainMs = 1000
 

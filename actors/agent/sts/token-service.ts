@@ -19,7 +19,7 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import { exchange } from './exchange-client.ts'
 
 /** Connections at a time; how long a client may take to send a request, in milliseconds; exchanges at a time. */
-const limits = { connections: 128, requestMs: 10_000, checkMs: 2000, exchanges: 16 }
+const limits = { connections: 128, requestMs: 10_000, checkMs: 5000, exchanges: 16 }
 
 class TokenService implements Behaviour<never, never> {
   readonly asks = { exchange: (subjectToken: string) => this.#exchangeFor(subjectToken), state: (): TokenServiceState => ({ port: this.#port() }) }
