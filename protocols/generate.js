@@ -18,12 +18,16 @@ const envoyApi = 'node_modules/@grpc/grpc-js-xds/deps/envoy-api/envoy'
 /** Folders (or files) of Envoy's schemas, below `envoy/`. */
 const envoyPaths = [
   'admin/v3/config_dump_shared.proto',
+  'config/bootstrap/v3',
   'config/cluster/v3',
   'config/core/v3',
   'config/endpoint/v3',
   'config/listener/v3',
+  'config/metrics/v3',
   'config/rbac/v3',
   'config/route/v3',
+  'config/trace/v3/datadog.proto',
+  'config/trace/v3/zipkin.proto',
   'extensions/access_loggers/file/v3',
   'extensions/access_loggers/grpc/v3',
   'extensions/access_loggers/stream/v3',

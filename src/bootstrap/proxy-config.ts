@@ -2,6 +2,7 @@
 import { isIp } from '../config/addresses.ts'
 import { type GivenProxyConfig, proxyConfigShape, proxyDefaults } from '../config/proxy-config.ts'
 import type { Report } from '../config/shape.ts'
+import type { Role } from './node.ts'
 
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T
 
@@ -92,4 +93,85 @@ export function splitAddress(address: string): { readonly host: string; readonly
 /** A DNS name (RFC 1123; underscores are taken too, as resolvers do), at most 255 characters. */
 function isDnsName(name: string): boolean {
   return name.length <= 255 && !/^[\d.]+$/.test(name) && /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?$/.test(name)
+}
+
+/** The variable part of an address that `HOST_IP` fills in. */
+const hostVariable = '$(HOST_IP)'
+
+/** The configuration with `$(HOST_IP)` as the host of an address replaced. Throws an Error that names the field when it is used and `HOST_IP` is no IP address. */
+export function withHostAddress(config: ProxyConfig, hostIp: string): ProxyConfig {
+  const replace = (field: string, address: string | undefined): string | undefined => {
+    if (!address?.startsWith(`${hostVariable}:`)) return address
+    if (!isIp(hostIp))
+      throw new Error(
+        `proxy configuration: field ${field}: uses ${hostVariable}, but the environment variable HOST_IP is ${hostIp ? 'no IP address' : 'not set'}`,
+      )
+    return (hostIp.includes(':') ? `[${hostIp}]` : hostIp) + address.slice(hostVariable.length)
+  }
+  const within = <T extends { readonly address?: string | undefined }>(field: string, service: T | undefined): T | undefined =>
+    service && { ...service, address: replace(`${field}.address`, service.address) }
+  const { tracing, envoyMetricsService, envoyAccessLogService, statsdUdpAddress } = config
+  return {
+    ...config,
+    tracing: {
+      ...tracing,
+      ...given({
+        zipkin: within('tracing.zipkin', tracing.zipkin),
+        lightstep: within('tracing.lightstep', tracing.lightstep),
+        datadog: within('tracing.datadog', tracing.datadog),
+      }),
+    },
+    ...given({
+      envoyMetricsService: within('envoyMetricsService', envoyMetricsService),
+      envoyAccessLogService: within('envoyAccessLogService', envoyAccessLogService),
+      statsdUdpAddress: replace('statsdUdpAddress', statsdUdpAddress),
+    }),
+  }
+}
+
+/** The fields that have a value. */
+function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: NonNullable<T[K]> }
+}
+
+/** What decides how many worker threads a proxy has. */
+export interface ConcurrencySources {
+  readonly role: Role
+  /** Of `--concurrency`; 0 when it does not say. */
+  readonly flag: number
+  /** Of the effective configuration. */
+  readonly configured: number
+  /** Contents of the files that say the limit and the request of the container in thousandths of a processor; empty without one. */
+  readonly cpuLimit: string
+  readonly cpuRequest: string
+}
+
+/** Worker threads of the proxy; 0 for one for each processor (docs/agent.md, B10). */
+export function concurrencyOf({ role, flag, configured, cpuLimit, cpuRequest }: ConcurrencySources): number {
+  if (flag > 0) return flag
+  if (role === 'router') return 0
+  const millicores = [cpuLimit, cpuRequest].map(readMillicores).find((value) => value > 0)
+  return millicores === undefined ? configured : Math.ceil(millicores / 1000)
+}
+
+const readMillicores = (content: string): number => (/^\d{1,9}$/.test(content.trim()) ? Number(content.trim()) : 0)
+
+/** What a workload's annotations say of its proxy. */
+export interface AnnotatedConfig {
+  /** A configuration in YAML or JSON. */
+  readonly config: string | undefined
+  /** Fields of their own, which count more. */
+  readonly fields: ConfigLayer
+}
+
+/** Reads the annotations, whose keys are in the mesh form. A status port that is none is told as an error and changes nothing. */
+export function annotatedConfig(annotations: Readonly<Record<string, string>>, domain: string, error: (text: string) => void): AnnotatedConfig {
+  const get = (key: string) => (Object.hasOwn(annotations, key) ? annotations[key] : undefined)
+  const statusKey = `status.sidecar.${domain}/port`
+  const port = get(statusKey)
+  const isPort = port !== undefined && /^\d{1,5}$/.test(port) && Number(port) <= 65_535
+  if (port !== undefined && !isPort)
+    error(`annotation ${statusKey}: ${JSON.stringify(port.slice(0, 100))} is not a port from 0 to 65535; the status port stays as it is`)
+  const fields = given({ discoveryAddress: get(`sidecar.${domain}/discoveryAddress`), statusPort: isPort ? Number(port) : undefined })
+  return { config: get(`proxy.${domain}/config`), fields: { source: 'annotations', document: fields } }
 }

@@ -26,6 +26,52 @@ const metadataAliases: ReadonlyMap<string, string> = new Map(
   }),
 )
 
+/** Environment variables of the agent that have an alias spelling, alias first. */
+const variableAliases: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ISTIO_BOOTSTRAP: 'MESH_BOOTSTRAP',
+    ISTIO_BOOTSTRAP_OVERRIDE: 'MESH_BOOTSTRAP_OVERRIDE',
+    ISTIO_DELTA_XDS: 'MESH_DELTA_XDS',
+    ISTIO_KUBE_APP_PROBERS: 'MESH_ORCH_APP_PROBERS',
+    ISTIO_AGENT_ENABLE_WASM_REMOTE_LOAD_CONVERSION: 'MESH_AGENT_ENABLE_WASM_REMOTE_LOAD_CONVERSION',
+    ISTIO_GPRC_MAXRECVMSGSIZE: 'MESH_GPRC_MAXRECVMSGSIZE',
+    ISTIO_GPRC_MAXSTREAMS: 'MESH_GPRC_MAXSTREAMS',
+    ISTIO_PROMETHEUS_ANNOTATIONS: 'MESH_METRICS_ANNOTATIONS',
+    ENVOY_PORT: 'PROXY_PORT',
+    ENVOY_PROMETHEUS_PORT: 'PROXY_PROMETHEUS_PORT',
+    ENVOY_STATUS_PORT: 'PROXY_STATUS_PORT',
+    ENVOY_USER: 'PROXY_USER',
+    GCP_METADATA: 'CLOUD_METADATA',
+    GKE_CLUSTER_URL: 'CLOUD_CLUSTER_URL',
+    KUBERNETES_SERVICE_HOST: 'ORCHESTRATOR_SERVICE_HOST',
+  }),
+)
+
+/** What variables begin with that become node metadata, alias first. */
+const variablePrefixes = [
+  ['ISTIO_META_', 'MESH_META_'],
+  ['ISTIO_METAJSON_', 'MESH_METAJSON_'],
+] as const
+
+/** The environment of an agent with alias names in the mesh form; the mesh form wins where both are set. */
+export function canonicalEnvironment(environment: Readonly<Record<string, string | undefined>>): Record<string, string | undefined> {
+  return withKeys(environment, (name) => {
+    const [alias, mesh] = variablePrefixes.find(([prefix]) => name.startsWith(prefix)) ?? []
+    return alias !== undefined && mesh !== undefined ? mesh + name.slice(alias.length) : (variableAliases.get(name) ?? name)
+  })
+}
+
+/** Labels of workloads that have an alias outside the mesh's domain, alias first. */
+const localityLabels = ['istio-locality', 'mesh-locality'] as const
+
+/** Where a workload is by its label, `<region>/<zone>/<sub-zone>`; dots are taken for slashes where there are none. Undefined without such a label. */
+export function localityLabel(labels: Readonly<Record<string, unknown>>): string | undefined {
+  const [alias, mesh] = localityLabels.map((name) => (Object.hasOwn(labels, name) ? labels[name] : undefined))
+  const value = mesh ?? alias
+  if (typeof value !== 'string') return undefined
+  return value.includes('/') ? value : value.replaceAll('.', '/')
+}
+
 /** gRPC services that have an alias name. */
 const serviceAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({ 'mesh.v1.auth.MeshCertificateService': 'istio.v1.auth.IstioCertificateService' }),

@@ -4,7 +4,7 @@ import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { WorkloadEntrySpec } from '../config/kinds/workload-entry.ts'
 import { labelsMatch } from '../model/match.ts'
 import { selectProtocol } from '../model/protocol.ts'
-import type { MeshNames } from '../names/mesh-names.ts'
+import { localityLabel, type MeshNames } from '../names/mesh-names.ts'
 
 export type ServiceEntry = ConfigObject<ServiceEntrySpec>
 export type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
@@ -64,7 +64,7 @@ function endpointOf(spec: WorkloadEntrySpec, namespace: string, workload: string
     address: spec.address,
     ports: spec.ports ?? {},
     labels,
-    locality: spec.locality ?? (labels['istio-locality'] ?? '').replaceAll('.', '/'),
+    locality: spec.locality ?? localityLabel(labels) ?? '',
     network: spec.network ?? labels[`topology.${names.domain}/network`] ?? '',
     weight: spec.weight ?? 0,
     serviceAccount: spec.serviceAccount ?? '',

@@ -1,0 +1,145 @@
+/** The bootstrap of the proxy (envoy.config.bootstrap.v3.Bootstrap), made from its settings alone (docs/agent.md, B11). */
+import type {
+  AdminJson,
+  Bootstrap_DynamicResourcesJson,
+  BootstrapJson,
+  LayeredRuntimeJson,
+} from '../../protocols/gen/envoy/config/bootstrap/v3/bootstrap_pb.js'
+import type { ApiConfigSourceJson } from '../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
+import type { GrpcServiceJson } from '../../protocols/gen/envoy/config/core/v3/grpc_service_pb.js'
+import type { ListenerJson } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { staticClusters } from './clusters.ts'
+import type { WorkloadNode } from './node.ts'
+import type { Locality } from './platform.ts'
+import type { ProxyConfig } from './proxy-config.ts'
+import { type StatsChoice, statsConfig, statsSinks } from './stats.ts'
+import { tracing } from './tracer.ts'
+import { typed } from './typed.ts'
+
+/** What a bootstrap is made from. Plain data. */
+export interface BootstrapSettings {
+  readonly config: ProxyConfig
+  readonly node: WorkloadNode
+  readonly locality: Locality
+  readonly stats: StatsChoice
+  /** `127.0.0.1`, or `::1` for a workload of IPv6 alone; the wildcard address alike. */
+  readonly localhost: string
+  readonly wildcard: string
+  readonly dnsLookupFamily: 'V4_ONLY' | 'AUTO'
+  /** Whether the proxy reaches the discovery service through the socket of the agent. */
+  readonly isViaAgent: boolean
+  /** Whether it asks for differences instead of the whole state. */
+  readonly isDelta: boolean
+  /** Where tokens for the discovery service come from, when they are to be used instead of certificates. */
+  readonly callCredentials: { readonly stsPort: number; readonly tokenFile: string } | undefined
+  /** File of the roots of the discovery service, for a proxy that reaches it by itself; those of the system when undefined. */
+  readonly discoveryRoots: string | undefined
+  /** Directory of a provisioned certificate; empty when it comes from the agent. */
+  readonly provisionedCertificates: string
+  /** Ports of the proxy's own listeners: readiness and metrics. */
+  readonly readinessPort: number
+  readonly metricsPort: number
+  readonly outlierLogPath: string
+  readonly statsd: { readonly host: string; readonly port: number } | undefined
+}
+
+/** Where Envoy's admin interface writes a profile when it is asked to. */
+const profilePath = '/var/lib/mesh/data/envoy.prof'
+
+/** Makes the bootstrap. Throws an Error that names the field when TLS settings lack a file. */
+export function makeBootstrap(settings: BootstrapSettings): BootstrapJson {
+  const { config, node, locality, stats, outlierLogPath } = settings
+  const sinks = statsSinks(config, settings.statsd)
+  const tracer = tracing(config, node.serviceCluster)
+  return {
+    node: {
+      id: node.id,
+      cluster: node.serviceCluster,
+      locality,
+      metadata: node.metadata as NonNullable<NonNullable<BootstrapJson['node']>['metadata']>,
+    },
+    layeredRuntime: runtime(config),
+    statsConfig: statsConfig(stats, node.addresses),
+    ...(sinks.length > 0 && { statsSinks: sinks }),
+    admin: admin(settings),
+    dynamicResources: dynamicResources(settings),
+    staticResources: { clusters: staticClusters(settings), listeners: listeners(settings) },
+    ...(tracer && { tracing: tracer }),
+    ...(outlierLogPath && { clusterManager: { outlierDetection: { eventLogPath: outlierLogPath } } }),
+  }
+}
+
+function runtime(config: ProxyConfig): LayeredRuntimeJson {
+  return {
+    layers: [
+      // Envoy's own limit is too small for the patterns that routes and policies may have.
+      { name: 'deprecation', staticLayer: { 're2.max_program_size.error_level': 1024 } },
+      { name: 'global config', staticLayer: { 'overload.global_downstream_max_connections': 2_147_483_647, ...config.runtimeValues } },
+      { name: 'admin', adminLayer: {} },
+    ],
+  }
+}
+
+function admin({ config, localhost }: BootstrapSettings): AdminJson {
+  return {
+    accessLog: [
+      { name: 'envoy.access_loggers.file', typedConfig: typed('envoy.extensions.access_loggers.file.v3.FileAccessLog', { path: '/dev/null' }) },
+    ],
+    profilePath,
+    address: { socketAddress: { address: localhost, portValue: config.proxyAdminPort } },
+  }
+}
+
+function dynamicResources(settings: BootstrapSettings): Bootstrap_DynamicResourcesJson {
+  const aggregated = { ads: {}, resourceApiVersion: 'V3' } as const
+  const adsConfig: ApiConfigSourceJson = {
+    apiType: settings.isDelta ? 'DELTA_GRPC' : 'GRPC',
+    setNodeOnFirstMessageOnly: true,
+    transportApiVersion: 'V3',
+    grpcServices: [discoveryService(settings)],
+  }
+  return { ldsConfig: aggregated, cdsConfig: aggregated, adsConfig }
+}
+
+function discoveryService({ config, callCredentials, discoveryRoots }: BootstrapSettings): GrpcServiceJson {
+  if (!callCredentials) return { envoyGrpc: { clusterName: 'xds-grpc' } }
+  return {
+    googleGrpc: {
+      targetUri: config.discoveryAddress,
+      statPrefix: 'googlegrpcxds',
+      channelCredentials: { sslCredentials: discoveryRoots === undefined ? {} : { rootCerts: { filename: discoveryRoots } } },
+      callCredentials: [
+        {
+          stsService: {
+            tokenExchangeServiceUri: `http://localhost:${callCredentials.stsPort}/token`,
+            subjectTokenPath: callCredentials.tokenFile,
+            subjectTokenType: 'urn:ietf:params:oauth:token-type:jwt',
+            scope: 'https://www.googleapis.com/auth/cloud-platform',
+          },
+        },
+      ],
+    },
+  }
+}
+
+function listeners(settings: BootstrapSettings): ListenerJson[] {
+  const { config, wildcard, metricsPort, readinessPort } = settings
+  const metrics = { port: metricsPort, name: 'stats', path: '/stats/prometheus', cluster: 'prometheus_stats' }
+  // Without a status server nobody could answer.
+  const readiness = config.statusPort > 0 ? [{ port: readinessPort, name: 'agent', path: '/healthz/ready', cluster: 'agent' }] : []
+  return [metrics, ...readiness].map((own) => listener(wildcard, own))
+}
+
+function listener(address: string, { port, name, path, cluster }: { port: number; name: string; path: string; cluster: string }): ListenerJson {
+  const virtualHost = { name: 'backend', domains: ['*'], routes: [{ match: { prefix: path }, route: { cluster } }] }
+  const manager = typed('envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', {
+    codecType: 'AUTO',
+    statPrefix: name,
+    routeConfig: { virtualHosts: [virtualHost] },
+    httpFilters: [{ name: 'envoy.filters.http.router', typedConfig: typed('envoy.extensions.filters.http.router.v3.Router', {}) }],
+  })
+  return {
+    address: { socketAddress: { protocol: 'TCP', address, portValue: port } },
+    filterChains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typedConfig: manager }] }],
+  }
+}

@@ -1,0 +1,148 @@
+/** The static clusters of a bootstrap (envoy.config.cluster.v3.Cluster): what the proxy must reach before it has any configuration (docs/agent.md, B13). */
+import type { ClusterJson } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import type { AddressJson } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
+import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
+import type { CommonTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import type { BootstrapSettings } from './bootstrap.ts'
+import { agentSecret, type ClientFiles, peerTls, type TlsPeer, tlsSocket } from './peer-tls.ts'
+import { type ProxyConfig, splitAddress } from './proxy-config.ts'
+import { tracerPeer } from './tracer.ts'
+import { typed } from './typed.ts'
+
+/** Sockets of the agent, relative to its working directory, which is the proxy's too. */
+export const agentSockets = { secrets: './etc/mesh/proxy/SDS', discovery: './etc/mesh/proxy/XDS' }
+
+/** Name in the discovery service's certificate where its address is not its name. */
+const discoveryName = 'meshd.mesh-system.svc'
+/** Roots of the system, for a discovery service whose own are not known. */
+const systemRoots = '/etc/ssl/certs/ca-certificates.crt'
+
+const socket = (address: string, portValue: number): AddressJson => ({ socketAddress: { protocol: 'TCP', address, portValue } })
+const pipe = (path: string): AddressJson => ({ pipe: { path } })
+
+const endpoints = (clusterName: string, address: AddressJson): Pick<ClusterJson, 'loadAssignment'> => ({
+  loadAssignment: { clusterName, endpoints: [{ lbEndpoints: [{ endpoint: { address } }] }] },
+})
+
+/** HTTP/2 without negotiation; `streams` is the number of streams of a connection, unlimited when 0. */
+const http2 = (streams = 0): Pick<ClusterJson, 'typedExtensionProtocolOptions'> => ({
+  typedExtensionProtocolOptions: {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': typed('envoy.extensions.upstreams.http.v3.HttpProtocolOptions', {
+      ...(streams > 0 && { commonHttpProtocolOptions: { maxRequestsPerConnection: streams } }),
+      explicitHttpConfig: { http2ProtocolOptions: {} },
+    }),
+  },
+})
+
+/** All static clusters. */
+export function staticClusters(settings: BootstrapSettings): ClusterJson[] {
+  const { config, localhost } = settings
+  return [
+    local('prometheus_stats', socket(localhost, config.proxyAdminPort)),
+    ...(config.statusPort > 0 ? [local('agent', socket(localhost, config.statusPort))] : []),
+    { name: 'sds-grpc', type: 'STATIC', connectTimeout: '1s', ...http2(), ...endpoints('sds-grpc', pipe(agentSockets.secrets)) },
+    ...(settings.callCredentials ? [] : [discovery(settings)]),
+    ...tracers(settings),
+    ...reports(settings, 'envoy_metrics_service', 'envoyMetricsService'),
+    ...reports(settings, 'envoy_accesslog_service', 'envoyAccessLogService'),
+  ]
+}
+
+const local = (name: string, address: AddressJson): ClusterJson => ({
+  name,
+  type: 'STATIC',
+  connectTimeout: '0.250s',
+  lbPolicy: 'ROUND_ROBIN',
+  ...endpoints(name, address),
+})
+
+/** A cluster whose host is resolved; an address in numbers is its own resolution. */
+function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapSettings): ClusterJson {
+  const { host, port } = splitAddress(address) ?? { host: address, port: 0 }
+  return { name, type: 'STRICT_DNS', dnsLookupFamily, connectTimeout: '1s', lbPolicy: 'ROUND_ROBIN', ...endpoints(name, socket(host, port)) }
+}
+
+const keepalive = ({ probes, time, interval }: NonNullable<NonNullable<ProxyConfig['envoyMetricsService']>['tcpKeepalive']>): ClusterJson => ({
+  upstreamConnectionOptions: {
+    tcpKeepalive: {
+      ...(probes !== undefined && { keepaliveProbes: probes }),
+      ...(time !== undefined && { keepaliveTime: Math.round(time / 1000) }),
+      ...(interval !== undefined && { keepaliveInterval: Math.round(interval / 1000) }),
+    },
+  },
+})
+
+const most = { maxConnections: 100_000, maxPendingRequests: 100_000, maxRequests: 100_000 }
+
+function discovery(settings: BootstrapSettings): ClusterJson {
+  const { config, isViaAgent } = settings
+  const name = 'xds-grpc'
+  const where: ClusterJson = isViaAgent
+    ? { name, type: 'STATIC', ...endpoints(name, pipe(agentSockets.discovery)) }
+    : {
+        ...resolved(name, config.discoveryAddress, settings),
+        respectDnsTtl: true,
+        ...transport(config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && discoveryTls(settings)),
+      }
+  return {
+    ...where,
+    connectTimeout: '1s',
+    lbPolicy: 'ROUND_ROBIN',
+    circuitBreakers: {
+      thresholds: [
+        { priority: 'DEFAULT', ...most },
+        { priority: 'HIGH', ...most },
+      ],
+    },
+    ...keepalive({ time: 300_000 }),
+    ...http2(1),
+  }
+}
+
+const transport = (transportSocket: TransportSocketJson | false | undefined): ClusterJson => (transportSocket ? { transportSocket } : {})
+
+function discoveryTls({ config, discoveryRoots, provisionedCertificates: folder }: BootstrapSettings): TransportSocketJson {
+  const host = splitAddress(config.discoveryAddress)?.host ?? ''
+  const client: CommonTlsContextJson =
+    folder === ''
+      ? { tlsCertificateSdsSecretConfigs: [agentSecret('default')] }
+      : { tlsCertificates: [{ certificateChain: { filename: `${folder}/cert-chain.pem` }, privateKey: { filename: `${folder}/key.pem` } }] }
+  return tlsSocket({ ...client, alpnProtocols: ['h2'], validationContext: { trustedCa: { filename: discoveryRoots ?? systemRoots } } }, host, [
+    host === 'localhost' ? discoveryName : host,
+  ])
+}
+
+function tracers(settings: BootstrapSettings): ClusterJson[] {
+  const peer = tracerPeer(settings.config)
+  if (!peer) return []
+  const tls: TlsPeer = { field: 'tracing', serverName: 'tracer', isHttp2: false }
+  return [
+    {
+      ...resolved(peer.cluster, peer.address, settings),
+      ...(peer.cluster === 'zipkin' && { dnsRefreshRate: '30s' }),
+      ...transport(peerTls(settings.config.tracing.tlsSettings, tls, clientFiles(settings))),
+    },
+  ]
+}
+
+function reports(settings: BootstrapSettings, name: string, field: 'envoyMetricsService' | 'envoyAccessLogService'): ClusterJson[] {
+  const { address, tlsSettings, tcpKeepalive } = settings.config[field] ?? {}
+  if (!address) return []
+  return [
+    {
+      ...resolved(name, address, settings),
+      ...http2(),
+      ...(tcpKeepalive && keepalive(tcpKeepalive)),
+      ...transport(peerTls(tlsSettings, { field, serverName: name, isHttp2: true }, clientFiles(settings))),
+    },
+  ]
+}
+
+function clientFiles({ node: { metadata } }: BootstrapSettings): ClientFiles {
+  const file = (name: string) => (typeof metadata[name] === 'string' ? metadata[name] : undefined)
+  return {
+    TLS_CLIENT_KEY: file('TLS_CLIENT_KEY'),
+    TLS_CLIENT_CERT_CHAIN: file('TLS_CLIENT_CERT_CHAIN'),
+    TLS_CLIENT_ROOT_CERT: file('TLS_CLIENT_ROOT_CERT'),
+  }
+}

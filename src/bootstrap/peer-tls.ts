@@ -1,0 +1,94 @@
+/** TLS of the proxy towards services of its own: transport sockets whose certificates come from the agent (docs/agent.md, B14). */
+import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
+import type { SdsSecretConfigJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
+import type { CommonTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import type { ProxyConfig } from './proxy-config.ts'
+import { typed } from './typed.ts'
+
+/** Settings of TLS in a proxy's configuration. */
+type TlsSettings = NonNullable<ProxyConfig['tracing']['tlsSettings']>
+
+/** What a peer is, as far as TLS goes. */
+export interface TlsPeer {
+  /** Field of the configuration, as errors name it. */
+  readonly field: string
+  /** Name that is asked for when the settings name none and certificates of the mesh are used. */
+  readonly serverName: string
+  readonly isHttp2: boolean
+}
+
+/** Files of the client that the node metadata names; they count more than those of the configuration. */
+export type ClientFiles = Readonly<Record<'TLS_CLIENT_KEY' | 'TLS_CLIENT_CERT_CHAIN' | 'TLS_CLIENT_ROOT_CERT', string | undefined>>
+
+/** A secret that Envoy asks the agent for. */
+export function agentSecret(name: string): SdsSecretConfigJson {
+  return {
+    name,
+    sdsConfig: {
+      resourceApiVersion: 'V3',
+      initialFetchTimeout: '0s',
+      apiConfigSource: {
+        apiType: 'GRPC',
+        transportApiVersion: 'V3',
+        setNodeOnFirstMessageOnly: true,
+        grpcServices: [{ envoyGrpc: { clusterName: 'sds-grpc' } }],
+      },
+    },
+  }
+}
+
+/** The transport socket of a peer; undefined without TLS. Throws an Error that names the field when a file is needed and not named. */
+export function peerTls(settings: TlsSettings | undefined, peer: TlsPeer, files: ClientFiles): TransportSocketJson | undefined {
+  const mode = settings?.mode ?? 'DISABLE'
+  if (!settings || mode === 'DISABLE') return undefined
+  const isMesh = mode === 'ISTIO_MUTUAL' || mode === 'MESH_MUTUAL'
+  const { sni = isMesh ? peer.serverName : '' } = settings
+  return tlsSocket(
+    { ...(isMesh ? meshContext() : fileContext(settings, mode === 'MUTUAL', peer, files)), ...alpn(isMesh, peer) },
+    sni,
+    settings.subjectAltNames,
+  )
+
+  function meshContext(): CommonTlsContextJson {
+    return {
+      tlsCertificateSdsSecretConfigs: [agentSecret('default')],
+      combinedValidationContext: { validationContextSdsSecretConfig: agentSecret('ROOTCA') },
+    }
+  }
+}
+
+function alpn(isMesh: boolean, { isHttp2 }: TlsPeer): CommonTlsContextJson {
+  return isHttp2 ? { alpnProtocols: [...(isMesh ? ['mesh'] : []), 'h2'] } : {}
+}
+
+function fileContext(settings: TlsSettings, isMutual: boolean, { field }: TlsPeer, files: ClientFiles): CommonTlsContextJson {
+  const root = files.TLS_CLIENT_ROOT_CERT || settings.caCertificates
+  const chain = files.TLS_CLIENT_CERT_CHAIN || settings.clientCertificate
+  const key = files.TLS_CLIENT_KEY || settings.privateKey
+  if (!root) throw new Error(`proxy configuration: field ${field}.tlsSettings.caCertificates: required, but missing`)
+  if (isMutual && !(chain && key)) throw new Error(`proxy configuration: field ${field}.tlsSettings: MUTUAL needs clientCertificate and privateKey`)
+  return {
+    ...(isMutual && { tlsCertificateSdsSecretConfigs: [agentSecret(`file-cert:${chain}~${key}`)] }),
+    combinedValidationContext: { validationContextSdsSecretConfig: agentSecret(`file-root:${root}`) },
+  }
+}
+
+/** A TLS transport socket. Names of the server are compared exactly, with its DNS names and its URIs. */
+export function tlsSocket(context: CommonTlsContextJson, sni: string, serverNames: readonly string[] = []): TransportSocketJson {
+  const matchTypedSubjectAltNames = serverNames.map((exact) => ({
+    sanType: exact.includes('://') ? ('URI' as const) : ('DNS' as const),
+    matcher: { exact },
+  }))
+  const { combinedValidationContext, validationContext, ...rest } = context
+  const named = serverNames.length > 0 ? { matchTypedSubjectAltNames } : {}
+  const validation = combinedValidationContext
+    ? { combinedValidationContext: { ...combinedValidationContext, defaultValidationContext: named } }
+    : { validationContext: { ...validationContext, ...named } }
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typedConfig: typed('envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext', {
+      ...(sni && { sni }),
+      commonTlsContext: { ...rest, ...validation },
+    }),
+  }
+}
