@@ -8,6 +8,7 @@ import type {
 import type { ApiConfigSourceJson } from '../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
 import type { GrpcServiceJson } from '../../protocols/gen/envoy/config/core/v3/grpc_service_pb.js'
 import type { ListenerJson } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import type { PairFiles, ServerAddress } from '../../protocols/messages/credentials.ts'
 import { staticClusters } from './clusters.ts'
 import type { WorkloadNode } from './node.ts'
 import type { Locality } from './platform.ts'
@@ -15,6 +16,15 @@ import type { ProxyConfig } from './proxy-config.ts'
 import { type StatsChoice, statsConfig, statsSinks } from './stats.ts'
 import { tracing } from './tracer.ts'
 import { typed } from './typed.ts'
+
+/** How a proxy reaches the discovery service by itself. */
+export interface DiscoveryPeer {
+  readonly address: ServerAddress
+  /** File of the roots that verify it; undefined for those of the system. */
+  readonly roots: string | undefined
+  /** Files of a client certificate; undefined when it comes from the agent. */
+  readonly pair: PairFiles | undefined
+}
 
 /** What a bootstrap is made from. Plain data. */
 export interface BootstrapSettings {
@@ -32,10 +42,8 @@ export interface BootstrapSettings {
   readonly isDelta: boolean
   /** Where tokens for the discovery service come from, when they are to be used instead of certificates. */
   readonly callCredentials: { readonly stsPort: number; readonly tokenFile: string } | undefined
-  /** File of the roots of the discovery service, for a proxy that reaches it by itself; those of the system when undefined. */
-  readonly discoveryRoots: string | undefined
-  /** Directory of a provisioned certificate; empty when it comes from the agent. */
-  readonly provisionedCertificates: string
+  /** The discovery service, for a proxy that reaches it by itself. */
+  readonly discovery: DiscoveryPeer
   /** Ports of the proxy's own listeners: readiness and metrics. */
   readonly readinessPort: number
   readonly metricsPort: number
@@ -101,13 +109,13 @@ function dynamicResources(settings: BootstrapSettings): Bootstrap_DynamicResourc
   return { ldsConfig: aggregated, cdsConfig: aggregated, adsConfig }
 }
 
-function discoveryService({ config, callCredentials, discoveryRoots }: BootstrapSettings): GrpcServiceJson {
+function discoveryService({ config, callCredentials, discovery: { roots } }: BootstrapSettings): GrpcServiceJson {
   if (!callCredentials) return { envoyGrpc: { clusterName: 'xds-grpc' } }
   return {
     googleGrpc: {
       targetUri: config.discoveryAddress,
       statPrefix: 'googlegrpcxds',
-      channelCredentials: { sslCredentials: discoveryRoots === undefined ? {} : { rootCerts: { filename: discoveryRoots } } },
+      channelCredentials: { sslCredentials: roots === undefined ? {} : { rootCerts: { filename: roots } } },
       callCredentials: [
         {
           stsService: {

@@ -3,17 +3,15 @@ import type { ClusterJson } from '../../protocols/gen/envoy/config/cluster/v3/cl
 import type { AddressJson } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
 import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { CommonTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
-import type { BootstrapSettings } from './bootstrap.ts'
+import type { BootstrapSettings, DiscoveryPeer } from './bootstrap.ts'
 import { agentSecret, type ClientFiles, peerTls, type TlsPeer, tlsSocket } from './peer-tls.ts'
 import { type ProxyConfig, splitAddress } from './proxy-config.ts'
 import { tracerPeer } from './tracer.ts'
-import { typed } from './typed.ts'
+import { type DnsClusterJson, typed } from './typed.ts'
 
 /** Sockets of the agent, relative to its working directory, which is the proxy's too. */
 export const agentSockets = { secrets: './etc/mesh/proxy/SDS', discovery: './etc/mesh/proxy/XDS' }
 
-/** Name in the discovery service's certificate where its address is not its name. */
-const discoveryName = 'meshd.mesh-system.svc'
 /** Roots of the system, for a discovery service whose own are not known. */
 const systemRoots = '/etc/ssl/certs/ca-certificates.crt'
 
@@ -56,10 +54,16 @@ const local = (name: string, address: AddressJson): ClusterJson => ({
   ...endpoints(name, address),
 })
 
-/** A cluster whose host is resolved; an address in numbers is its own resolution. */
-function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapSettings): ClusterJson {
+/** A cluster whose host is resolved again and again; an address in numbers is its own resolution. */
+function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapSettings, options: DnsClusterJson = {}): ClusterJson {
   const { host, port } = splitAddress(address) ?? { host: address, port: 0 }
-  return { name, type: 'STRICT_DNS', dnsLookupFamily, connectTimeout: '1s', lbPolicy: 'ROUND_ROBIN', ...endpoints(name, socket(host, port)) }
+  return {
+    name,
+    clusterType: { name: 'envoy.cluster.dns', typedConfig: typed('envoy.extensions.clusters.dns.v3.DnsCluster', { dnsLookupFamily, ...options }) },
+    connectTimeout: '1s',
+    lbPolicy: 'ROUND_ROBIN',
+    ...endpoints(name, socket(host, port)),
+  }
 }
 
 const keepalive = ({ probes, time, interval }: NonNullable<NonNullable<ProxyConfig['envoyMetricsService']>['tcpKeepalive']>): ClusterJson => ({
@@ -75,14 +79,12 @@ const keepalive = ({ probes, time, interval }: NonNullable<NonNullable<ProxyConf
 const most = { maxConnections: 100_000, maxPendingRequests: 100_000, maxRequests: 100_000 }
 
 function discovery(settings: BootstrapSettings): ClusterJson {
-  const { config, isViaAgent } = settings
   const name = 'xds-grpc'
-  const where: ClusterJson = isViaAgent
+  const where: ClusterJson = settings.isViaAgent
     ? { name, type: 'STATIC', ...endpoints(name, pipe(agentSockets.discovery)) }
     : {
-        ...resolved(name, config.discoveryAddress, settings),
-        respectDnsTtl: true,
-        ...transport(config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && discoveryTls(settings)),
+        ...resolved(name, settings.config.discoveryAddress, settings, { respectDnsTtl: true }),
+        ...transport(!settings.discovery.address.isPlain && discoveryTls(settings.discovery)),
       }
   return {
     ...where,
@@ -101,15 +103,12 @@ function discovery(settings: BootstrapSettings): ClusterJson {
 
 const transport = (transportSocket: TransportSocketJson | false | undefined): ClusterJson => (transportSocket ? { transportSocket } : {})
 
-function discoveryTls({ config, discoveryRoots, provisionedCertificates: folder }: BootstrapSettings): TransportSocketJson {
-  const host = splitAddress(config.discoveryAddress)?.host ?? ''
-  const client: CommonTlsContextJson =
-    folder === ''
-      ? { tlsCertificateSdsSecretConfigs: [agentSecret('default')] }
-      : { tlsCertificates: [{ certificateChain: { filename: `${folder}/cert-chain.pem` }, privateKey: { filename: `${folder}/key.pem` } }] }
-  return tlsSocket({ ...client, alpnProtocols: ['h2'], validationContext: { trustedCa: { filename: discoveryRoots ?? systemRoots } } }, host, [
-    host === 'localhost' ? discoveryName : host,
-  ])
+function discoveryTls({ address: { serverName, host }, roots, pair }: DiscoveryPeer): TransportSocketJson {
+  const client: CommonTlsContextJson = pair
+    ? { tlsCertificates: [{ certificateChain: { filename: pair.chain }, privateKey: { filename: pair.key } }] }
+    : { tlsCertificateSdsSecretConfigs: [agentSecret('default')] }
+  const context = { ...client, alpnProtocols: ['h2'], validationContext: { trustedCa: { filename: roots ?? systemRoots } } }
+  return tlsSocket(context, host, [serverName])
 }
 
 function tracers(settings: BootstrapSettings): ClusterJson[] {
@@ -118,8 +117,7 @@ function tracers(settings: BootstrapSettings): ClusterJson[] {
   const tls: TlsPeer = { field: 'tracing', serverName: 'tracer', isHttp2: false }
   return [
     {
-      ...resolved(peer.cluster, peer.address, settings),
-      ...(peer.cluster === 'zipkin' && { dnsRefreshRate: '30s' }),
+      ...resolved(peer.cluster, peer.address, settings, peer.cluster === 'zipkin' ? { dnsRefreshRate: '30s' } : {}),
       ...transport(peerTls(settings.config.tracing.tlsSettings, tls, clientFiles(settings))),
     },
   ]

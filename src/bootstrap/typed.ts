@@ -10,6 +10,13 @@ import type { HttpConnectionManagerJson } from '../../protocols/gen/envoy/extens
 import type { UpstreamTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { HttpProtocolOptionsJson } from '../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 
+/** `envoy.extensions.clusters.dns.v3.DnsCluster` (since Envoy 1.34), which takes the place of fields of a cluster that are deprecated; its schema is not among ours. */
+export interface DnsClusterJson {
+  readonly dnsLookupFamily?: 'AUTO' | 'V4_ONLY'
+  readonly dnsRefreshRate?: `${number}s`
+  readonly respectDnsTtl?: boolean
+}
+
 /** The messages that a bootstrap holds, by the name of their type. */
 interface Messages {
   'envoy.config.metrics.v3.MetricsServiceConfig': MetricsServiceConfigJson
@@ -17,6 +24,7 @@ interface Messages {
   'envoy.config.trace.v3.DatadogConfig': DatadogConfigJson
   'envoy.config.trace.v3.ZipkinConfig': ZipkinConfigJson
   'envoy.extensions.access_loggers.file.v3.FileAccessLog': FileAccessLogJson
+  'envoy.extensions.clusters.dns.v3.DnsCluster': DnsClusterJson
   'envoy.extensions.filters.http.router.v3.Router': RouterJson
   'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager': HttpConnectionManagerJson
   'envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext': UpstreamTlsContextJson
