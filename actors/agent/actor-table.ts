@@ -1,21 +1,17 @@
 /** The wiring of the agent as one table: which actors there are, what each consumes and emits. All of them share the one thread. */
-import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
 import { xdsRelayConfig } from '../../src/agent/relay-settings.ts'
 import { secretAgentConfig } from '../../src/agent/settings.ts'
-import type { AgentFeatures } from '../../src/config/agent-features.ts'
+import { discoverySettings } from '../../src/bootstrap/prepared.ts'
 import { statusConfig } from '../../src/health/settings.ts'
 import { tokenServiceConfig } from '../../src/sts/settings.ts'
 import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
-import type { PreparedProxy } from './prepared.ts'
+import type { PreparedProxy } from './bootstrap/prepare-proxy.ts'
 
 /** What the table is made from. */
 export interface TableParts {
-  readonly features: AgentFeatures
   readonly proxy: PreparedProxy
-  readonly options: Pick<ProxyOptions, 'stsPort' | 'tokenManagerPlugin'>
-  readonly environment: Readonly<Record<string, string | undefined>>
   /** Hears of settings that have no effect. */
   readonly warn: (message: string) => void
   /** Finds the module of an actor by its path in this folder. */
@@ -35,22 +31,23 @@ type TokenService = typeof import('./sts/token-service.ts').actor
 type StatusServer = typeof import('./status/status-server.ts').actor
 
 /** The wiring of an agent. Throws an Error that names what is wrong with the settings. */
-export function actorTable({ features, proxy, options, environment, warn, module }: TableParts): Wiring {
+export function actorTable({ proxy, warn, module }: TableParts): Wiring {
+  const { options, features, environment, config, node } = proxy
   const secrets: Row<SecretAgent> = {
     module: 'sds/secret-agent',
     consumes: {},
     emits: {},
     runs: 'in-thread',
-    actors: [{ name: 'secret-agent', config: secretAgentConfig(features, proxy.discovery.discoveryAddress) }],
+    actors: [{ name: 'secret-agent', config: secretAgentConfig(features, config.discoveryAddress) }],
   }
   const status: Row<StatusServer> = {
     module: 'status/status-server',
     consumes: {},
     emits: { HealthChanged: true },
     runs: 'in-thread',
-    actors: [{ name: 'status', config: statusConfig(features, proxy.status) }],
+    actors: [{ name: 'status', config: statusConfig(features, { ...config, ...node }) }],
   }
-  const exchange = tokenServiceConfig(features, { ...options, isIpv6Only: proxy.status.isIpv6Only })
+  const exchange = tokenServiceConfig(features, { ...options, isIpv6Only: node.isIpv6Only })
   const tokens: Row<TokenService> = {
     module: 'sts/token-service',
     consumes: {},
@@ -58,7 +55,7 @@ export function actorTable({ features, proxy, options, environment, warn, module
     runs: 'in-thread',
     actors: exchange ? [{ name: 'sts', config: exchange }] : [],
   }
-  const relaySettings = xdsRelayConfig(features, proxy.discovery, environment, proxy.isSidecar && features.MESH_META_DNS_CAPTURE)
+  const relaySettings = xdsRelayConfig(features, discoverySettings(config), environment, node.role === 'sidecar' && features.MESH_META_DNS_CAPTURE)
   const relay: Row<XdsRelay> = {
     module: 'xds-relay/xds-relay',
     consumes: { HealthChanged: true },

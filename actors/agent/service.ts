@@ -5,7 +5,6 @@ import type { ExchangedToken } from '../../protocols/messages/sts.ts'
 import { statusAfter, toldEnd } from '../../src/agent/proxy-end.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
-import { readAgentFeatures } from '../../src/config/agent-features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { type LogWriter, openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
@@ -13,8 +12,9 @@ import { Registry } from '../runtime/metrics.ts'
 import { restartPolicy } from '../runtime/restarts.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
 import { actorTable } from './actor-table.ts'
-import { type PreparedProxy, prepareProxy } from './prepared.ts'
-import { ProxyProcess } from './proxy-process/proxy-process.ts'
+import { type PreparedProxy, prepareProxy } from './bootstrap/prepare-proxy.ts'
+import type { WrittenBootstrap } from './bootstrap/write-bootstrap.ts'
+import { type Drain, ProxyProcess } from './proxy-process/proxy-process.ts'
 import { agentMetrics } from './status/agent-metrics.ts'
 
 /** A running agent. */
@@ -58,11 +58,9 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
   const { version, revision, status } = buildInfo()
   log.info(`Version ${version}-${revision}-${status}`)
   for (const ignored of options.ignored) log.warn(`${ignored} is not known and has no effect`)
-  const { features, warnings } = readAgentFeatures(process.env)
-  for (const warning of warnings) log.warn(warning)
 
-  const proxy = prepareProxy(options, features, process.env)
-  const wiring = actorTable({ features, proxy, options, environment: process.env, warn: (message) => log.warn(message), module: moduleOf })
+  const proxy = await prepareProxy(options, process.env, log)
+  const wiring = actorTable({ proxy, warn: (message) => log.warn(message), module: moduleOf })
   const ending = Promise.withResolvers<string>()
   const supervisor = new Supervisor({
     mode: 'in-thread',
@@ -82,10 +80,13 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   let child: ProxyProcess
+  let bootstrap: WrittenBootstrap | undefined
   try {
     await allStarted(supervisor)
-    child = new ProxyProcess(proxy.command, log)
+    bootstrap = await proxy.write()
+    child = new ProxyProcess(bootstrap, log)
   } catch (error) {
+    await bootstrap?.remove()
     await supervisor.drain([], drainMs)
     throw new ExitError((error as Error).message, fatalStatus)
   }
@@ -95,7 +96,7 @@ export async function startAgent(options: ProxyOptions, { options: logOptions, w
       ending.resolve(reason)
       child.hurry()
     },
-    ended: untilEnded(supervisor, child, { proxy, ending: ending.promise, log }),
+    ended: untilEnded(supervisor, child, { drain: drainOf(proxy), bootstrap, ending: ending.promise, log }),
   }
 }
 
@@ -110,21 +111,28 @@ async function allStarted(supervisor: Supervisor): Promise<void> {
   }
 }
 
-type Ending = { readonly proxy: PreparedProxy; readonly ending: Promise<string>; readonly log: ReturnType<Logger> }
+const drainOf = ({ config, node }: PreparedProxy): Drain => ({
+  adminPort: config.proxyAdminPort,
+  inboundOnly: node.role === 'sidecar',
+  durationMs: config.terminationDrainDuration,
+})
+
+type Ending = { readonly drain: Drain; readonly bootstrap: WrittenBootstrap; readonly ending: Promise<string>; readonly log: ReturnType<Logger> }
 
 /** Resolves with the status of the process when the proxy was drained, because that was asked for, or has ended by itself. */
-async function untilEnded(supervisor: Supervisor, child: ProxyProcess, { proxy, ending, log }: Ending): Promise<number> {
+async function untilEnded(supervisor: Supervisor, child: ProxyProcess, { drain, bootstrap, ending, log }: Ending): Promise<number> {
   const first = await Promise.race([child.ended, ending])
   let status = 0
   if (typeof first === 'string') {
     log.info(`shutting down: ${first}`)
     await supervisor.ask('status', 'stopListening').catch(() => undefined)
-    await child.drain(proxy.drain)
+    await child.drain(drain)
     log.info(toldEnd(await child.ended))
   } else {
     status = statusAfter(first, constants.signals)
     log[status === 0 ? 'info' : 'error'](`${toldEnd(first)}; the agent ends with status ${status}`)
   }
+  await bootstrap.remove()
   await supervisor.drain([], drainMs)
   return status
 }

@@ -1,4 +1,6 @@
 /** The bootstrap of the proxy (envoy.config.bootstrap.v3.Bootstrap), made from its settings alone (docs/agent.md, B11). */
+
+import type { JsonObject } from '@bufbuild/protobuf'
 import type {
   AdminJson,
   Bootstrap_DynamicResourcesJson,
@@ -8,48 +10,13 @@ import type {
 import type { ApiConfigSourceJson } from '../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
 import type { GrpcServiceJson } from '../../protocols/gen/envoy/config/core/v3/grpc_service_pb.js'
 import type { ListenerJson } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
-import type { PairFiles, ServerAddress } from '../../protocols/messages/credentials.ts'
+import type { OverloadManagerJson } from '../../protocols/gen/envoy/config/overload/v3/overload_pb.js'
 import { staticClusters } from './clusters.ts'
-import type { WorkloadNode } from './node.ts'
-import type { Locality } from './platform.ts'
 import type { ProxyConfig } from './proxy-config.ts'
-import { type StatsChoice, statsConfig, statsSinks } from './stats.ts'
+import type { BootstrapSettings } from './settings.ts'
+import { statsConfig, statsSinks } from './stats.ts'
 import { tracing } from './tracer.ts'
 import { typed } from './typed.ts'
-
-/** How a proxy reaches the discovery service by itself. */
-export interface DiscoveryPeer {
-  readonly address: ServerAddress
-  /** File of the roots that verify it; undefined for those of the system. */
-  readonly roots: string | undefined
-  /** Files of a client certificate; undefined when it comes from the agent. */
-  readonly pair: PairFiles | undefined
-}
-
-/** What a bootstrap is made from. Plain data. */
-export interface BootstrapSettings {
-  readonly config: ProxyConfig
-  readonly node: WorkloadNode
-  readonly locality: Locality
-  readonly stats: StatsChoice
-  /** `127.0.0.1`, or `::1` for a workload of IPv6 alone; the wildcard address alike. */
-  readonly localhost: string
-  readonly wildcard: string
-  readonly dnsLookupFamily: 'V4_ONLY' | 'AUTO'
-  /** Whether the proxy reaches the discovery service through the socket of the agent. */
-  readonly isViaAgent: boolean
-  /** Whether it asks for differences instead of the whole state. */
-  readonly isDelta: boolean
-  /** Where tokens for the discovery service come from, when they are to be used instead of certificates. */
-  readonly callCredentials: { readonly stsPort: number; readonly tokenFile: string } | undefined
-  /** The discovery service, for a proxy that reaches it by itself. */
-  readonly discovery: DiscoveryPeer
-  /** Ports of the proxy's own listeners: readiness and metrics. */
-  readonly readinessPort: number
-  readonly metricsPort: number
-  readonly outlierLogPath: string
-  readonly statsd: { readonly host: string; readonly port: number } | undefined
-}
 
 /** Where Envoy's admin interface writes a profile when it is asked to. */
 const profilePath = '/var/lib/mesh/data/envoy.prof'
@@ -64,9 +31,10 @@ export function makeBootstrap(settings: BootstrapSettings): BootstrapJson {
       id: node.id,
       cluster: node.serviceCluster,
       locality,
-      metadata: node.metadata as NonNullable<NonNullable<BootstrapJson['node']>['metadata']>,
+      metadata: node.metadata as JsonObject,
     },
     layeredRuntime: runtime(config),
+    overloadManager,
     statsConfig: statsConfig(stats, node.addresses),
     ...(sinks.length > 0 && { statsSinks: sinks }),
     admin: admin(settings),
@@ -77,12 +45,24 @@ export function makeBootstrap(settings: BootstrapSettings): BootstrapJson {
   }
 }
 
+/** The number of connections of clients is as good as unlimited: the workload has limits of its own. */
+const overloadManager: OverloadManagerJson = {
+  resourceMonitors: [
+    {
+      name: 'envoy.resource_monitors.global_downstream_max_connections',
+      typedConfig: typed('envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig', {
+        maxActiveDownstreamConnections: '2147483647',
+      }),
+    },
+  ],
+}
+
 function runtime(config: ProxyConfig): LayeredRuntimeJson {
   return {
     layers: [
       // Envoy's own limit is too small for the patterns that routes and policies may have.
       { name: 'deprecation', staticLayer: { 're2.max_program_size.error_level': 1024 } },
-      { name: 'global config', staticLayer: { 'overload.global_downstream_max_connections': 2_147_483_647, ...config.runtimeValues } },
+      ...(config.runtimeValues ? [{ name: 'global config', staticLayer: config.runtimeValues as JsonObject }] : []),
       { name: 'admin', adminLayer: {} },
     ],
   }

@@ -3,14 +3,13 @@ import type { ClusterJson } from '../../protocols/gen/envoy/config/cluster/v3/cl
 import type { AddressJson } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
 import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { CommonTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
-import type { BootstrapSettings, DiscoveryPeer } from './bootstrap.ts'
+import { relaySocket } from '../agent/relay-settings.ts'
+import { secretSocket } from '../agent/settings.ts'
 import { agentSecret, type ClientFiles, peerTls, type TlsPeer, tlsSocket } from './peer-tls.ts'
 import { type ProxyConfig, splitAddress } from './proxy-config.ts'
+import type { BootstrapSettings, DiscoveryPeer } from './settings.ts'
 import { tracerPeer } from './tracer.ts'
 import { type DnsClusterJson, typed } from './typed.ts'
-
-/** Sockets of the agent, relative to its working directory, which is the proxy's too. */
-export const agentSockets = { secrets: './etc/mesh/proxy/SDS', discovery: './etc/mesh/proxy/XDS' }
 
 /** Roots of the system, for a discovery service whose own are not known. */
 const systemRoots = '/etc/ssl/certs/ca-certificates.crt'
@@ -38,7 +37,7 @@ export function staticClusters(settings: BootstrapSettings): ClusterJson[] {
   return [
     local('prometheus_stats', socket(localhost, config.proxyAdminPort)),
     ...(config.statusPort > 0 ? [local('agent', socket(localhost, config.statusPort))] : []),
-    { name: 'sds-grpc', type: 'STATIC', connectTimeout: '1s', ...http2(), ...endpoints('sds-grpc', pipe(agentSockets.secrets)) },
+    { name: 'sds-grpc', type: 'STATIC', connectTimeout: '1s', ...http2(), ...endpoints('sds-grpc', pipe(secretSocket)) },
     ...(settings.callCredentials ? [] : [discovery(settings)]),
     ...tracers(settings),
     ...reports(settings, 'envoy_metrics_service', 'envoyMetricsService'),
@@ -81,7 +80,7 @@ const most = { maxConnections: 100_000, maxPendingRequests: 100_000, maxRequests
 function discovery(settings: BootstrapSettings): ClusterJson {
   const name = 'xds-grpc'
   const where: ClusterJson = settings.isViaAgent
-    ? { name, type: 'STATIC', ...endpoints(name, pipe(agentSockets.discovery)) }
+    ? { name, type: 'STATIC', ...endpoints(name, pipe(relaySocket)) }
     : {
         ...resolved(name, settings.config.discoveryAddress, settings, { respectDnsTtl: true }),
         ...transport(!settings.discovery.address.isPlain && discoveryTls(settings.discovery)),

@@ -33,7 +33,10 @@ const switches = ['DNS_CAPTURE', 'DNS_AUTO_ALLOCATE', 'PROXY_XDS_VIA_AGENT']
  */
 export function nodeMetadata(sources: MetadataSources, warn: (text: string) => void): Readonly<Record<string, unknown>> {
   const { environment, addresses, config, stsPort, platform } = sources
-  const texts: [string, unknown][] = []
+  // What the configuration has a field for; the metadata of injected containers says it itself.
+  const texts: [string, unknown][] = Object.entries({ INTERCEPTION_MODE: config.interceptionMode, MESH_ID: config.meshId }).filter(
+    ([, value]) => value,
+  )
   const objects: [string, unknown][] = []
   const labels: [string, unknown][] = []
   for (const [name, value = ''] of Object.entries(environment)) {
@@ -50,12 +53,19 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
     SERVICE_ACCOUNT: environment.SERVICE_ACCOUNT ?? '',
     LABELS: Object.fromEntries(labels),
     INSTANCE_IPS: addresses.join(','),
-    PROXY_CONFIG: protoJson(proxyConfigShape.form, config),
+    PROXY_CONFIG: shownConfig(config),
     PLATFORM_METADATA: platform,
     STS_PORT: stsPort > 0 ? String(stsPort) : '',
   }
   const metadata = canonicalMetadata(Object.fromEntries([...texts, ...objects, ...Object.entries(known).filter(([, value]) => isGiven(value))]))
   return checked(metadata)
+}
+
+/** The effective configuration as the JSON of its message, for the discovery service and for the log: without what is secret in it. */
+export function shownConfig(config: ProxyConfig): unknown {
+  const { lightstep } = config.tracing
+  const shown = lightstep?.accessToken ? { ...config, tracing: { ...config.tracing, lightstep: { ...lightstep, accessToken: 'hidden' } } } : config
+  return protoJson(proxyConfigShape.form, shown)
 }
 
 const isGiven = (value: unknown) => value !== '' && !(isMapping(value) && Object.keys(value).length === 0)

@@ -42,14 +42,18 @@ export function hasUnspecified(interfaces: readonly string[]): boolean {
   return interfaces.some((address) => unspecified.has(address))
 }
 
+/** Nobody beyond the link reaches such an address (RFC 3927, RFC 4291). */
+const isLinkLocal = (address: string): boolean => /^(fe[89ab][0-9a-f]:|169\.254\.)/i.test(address)
+
 /**
  * The addresses of the workload: `INSTANCE_IP` first when it is an IP address, then those of the interfaces that are up and not loopback,
- * without repetition and without unspecified ones; those of the loopback interface when there are no others.
+ * without repetition and without unspecified ones, those of the link alone last; those of the loopback interface when there are no others.
  */
 export function workloadAddresses(instanceIp: string, interfaces: readonly string[]): string[] {
   const first = isIp(instanceIp) ? [instanceIp] : []
-  const all = [...new Set([...first, ...interfaces.filter((address) => isIp(address) && !unspecified.has(address))])]
-  return all.length > 0 ? all : ['127.0.0.1', '::1']
+  const found = interfaces.filter((address) => isIp(address) && !unspecified.has(address))
+  const all = new Set([...first, ...found.filter((address) => !isLinkLocal(address)), ...found.filter(isLinkLocal)])
+  return all.size > 0 ? [...all] : ['127.0.0.1', '::1']
 }
 
 /** Whether none of the addresses is IPv4. */

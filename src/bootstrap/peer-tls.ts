@@ -2,6 +2,7 @@
 import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { SdsSecretConfigJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
 import type { CommonTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import { isIp } from '../config/addresses.ts'
 import type { ProxyConfig } from './proxy-config.ts'
 import { typed } from './typed.ts'
 
@@ -73,12 +74,11 @@ function fileContext(settings: TlsSettings, isMutual: boolean, { field }: TlsPee
   }
 }
 
-/** A TLS transport socket. Names of the server are compared exactly, with its DNS names and its URIs. */
+const nameKind = (name: string): 'URI' | 'DNS' | 'IP_ADDRESS' => (name.includes('://') ? 'URI' : isIp(name) ? 'IP_ADDRESS' : 'DNS')
+
+/** A TLS transport socket. Names of the server are compared exactly, with its DNS names, URIs and addresses. An address is no server name (RFC 6066, section 3). */
 export function tlsSocket(context: CommonTlsContextJson, sni: string, serverNames: readonly string[] = []): TransportSocketJson {
-  const matchTypedSubjectAltNames = serverNames.map((exact) => ({
-    sanType: exact.includes('://') ? ('URI' as const) : ('DNS' as const),
-    matcher: { exact },
-  }))
+  const matchTypedSubjectAltNames = serverNames.map((exact) => ({ sanType: nameKind(exact), matcher: { exact } }))
   const { combinedValidationContext, validationContext, ...rest } = context
   const named = serverNames.length > 0 ? { matchTypedSubjectAltNames } : {}
   const validation = combinedValidationContext
@@ -87,7 +87,7 @@ export function tlsSocket(context: CommonTlsContextJson, sni: string, serverName
   return {
     name: 'envoy.transport_sockets.tls',
     typedConfig: typed('envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext', {
-      ...(sni && { sni }),
+      ...(sni && !isIp(sni) && { sni }),
       commonTlsContext: { ...rest, ...validation },
     }),
   }

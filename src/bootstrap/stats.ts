@@ -51,10 +51,10 @@ const extensionTags: readonly (readonly [name: string, pattern: string])[] = [
   ['wasm_filter', String.raw`(wasm_filter\.(.+?)\.)`],
 ]
 
-const meshTag = (name: string): readonly [string, string] => [
-  name,
-  String.raw`(${name.replaceAll(/[^\w]/g, (letter) => `\\${letter}`)}=\.=(.*?);\.;)`,
-]
+/** Text as a pattern that matches it alone. */
+const literal = (text: string): string => text.replaceAll(/[^\w]/g, (letter) => `\\${letter}`)
+
+const meshTag = (name: string): readonly [string, string] => [name, String.raw`(${literal(name)}=\.=(.*?);\.;)`]
 
 /** Prefixes of statistics that the agent itself needs, and that everybody who looks after a proxy does. */
 const keptPrefixes = ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm']
@@ -102,14 +102,18 @@ export function statsConfig(choice: StatsChoice, addresses: readonly string[]): 
 }
 
 function inclusionPatterns(choice: StatsChoice, addresses: readonly string[]): StringMatcherJson[] {
-  const forAddresses = (patterns: readonly string[]) =>
-    patterns.flatMap((pattern) => (pattern.includes('{pod_ip}') ? addresses.map((ip) => pattern.replaceAll('{pod_ip}', ip)) : [pattern]))
+  // Names of statistics have no colons.
+  const written = addresses.map((address) => address.replaceAll(':', '_'))
+  const forAddresses = (patterns: readonly string[], form = (address: string) => address) =>
+    patterns.flatMap((pattern) =>
+      pattern.includes('{pod_ip}') ? written.map((address) => pattern.replaceAll('{pod_ip}', () => form(address))) : [pattern],
+    )
   const prefixes = [...new Set([...forAddresses(choice.inclusionPrefixes), ...keptPrefixes])]
   return [
     { prefix: 'reporter=' },
     ...prefixes.map((prefix) => ({ prefix })),
     ...forAddresses(choice.inclusionSuffixes).map((suffix) => ({ suffix })),
-    ...forAddresses(choice.inclusionRegexps).map((regex) => ({ safeRegex: { regex } })),
+    ...forAddresses(choice.inclusionRegexps, literal).map((regex) => ({ safeRegex: { regex } })),
     { prefix: 'component' },
   ]
 }

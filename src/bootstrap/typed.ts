@@ -27,6 +27,7 @@ interface Messages {
   'envoy.extensions.clusters.dns.v3.DnsCluster': DnsClusterJson
   'envoy.extensions.filters.http.router.v3.Router': RouterJson
   'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager': HttpConnectionManagerJson
+  'envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig': { readonly maxActiveDownstreamConnections: `${bigint}` }
   'envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext': UpstreamTlsContextJson
   'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': HttpProtocolOptionsJson
 }

@@ -6,6 +6,11 @@ import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from '
 
 /** The table. */
 export const agentVariables = {
+  CALL_CREDENTIALS: {
+    type: 'boolean',
+    default: false,
+    meaning: 'uses the JWT directly instead of mTLS: the proxy calls discovery by itself with a token of the STS',
+  },
   CA_ADDR: { type: 'string', default: '', meaning: 'address of the SPIFFE certificate provider; the discovery address when empty' },
   CA_ROOT_CA: {
     type: 'string',
@@ -23,7 +28,11 @@ export const agentVariables = {
       'https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/service-{project}@gcp-sa-meshdataplane.iam.gserviceaccount.com:generateAccessToken',
     meaning: 'where a federated token is exchanged for an access token; {project} stands for the number of the project',
   },
-  CLOUD_CLUSTER_URL: { type: 'string', default: '', meaning: 'URL of the cloud cluster: audience of the tokens that are exchanged' },
+  CLOUD_CLUSTER_URL: {
+    type: 'string',
+    default: '',
+    meaning: 'URL of the cloud cluster: audience of the tokens that are exchanged, and part of the node metadata',
+  },
   CLOUD_FEDERATED_TOKEN_URL: {
     type: 'string',
     default: 'https://securetoken.googleapis.com/v1/identitybindingtoken',
@@ -62,6 +71,8 @@ export const agentVariables = {
     meaning: 'when true, certificates come from mounted files alone: no certificate provider is asked, and no token is sent to discovery',
   },
   GCE_METADATA_HOST: { type: 'string', default: '169.254.169.254', meaning: 'metadata server of the machine, <host> or <host>:<port>' },
+  HOST_IP: { type: 'string', default: '', meaning: 'address of the node, put in place of $(HOST_IP) in addresses of the proxy configuration' },
+  INSTANCE_IP: { type: 'string', default: '', meaning: 'address of the workload, the first of those that it is known by' },
   JWT_POLICY: {
     type: 'string',
     default: 'third-party-jwt',
@@ -77,6 +88,9 @@ export const agentVariables = {
     default: './var/lib/mesh/data',
     meaning: 'directory of what the agent keeps over a restart: the certificate with its key, and the roots',
   },
+  MESH_BOOTSTRAP_OVERRIDE: { type: 'string', default: '', meaning: 'file with a configuration that the proxy merges over its bootstrap' },
+  MESH_DELTA_XDS: { type: 'boolean', default: false, meaning: 'when true, the proxy asks discovery for differences instead of the whole state' },
+  MESH_DOMAIN: { type: 'string', default: 'mesh.io', meaning: 'domain of mesh-owned annotations; istio.io is accepted as an alias of it' },
   MESH_META_CLUSTER_ID: { type: 'string', default: '', meaning: 'cluster that the workload is in, told to discovery and the certificate provider' },
   MESH_META_DNS_CAPTURE: {
     type: 'boolean',
@@ -109,6 +123,7 @@ export const agentVariables = {
     meaning: 'where the roots of the certificate provider are: orchestrator for those of the service account, custom for those in ./etc/certs',
   },
   PKCS8_KEY: { type: 'boolean', default: false, meaning: 'generates PKCS#8 private keys' },
+  POD_NAME: { type: 'string', default: '', meaning: 'name of the workload' },
   POD_NAMESPACE: { type: 'string', default: '', meaning: 'namespace of the workload' },
   PROV_CERT: {
     type: 'string',
@@ -116,11 +131,13 @@ export const agentVariables = {
     meaning:
       'directory with provisioned certificates, for VMs: key.pem and cert-chain.pem authenticate the agent, root-cert.pem verifies discovery and provider',
   },
-  PROXY_PROMETHEUS_PORT: {
+  PROXY_CONFIG: { type: 'string', default: '', meaning: 'proxy configuration in YAML or JSON; set by injection, gateways use file mounts' },
+  PROXY_PROMETHEUS_PORT: { type: 'integer', default: 15_090, range: [1, 65_535], meaning: 'port of the listener of the proxy for its own metrics' },
+  PROXY_STATUS_PORT: {
     type: 'integer',
-    default: 15_090,
+    default: 15_021,
     range: [1, 65_535],
-    meaning: 'port at which the proxy serves its own metrics',
+    meaning: 'port of the listener of the proxy in front of the status server',
   },
   PROXY_USER: { type: 'string', default: 'mesh-proxy', meaning: 'name of the user under which the proxy runs, whose traffic is not redirected' },
   PROXY_XDS_VIA_AGENT: {

@@ -151,6 +151,12 @@ const unusedDefaults = {
   enablePrometheusMerge: true,
 }
 
+/** Defaults of what discovery decides for proxies that say nothing themselves. */
+const sharedProxyDefaults = {
+  gatewayTopology: { numTrustedProxies: 0, forwardClientCertDetails: 'SANITIZE_SET' },
+  holdApplicationUntilProxyStarts: false,
+}
+
 /** Per-proxy settings with defaults filled in; durations in milliseconds. */
 export type ProxyConfig = GivenProxyConfig
 /** The mesh configuration with defaults filled in; durations in milliseconds. */
@@ -160,7 +166,7 @@ export type MeshNetworks = Read<typeof networksShape>
 
 /** The mesh configuration when no file gives one. */
 export function defaultMeshConfig(): MeshConfig {
-  return { ...unusedDefaults, ...defaults, defaultConfig: proxyDefaults as ProxyConfig }
+  return { ...unusedDefaults, ...defaults, defaultConfig: { ...proxyDefaults, ...sharedProxyDefaults } as ProxyConfig }
 }
 
 /** A mesh configuration as `--trust-domain` makes it: the flag overrules what is configured, an empty one does not. */

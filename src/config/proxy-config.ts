@@ -112,6 +112,4 @@ export const proxyDefaults = {
   controlPlaneAuthPolicy: 'MUTUAL_TLS',
   tracing: { zipkin: { address: 'zipkin.mesh-system:9411' } },
   statNameLength: 189,
-  gatewayTopology: { numTrustedProxies: 0, forwardClientCertDetails: 'SANITIZE_SET' },
-  holdApplicationUntilProxyStarts: false,
 } as const

@@ -1,0 +1,51 @@
+/** Prepares the proxy before anything is started (docs/agent.md, "Bootstrap"). */
+import type { ProxyOptions } from '../../../protocols/messages/agent-options.ts'
+import { shownConfig } from '../../../src/bootstrap/metadata.ts'
+import { type PodFacts, type PreparedSettings, preparedSettings } from '../../../src/bootstrap/prepared.ts'
+import { annotatedConfig, type ConfigLayer } from '../../../src/bootstrap/proxy-config.ts'
+import { type AgentFeatures, readAgentFeatures } from '../../../src/config/agent-features.ts'
+import { canonicalEnvironment, type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { interfaceAddresses, meshFileLayer, readPodFacts, textLayer } from './sources.ts'
+import { type WrittenBootstrap, writeBootstrap } from './write-bootstrap.ts'
+
+/** What is known of the proxy before anything is started. */
+export interface PreparedProxy extends PreparedSettings {
+  /** Writes the bootstrap. Rejects with an Error that says why it cannot be made or written. */
+  write(): Promise<WrittenBootstrap>
+}
+
+/** Reads what there is, and works it out. Rejects with an Error that names the source and the field of what cannot be read or cannot hold. */
+export async function prepareProxy(
+  options: ProxyOptions,
+  given: Readonly<Record<string, string | undefined>>,
+  log: ScopedLogger,
+): Promise<PreparedProxy> {
+  const environment = canonicalEnvironment(given)
+  const { features } = readAgentFeatures(environment)
+  const names = meshNames(features.MESH_DOMAIN)
+  const pod = await readPodFacts(log)
+  const layers = await configLayers(options, features, { names, pod, log })
+  const interfaces = await interfaceAddresses(log)
+  const settings = preparedSettings({ options, environment, pod, layers, interfaces, names }, (text) => log.warn(text))
+  const { role, addresses, id, domain } = settings.node
+  log.info(`effective configuration of the proxy: ${JSON.stringify(shownConfig(settings.config))}`)
+  log.info('the proxy is', { role, ips: addresses.join(','), id, domain })
+  return { ...settings, write: () => writeBootstrap(settings, log) }
+}
+
+interface LayerSources {
+  readonly names: MeshNames
+  readonly pod: PodFacts
+  readonly log: ScopedLogger
+}
+
+async function configLayers(options: ProxyOptions, features: AgentFeatures, { names, pod, log }: LayerSources): Promise<ConfigLayer[]> {
+  const annotated = annotatedConfig(names.canonicalKeys(pod.annotations), names.domain, (text) => log.error(text))
+  return [
+    await meshFileLayer(options.meshConfig),
+    await textLayer('environment variable PROXY_CONFIG', features.PROXY_CONFIG),
+    await textLayer(`annotation proxy.${names.domain}/config`, annotated.config ?? ''),
+    annotated.fields,
+  ]
+}

@@ -1,0 +1,83 @@
+/** What the agent reads at its start to learn who its workload is and how its proxy is configured (docs/agent.md, B3 and B5). */
+import { networkInterfaces } from 'node:os'
+import { readDownwardFile } from '../../../src/bootstrap/downward-file.ts'
+import { hasUnspecified } from '../../../src/bootstrap/node.ts'
+import type { PodFacts } from '../../../src/bootstrap/prepared.ts'
+import type { ConfigLayer } from '../../../src/bootstrap/proxy-config.ts'
+import { isMapping } from '../../../src/config/shape.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { pause } from '../../runtime/timers.ts'
+import { readIfThere } from '../credentials/credential-file.ts'
+
+/** Files of the pod, as the orchestrator mounts them. */
+const podFiles = {
+  labels: './etc/mesh/pod/labels',
+  annotations: './etc/mesh/pod/annotations',
+  cpuLimit: './etc/mesh/pod/cpu-limit',
+  cpuRequest: './etc/mesh/pod/cpu-request',
+}
+
+/** Reads the files of the pod. What cannot be read costs a warning. */
+export async function readPodFacts(log: ScopedLogger): Promise<PodFacts> {
+  const read = async (path: string): Promise<string> => {
+    try {
+      return (await readIfThere(path)) ?? ''
+    } catch (error) {
+      log.warn(`${(error as Error).message}; it is left out`)
+      return ''
+    }
+  }
+  const entries = async (path: string) => {
+    const file = readDownwardFile(path, await read(path))
+    for (const warning of file.warnings) log.warn(warning)
+    return file.entries
+  }
+  return {
+    labels: await entries(podFiles.labels),
+    annotations: await entries(podFiles.annotations),
+    cpuLimit: await read(podFiles.cpuLimit),
+    cpuRequest: await read(podFiles.cpuRequest),
+  }
+}
+
+/** The `defaultConfig` of the mesh file. Rejects with an Error that names the file when it cannot be read; a missing one says nothing. */
+export async function meshFileLayer(path: string): Promise<ConfigLayer> {
+  const { document } = await textLayer(path, (await readIfThere(path)) ?? '')
+  if (document !== undefined && document !== null && !isMapping(document)) throw new Error(`${path}: not a mapping`)
+  return { source: `${path}: defaultConfig`, document: document?.defaultConfig ?? document?.default_config }
+}
+
+/** A configuration in YAML or JSON. Rejects with an Error that names the source when it is neither. */
+export async function textLayer(source: string, content: string): Promise<ConfigLayer> {
+  if (content.trim() === '') return { source, document: undefined }
+  if (content.length > 1024 * 1024) throw new Error(`${source}: larger than 1 MiB`)
+  if (content.trimStart().startsWith('{'))
+    try {
+      return { source, document: JSON.parse(content) }
+    } catch {
+      // YAML's flow style looks alike, and its reader has the better message.
+    }
+  // The library costs as much CPU as all else that is done here.
+  const { readDocuments } = await import('../../../src/config/yaml-documents.ts')
+  const [document = { value: undefined }, another] = readDocuments(content)
+  if (another) throw new Error(`${source}: holds more than one document`)
+  if ('error' in document) throw new Error(`${source}: ${document.error}`)
+  return { source, document: document.value }
+}
+
+/** Time between two looks at addresses that are not there yet, and how often to look, in milliseconds. */
+const addressPoll = { everyMs: 100, mostTimes: 1200 }
+
+/** The addresses of the interfaces that are up and not loopback, in their order; waits up to two minutes for those that have none yet. */
+export async function interfaceAddresses(log: ScopedLogger, read: () => readonly string[] = ownAddresses): Promise<readonly string[]> {
+  for (let times = 1; ; times++) {
+    const addresses = read()
+    if (!hasUnspecified(addresses) || times > addressPoll.mostTimes) return addresses
+    if (times === 1) log.info('an interface has no address yet: the agent waits for it')
+    await pause(addressPoll.everyMs)
+  }
+}
+
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((addresses = []) => addresses.flatMap(({ internal, address }) => (internal ? [] : [address])))
+}

@@ -1,0 +1,101 @@
+/** Writes the bootstrap for Envoy, or finds the file that is used in its place (docs/agent.md, B11 and B17). */
+import { lookup } from 'node:dns/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makeBootstrap } from '../../../src/bootstrap/bootstrap.ts'
+import { envoyArguments } from '../../../src/bootstrap/command-line.ts'
+import { bootstrapSettings, type PreparedSettings } from '../../../src/bootstrap/prepared.ts'
+import { splitAddress } from '../../../src/bootstrap/proxy-config.ts'
+import type { BootstrapSettings } from '../../../src/bootstrap/settings.ts'
+import { tracerFault } from '../../../src/bootstrap/tracer.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after } from '../../runtime/timers.ts'
+import { readIfThere } from '../credentials/credential-file.ts'
+
+/** What Envoy is started with. */
+export interface WrittenBootstrap {
+  readonly binary: string
+  readonly args: readonly string[]
+  /** Removes the file when Envoy has ended. */
+  remove(): Promise<void>
+}
+
+/** Writes it. Rejects with an Error that says why it cannot be made or written. */
+export async function writeBootstrap(prepared: PreparedSettings, log: ScopedLogger): Promise<WrittenBootstrap> {
+  const { options, features, config, node } = prepared
+  const file = config.customConfigFile || (await writeConfig(prepared, log))
+  const args = envoyArguments(file, config, node, {
+    logLevel: options.proxyLogLevel,
+    componentLogLevel: options.proxyComponentLogLevel,
+    logAsJson: options.logAsJson,
+    override: await readOverride(features.MESH_BOOTSTRAP_OVERRIDE, log),
+  })
+  return { binary: config.binaryPath, args, remove: async () => (config.customConfigFile ? undefined : rm(file, { force: true })) }
+}
+
+async function writeConfig(prepared: PreparedSettings, log: ScopedLogger): Promise<string> {
+  const {
+    config,
+    discovery: { credentials },
+  } = prepared
+  const fault = tracerFault(config)
+  if (fault) log.error(fault)
+  const found = {
+    roots: await firstThere(credentials.roots.files ?? []),
+    hasPair: credentials.pair !== undefined && (await isThere(credentials.pair.chain)) && (await isThere(credentials.pair.key)),
+    statsd: await resolveStatsd(config.statsdUdpAddress, log),
+  }
+  const bootstrap = makeBootstrap(bootstrapSettings(prepared, found))
+  const file = join(config.configPath, 'envoy-rev0.json')
+  await mkdir(config.configPath, { recursive: true, mode: 0o700 })
+  // Never half a file for a proxy, nor for one who looks.
+  const next = `${file}.next`
+  await writeFile(next, `${JSON.stringify(bootstrap, undefined, 2)}\n`, { mode: 0o600 })
+  await rename(next, file)
+  return file
+}
+
+const isThere = async (path: string): Promise<boolean> => (await readIfThere(path)) !== undefined
+
+async function firstThere(paths: readonly string[]): Promise<string | undefined> {
+  for (const path of paths) if (await isThere(path)) return path
+  return undefined
+}
+
+/** Bytes that an argument of a command may have on Linux, with the one that ends it (`MAX_ARG_STRLEN`). */
+const longestArgument = 131_072
+
+async function readOverride(path: string, log: ScopedLogger): Promise<string | undefined> {
+  if (path === '') return undefined
+  try {
+    const content = await readIfThere(path)
+    if (content === undefined) throw new Error(`${path}: there is no such file`)
+    if (Buffer.byteLength(content) >= longestArgument) throw new Error(`${path}: has ${longestArgument} bytes or more, which no command line takes`)
+    return content
+  } catch (error) {
+    log.warn(`environment variable MESH_BOOTSTRAP_OVERRIDE: ${(error as Error).message}; nothing is overridden`)
+  }
+  return undefined
+}
+
+/** Longest time for a name to be resolved, in milliseconds. */
+const resolveMs = 15_000
+
+/** The address of the statsd collector; Envoy takes numbers only there. Undefined, with a warning, when its name cannot be resolved. */
+async function resolveStatsd(address: string | undefined, log: ScopedLogger): Promise<BootstrapSettings['statsd']> {
+  const parts = address ? splitAddress(address) : undefined
+  if (!parts) return undefined
+  const late = Promise.withResolvers<never>()
+  const timer = after(resolveMs, () => late.reject(new Error(`no answer within ${resolveMs / 1000} s`)))
+  try {
+    const found = await Promise.race([lookup(parts.host, { order: 'ipv4first' }), late.promise])
+    return { host: found.address, port: parts.port }
+  } catch (error) {
+    log.warn(
+      `proxy configuration: field statsdUdpAddress: ${JSON.stringify(parts.host)} cannot be resolved: ${(error as Error).message}; statistics are not sent there`,
+    )
+    return undefined
+  } finally {
+    timer.cancel()
+  }
+}

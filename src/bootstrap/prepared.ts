@@ -1,0 +1,156 @@
+/** From what was read to all that the proxy is started with: who it is, its effective configuration, the settings of its bootstrap (docs/agent.md, "Bootstrap"). */
+import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
+import type { ServerConnection } from '../../protocols/messages/credentials.ts'
+import { type DiscoverySettings, discoveryConnection } from '../agent/connections.ts'
+import { type AgentFeatures, readAgentFeatures } from '../config/agent-features.ts'
+import { canonicalEnvironment, type MeshNames } from '../names/mesh-names.ts'
+import { nodeMetadata } from './metadata.ts'
+import { areIpv6Only, domainOf, nodeId, type WorkloadNode, workloadAddresses } from './node.ts'
+import { localityOf, platformMetadata } from './platform.ts'
+import { type ConfigLayer, checkProxyConfig, concurrencyOf, mergeProxyConfig, type ProxyConfig, withHostAddress } from './proxy-config.ts'
+import type { BootstrapSettings } from './settings.ts'
+import { statsChoice } from './stats.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+type Texts = Readonly<Record<string, string>>
+
+/** What the files of the pod say; empty where there is none. */
+export interface PodFacts {
+  readonly labels: Texts
+  readonly annotations: Texts
+  /** Thousandths of a processor. */
+  readonly cpuLimit: string
+  readonly cpuRequest: string
+}
+
+/** What was read. */
+export interface ProxySources {
+  readonly options: ProxyOptions
+  /** Of the process, with names in the mesh form. */
+  readonly environment: Environment
+  readonly pod: PodFacts
+  /** Layers of the configuration, the last one wins. */
+  readonly layers: readonly ConfigLayer[]
+  /** Addresses of the interfaces that are up and not loopback. */
+  readonly interfaces: readonly string[]
+  readonly names: MeshNames
+}
+
+/** What is known of the proxy before anything is started. Plain data. */
+export interface PreparedSettings {
+  readonly options: ProxyOptions
+  /** The variables of the process, and those of `proxyMetadata` where the process has none of that name. */
+  readonly features: AgentFeatures
+  /** Where the features were read. */
+  readonly environment: Environment
+  readonly config: ProxyConfig
+  readonly node: WorkloadNode
+  readonly platform: Texts
+  /** How the discovery service is called. */
+  readonly discovery: ServerConnection
+  readonly stats: BootstrapSettings['stats']
+}
+
+/** Works it out. Throws an Error that names the source and the field of what cannot be read or cannot hold. */
+export function preparedSettings(sources: ProxySources, warn: (text: string) => void): PreparedSettings {
+  const { options, pod, names } = sources
+  const layered = mergeProxyConfig(sources.layers, warn)
+  // What the configuration says for the environment of the proxy, its own environment can say otherwise.
+  const environment = { ...canonicalEnvironment(layered.proxyMetadata ?? {}), ...sources.environment }
+  const { features, warnings } = readAgentFeatures(environment)
+  for (const warning of warnings) warn(warning)
+  const config = effectiveConfig(options, layered, { features, environment, pod })
+  checkProxyConfig(config)
+  const platform = platformMetadata(features.CLOUD_METADATA, features.CLOUD_CLUSTER_URL)
+  const addresses = workloadAddresses(features.INSTANCE_IP, sources.interfaces)
+  const { labels, annotations } = pod
+  const metadata = nodeMetadata({ environment, labels, addresses, config, stsPort: options.stsPort, platform }, warn)
+  return {
+    options,
+    features,
+    environment,
+    config,
+    node: workloadNode(options, features, addresses, metadata),
+    platform,
+    discovery: discoveryConnection(features, discoverySettings(config)),
+    // Annotations come in the metadata, too, where they are no file.
+    stats: statsChoice(config, names.canonicalKeys({ ...textsOf(metadata), ...annotations }), names.domain),
+  }
+}
+
+/** What of the configuration says how discovery is called. */
+export function discoverySettings({ discoveryAddress, controlPlaneAuthPolicy, proxyMetadata = {} }: ProxyConfig): DiscoverySettings {
+  return { discoveryAddress, controlPlaneAuthPolicy, proxyMetadata }
+}
+
+const textsOf = (metadata: WorkloadNode['metadata']): Texts =>
+  Object.fromEntries(Object.entries(metadata).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+
+interface EffectiveSources {
+  readonly features: AgentFeatures
+  readonly environment: Environment
+  readonly pod: PodFacts
+}
+
+/** The configuration with what flags, variables and the size of the container say instead. */
+function effectiveConfig(options: ProxyOptions, layered: ProxyConfig, { features, environment, pod }: EffectiveSources): ProxyConfig {
+  const { role, concurrency: flag, serviceCluster, templateFile } = options
+  const { cpuLimit, cpuRequest } = pod
+  const drainSeconds = environment.TERMINATION_DRAIN_DURATION_SECONDS === undefined ? undefined : features.TERMINATION_DRAIN_DURATION_SECONDS
+  return withHostAddress(
+    {
+      ...layered,
+      serviceCluster,
+      concurrency: concurrencyOf({ role, flag, configured: layered.concurrency, cpuLimit, cpuRequest }),
+      ...(drainSeconds !== undefined && { terminationDrainDuration: drainSeconds * 1000 }),
+      ...(templateFile && !layered.customConfigFile && { proxyBootstrapTemplatePath: templateFile }),
+    },
+    features.HOST_IP,
+  )
+}
+
+function workloadNode(
+  options: ProxyOptions,
+  features: AgentFeatures,
+  addresses: readonly string[],
+  metadata: WorkloadNode['metadata'],
+): WorkloadNode {
+  const { role, domain: flag, serviceCluster } = options
+  const { POD_NAME: name, POD_NAMESPACE: namespace, SERVICE_ACCOUNT: serviceAccount, MESH_META_CLUSTER_ID: clusterId } = features
+  const domain = domainOf(flag, namespace)
+  const id = nodeId(role, addresses[0] ?? '', name, namespace, domain)
+  return { role, id, domain, addresses, isIpv6Only: areIpv6Only(addresses), name, namespace, serviceAccount, clusterId, serviceCluster, metadata }
+}
+
+/** What is found out when the bootstrap is made. */
+export interface FoundPeers {
+  /** File of the roots of the discovery service; undefined for those of the system. */
+  readonly roots: string | undefined
+  /** Whether the files of the agent's own client certificate are there. */
+  readonly hasPair: boolean
+  /** The resolved address of the statsd collector; undefined without one. */
+  readonly statsd: BootstrapSettings['statsd']
+}
+
+/** The settings of the bootstrap. */
+export function bootstrapSettings(prepared: PreparedSettings, { roots, hasPair, statsd }: FoundPeers): BootstrapSettings {
+  const { options, features, config, node, platform, discovery, stats } = prepared
+  const { credentials, address } = discovery
+  return {
+    config,
+    node,
+    locality: localityOf(node.metadata.LABELS, platform),
+    stats,
+    localhost: node.isIpv6Only ? '::1' : '127.0.0.1',
+    wildcard: node.isIpv6Only ? '::' : '0.0.0.0',
+    dnsLookupFamily: node.isIpv6Only ? 'AUTO' : 'V4_ONLY',
+    isViaAgent: features.PROXY_XDS_VIA_AGENT,
+    isDelta: features.MESH_DELTA_XDS,
+    callCredentials: features.CALL_CREDENTIALS ? { stsPort: options.stsPort, tokenFile: credentials.tokenFile ?? '' } : undefined,
+    discovery: { address, roots, pair: hasPair ? credentials.pair : undefined },
+    readinessPort: features.PROXY_STATUS_PORT,
+    metricsPort: features.PROXY_PROMETHEUS_PORT,
+    outlierLogPath: options.outlierLogPath,
+    statsd,
+  }
+}

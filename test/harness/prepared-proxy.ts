@@ -1,0 +1,77 @@
+/** A proxy as the agent prepares it, from what a test says was read. */
+import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
+import { makeBootstrap } from '../../src/bootstrap/bootstrap.ts'
+import { envoyArguments } from '../../src/bootstrap/command-line.ts'
+import { bootstrapSettings, type FoundPeers, type PodFacts, type PreparedSettings, preparedSettings } from '../../src/bootstrap/prepared.ts'
+import { annotatedConfig } from '../../src/bootstrap/proxy-config.ts'
+import type { BootstrapSettings } from '../../src/bootstrap/settings.ts'
+import { canonicalEnvironment } from '../../src/names/mesh-names.ts'
+import { names } from './settings.ts'
+
+/** What was read; a pod with one IPv4 address where nothing is said. */
+export interface GivenProxy {
+  readonly options?: Partial<ProxyOptions>
+  readonly env?: Readonly<Record<string, string>>
+  readonly pod?: Partial<PodFacts>
+  readonly interfaces?: readonly string[]
+  /** `defaultConfig` of the mesh file, `PROXY_CONFIG`, and the annotation with a whole configuration, as values. */
+  readonly meshConfig?: unknown
+  readonly proxyConfig?: unknown
+  readonly annotatedConfig?: unknown
+  readonly found?: Partial<FoundPeers>
+}
+
+const defaultOptions: ProxyOptions = {
+  role: 'sidecar',
+  concurrency: 0,
+  domain: '',
+  meshConfig: '',
+  outlierLogPath: '',
+  proxyComponentLogLevel: 'misc:error',
+  proxyLogLevel: 'warning',
+  serviceCluster: 'mesh-proxy',
+  stsPort: 0,
+  templateFile: '',
+  tokenManagerPlugin: '',
+  logAsJson: false,
+  flags: [],
+  ignored: [],
+}
+
+/** What is known before the start, what its bootstrap is made from and Envoy's arguments, with everything that was warned about. */
+export interface PreparedTestProxy {
+  readonly prepared: PreparedSettings
+  readonly settings: BootstrapSettings
+  readonly bootstrap: ReturnType<typeof makeBootstrap>
+  readonly args: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** Prepares it. Throws what the agent would end with. */
+export function prepareTestProxy(given: GivenProxy): PreparedTestProxy {
+  const warnings: string[] = []
+  const warn = (text: string) => warnings.push(text)
+  const pod = { labels: {}, annotations: {}, cpuLimit: '', cpuRequest: '', ...given.pod }
+  const annotated = annotatedConfig(names.canonicalKeys(pod.annotations), names.domain, warn)
+  const options = { ...defaultOptions, ...given.options }
+  const prepared = preparedSettings(
+    {
+      options,
+      environment: canonicalEnvironment(given.env ?? {}),
+      pod,
+      layers: [
+        { source: 'mesh', document: given.meshConfig },
+        { source: 'PROXY_CONFIG', document: given.proxyConfig },
+        { source: 'annotation', document: given.annotatedConfig },
+        annotated.fields,
+      ],
+      interfaces: given.interfaces ?? ['10.1.2.3'],
+      names,
+    },
+    warn,
+  )
+  const settings = bootstrapSettings(prepared, { roots: undefined, hasPair: false, statsd: undefined, ...given.found })
+  const { proxyLogLevel: logLevel, proxyComponentLogLevel: componentLogLevel, logAsJson } = options
+  const args = envoyArguments('envoy-rev0.json', prepared.config, prepared.node, { logLevel, componentLogLevel, logAsJson, override: undefined })
+  return { prepared, settings, bootstrap: makeBootstrap(settings), args, warnings }
+}
