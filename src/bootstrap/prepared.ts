@@ -96,16 +96,16 @@ interface EffectiveSources {
 function effectiveConfig(options: ProxyOptions, layered: ProxyConfig, { features, environment, pod }: EffectiveSources): ProxyConfig {
   const { role, concurrency: flag, serviceCluster, templateFile } = options
   const { cpuLimit, cpuRequest } = pod
-  const drainSeconds = environment.TERMINATION_DRAIN_DURATION_SECONDS === undefined ? undefined : features.TERMINATION_DRAIN_DURATION_SECONDS
+  const { HOST_IP: hostIp, TERMINATION_DRAIN_DURATION_SECONDS: drainSeconds } = features
   return withHostAddress(
     {
       ...layered,
       serviceCluster,
       concurrency: concurrencyOf({ role, flag, configured: layered.concurrency, cpuLimit, cpuRequest }),
-      ...(drainSeconds !== undefined && { terminationDrainDuration: drainSeconds * 1000 }),
+      ...(environment.TERMINATION_DRAIN_DURATION_SECONDS !== undefined && { terminationDrainDuration: drainSeconds * 1000 }),
       ...(templateFile && !layered.customConfigFile && { proxyBootstrapTemplatePath: templateFile }),
     },
-    features.HOST_IP,
+    hostIp,
   )
 }
 

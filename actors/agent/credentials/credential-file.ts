@@ -21,7 +21,7 @@ async function readCredentialFile(path: string): Promise<string> {
 }
 
 /** Reads a file; undefined when there is none. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
-async function readIfThere(path: string): Promise<string | undefined> {
+export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path)
     if (!found.isFile()) throw new Error('is not a file')
