@@ -23,7 +23,7 @@ const server = await actor.start({
     namespace: 'ns-0',
     keptIn: undefined,
   },
-  log: createLogger({ output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, () => undefined),
+  log: createLogger({ output: off, stackTrace: off, callers: [] }, () => undefined),
   metrics: new Registry(),
   note: () => undefined,
   ask: () => Promise.reject(new Error('nobody answers')),

@@ -148,6 +148,7 @@ export class DiscoveryServer {
       grpcAddr: `127.0.0.1:${grpc}`,
       httpAddr: `127.0.0.1:${http}`,
       monitoringAddr: `127.0.0.1:${monitoring}`,
+      ctrlz_port: '0',
       writers: String(options.writers),
       log_output_level: options.logLevel ?? 'all:warn',
       secureGRPCAddr: certificates ? `127.0.0.1:${secure}` : '',

@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
+import type { LogLevels } from '../../protocols/messages/log.ts'
 import { readFeatures } from '../../src/config/features.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
@@ -16,6 +17,7 @@ import { Registry } from '../runtime/metrics.ts'
 import { type RestartPolicy, restartPolicy } from '../runtime/restarts.ts'
 import type { SpawnMode } from '../runtime/spawn.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
+import { pause } from '../runtime/timers.ts'
 import { watchPolicy } from '../runtime/watchdog.ts'
 import { actorTable, type TableParts } from './actor-table.ts'
 import { statusAnswers } from './admin/status-answers.ts'
@@ -60,7 +62,9 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const isSecured = options.secureGRPCAddr !== ''
   const listen = listenOn(options, serving, authority)
   const writer = openLog(logOptions)
-  const log = createLogger(logOptions, writer.write)
+  const { output, stackTrace, callers } = logOptions
+  const levels: LogLevels = { output, stackTrace, callers }
+  const log = createLogger(levels, writer.write)
   const said = [...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
   sayAtStart(log, options, [...warnings, ...(authority.warning === undefined ? [] : [authority.warning])], said)
 
@@ -69,7 +73,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const supervisor = new Supervisor({
     mode,
     log,
-    logOptions,
+    logOptions: levels,
     logged: (records) => {
       for (const record of records) writer.write(record)
     },
@@ -97,7 +101,17 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
 
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin/admin.ts')
-  const admin = await startAdmin({ supervisor, sources: wiring.sources, options, features, openOnLoopback, metrics, startedAt, log })
+  const admin = await startAdmin({
+    ...{ supervisor, sources: wiring.sources, options, features, openOnLoopback, metrics, startedAt, log },
+    levels: {
+      get: () => levels,
+      async set(next) {
+        Object.assign(levels, next)
+        // An actor that hangs takes them when it goes on.
+        await Promise.race([supervisor.setLogLevels(next), pause(1000)])
+      },
+    },
+  })
   // Until the writers listen, a port that the kernel chose is held for them.
   const ready = admin.ready().then(claim.release)
   return {

@@ -4,9 +4,8 @@ import { getHeapStatistics } from 'node:v8'
 import { isMainThread, type MessagePort } from 'node:worker_threads'
 import type { ActorStats, Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WireError } from '../../protocols/messages/errors.ts'
-import type { LogRecord } from '../../protocols/messages/log.ts'
+import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorMetrics } from '../../protocols/messages/metrics.ts'
-import type { LogOptions } from '../../src/logging/levels.ts'
 import type { ActorDefinition, Behaviour } from './actor.ts'
 import { type Asks, askWithin, serveAsks, useAsks } from './ask.ts'
 import { monotonicMs } from './clock.ts'
@@ -20,7 +19,7 @@ import { after } from './timers.ts'
 export interface HostOptions {
   readonly name: string
   readonly config: unknown
-  readonly log: LogOptions
+  readonly log: LogLevels
 }
 
 /** Longest time the mailbox is worked off before other events get their turn, in milliseconds. */
@@ -46,6 +45,7 @@ class Host {
   readonly #options: HostOptions
   /** Who owns timers and errors of an actor that shares its thread. */
   readonly #owner: Owner | undefined
+  readonly #levels: LogLevels
   readonly #log: Logger
   readonly #logBatch: LogRecord[] = []
   readonly #metrics = new Registry()
@@ -65,7 +65,8 @@ class Host {
     this.#port = port
     this.#options = options
     this.#owner = owner
-    this.#log = createLogger(options.log, (record) => {
+    this.#levels = { ...options.log }
+    this.#log = createLogger(this.#levels, (record) => {
       this.#logBatch.push(record)
       if (this.#logBatch.length === 1) setImmediate(() => this.#sendLog())
     })
@@ -144,6 +145,10 @@ class Host {
 
   #obey(control: Control): void {
     if (control.type === 'Ping') return this.#report({ type: 'Alive' })
+    if (control.type === 'SetLogLevels') {
+      Object.assign(this.#levels, control.levels)
+      return this.#report({ type: 'LogLevelsSet' })
+    }
     const actor = this.#behaviour
     const links = this.#links
     if (!actor || !links) {

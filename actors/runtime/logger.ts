@@ -1,6 +1,6 @@
 /** Logging from inside an actor: filtered here, written elsewhere. */
-import type { Level, LogRecord } from '../../protocols/messages/log.ts'
-import { type LogOptions, levelOf, passes } from '../../src/logging/levels.ts'
+import type { Level, LogLevels, LogRecord } from '../../protocols/messages/log.ts'
+import { levelOf, passes } from '../../src/logging/levels.ts'
 import { wallClockMs } from './clock.ts'
 
 type Labels = Readonly<Record<string, string | number | boolean>>
@@ -16,8 +16,8 @@ export interface ScopedLogger {
 /** Gives a logger for each scope. */
 export type Logger = (scope: string) => ScopedLogger
 
-/** A logger whose lines go to `write` when their scope's level lets them through. */
-export function createLogger(options: LogOptions, write: (record: LogRecord) => void): Logger {
+/** A logger whose lines go to `write` when their scope's level lets them through, which is looked up in `options` for every line. */
+export function createLogger(options: LogLevels, write: (record: LogRecord) => void): Logger {
   return (scope) => {
     const at =
       (level: Exclude<Level, 'none'>) =>

@@ -2,8 +2,7 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WireError } from '../../protocols/messages/errors.ts'
-import type { LogRecord } from '../../protocols/messages/log.ts'
-import type { LogOptions } from '../../src/logging/levels.ts'
+import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import type { ActorDefinition } from './actor.ts'
 import { askWithin, OpenQuestions, serveAsks, useAsks } from './ask.ts'
 import { hostActorHere } from './host.ts'
@@ -42,6 +41,8 @@ export interface RunningActor {
   ask<Answer>(question: string, details: readonly unknown[]): Promise<Answer>
   /** Asks for a sign of life. */
   ping(): void
+  /** Has it log by other levels. Resolves when it does, or has ended. */
+  setLogLevels(levels: LogLevels): Promise<void>
   /** Gives it a port to a peer; of two links to one peer the one with the higher incarnation counts. */
   link(peer: string, incarnation: number, port: MessagePort): void
   drain(): void
@@ -53,7 +54,7 @@ export interface RunningActor {
 export function spawnActor(
   spec: ActorSpec,
   mode: SpawnMode,
-  log: LogOptions,
+  log: LogLevels,
   answers: Readonly<Record<string, unknown>>,
   events: SpawnEvents,
 ): RunningActor {
@@ -61,12 +62,14 @@ export function spawnActor(
   let ended = false
   let failure: WireError | undefined
   const open = new OpenQuestions()
+  const settingLevels: (() => void)[] = []
   const asked = new MessageChannel()
   const asking = new MessageChannel()
   const end = (error: WireError | undefined) => {
     if (ended) return
     ended = true
     open.end(new Error(`actor ${spec.name} has ended`))
+    for (const resolve of settingLevels.splice(0)) resolve()
     events.ended(error)
     started.stop()
     for (const port of [asked.port1, asking.port1]) port.close()
@@ -77,6 +80,7 @@ export function spawnActor(
     if (report.type === 'Started') events.started()
     else if (report.type === 'Logged') events.logged(report.records)
     else if (report.type === 'Alive') events.alive()
+    else if (report.type === 'LogLevelsSet') settingLevels.shift()?.()
     else if (report.type === 'Noted') events.noted(report.name, report.value)
     else if (report.type === 'Drained') end(undefined)
     else {
@@ -94,6 +98,10 @@ export function spawnActor(
   return {
     ask: (question, details) => askWithin(asks, question, details, open),
     ping: () => send({ type: 'Ping' }),
+    setLogLevels(levels) {
+      send({ type: 'SetLogLevels', levels })
+      return new Promise((resolve) => (ended ? resolve() : settingLevels.push(resolve)))
+    },
     link: (peer, incarnation, port) => send({ type: 'Link', peer, incarnation, port }, [port]),
     drain: () => send({ type: 'Drain' }),
     kill: (error = { name: 'Killed', message: 'the actor was killed', stack: '' }) => end(error),
@@ -113,7 +121,7 @@ interface Started {
  */
 const maxYoungGenerationSizeMb = 6
 
-function startThread(spec: ActorSpec, log: LogOptions): Started {
+function startThread(spec: ActorSpec, log: LogLevels): Started {
   const entry = import.meta.url.endsWith('.ts') ? './thread.ts' : './thread.js'
   const worker = new Worker(new URL(entry, import.meta.url), {
     name: spec.name,
@@ -134,7 +142,7 @@ function startThread(spec: ActorSpec, log: LogOptions): Started {
   }
 }
 
-function startHere(spec: ActorSpec, log: LogOptions): Started {
+function startHere(spec: ActorSpec, log: LogLevels): Started {
   const channel = new MessageChannel()
   const options = { name: spec.name, config: structuredClone(spec.config), log }
   import(spec.module.href).then(

@@ -1,8 +1,7 @@
 /** Keeps actors alive: one-for-one restarts with exponential back-off, an intensity limit, links that are made anew. */
 import { MessageChannel } from 'node:worker_threads'
 import type { WireError } from '../../protocols/messages/errors.ts'
-import type { LogRecord } from '../../protocols/messages/log.ts'
-import type { LogOptions } from '../../src/logging/levels.ts'
+import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import type { Logger } from './logger.ts'
 import { type Health, type RestartPolicy, RestartRecord, restartPolicy } from './restarts.ts'
@@ -48,7 +47,7 @@ export class Supervisor {
   readonly #waiters: (() => void)[] = []
   readonly #mode: SpawnMode
   readonly #log: Logger
-  readonly #logOptions: LogOptions
+  #levels: LogLevels
   readonly #logged: (records: readonly LogRecord[]) => void
   readonly #answers: Readonly<Record<string, unknown>>
   readonly #policy: RestartPolicy
@@ -62,7 +61,8 @@ export class Supervisor {
   constructor(options: {
     mode: SpawnMode
     log: Logger
-    logOptions: LogOptions
+    /** What the actors log. */
+    logOptions: LogLevels
     /** Where the log lines of actors go. */
     logged(records: readonly LogRecord[]): void
     /** Questions that actors may ask. */
@@ -73,7 +73,7 @@ export class Supervisor {
   }) {
     this.#mode = options.mode
     this.#log = options.log
-    this.#logOptions = options.logOptions
+    this.#levels = options.logOptions
     this.#logged = options.logged
     this.#answers = options.answers
     this.#policy = options.policy ?? restartPolicy
@@ -153,6 +153,12 @@ export class Supervisor {
     return state === 'running' && pulse.silentMs > beatOf(this.#watch) ? pulse.silentMs : 0
   }
 
+  /** Has all actors log by other levels, those that start later too. Resolves when they do. */
+  async setLogLevels(levels: LogLevels): Promise<void> {
+    this.#levels = levels
+    await Promise.all([...this.#children.values()].map(({ actor }) => actor?.setLogLevels(levels)))
+  }
+
   /** Ends an actor at once, as a crash would; it is restarted like after one. */
   kill(name: string): boolean {
     const actor = this.#children.get(name)?.actor
@@ -189,7 +195,7 @@ export class Supervisor {
     child.state = 'starting'
     child.pulse = new Pulse(this.#watch)
     child.notes = new Map()
-    child.actor = spawnActor(child.spec, child.spec.mode ?? this.#mode, this.#logOptions, this.#answers, {
+    child.actor = spawnActor(child.spec, child.spec.mode ?? this.#mode, this.#levels, this.#answers, {
       started: () => {
         child.state = 'running'
         child.record.running(monotonicMs())

@@ -73,7 +73,7 @@ async function once(script: string): Promise<Start> {
   for (let run = 0; run < emptyRuns; run++) spawnSync(process.execPath, ['-e', '0'])
   const empty = (childrenCpu() - before) / emptyRuns
   const port = await freePort()
-  const free = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+  const free = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0', '--ctrlz_port', '0']
   const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))
   const began = performance.now()
   const args = [script, 'discovery', '--registries', 'Mock', '--httpAddr', `127.0.0.1:${port}`, ...free]

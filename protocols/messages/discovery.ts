@@ -11,6 +11,8 @@ export interface DiscoveryOptions {
   readonly caCertFile: string
   readonly httpAddr: string
   readonly monitoringAddr: string
+  /** Where ControlZ listens; empty for nowhere. */
+  readonly ctrlzAddr: string
   readonly configDir: string
   readonly meshConfig: string
   readonly networksConfig: string

@@ -1,7 +1,7 @@
 /** What travels on the ports between a supervisor and its actors, and between two linked actors. */
 import type { MessagePort } from 'node:worker_threads'
 import type { WireError } from './errors.ts'
-import type { LogRecord } from './log.ts'
+import type { LogLevels, LogRecord } from './log.ts'
 
 /** Supervisor to actor. */
 export type Control =
@@ -15,11 +15,14 @@ export type Control =
   | { readonly type: 'Drain' }
   /** Answer with `Alive`. */
   | { readonly type: 'Ping' }
+  /** Log by these levels from now on, and answer with `LogLevelsSet`. */
+  | { readonly type: 'SetLogLevels'; readonly levels: LogLevels }
 
 /** Actor to supervisor. */
 export type Report =
   | { readonly type: 'Started' }
   | { readonly type: 'Alive' }
+  | { readonly type: 'LogLevelsSet' }
   /** Something of the actor's condition; holds until the actor notes another value of the same name, or ends. */
   | { readonly type: 'Noted'; readonly name: string; readonly value: unknown }
   | { readonly type: 'Drained' }

@@ -3,6 +3,20 @@
 /** Severities from most to least verbose; `none` lets nothing through. */
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'none'
 
+/** Levels by scope; scopes that are not in the map have the fallback. */
+export interface ScopeLevels {
+  readonly fallback: Level
+  readonly scopes: Readonly<Record<string, Level>>
+}
+
+/** What the log tells at present; it may change while the process runs. */
+export interface LogLevels {
+  readonly output: ScopeLevels
+  readonly stackTrace: ScopeLevels
+  /** Scopes whose lines carry the caller; `all` for every scope. */
+  readonly callers: readonly string[]
+}
+
 /** One log line before layout. */
 export interface LogRecord {
   /** Unix milliseconds, with fractions. */

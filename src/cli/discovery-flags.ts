@@ -21,14 +21,12 @@ export const rootFlags = {
     type: 'string',
     default: 'localhost',
     about: 'IP address the ControlZ introspection facility listens on; * means all addresses',
-    notYet: 'there is no ControlZ yet',
   },
   ctrlz_port: {
     type: 'uint16',
     default: 9876,
     range: [0, 65_535],
-    about: 'IP port of the ControlZ introspection facility',
-    notYet: 'there is no ControlZ yet',
+    about: 'IP port of the ControlZ introspection facility; 0 = none',
   },
   keepaliveInterval: {
     type: 'duration',

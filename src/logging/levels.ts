@@ -1,6 +1,6 @@
 /** Log scopes and levels (docs/operation.md, "Logs"). */
 
-import type { Level } from '../../protocols/messages/log.ts'
+import type { Level, LogLevels, ScopeLevels } from '../../protocols/messages/log.ts'
 
 /** All levels, most verbose first. */
 export const levels: readonly Level[] = ['debug', 'info', 'warn', 'error', 'fatal', 'none']
@@ -17,18 +17,8 @@ export const agentScopes =
     ' ',
   )
 
-/** Levels by scope; scopes that are not in the map have the fallback. */
-export interface ScopeLevels {
-  readonly fallback: Level
-  readonly scopes: Readonly<Record<string, Level>>
-}
-
 /** What the logging flags ask for, checked. */
-export interface LogOptions {
-  readonly output: ScopeLevels
-  readonly stackTrace: ScopeLevels
-  /** Scopes whose lines carry the caller; `all` for every scope. */
-  readonly callers: readonly string[]
+export interface LogOptions extends LogLevels {
   readonly asJson: boolean
   readonly targets: readonly string[]
   readonly rotate: { readonly path: string; readonly maxSizeMb: number; readonly maxAgeDays: number; readonly maxBackups: number } | undefined
@@ -69,4 +59,47 @@ export function parseScopes(text: string, scopes: readonly string[]): string[] {
     .filter((part) => part !== '')
   for (const scope of result) if (!scopes.includes(scope)) throw new Error(`unknown scope ${JSON.stringify(scope)}; scopes are ${scopes.join(', ')}`)
   return result.includes('all') ? ['all'] : result
+}
+
+/** The levels of one scope, as ControlZ shows and takes them. */
+export interface ScopeSettings {
+  readonly name: string
+  readonly output_level: Level
+  readonly stack_trace_level: Level
+  readonly log_callers: boolean
+}
+
+/** What is in force for each of the scopes; `all` is none. */
+export function settingsOf(inForce: LogLevels, scopes: readonly string[]): ScopeSettings[] {
+  const named = scopes.filter((name) => name !== 'all')
+  return named.map((name) => ({
+    name,
+    output_level: levelOf(inForce.output, name),
+    stack_trace_level: levelOf(inForce.stackTrace, name),
+    log_callers: inForce.callers.includes('all') || inForce.callers.includes(name),
+  }))
+}
+
+/**
+ * The levels with those of one scope, or of `all`, changed as the fields of a form say: `output_level`, `stack_trace_level` and `log_callers` (`true` or
+ * `false`); what has no field stays. Throws an Error that names what is unknown.
+ */
+export function changeScope(inForce: LogLevels, scopes: readonly string[], form: URLSearchParams): LogLevels {
+  const scope = form.get('scope') ?? ''
+  if (!scopes.includes(scope)) throw new Error(`unknown scope ${JSON.stringify(scope)}; scopes are ${scopes.join(', ')}`)
+  const changed = (before: ScopeLevels, field: string): ScopeLevels => {
+    const level = form.get(field)
+    if (level === null) return before
+    if (!levels.includes(level as Level)) throw new Error(`${field}: unknown level ${JSON.stringify(level)}; levels are ${levels.join(', ')}`)
+    return scope === 'all' ? { fallback: level as Level, scopes: {} } : { ...before, scopes: { ...before.scopes, [scope]: level as Level } }
+  }
+  const callers = form.get('log_callers')
+  if (callers !== null && callers !== 'true' && callers !== 'false') throw new Error('log_callers: expected true or false')
+  const now = inForce.callers.includes('all') ? scopes.filter((name) => name !== 'all') : inForce.callers
+  const others = scope === 'all' ? [] : now.filter((name) => name !== scope)
+  return {
+    output: changed(inForce.output, 'output_level'),
+    stackTrace: changed(inForce.stackTrace, 'stack_trace_level'),
+    callers: callers === null ? inForce.callers : callers === 'true' ? [...others, scope] : others,
+  }
 }

@@ -37,13 +37,14 @@ describe('the HTTP servers', () => {
         metrics: new Registry(),
         startedAt: 0,
         log,
+        levels: { get: () => logOptions, set: () => Promise.resolve() },
       }).then(
         () => 'started',
         (error: Error) => error.message,
       )
     try {
       for (const flag of ['httpAddr', 'monitoringAddr'])
-        expect(await start({ httpAddr: '', monitoringAddr: '', [flag]: address })).to.equal(
+        expect(await start({ httpAddr: '', monitoringAddr: '', ctrlzAddr: '', [flag]: address })).to.equal(
           `--${flag} ${address}: another process listens on it already (EADDRINUSE)`,
         )
     } finally {

@@ -5,12 +5,13 @@ import { restartPolicy } from '../../actors/runtime/restarts.ts'
 import { Supervisor } from '../../actors/runtime/supervisor.ts'
 import { every } from '../../actors/runtime/timers.ts'
 import { watchPolicy } from '../../actors/runtime/watchdog.ts'
+import type { LogRecord } from '../../protocols/messages/log.ts'
 import { OwnTime } from '../harness/own-time.ts'
 import { until } from '../harness/until.ts'
 import { seen } from './parts/troubled.ts'
 
 const off = { fallback: 'none', scopes: {} } as const
-const logOptions = { output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }
+const logOptions = { output: off, stackTrace: off, callers: [] }
 const module = new URL('parts/troubled.ts', import.meta.url)
 
 for (const mode of ['threads', 'in-thread'] as const) {
@@ -18,8 +19,10 @@ for (const mode of ['threads', 'in-thread'] as const) {
     let supervisor: Supervisor
     const start = (deadline = 0, policy = restartPolicy) => {
       const watch = { ...watchPolicy(deadline), ...(deadline > 0 ? { startDeadline: 4 * deadline } : {}) }
-      supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {}, watch, policy })
+      supervisor = new Supervisor({ mode, log: createLogger(logOptions, () => {}), logOptions, logged, answers: {}, watch, policy })
     }
+    let said: string[] = []
+    const logged = (records: readonly LogRecord[]) => void said.push(...records.map(({ message }) => message))
     const state = (name: string) => supervisor.states().find((known) => known.name === name)
     const restarted = (name: string, times = 1) =>
       until(`${name} to be restarted`, () => state(name)?.state === 'running' && state(name)?.restarts === times)
@@ -90,6 +93,26 @@ for (const mode of ['threads', 'in-thread'] as const) {
       const since = performance.now()
       await until('some ticks', () => ticks() > before + 20)
       expect(ticks() - before).to.be.at.most((performance.now() - since) / 5 + 2)
+    })
+
+    it('log by the levels that are set, also when they start again', async () => {
+      start()
+      said = []
+      supervisor.start({ name: 'troubled/0', module, config: {} })
+      const say = (words: string) => supervisor.ask('troubled/0', 'say', words)
+      await supervisor.started()
+      await say('unheard')
+      await supervisor.setLogLevels({ ...logOptions, output: { fallback: 'none', scopes: { default: 'debug' } } })
+      await say('first')
+      await until('the first', () => said.includes('first'))
+      supervisor.kill('troubled/0')
+      await restarted('troubled/0')
+      await say('second')
+      await until('the second', () => said.includes('second'))
+      await supervisor.setLogLevels(logOptions)
+      await say('unheard again')
+      await supervisor.drain([], 1000)
+      expect(said).to.deep.equal(['first', 'second'])
     })
 
     it('reject what they were asked when they end', async () => {

@@ -43,7 +43,7 @@ export async function startActor<Config, Message, Told>(
   const context: ActorContext<Config> = {
     name: definition.kind,
     config,
-    log: createLogger({ output, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, (record) => logged?.(record)),
+    log: createLogger({ output, stackTrace: off, callers: [] }, (record) => logged?.(record)),
     metrics,
     note: () => {},
     ask: <Answer>(question: string, ...details: unknown[]) => ask(question, ...details) as Promise<Answer>,

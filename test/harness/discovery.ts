@@ -39,6 +39,7 @@ export class LocalDiscovery {
         grpcAddr: `127.0.0.1:${this.grpcPort}`,
         httpAddr: `127.0.0.1:${this.httpPort}`,
         monitoringAddr: `127.0.0.1:${await freePort()}`,
+        ctrlzAddr: '',
         configDir: this.dir,
         meshConfig: '',
         networksConfig: '',

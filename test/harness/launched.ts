@@ -18,7 +18,18 @@ export const launchers = {
 } as const
 
 /** Every server on a port that the kernel chooses. */
-export const anyPorts = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '', '--httpAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0']
+export const anyPorts = [
+  '--grpcAddr',
+  '127.0.0.1:0',
+  '--secureGRPCAddr',
+  '',
+  '--httpAddr',
+  '127.0.0.1:0',
+  '--monitoringAddr',
+  '127.0.0.1:0',
+  '--ctrlz_port',
+  '0',
+]
 
 /** How a process ended. */
 export interface End {

@@ -108,6 +108,8 @@ export class Service {
       address(this.httpPort),
       '--monitoringAddr',
       address(this.monitoringPort),
+      '--ctrlz_port',
+      '0',
       ...this.flags,
     )
     const command = [process.execPath, this.#script, ...args]
@@ -115,10 +117,9 @@ export class Service {
     const child = spawn(limited[0] as string, limited.slice(1), { env: { ...process.env, ...this.env } })
     this.#child = child
     this.output.follow(child)
-    await until('the service to be ready', async () => {
-      if (child.exitCode !== null) throw new Error(`the service ended: ${await this.output.whole()}`)
-      return (await fetch(`http://127.0.0.1:${this.httpPort}/ready`)).status === 200
-    })
+    const isReady = () => fetch(`http://127.0.0.1:${this.httpPort}/ready`).then(({ status }) => status === 200)
+    await until('the service to be ready', () => child.exitCode !== null || isReady())
+    if (child.exitCode !== null) throw new Error(`the service ended: ${await this.output.whole()}`)
   }
 
   /** A debug page as JSON, over the admin socket. */

@@ -82,7 +82,7 @@ export class SigningService {
     const trust = new ClientTrust()
     trust.set('own', { '': this.bundle })
     trust.rename({ trustDomain: 'cluster.local', trustDomainAliases: [], rootNamespace: 'mesh-system' })
-    const log = createLogger({ output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }, () => {})
+    const log = createLogger({ output: off, stackTrace: off, callers: [] }, () => {})
     const bounds = { timeLimit: 10_000, requestBytes: 65_536, concurrent: 1000 }
     const server = new GrpcServer(
       {

@@ -2,16 +2,18 @@
 import { resolve } from 'node:path'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
+import { rootFlags } from '../../../src/cli/discovery-flags.ts'
 import { type Features, variables } from '../../../src/config/features.ts'
 import { listenError, splitAddress } from '../../http/address.ts'
 import { descriptorLimit, pageShare } from '../../http/connection-limit.ts'
-import { Page, PageServer } from '../../http/page-server.ts'
+import { Page, PageServer, type PageServerOptions } from '../../http/page-server.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { pause } from '../../runtime/timers.ts'
 import { addDebugPages } from './debug-pages.ts'
+import type { IntrospectionParts, LevelsInForce } from './introspection.ts'
 import { admitOperator, admitOverNetwork } from './page-access.ts'
 import { PageSources } from './page-sources.ts'
 import { readiness } from './readiness.ts'
@@ -32,6 +34,8 @@ export interface AdminParts {
   /** Monotonic milliseconds at which the service began to start. */
   readonly startedAt: number
   readonly log: Logger
+  /** What is logged at present, and how to change it in all threads. */
+  readonly levels: LevelsInForce
 }
 
 /** Running HTTP servers. */
@@ -106,11 +110,16 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
   await listen(http, 'httpAddr', options.httpAddr)
   if (monitoring !== http) await listen(monitoring, 'monitoringAddr', options.monitoringAddr)
   await listenLocally(local, parts)
+  const introspection = await startIntrospection(
+    parts,
+    { supervisor, scraper, admit, levels: parts.levels, log: log('default'), signal: sendSignal },
+    bounds,
+  )
   return {
     ready: () => becomeReady,
     async close() {
       closed = true
-      await Promise.all([...new Set([http, monitoring, local])].map((server) => server.close()))
+      await Promise.all([...new Set([http, monitoring, local, ...introspection])].map((server) => server.close()))
     },
   }
 }
@@ -130,6 +139,37 @@ async function listenLocally(server: PageServer, { features, log }: AdminParts):
     if (path !== variables.MESHD_ADMIN_SOCKET.default) throw new Error(`environment variable MESHD_ADMIN_SOCKET: ${reason}`, { cause: error })
     log('default').warn(`${reason}; pilot-discovery request does not reach this service (MESHD_ADMIN_SOCKET names another socket)`)
   }
+}
+
+/**
+ * Listens for ControlZ. Rejects when an address that was chosen cannot be listened on; without the one of the default, which may be another service's, the
+ * service goes on and says so.
+ */
+async function startIntrospection(
+  { options, openOnLoopback, log }: AdminParts,
+  parts: IntrospectionParts,
+  bounds: PageServerOptions,
+): Promise<PageServer[]> {
+  const { ctrlzAddr } = options
+  if (ctrlzAddr === '') return []
+  const { introspectionServer } = await import('./introspection.ts')
+  const server = introspectionServer(parts, bounds)
+  try {
+    await listen(server, 'ctrlz_address', ctrlzAddr)
+    const alone = openOnLoopback ? ', and to callers of this machine without one' : ''
+    log('default').info(
+      `ControlZ at ${ctrlzAddr}: log levels, environment and signals of this process, to callers with a token of the root namespace${alone}`,
+    )
+    return [server]
+  } catch (error) {
+    if (ctrlzAddr !== `${rootFlags.ctrlz_address.default}:${rootFlags.ctrlz_port.default}`) throw error
+    log('default').warn(`${(error as Error).message}; there is no ControlZ (--ctrlz_port chooses another port, 0 none)`)
+    return []
+  }
+}
+
+function sendSignal(signal: NodeJS.Signals): void {
+  process.kill(process.pid, signal)
 }
 
 /** Counts connections that a server of pages closes because there are too many; the first after a quiet minute is logged. */

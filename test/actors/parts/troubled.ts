@@ -1,7 +1,8 @@
 /** An actor that fails in every way it is asked to. Its state is a timer, a server, and what it was told. */
 import { createServer, type Server } from 'node:net'
-import type { ActorDefinition, Behaviour } from '../../../actors/runtime/actor.ts'
+import type { ActorContext, ActorDefinition, Behaviour } from '../../../actors/runtime/actor.ts'
 import type { Peer } from '../../../actors/runtime/link.ts'
+import type { Logger } from '../../../actors/runtime/logger.ts'
 import { after, every } from '../../../actors/runtime/timers.ts'
 
 /** What the actors of this thread have done, for tests that run them in their own thread. */
@@ -16,12 +17,14 @@ interface TroubledConfig {
 class Troubled implements Behaviour<string> {
   readonly #server: Server
   readonly #name: string
+  readonly #log: Logger
   readonly #told: string[] = []
   readonly #throwsWhenUnlinked: boolean
   #peer: Peer<string> | undefined
 
-  constructor(name: string, server: Server, { throwsWhenUnlinked = false }: TroubledConfig) {
+  constructor({ name, config: { throwsWhenUnlinked = false }, log }: ActorContext<TroubledConfig>, server: Server) {
     this.#name = name
+    this.#log = log
     this.#throwsWhenUnlinked = throwsWhenUnlinked
     this.#server = server
     every(5, () => seen.push(`${name} ticks`))
@@ -31,6 +34,7 @@ class Troubled implements Behaviour<string> {
     port: () => (this.#server.address() as { port: number }).port,
     told: () => this.#told,
     tell: (message: string) => this.#peer?.tell(message),
+    say: (words: string) => this.#log('default').debug(words),
     later: (way: string) => void after(1, () => this.receive(way)),
   }
 
@@ -66,7 +70,8 @@ class Troubled implements Behaviour<string> {
 
 export const actor: ActorDefinition<TroubledConfig, string> = {
   kind: 'troubled',
-  async start({ name, config }) {
+  async start(context) {
+    const { name, config } = context
     if (config.throwsAtStart) {
       every(5, () => seen.push(`${name} ticks without having started`))
       throw new Error('no start')
@@ -74,6 +79,6 @@ export const actor: ActorDefinition<TroubledConfig, string> = {
     if (config.startsNever) await new Promise(() => {})
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return new Troubled(name, server, config)
+    return new Troubled(context, server)
   },
 }

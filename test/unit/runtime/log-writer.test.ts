@@ -37,9 +37,6 @@ describe('the log', () => {
         output: levels('ads:debug,model:none'),
         stackTrace: parseScopeLevels('ads:error', discoveryScopes, 'none'),
         callers: ['ads'],
-        asJson: false,
-        targets: [],
-        rotate: undefined,
       },
       (line) => seen.push(line),
     )

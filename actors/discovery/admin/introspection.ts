@@ -1,0 +1,202 @@
+/**
+ * ControlZ (docs/operation.md, "ControlZ"): pages about this process for its operators, who change log levels there and send it signals. Each topic is
+ * shown to people at `/<topic>z` and answered as JSON at `/<topic>j`; what changes something is POST to the latter.
+ */
+import { hostname } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
+import type { ActorStats } from '../../../protocols/messages/envelope.ts'
+import type { LogLevels } from '../../../protocols/messages/log.ts'
+import { buildInfo } from '../../../src/cli/build-info.ts'
+import { variables } from '../../../src/config/features.ts'
+import { unbuiltVariables } from '../../../src/config/unbuilt-variables.ts'
+import { changeScope, discoveryScopes, settingsOf } from '../../../src/logging/levels.ts'
+import { Page, type PageRequest, PageServer, type PageServerOptions } from '../../http/page-server.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import type { Supervisor } from '../../runtime/supervisor.ts'
+import { type Control, homePage, script, topicPage } from './introspection-html.ts'
+import { type Admit, forNoOperator, type Viewer } from './page-access.ts'
+import type { Scraper } from './scrape.ts'
+
+/** What is logged at present, and how to change it in all threads. */
+export interface LevelsInForce {
+  get(): LogLevels
+  /** Resolves when the threads that answer log by them. */
+  set(levels: LogLevels): Promise<void>
+}
+
+/** What the pages are made from. */
+export interface IntrospectionParts {
+  readonly supervisor: Supervisor
+  readonly scraper: Scraper
+  readonly admit: Admit
+  readonly log: ScopedLogger
+  readonly levels: LevelsInForce
+  /** Sends this process a signal. */
+  readonly signal: (signal: Signal) => void
+}
+
+const signals = ['SIGHUP', 'SIGTERM'] as const
+type Signal = (typeof signals)[number]
+
+/** A request that changes something carries this header, with any value: a form of another site cannot. */
+const changeHeader = 'x-mesh-introspection'
+
+interface Topic {
+  readonly title: string
+  readonly about: string
+  readonly data: (parts: IntrospectionParts) => unknown
+  /** What can be changed, for people. */
+  readonly controls?: (parts: IntrospectionParts) => readonly Control[]
+  /** Changes something, and says what. Throws an Error that says what is wrong with the form. */
+  readonly change?: (parts: IntrospectionParts, form: URLSearchParams) => string | Promise<string>
+}
+
+const topics: Readonly<Record<string, Topic>> = {
+  scope: {
+    title: 'Logging Scopes',
+    about: 'levels of each scope of the log, which hold until the process ends; POST with scope and output_level, stack_trace_level or log_callers',
+    data: ({ levels }) => settingsOf(levels.get(), discoveryScopes),
+    controls: ({ levels }) => settingsOf(levels.get(), discoveryScopes).map(({ name, output_level }) => levelChoice(name, output_level)),
+    async change({ levels }, form) {
+      const scope = form.get('scope') ?? ''
+      await levels.set(changeScope(levels.get(), discoveryScopes, form))
+      const changed = [...form].filter(([name]) => name !== 'scope').map(([name, value]) => `${name}=${value}`)
+      return `scope ${scope}: ${changed.join(', ')}`
+    },
+  },
+  mem: {
+    title: 'Memory Usage',
+    about: 'bytes: of the process, of the main thread, and of the heap of every actor (0 where it shares the main thread)',
+    data: async ({ supervisor }) => ({ process: process.memoryUsage(), mainThread: getHeapStatistics(), actors: heaps(await stats(supervisor)) }),
+  },
+  env: {
+    title: 'Environment Variables',
+    about: 'what is set: values of the variables that this program declares, names alone of all others',
+    data: environment,
+  },
+  proc: {
+    title: 'Process Info',
+    about: 'this process and its threads',
+    data: async ({ supervisor }) => ({
+      ...processInfo(),
+      actors: (await stats(supervisor)).map(({ name, utilisation, cpuSeconds }) => ({ name, utilisation, cpuSeconds })),
+    }),
+  },
+  arg: { title: 'Command-Line Arguments', about: 'as given', data: () => process.argv },
+  version: { title: 'Version Info', about: 'what was built', data: buildInfo },
+  metric: {
+    title: 'Metrics',
+    about: 'the metrics of all threads at this moment',
+    data: async ({ scraper }) => samples(await scraper.scrape()),
+  },
+  signal: {
+    title: 'Signals',
+    about: 'POST with signal: SIGHUP reads configuration and certificate files again and opens log files anew, SIGTERM ends the process in order',
+    data: () => signals,
+    controls: () => signals.map((signal) => ({ label: signal, post: '/signalj', form: { signal } })),
+    change({ signal }, form) {
+      const wanted = signals.find((known) => known === form.get('signal'))
+      if (wanted === undefined) throw new Error(`signal: expected ${signals.join(' or ')}`)
+      signal(wanted)
+      return `${wanted} was sent`
+    },
+  },
+}
+
+/** Makes the server; who listens is up to the caller. */
+export function introspectionServer(parts: IntrospectionParts, options: PageServerOptions): PageServer {
+  const server = new PageServer(options)
+  const forOperators = (answer: (request: PageRequest, viewer: Viewer) => Page | Promise<Page>) => async (request: PageRequest) => {
+    const viewer = await parts.admit(request)
+    const page = viewer instanceof Page ? viewer : viewer.isOperator ? await answer(request, viewer) : forNoOperator
+    return new Page(page.body, page.type, page.status, { ...page.headers, ...guarded })
+  }
+  const html = (body: string) => new Page(body, 'text/html; charset=utf-8')
+  const list = Object.entries(topics).map(([name, { title, about }]) => ({ href: `/${name}z`, title, about }))
+  server.add(
+    '/',
+    forOperators(() => html(homePage(list))),
+  )
+  server.add(
+    '/script.js',
+    forOperators(() => new Page(script(changeHeader), 'text/javascript; charset=utf-8')),
+  )
+  for (const [name, { title, about, data, controls, change }] of Object.entries(topics)) {
+    const shown = forOperators(async () => html(topicPage({ title, about, data: await data(parts), controls: controls?.(parts) ?? [] }, list)))
+    const json = forOperators(async () => new Page(JSON.stringify(await data(parts), null, 2), 'application/json; charset=utf-8'))
+    const post = change && forOperators(async (request, viewer) => changed(parts, await answerOf(request, parts, change), viewer))
+    // With and without the slash that users of the reference know.
+    for (const slash of ['', '/']) {
+      server.add(`/${name}z${slash}`, shown)
+      server.add(`/${name}j${slash}`, { get: json, ...(post ? { post } : {}) })
+    }
+  }
+  return server
+}
+
+/** What no browser may guess, keep, frame, or hand to another site; scripts come from this server alone. */
+const guarded = {
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Content-Security-Policy': "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+
+async function answerOf(request: PageRequest, parts: IntrospectionParts, change: NonNullable<Topic['change']>): Promise<Page | string> {
+  if (request.headers[changeHeader] === undefined)
+    return new Page(`this changes something: a request for it has the header ${changeHeader}`, undefined, 403)
+  const form = await request.parameters()
+  try {
+    return await change(parts, form)
+  } catch (error) {
+    return new Page((error as Error).message, undefined, 422)
+  }
+}
+
+/** Logs a change, with who asked for it. */
+function changed({ log }: IntrospectionParts, answer: Page | string, viewer: Viewer): Page {
+  if (answer instanceof Page) return answer
+  log.warn(`ControlZ, by ${viewer.name}: ${answer}`)
+  return new Page(answer)
+}
+
+function levelChoice(scope: string, level: string): Control {
+  return { label: scope, post: '/scopej', form: { scope }, choice: { name: 'output_level', value: level } }
+}
+
+const stats = (supervisor: Supervisor): Promise<ActorStats[]> => supervisor.askAll<ActorStats>('*', 'stats')
+const heaps = (all: readonly ActorStats[]) => Object.fromEntries(all.map(({ name, heapBytes, cpuSeconds }) => [name, cpuSeconds > 0 ? heapBytes : 0]))
+
+/** Declared variables hold no secrets, but for keys that may stand in `JWT_RULE`; what others hold is not known. */
+function environment(): { name: string; value: string }[] {
+  const declared = new Set(Object.keys({ ...variables, ...unbuiltVariables }))
+  declared.delete('JWT_RULE')
+  const names = Object.keys(process.env).sort()
+  return names.map((name) => ({ name, value: declared.has(name) ? (process.env[name] ?? '') : '(not shown)' }))
+}
+
+function processInfo() {
+  const { pid, ppid, platform, arch, version, execPath } = process
+  const { user, system } = process.cpuUsage()
+  return {
+    ...{
+      pid,
+      ppid,
+      hostname: hostname(),
+      uid: process.getuid?.(),
+      gid: process.getgid?.(),
+      cwd: process.cwd(),
+      execPath,
+      platform,
+      arch,
+      runtime: `node ${version}`,
+    },
+    ...{ uptimeSeconds: Math.round(process.uptime()), cpuSeconds: (user + system) / 1e6 },
+  }
+}
+
+/** Values by metric and labels, from the text form. */
+function samples(text: string): Record<string, string> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]))
+}

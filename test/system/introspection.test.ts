@@ -1,0 +1,138 @@
+/** ControlZ of the real command. */
+import { createServer, type Server } from 'node:net'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { anyPorts, Launched, launchers } from '../harness/launched.ts'
+import { runCommand, Service } from '../harness/service.ts'
+import { until } from '../harness/until.ts'
+import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
+
+const secret = 'swordfish-of-another-program'
+const marked = { 'x-mesh-introspection': '1' }
+
+describe('ControlZ', function () {
+  this.timeout(60_000)
+  let port = 0
+  const service = new Service({
+    env: { OTHER_PROGRAM_PASSWORD: secret, JWT_RULE: '{"issuer": "https://issuer.invalid", "audiences": ["mine"]}' },
+    flags: ['--writers', '2'],
+  })
+  const ask = (path: string, init: RequestInit = {}) => fetch(`http://127.0.0.1:${port}${path}`, init)
+  const post = (path: string, form: Record<string, string>, headers: Record<string, string> = marked) =>
+    ask(path, { method: 'POST', headers, body: new URLSearchParams(form) })
+  before(async () => {
+    port = await freePort()
+    service.flags.push('--ctrlz_address', '127.0.0.1', '--ctrlz_port', String(port))
+    await service.start()
+  })
+  after(() => service.dispose())
+
+  it('is said at start, and has pages for people and programs', async () => {
+    await service.output.says(`ControlZ at 127.0.0.1:${port}: `)
+    const home = await (await ask('/')).text()
+    for (const topic of ['scope', 'mem', 'env', 'proc', 'arg', 'version', 'metric', 'signal']) {
+      expect(home).to.contain(`href="/${topic}z"`)
+      const page = await ask(`/${topic}z`)
+      expect([page.status, page.headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8'])
+      expect(page.headers.get('content-security-policy')).to.contain("default-src 'none'").and.to.contain("frame-ancestors 'none'")
+      const data = await ask(`/${topic}j/`)
+      expect([data.status, typeof (await data.json())]).to.deep.equal([200, 'object'])
+    }
+    expect(await (await ask('/versionj')).json()).to.include({ version: '0.1.0', runtime: `node ${process.version}` })
+    expect(await (await ask('/procj')).json()).to.include({ pid: service.pid })
+    expect(await (await ask('/argj')).json()).to.include.members(['discovery', '--ctrlz_port', String(port)])
+    expect(await (await ask('/metricj')).json()).to.include({ pilot_services: '0' })
+    expect(await (await ask('/scopez')).text()).to.contain('data-form="scope=ads"')
+  })
+
+  it('shows no values of variables that are not its own, nor keys', async () => {
+    const values = Object.fromEntries(
+      ((await (await ask('/envj')).json()) as { name: string; value: string }[]).map(({ name, value }) => [name, value]),
+    )
+    expect(values).to.include({ PILOT_MOCK_SERVICES: '0', OTHER_PROGRAM_PASSWORD: '(not shown)', JWT_RULE: '(not shown)' })
+    expect(await (await ask('/envz')).text())
+      .to.contain('OTHER_PROGRAM_PASSWORD')
+      .and.not.to.contain(secret)
+  })
+
+  it('changes what all threads log', async () => {
+    const connect = async (name: string) => {
+      const client = await new XdsClient(service.grpcPort, sidecarNode('10.7.0.1', name, 'shop'), true).connect().ready()
+      client.close()
+    }
+    await connect('before')
+    await service.output.says('~before.shop')
+    const answer = await post('/scopej', { scope: 'ads', output_level: 'error' })
+    expect([answer.status, await answer.text()]).to.deep.equal([200, 'scope ads: output_level=error'])
+    await service.output.says('ControlZ, by a caller of this machine: scope ads: output_level=error')
+    for (let index = 0; index < 4; index++) await connect(`silent-${index}`)
+    expect((await post('/scopej', { scope: 'ads', output_level: 'info' })).status).to.equal(200)
+    await connect('after')
+    await service.output.says('~after.shop')
+    service.output.lacks('~silent')
+  })
+
+  it('refuses what is not its own pages, and what it does not know', async () => {
+    expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, {})).status, 'a form of another site').to.equal(403)
+    expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, { ...marked, origin: 'https://evil.example' })).status).to.equal(403)
+    expect((await post('/scopej', { scope: 'ads', output_level: 'debug' }, { ...marked, authorization: 'Bearer x' })).status).to.equal(401)
+    const loud = await post('/scopej', { scope: 'ads', output_level: 'loud' })
+    expect([loud.status, await loud.text()]).to.deep.equal([
+      422,
+      'output_level: unknown level "loud"; levels are debug, info, warn, error, fatal, none',
+    ])
+    expect((await post('/signalj', { signal: 'SIGKILL' })).status).to.equal(422)
+    expect((await post('/envj', {})).status).to.equal(405)
+    const scopes = (await (await ask('/scopej')).json()) as { name: string; output_level: string }[]
+    expect(scopes.find(({ name }) => name === 'ads')?.output_level).to.equal('info')
+  })
+
+  it('sends the process a signal', async () => {
+    expect((await post('/signalj', { signal: 'SIGHUP' })).status).to.equal(200)
+    await service.output.says('SIGHUP: reading configuration files again')
+    expect((await post('/signalj', { signal: 'SIGTERM' })).status).to.equal(200)
+    await service.output.says('shutting down: SIGTERM')
+    expect(await service.stop()).to.equal(0)
+  })
+})
+
+describe('the address of ControlZ', function () {
+  this.timeout(60_000)
+  const taken: Server[] = []
+  const take = (port: number) =>
+    new Promise<void>((resolve) => {
+      const server = createServer().once('error', () => resolve())
+      taken.push(server.listen(port, 'localhost', () => resolve()))
+    })
+  after(() => {
+    for (const server of taken) server.close()
+  })
+
+  it('keeps the service from starting where it was chosen and is taken, and is gone without where it was not', async () => {
+    const port = await freePort()
+    await take(port)
+    const chosen = ['--ctrlz_address', 'localhost', '--ctrlz_port', String(port)]
+    const { code, stderr } = await runCommand(['discovery', '--registries', 'Mock', ...anyPorts, ...chosen])
+    expect([code, stderr]).to.deep.equal([255, `Error: --ctrlz_address localhost:${port}: another process listens on it already (EADDRINUSE)\n`])
+    // Whoever has the port of the default, it is taken.
+    await take(9876)
+    const service = new Launched([...launchers['the pinned Node'], 'discovery', '--registries', 'Mock', ...anyPorts.slice(0, -2)])
+    try {
+      await service.output.says('there is no ControlZ (--ctrlz_port chooses another port, 0 none)')
+      await service.output.says('ready after')
+    } finally {
+      service.dispose()
+    }
+  })
+
+  it('wants a token where callers of this machine need one', async () => {
+    const port = await freePort()
+    const service = new Service({ env: { ENABLE_DEBUG_ON_LOOPBACK: 'false' }, flags: ['--ctrlz_address', '127.0.0.1', '--ctrlz_port', String(port)] })
+    try {
+      await service.start()
+      await until('it to answer', async () => (await fetch(`http://127.0.0.1:${port}/envj`)).status === 401)
+    } finally {
+      await service.dispose()
+    }
+  })
+})
