@@ -1,7 +1,7 @@
 /** The agent's DNS server on real sockets: what it answers, what it asks of others, and what nobody can make it do. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -167,6 +167,15 @@ describe('the DNS server of an agent', () => {
     await until('an answer', () => tcp.received.length === 1)
     expect(upstream.queries.at(-1)?.isStream).to.equal(true)
     expect(readDnsResponse(tcp.received[0] as Buffer)).to.include({ rcode: 3, id: 0x1234 })
+  })
+
+  it('asks from ports that the kernel gives to no application, another for each query', async () => {
+    const { client } = await start()
+    const [least = 0, most = 0] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t').map(Number)
+    for (let time = 0; time < 10; time++) await client.ask(dnsQuery({ name: 'www.example.com' }))
+    const ports = upstream.queries.map(({ from }) => from)
+    expect(ports.filter((port) => port >= least && port <= most)).to.deep.equal([])
+    expect(new Set(ports).size).to.be.above(7)
   })
 
   it('resolves names outside the mesh before it has a table', async () => {

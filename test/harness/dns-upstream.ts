@@ -6,6 +6,8 @@ import { createServer, type Server } from 'node:net'
 export interface UpstreamQuery {
   readonly message: Buffer
   readonly isStream: boolean
+  /** The port that it came from. */
+  readonly from: number
   /** Sends bytes as they are; over UDP also from another port. */
   reply(response: Buffer, elsewhere?: boolean): void
 }
@@ -24,7 +26,12 @@ export class DnsUpstream {
     this.#other = other
     this.#tcp = tcp
     udp.on('message', (message, { port, address }) =>
-      this.#take({ message, isStream: false, reply: (response, elsewhere) => (elsewhere ? this.#other : this.#udp).send(response, port, address) }),
+      this.#take({
+        message,
+        isStream: false,
+        from: port,
+        reply: (response, elsewhere) => (elsewhere ? this.#other : this.#udp).send(response, port, address),
+      }),
     )
     tcp.on('connection', (socket) => {
       socket.on('error', () => undefined)
@@ -32,6 +39,7 @@ export class DnsUpstream {
         this.#take({
           message: bytes.subarray(2),
           isStream: true,
+          from: socket.remotePort ?? 0,
           reply: (response) => socket.write(Buffer.concat([Buffer.of(response.length >> 8, response.length & 255), response])),
         }),
       )

@@ -1,8 +1,10 @@
 /** Asks the servers of the system what the agent does not answer itself (docs/agent.md, D4). */
 import { randomInt } from 'node:crypto'
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { readFileSync } from 'node:fs'
 import { connect, isIPv6 } from 'node:net'
 import { isAnswerTo, type Query, withId } from '../../../src/dns/message.ts'
+import { sourcePorts } from '../../../src/dns/source-ports.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import type { DnsMetrics } from './metrics.ts'
@@ -12,6 +14,9 @@ import { framed, MessageReader } from './stream-messages.ts'
 const patience = { server: 2000, all: 10_000 }
 /** Queries that are asked at a time; each has a socket of its own. */
 const mostQueries = 512
+
+/** How many ports are tried that others have taken, before one is left to the kernel. */
+const mostPorts = 5
 
 /** A query on its way. */
 interface Asking {
@@ -27,6 +32,7 @@ export class Upstream {
   readonly #metrics: DnsMetrics
   /** Ids of queries under way by the local port of their socket, `udp|` or `tcp|` before it. */
   readonly #sockets = new Map<string, number>()
+  readonly #sources = ownSourcePorts()
   #asking = 0
 
   /** `port` is that of all servers. */
@@ -88,6 +94,7 @@ export class Upstream {
     const socket: UdpSocket = createSocket({ type: isIPv6(server.replace(/%.*$/, '')) ? 'udp6' : 'udp4' })
     let key = ''
     let isOpen = true
+    let tries = this.#sources ? mostPorts : 0
     const close = () => {
       if (!isOpen) return
       isOpen = false
@@ -95,14 +102,23 @@ export class Upstream {
       socket.close()
     }
     socket.on('message', take)
-    socket.on('error', () => isOpen && failed())
-    socket.connect(this.#port, server, (error?: Error) => {
-      if (!isOpen) return
-      if (error) return failed()
-      key = keyOf(socket.address().port, false)
-      this.#sockets.set(key, id)
-      socket.send(message)
+    const send = () =>
+      socket.connect(this.#port, server, (error?: Error) => {
+        if (!isOpen) return
+        if (error) return failed()
+        key = keyOf(socket.address().port, false)
+        this.#sockets.set(key, id)
+        socket.send(message)
+      })
+    const bind = () => {
+      if (tries-- <= 0 || !this.#sources) return send()
+      const [first, last] = this.#sources
+      socket.bind({ port: randomInt(first, last + 1), exclusive: true }, send)
+    }
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (isOpen) code === 'EADDRINUSE' && tries >= 0 ? bind() : failed()
     })
+    bind()
     return close
   }
 
@@ -121,6 +137,15 @@ export class Upstream {
       this.#sockets.delete(key)
       socket.destroy()
     }
+  }
+}
+
+/** By what this machine says; undefined where it says nothing. */
+function ownSourcePorts(): ReturnType<typeof sourcePorts> {
+  try {
+    return sourcePorts(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'))
+  } catch {
+    return undefined
   }
 }
 
