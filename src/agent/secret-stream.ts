@@ -20,6 +20,8 @@ export interface Taken {
   readonly refused?: string
   /** Names that this agent never has a secret for, told once each. */
   readonly unknown: readonly string[]
+  /** The nonce is not that of the last response: what else the request says of a state of the world is passed over. */
+  readonly isStale?: true
 }
 
 /** A request in either form. */
@@ -39,12 +41,18 @@ export class SecretStream {
   /** Names that nothing is known of, which a delta stream is told once. */
   readonly #missing = new Set<string>()
   #isFirst = true
+  #version = ''
   #responses = 0
   /** Whether the last response is still to be answered. */
   #isWaiting = false
 
   constructor(isDelta: boolean) {
     this.#isDelta = isDelta
+  }
+
+  /** The version that Envoy's node tells of itself (`MESH_VERSION`), empty before the first request and where it tells none. */
+  get version(): string {
+    return this.#version
   }
 
   /** The names that are wanted at present. */
@@ -80,7 +88,7 @@ export class SecretStream {
   #takeSotw(message: Buffer): Taken {
     const request = readSotwRequest(message)
     const answer = this.#answered(request)
-    if (answer === 'stale') return { unknown: [] }
+    if (answer === 'stale') return { unknown: [], isStale: true }
     const names = namesIn(request.rawNames)
     for (const name of this.#wanted) if (!names.has(name)) this.#forget(name)
     return { ...answer, unknown: this.#want(names) }
@@ -96,7 +104,7 @@ export class SecretStream {
     for (const [name, version] of request.initialVersions) if (names.has(name)) this.#sent.set(name, version)
     const unknown = this.#want(names)
     for (const name of unknown) this.#missing.add(name)
-    return { ...(answer === 'stale' ? {} : answer), unknown }
+    return { ...(answer === 'stale' ? { isStale: true } : answer), unknown }
   }
 
   /** What a request answers. Nonces of an earlier stream come with a first request only. */
@@ -104,7 +112,7 @@ export class SecretStream {
     if (typeUrl !== '' && typeUrl !== secretType)
       throw new BadRequest(`resources of type ${JSON.stringify(typeUrl.slice(0, 200))} are not served here`)
     if (this.#isFirst) {
-      readNode(readNodeBytes(node ?? Buffer.alloc(0)), meshNames('mesh.io'), false)
+      this.#version = readNode(readNodeBytes(node ?? Buffer.alloc(0)), meshNames('mesh.io'), false).version?.join('.') ?? ''
       this.#isFirst = false
       return {}
     }

@@ -111,7 +111,7 @@ describe("the agent's client of the authority", () => {
 
   it('has metrics that are documented', () => {
     const registry = new Registry()
-    secretMetrics(registry, () => 0)
+    secretMetrics(registry, () => [])
     fileMetrics(registry)
     outgoingMetrics(registry, metricPrefix)('csr')
     const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8').split('## Of the agent')[1] ?? ''

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { expect } from 'chai'
 import { AgentSecrets, acknowledge, workload as identity } from '../harness/agent-secrets.ts'
-import type { SecretClient } from '../harness/secret-client.ts'
+import { type SecretClient, sidecar } from '../harness/secret-client.ts'
 import { until } from '../harness/until.ts'
 
 describe("the agent's secrets", () => {
@@ -215,5 +215,22 @@ describe("the agent's secrets", () => {
     expect(failure).to.include('a living server listens on it')
     await at.stopAgents()
     expect(existsSync(at.path('run/SDS'))).to.equal(false)
+  })
+
+  it('are counted: streams by version, what left, what was refused and what was answered late', async () => {
+    await at.agent(await at.authority())
+    const client = at.stream()
+    client.send({ node: { ...sidecar, metadata: { MESH_VERSION: '1.9.2' } }, resourceNames: ['default'] })
+    await until('the response', () => client.responses.length === 1)
+    await until('that it left', () => at.count('total_pushes') === 1)
+    const [{ nonce = '' } = {}] = client.responses
+    client.send({ resourceNames: ['default'], responseNonce: nonce, errorDetail: { message: 'no' } })
+    client.send({ resourceNames: ['default'], responseNonce: 'another' })
+    await until('both', () => at.count('pilot_xds_expired_nonce') === 1)
+    const counted = ['total_active_connections', 'total_secret_update_failures', 'pilot_total_xds_rejects', 'pilot_xds_pushes', 'pilot_xds']
+    expect(counted.map((name) => at.count(name))).to.deep.equal([1, 1, 1, 1, 1])
+    expect(at.metrics.collect().find(({ name }) => name === 'mesh_agent_pilot_xds')?.series[0]?.labels).to.equal('version="1.9.2"')
+    client.close()
+    await until('the end of the stream', () => at.count('pilot_xds') === 0 && at.count('total_active_connections') === 0)
   })
 })

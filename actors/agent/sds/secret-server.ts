@@ -7,6 +7,7 @@ import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import { PaceWheel } from '../../grpc/pace-wheel.ts'
 import { status } from '../../grpc/status-codes.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { Registry } from '../../runtime/metrics.ts'
 import { type SecretMetrics, secretMetrics } from './metrics.ts'
@@ -51,7 +52,7 @@ export class SecretServer {
   constructor(path: string, source: SecretSource, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
     this.#log = parts.log
     this.#source = source
-    this.#metrics = secretMetrics(parts.metrics, () => this.#streams.size)
+    this.#metrics = secretMetrics(parts.metrics, () => [...this.#streams.values()].map(({ state }) => state.version))
     const open = (isDelta: boolean) => ({ type: 'bidi_stream' as const, open: (stream: GrpcStream) => this.#take(stream, isDelta) })
     this.#server = new GrpcServer(
       {
@@ -103,7 +104,8 @@ export class SecretServer {
     stream.onEnd(() => stream.end(status.ok, ''))
     stream.onBorrowed((message) => {
       try {
-        const { refused, unknown } = state.take(message)
+        const { refused, unknown, isStale } = state.take(message)
+        if (isStale) this.#metrics.expired()
         if (refused !== undefined) this.#refused(refused)
         for (const name of unknown) this.#log.warn(`Envoy asks for the secret ${JSON.stringify(name.slice(0, 200))}, which this agent does not have`)
       } catch (error) {
@@ -139,6 +141,7 @@ export class SecretServer {
     if (stream.status !== undefined) return
     const response = state.next(this.#source.find)
     if (!response) return
-    stream.write([messageFrame(response)], (isLost) => this.#metrics.pushed(isLost))
+    const begin = monotonicMs()
+    stream.write([messageFrame(response)], (isLost) => this.#metrics.pushed(isLost, (monotonicMs() - begin) / 1000))
   }
 }
