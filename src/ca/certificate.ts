@@ -1,8 +1,8 @@
 /** X.509 certificates (RFC 5280): read as far as an authority has to know its own, and made with native signatures. */
 import { hash, type KeyObject, sign } from 'node:crypto'
+import { readPem } from '../identity/pem.ts'
 import { bits, booleanOf, DerReader, der, positive, positiveOf, sequence, tag, time, timeOf } from './der.ts'
 import { algorithmFor, extension, objects, type SignatureAlgorithm } from './objects.ts'
-import { readPem } from './pem.ts'
 import { type PublicKeyInfo, readPublicKey } from './public-key.ts'
 
 /** A certificate that was read; times in Unix milliseconds. */

@@ -1,8 +1,8 @@
 /** Signing certificates with the way to their roots: put in order and checked (docs/certificates.md, A1 to A4). */
 import { X509Certificate } from 'node:crypto'
+import { pemOf } from '../identity/pem.ts'
 import { type Certificate, readCertificates } from './certificate.ts'
 import type { Validity } from './lifetime.ts'
-import { pemOf } from './pem.ts'
 
 /** A signing certificate, and how whoever trusts a root gets to it. */
 export interface Chain extends Validity {

@@ -1,8 +1,8 @@
 /** Certificate signing requests (PKCS #10, RFC 2986): read and checked as the rules of docs/certificates.md say (Q1 to Q7), and made. */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { PemFault, pemOf, readPem } from '../identity/pem.ts'
 import { bits, bitsOf, booleanOf, DerFault, DerReader, der, positive, sequence, tag } from './der.ts'
 import { algorithmFor, distinguishedName, extension, objects, signatureAlgorithms } from './objects.ts'
-import { PemFault, pemOf, readPem } from './pem.ts'
 import { type PublicKeyInfo, readPublicKey, weakness } from './public-key.ts'
 
 /** Largest request that is read, in bytes of PEM: one for an RSA key of 4,096 bits has 1,700. */

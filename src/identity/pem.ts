@@ -1,13 +1,48 @@
-/** Certificates in PEM (RFC 7468). */
+/** Textual encodings of certificates, requests and keys (RFC 7468). */
 import { X509Certificate } from 'node:crypto'
 
-/** All certificates of a PEM text, of which there is at least one. Throws when one of them is cut off or garbled. */
+/** A text that is not PEM of what it should be. */
+export class PemFault extends Error {}
+
+/** One encapsulated structure. */
+export interface PemBlock {
+  readonly label: string
+  readonly der: Buffer
+}
+
+const begin = /-----BEGIN ([A-Z0-9 ]{1,64})-----/
+
+/** The blocks of a text with the labels that are wanted, all without a choice. Text around them is passed over. Throws {@link PemFault} when one is cut off, or one that is wanted is garbled. */
+export function readPem(text: string, isWanted: (label: string) => boolean = () => true): PemBlock[] {
+  const blocks: PemBlock[] = []
+  for (let rest = text; ; ) {
+    const found = begin.exec(rest)
+    if (!found) return blocks
+    const label = found[1] as string
+    const content = rest.slice(found.index + found[0].length)
+    const end = content.indexOf(`-----END ${label}-----`)
+    if (end < 0) throw new PemFault(`the ${label} has no end`)
+    rest = content.slice(end + label.length + 14)
+    if (!isWanted(label)) continue
+    const base64 = content.slice(0, end).replace(/\s+/g, '')
+    if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.length % 4 !== 0) throw new PemFault(`the ${label} is not base64`)
+    blocks.push({ label, der: Buffer.from(base64, 'base64') })
+  }
+}
+
+/** A structure as PEM, with a line break at the end. */
+export function pemOf(label: string, bytes: Buffer): string {
+  const base64 = bytes.toString('base64')
+  let lines = `-----BEGIN ${label}-----\n`
+  for (let at = 0; at < base64.length; at += 64) lines += `${base64.slice(at, at + 64)}\n`
+  return `${lines}-----END ${label}-----\n`
+}
+
+/** All certificates of a PEM text, of which there is at least one; other structures are passed over. Throws when one is cut off or garbled. */
 export function certificatesOf(text: string): X509Certificate[] {
-  const begun = text.match(/^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/gm)?.length ?? 0
-  const blocks = text.match(/^-----BEGIN [A-Z0-9 ]*CERTIFICATE-----[^-]*-----END [A-Z0-9 ]*CERTIFICATE-----/gm) ?? []
-  if (begun === 0) throw new Error('holds no certificate in PEM')
-  if (blocks.length < begun) throw new Error('ends within a certificate')
-  return blocks.map((block) => new X509Certificate(block))
+  const found = readPem(text, (label) => label.endsWith('CERTIFICATE'))
+  if (found.length === 0) throw new PemFault('holds no certificate in PEM')
+  return found.map(({ der }) => new X509Certificate(der))
 }
 
 /** SHA-256 fingerprint of a certificate: 64 hexadecimal digits in lower case. Of a PEM text with several the first counts. Throws when it has none. */

@@ -60,7 +60,7 @@ describe('certificate files', () => {
       await until('the third to be told', () => changed.length === 2)
       writeFileSync(join(dir, 'tls.crt'), made.text('two.pem') + made.text('ca.pem').slice(0, 200))
       await until('a chain that is cut off to be refused', () => refused.length === 2)
-      expect(refused[1]).to.equal(`--tlsCertFile ${dir}/tls.crt: ends within a certificate`)
+      expect(refused[1]).to.equal(`--tlsCertFile ${dir}/tls.crt: the CERTIFICATE has no end`)
       put('expired')
       await until('one that has expired to be refused', () => refused.length === 3)
       expect(refused[2]).to.match(/--tlsCertFile .*: the certificate has expired on /)

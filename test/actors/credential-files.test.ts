@@ -54,7 +54,7 @@ describe('files of credentials', () => {
     it('do no harm when they are garbled, as long as there are others, and are named when there are none', async () => {
       const garbled = write('garbled.pem', pem(0).slice(0, 80))
       expect(await readRoots({ files: [garbled], isPinned: false, learned: write('good.pem', pem(1)) })).to.deep.equal([pem(1)])
-      expect(await rejected(readRoots({ files: [garbled], isPinned: false, learned: undefined }))).to.match(/garbled.pem: ends within a certificate/)
+      expect(await rejected(readRoots({ files: [garbled], isPinned: false, learned: undefined }))).to.match(/garbled.pem: the CERTIFICATE has no end/)
       expect(await rejected(readRoots({ files: [path('a'), path('b')], isPinned: false, learned: undefined }))).to.match(
         /a and .*b: there is no such file/,
       )

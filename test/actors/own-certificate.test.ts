@@ -7,7 +7,7 @@ import type { CertificateAnswer } from '../../protocols/messages/authority.ts'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { readCertificate } from '../../src/ca/certificate.ts'
 import { issueRoot, issueServing, signingKeyOf } from '../../src/ca/issue.ts'
-import { pemOf } from '../../src/ca/pem.ts'
+import { pemOf } from '../../src/identity/pem.ts'
 
 const hour = 3_600_000
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { connect as tlsConnect } from 'node:tls'
 import { type Certificate, readCertificates } from '../../src/ca/certificate.ts'
 import { issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
-import { pemOf } from '../../src/ca/pem.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
+import { pemOf } from '../../src/identity/pem.ts'
 
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 

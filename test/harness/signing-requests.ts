@@ -2,7 +2,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { bits, der, oid, sequence, tag } from '../../src/ca/der.ts'
 import { distinguishedName, extension, objects, signatureAlgorithms } from '../../src/ca/objects.ts'
-import { pemOf } from '../../src/ca/pem.ts'
+import { pemOf } from '../../src/identity/pem.ts'
 
 /** Parts of a request; what is left out is as it should be. */
 export interface RequestParts {

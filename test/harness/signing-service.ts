@@ -9,9 +9,9 @@ import { freePort } from '../../bench/ports.ts'
 import type { ServerAddress } from '../../protocols/messages/credentials.ts'
 import { type Certificate, readCertificate, type SigningKey } from '../../src/ca/certificate.ts'
 import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../src/ca/issue.ts'
-import { pemOf } from '../../src/ca/pem.ts'
 import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { ClientTrust } from '../../src/identity/client-trust.ts'
+import { pemOf } from '../../src/identity/pem.ts'
 import { scanFields, textField } from '../../src/xds/slab/wire.ts'
 
 const off = { fallback: 'none', scopes: {} } as const

@@ -4,8 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } fro
 import { join, resolve } from 'node:path'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import { findChain } from '../../../src/ca/chain.ts'
-import { pemOf } from '../../../src/ca/pem.ts'
-import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
 import { readKey } from './key-storage.ts'
 

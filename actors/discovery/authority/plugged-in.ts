@@ -2,8 +2,7 @@
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Chain, findChain } from '../../../src/ca/chain.ts'
-import { pemOf, readPem } from '../../../src/ca/pem.ts'
-import { fingerprintOf } from '../../../src/identity/pem.ts'
+import { fingerprintOf, pemOf, readPem } from '../../../src/identity/pem.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import type { SigningReference } from './sign-task.ts'
 

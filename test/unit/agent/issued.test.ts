@@ -3,8 +3,8 @@ import { expect } from 'chai'
 import { BadAnswer, readIssued } from '../../../src/agent/issued.ts'
 import { readCertificate } from '../../../src/ca/certificate.ts'
 import { issueCross, issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
-import { pemOf } from '../../../src/ca/pem.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
+import { pemOf } from '../../../src/identity/pem.ts'
 
 const now = Date.UTC(2026, 10, 22, 8)
 const hour = 3_600_000

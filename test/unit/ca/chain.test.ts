@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { type Certificate, readCertificate } from '../../../src/ca/certificate.ts'
 import { findChain } from '../../../src/ca/chain.ts'
 import { issueCross, issueRoot, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
-import { pemOf } from '../../../src/ca/pem.ts'
+import { pemOf } from '../../../src/identity/pem.ts'
 import { requestPem } from '../../harness/signing-requests.ts'
 
 const now = Date.UTC(2026, 10, 22, 8)

@@ -4,8 +4,8 @@ import { readCertificate, readCertificates } from '../../../src/ca/certificate.t
 import { bits, der, oid, positive, sequence, tag } from '../../../src/ca/der.ts'
 import { issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
 import { objects } from '../../../src/ca/objects.ts'
-import { pemOf } from '../../../src/ca/pem.ts'
 import { makeSigningRequest } from '../../../src/ca/signing-request.ts'
+import { pemOf } from '../../../src/identity/pem.ts'
 import {
   asksFor,
   authority,
