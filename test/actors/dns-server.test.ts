@@ -57,7 +57,7 @@ class TcpClient {
 
   constructor(port: number) {
     const reader = new MessageReader()
-    this.socket = connect(port, '127.0.0.1')
+    this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     this.socket.on('data', (bytes: Buffer) => reader.take(bytes, (message) => this.received.push(message)))
     this.socket.on('error', () => undefined)
     this.socket.on('close', () => (this.isClosed = true))
@@ -237,9 +237,9 @@ describe('the DNS server of an agent', () => {
     await until('the quick one', () => tcp.received.length === 1)
     expect(tcp.received[0]?.readUInt16BE(0)).to.equal(2)
     await until('the slow one to be asked', () => held.length === 1)
+    tcp.socket.end()
     held[0]?.()
     await until('the slow one', () => tcp.received.length === 2)
-    tcp.socket.end()
     await until('the end', () => tcp.isClosed)
   })
 

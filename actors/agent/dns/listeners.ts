@@ -103,7 +103,8 @@ export class Listeners {
   }
 
   #openTcp(address: string, port: number): Promise<void> {
-    const server = createServer((socket) => this.#accept(socket))
+    // Who has asked everything may say so before it is answered.
+    const server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket))
     server.maxConnections = bounds.connections
     return new Promise((resolve, reject) => {
       server.once('error', reject)
