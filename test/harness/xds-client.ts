@@ -66,10 +66,11 @@ export class XdsClient {
   #first = true
   readonly #names = new Map<string, Set<string>>()
   readonly #nonces = new Map<string, string>()
-  readonly #port: number
+  readonly #address: string
 
-  constructor(port: number, node: ClientNode, delta: boolean, channel = credentials.createInsecure()) {
-    this.#port = port
+  /** `server` is a port of this machine, or `unix:<path>`. */
+  constructor(server: number | string, node: ClientNode, delta: boolean, channel = credentials.createInsecure()) {
+    this.#address = typeof server === 'number' ? `127.0.0.1:${server}` : server
     this.#channel = channel
     this.node = node
     this.delta = delta
@@ -77,7 +78,7 @@ export class XdsClient {
 
   /** Connects and subscribes to clusters and listeners; what they refer to follows. */
   connect(initialVersions: Record<string, string> = {}): this {
-    this.#client = new Ads(`127.0.0.1:${this.#port}`, this.#channel, {
+    this.#client = new Ads(this.#address, this.#channel, {
       'grpc.max_receive_message_length': -1,
       'grpc.use_local_subchannel_pool': 1,
     })
