@@ -21,7 +21,9 @@ const discoveryActors = [
   'authority/certificate-authority',
   'authority/sign-task',
 ].map((name) => `actors/discovery/${name}.ts`)
-const agentActors = ['sds/secret-agent', 'status/status-server', 'sts/token-service'].map((name) => `actors/agent/${name}.ts`)
+const agentActors = ['dns/dns-server', 'sds/secret-agent', 'status/status-server', 'sts/token-service', 'xds-relay/xds-relay'].map(
+  (name) => `actors/agent/${name}.ts`,
+)
 const commands = ['discovery-main', 'discovery-help', 'agent-main', 'agent-help'].map((name) => `bin/${name}.js`)
 await build({
   absWorkingDir: root,

@@ -1,6 +1,7 @@
 /** The wiring of the agent as one table: which actors there are, what each consumes and emits. All of them share the one thread. */
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
+import { dnsConfig, resolvesNames } from '../../src/agent/dns-settings.ts'
 import { xdsRelayConfig } from '../../src/agent/relay-settings.ts'
 import { secretAgentConfig } from '../../src/agent/settings.ts'
 import { discoverySettings } from '../../src/bootstrap/prepared.ts'
@@ -25,6 +26,7 @@ interface Messages {
 }
 type Row<Definition> = ActorRow<Messages, Definition>
 
+type DnsServer = typeof import('./dns/dns-server.ts').actor
 type XdsRelay = typeof import('./xds-relay/xds-relay.ts').actor
 type SecretAgent = typeof import('./sds/secret-agent.ts').actor
 type TokenService = typeof import('./sts/token-service.ts').actor
@@ -55,7 +57,15 @@ export function actorTable({ proxy, warn, module }: TableParts): Wiring {
     runs: 'in-thread',
     actors: exchange ? [{ name: 'sts', config: exchange }] : [],
   }
-  const relaySettings = xdsRelayConfig(features, discoverySettings(config), environment, node.role === 'sidecar' && features.MESH_META_DNS_CAPTURE)
+  const resolves = resolvesNames(node, features)
+  const names: Row<DnsServer> = {
+    module: 'dns/dns-server',
+    consumes: { NameTableChanged: true },
+    emits: {},
+    runs: 'in-thread',
+    actors: resolves ? [{ name: 'dns', config: dnsConfig(features, node) }] : [],
+  }
+  const relaySettings = xdsRelayConfig(features, discoverySettings(config), environment, resolves)
   const relay: Row<XdsRelay> = {
     module: 'xds-relay/xds-relay',
     consumes: { HealthChanged: true },
@@ -64,5 +74,5 @@ export function actorTable({ proxy, warn, module }: TableParts): Wiring {
     actors: features.PROXY_XDS_VIA_AGENT ? [{ name: 'xds-relay', config: relaySettings.config }] : [],
   }
   if (features.PROXY_XDS_VIA_AGENT) relaySettings.warnings.forEach(warn)
-  return wire([tokens, secrets, status, relay], module)
+  return wire([tokens, secrets, status, names, relay], module)
 }

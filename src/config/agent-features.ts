@@ -54,6 +54,11 @@ export const agentVariables = {
     default: 'CloudComputeEngine',
     meaning: 'identity provider of credentials; CloudComputeEngine is the only one',
   },
+  DNS_PROXY_ADDR: {
+    type: 'string',
+    default: 'localhost:15053',
+    meaning: "address of the agent's DNS server, over UDP and TCP, where it captures DNS: localhost or an IP address, and a port",
+  },
   ECC_SIGNATURE_ALGORITHM: {
     type: 'string',
     default: '',
@@ -86,7 +91,7 @@ export const agentVariables = {
   MESH_AGENT_STATE_DIR: {
     type: 'string',
     default: './var/lib/mesh/data',
-    meaning: 'directory of what the agent keeps over a restart: the certificate with its key, and the roots',
+    meaning: 'directory of what the agent keeps over a restart: the certificate with its key, the roots, and the names that it resolves',
   },
   MESH_BOOTSTRAP_OVERRIDE: { type: 'string', default: '', meaning: 'file with a configuration that the proxy merges over its bootstrap' },
   MESH_DELTA_XDS: { type: 'boolean', default: false, meaning: 'when true, the proxy asks discovery for differences instead of the whole state' },

@@ -1,5 +1,4 @@
 /** The agent's DNS server on real sockets: what it answers, what it asks of others, and what nobody can make it do. */
-import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -13,6 +12,7 @@ import { Registry } from '../../actors/runtime/metrics.ts'
 import { freePort } from '../../bench/ports.ts'
 import type { DnsConfig, DnsState } from '../../protocols/messages/dns.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
+import { DnsClient } from '../harness/dns-client.ts'
 import { dnsQuery, readDnsResponse } from '../harness/dns-messages.ts'
 import { DnsUpstream, emptyResponse } from '../harness/dns-upstream.ts'
 import { nameTableOf, orchestrated, type TestHost } from '../harness/name-tables.ts'
@@ -21,32 +21,6 @@ import { until } from '../harness/until.ts'
 const table = {
   'reviews.shop.svc.cluster.local': orchestrated('reviews', 'shop', '10.96.0.1', '10.96.0.2', 'fd00::1'),
   'api.example.com': { ips: ['192.0.2.1'] },
-}
-
-/** A client over UDP. */
-class UdpClient {
-  readonly #socket: UdpSocket = createSocket('udp4').on('message', (message) => this.received.push(message))
-  readonly received: Buffer[] = []
-  readonly #port: number
-
-  constructor(port: number) {
-    this.#port = port
-  }
-
-  send(message: Buffer): void {
-    this.#socket.send(message, this.#port, '127.0.0.1')
-  }
-
-  async ask(message: Buffer) {
-    const before = this.received.length
-    this.send(message)
-    await until('an answer', () => this.received.length > before)
-    return readDnsResponse(this.received[before] as Buffer)
-  }
-
-  close(): void {
-    this.#socket.close()
-  }
 }
 
 /** A client over TCP. */
@@ -110,7 +84,7 @@ describe('the DNS server of an agent', () => {
     const tell = (told: Readonly<Record<string, TestHost>>) => server.receive({ type: 'NameTableChanged', table: nameTableOf(told) }, relay)
     if (hosts) tell(hosts)
     const port = Number(state().addresses[0]?.split(':').at(-1))
-    const client = new UdpClient(port)
+    const client = new DnsClient(port)
     closing.push(() => client.close())
     const stream = () => {
       const opened = new TcpClient(port)

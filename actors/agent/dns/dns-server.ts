@@ -21,7 +21,7 @@ import { Upstream } from './upstream.ts'
 /** How long after a change a table is written down, in milliseconds: the next change may be about to come. */
 const keepAfterMs = 5000
 
-class DnsServer implements Behaviour<NameTableChanged> {
+class DnsServer implements Behaviour<NameTableChanged, never> {
   readonly asks = { state: () => this.#state() }
   readonly #config: DnsConfig
   readonly #log: ScopedLogger
@@ -148,7 +148,7 @@ class DnsServer implements Behaviour<NameTableChanged> {
 }
 
 /** The agent's DNS server as an actor. */
-export const actor: ActorDefinition<DnsConfig, NameTableChanged> = {
+export const actor: ActorDefinition<DnsConfig, NameTableChanged, never> = {
   kind: 'dns',
   start: (context) => new DnsServer(context).start(),
 }
