@@ -8,6 +8,8 @@ export interface XdsRelayConfig {
   readonly discovery: ServerConnection
   /** Metadata of each stream to discovery beside the token; names in lower case. */
   readonly headers: Readonly<Record<string, string>>
+  /** Whether the token is exchanged for one of the cloud before it is sent. */
+  readonly exchangesToken: boolean
   /** Whether the table of names is asked for, for the DNS server of the agent. */
   readonly asksNameTable: boolean
 }

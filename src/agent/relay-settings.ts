@@ -1,6 +1,7 @@
 /** What the environment says of the relay between Envoy and discovery. */
 import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
+import { cloudMetadata, exchangingProvider } from '../sts/settings.ts'
 import { type DiscoverySettings, discoveryConnection } from './connections.ts'
 
 /** The socket on which Envoy asks for its configuration. */
@@ -27,12 +28,15 @@ export function xdsRelayConfig(
   asksNameTable: boolean,
 ): RelaySettings {
   const { headers, warnings } = extraHeaders(environment)
-  const clusterId = features.MESH_META_CLUSTER_ID
+  const { MESH_META_CLUSTER_ID: clusterId, XDS_AUTH_PROVIDER: provider, CLOUD_METADATA: metadata } = features
+  const exchangesToken = provider === exchangingProvider
+  const project = exchangesToken ? cloudMetadata(metadata)[0] : undefined
   return {
     config: {
       socket: relaySocket,
       discovery: discoveryConnection(features, proxy),
-      headers: clusterId === '' ? headers : { ...headers, clusterid: clusterId },
+      headers: { ...headers, ...(project ? { 'x-goog-user-project': project } : {}), ...(clusterId === '' ? {} : { clusterid: clusterId }) },
+      exchangesToken,
       asksNameTable,
     },
     warnings,

@@ -13,7 +13,7 @@ export interface TokenServiceFlags {
 
 const pluginName = 'CloudTokenExchange'
 /** The value of `XDS_AUTH_PROVIDER` for which tokens of the relay are exchanged. */
-const exchangingProvider = 'gcp'
+export const exchangingProvider = 'gcp'
 const fetcherOfInstances = 'CloudComputeEngine'
 
 /** The configuration of the token service; undefined when there is none to be. Throws an Error that names the variable whose URL is none. */
@@ -39,7 +39,7 @@ function pluginOf(features: AgentFeatures, name: string): TokenServiceConfig['pl
 }
 
 /** The four parts of `CLOUD_METADATA`; none when there are not exactly four. */
-function cloudMetadata(given: string): readonly string[] {
+export function cloudMetadata(given: string): readonly string[] {
   const parts = given.split('|')
   return parts.length === 4 ? parts : []
 }

@@ -44,6 +44,7 @@ describe('the relay', () => {
   const relays: Behaviour<HealthChanged, NameTableChanged>[] = []
   let logged: LogRecord[] = []
   let metrics = new Registry()
+  let answer: (question: string) => unknown = () => undefined
 
   before(() => {
     for (const root of ['root', 'other']) certificates.authority(root)
@@ -75,7 +76,11 @@ describe('the relay', () => {
       ...changes,
       discovery: { address, credentials: changes.discovery?.credentials ?? plain },
     }
-    const relay = await startActor(actor, config, { logged: (record) => logged.push(record), metrics })
+    const relay = await startActor(actor, config, {
+      logged: (record) => logged.push(record),
+      metrics,
+      ask: async (question, token) => answer(`${question} ${token}`),
+    })
     relays.push(relay)
     return { relay, state: relay.asks?.state as () => XdsRelayState }
   }
@@ -278,11 +283,24 @@ describe('the relay', () => {
       expect(state().fault).to.equal(undefined)
     })
 
+    it('sends what the token was exchanged for, and nothing while it cannot be', async () => {
+      write('roots.pem', certificates.text('root.pem'))
+      write('token', 'a.good.token')
+      const server = await discovery('server-root')
+      answer = () => Promise.reject(new Error('no such project'))
+      const { state } = await relayTo(server.port, { ...settings, exchangesToken: true })
+      const asked = ask(server, 1)
+      await until('the refusal', () => state().fault === 'the token could not be exchanged: no such project')
+      expect(server.calls).to.have.length(0)
+      answer = (question) => ({ token: question.replace('exchange a.good.token', 'a.cloud.token'), expiresInSeconds: 60 })
+      expect((await asked)?.headers.authorization).to.equal('Bearer a.cloud.token')
+    })
+
     it('sends no token in plain text', async () => {
       write('token', 'a.good.token')
       const server = await discovery()
       const address = { host: 'localhost', port: server.port, isPlain: true, serverName: 'localhost' }
-      const relay = await startActor(actor, { socket, headers: {}, asksNameTable: false, discovery: { address, credentials } })
+      const relay = await startActor(actor, { socket, headers: {}, exchangesToken: false, asksNameTable: false, discovery: { address, credentials } })
       relays.push(relay)
       expect((await ask(server, 1))?.headers.authorization).to.equal(undefined)
     })
@@ -451,6 +469,25 @@ describe('the relay', () => {
         expect(decodeURIComponent(client.ended as string)).to.match(expected)
         await until('discovery to be left', () => server.last?.isClosed === true && state().stream === 'none')
       })
+
+    it('frames of one byte, and a thousand GOAWAY: the response under way is finished, then the stream', async () => {
+      const server = await discovery()
+      const { state } = await relayTo(server.port)
+      const client = proxy()
+      client.send(sotw({ node, typeUrl: clusterType }))
+      await until('the request', () => server.last?.messages.length === 1)
+      const answer = messageFrame(response(false, clusterType, Buffer.alloc(500)))
+      for (const byte of answer) {
+        server.last?.stream.write(Buffer.of(byte))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      await until('the clusters', () => client.messages.length === 1)
+      server.last?.stream.write(answer.subarray(0, 100))
+      for (let i = 0; i < 1000; i++) server.goaway()
+      server.last?.stream.write(answer.subarray(100))
+      await until('the end', () => client.ended !== undefined && state().stream === 'none')
+      expect([client.ended, client.messages.length]).to.deep.equal(['0', 2])
+    })
 
     it('answers that are no gRPC, and resets: it tries again', async () => {
       const server = await discovery()

@@ -33,7 +33,8 @@ export interface EnvoyOptions {
   readonly binary: string
   readonly nodeId: string
   readonly metadata: object
-  readonly grpcPort: number
+  /** Where it asks for its configuration: a port of this machine, or the path of a unix socket. */
+  readonly grpcPort: number | string
   readonly delta?: boolean
   /** A server of secrets, as an agent is: its port, or the path of its unix socket. */
   readonly secretsAt?: number | string

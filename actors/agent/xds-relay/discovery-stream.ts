@@ -8,6 +8,7 @@ import { status } from '../../grpc/status-codes.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { checkEvery, deadlineAfter, type Timer } from '../../runtime/timers.ts'
 import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
+import { PacedReading } from './paced-reading.ts'
 import { SendQueue } from './send-queue.ts'
 
 /** Bytes of responses that are taken before the proxy has taken them, on the stream and on its connection. */
@@ -54,10 +55,10 @@ export class DiscoveryStream {
   readonly #session: ClientHttp2Session
   #stream: ClientHttp2Stream | undefined
   #queue: SendQueue | undefined
+  #reading: PacedReading | undefined
   #trailers: IncomingHttpHeaders | undefined
   #fault: string | undefined
   #isOver = false
-  #isPaused = false
   readonly #timers: Timer[] = []
 
   /** Connects, and opens the stream `path`. */
@@ -87,14 +88,13 @@ export class DiscoveryStream {
     return this.#isOver || (this.#queue as SendQueue).write(bytes)
   }
 
+  /** Reads no responses until {@link resume}. */
   pause(): void {
-    this.#isPaused = true
-    this.#stream?.pause()
+    this.#reading?.pause()
   }
 
   resume(): void {
-    this.#isPaused = false
-    this.#stream?.resume()
+    this.#reading?.resume()
   }
 
   /** Ends the stream and its connection. */
@@ -132,7 +132,7 @@ export class DiscoveryStream {
     stream.on('trailers', (headers) => {
       this.#trailers = headers
     })
-    stream.on('data', (bytes: Buffer) => this.#isOver || this.#events.data(bytes))
+    this.#reading = new PacedReading(stream, (bytes) => this.#isOver || this.#events.data(bytes))
     stream.on('error', (error) => {
       this.#fault ??= reasonOf(error)
     })
@@ -142,7 +142,6 @@ export class DiscoveryStream {
       if (this.#trailers) this.#told(this.#trailers)
       else this.#lost(this.#fault ?? 'the stream was reset')
     })
-    if (this.#isPaused) stream.pause()
   }
 
   #told(trailers: IncomingHttpHeaders): void {

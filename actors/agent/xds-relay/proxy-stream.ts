@@ -2,6 +2,7 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
 import { deadlineAfter, type Timer } from '../../runtime/timers.ts'
+import { PacedReading } from './paced-reading.ts'
 import { SendQueue } from './send-queue.ts'
 
 /** How long the proxy may take nothing while bytes for it are outstanding, in milliseconds: it takes nothing while it applies a large configuration. */
@@ -25,6 +26,7 @@ export class ProxyStream {
   readonly isDelta: boolean
   readonly #stream: ServerHttp2Stream
   #queue: SendQueue | undefined
+  #reading: PacedReading | undefined
   #trailers = trailersOf(0, '')
   #isFinished = false
   #stoodStill = false
@@ -48,7 +50,7 @@ export class ProxyStream {
         this.#unlessClosed(closeMs, () => stream.destroy())
       },
     })
-    stream.on('data', (bytes: Buffer) => this.#isFinished || events.data(bytes))
+    this.#reading = new PacedReading(stream, (bytes) => this.#isFinished || events.data(bytes))
     // Who has nothing more to ask for is not told anything more either.
     stream.on('end', () => this.finish(0, ''))
     stream.on('close', () => {
@@ -69,11 +71,11 @@ export class ProxyStream {
 
   /** Reads nothing until {@link resume}. */
   pause(): void {
-    this.#stream.pause()
+    this.#reading?.pause()
   }
 
   resume(): void {
-    this.#stream.resume()
+    this.#reading?.resume()
   }
 
   /** Ends the stream with a gRPC status, after what was written. What the proxy says from then on is not heard. */
@@ -82,7 +84,7 @@ export class ProxyStream {
     this.#isFinished = true
     this.#trailers = trailersOf(code, message)
     this.#stream.end()
-    this.#stream.resume()
+    this.resume()
     this.#unlessClosed(endMs, () => this.#stream.destroy())
   }
 

@@ -48,6 +48,8 @@ export class RelayedStream {
   #isTrying = false
   #isOver = false
   #timer: Timer | undefined
+  /** Discovery has asked that its connection be left, and whether the time for it has come. */
+  #isLeaving = false
   #leaves = false
   /** Why the last attempt came to nothing. */
   fault: string | undefined
@@ -188,7 +190,8 @@ export class RelayedStream {
 
   /** Discovery wants the connection to be left: it is, after a short while, between two responses. */
   #leaveSoon(attempt: Attempt): void {
-    if (!attempt.isServed) return
+    if (!attempt.isServed || this.#isLeaving) return
+    this.#isLeaving = true
     this.#timer = after(chance() * leaveMs, () => {
       this.#leaves = true
       this.#leave(attempt)

@@ -4,6 +4,7 @@
  */
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
+import type { ExchangedToken } from '../../../protocols/messages/sts.ts'
 import type { XdsRelayConfig, XdsRelayState } from '../../../protocols/messages/xds-relay.ts'
 import { BackOff } from '../../../src/relay/back-off.ts'
 import { status } from '../../grpc/status-codes.ts'
@@ -20,6 +21,8 @@ import { RelayedStream, type RelayParts } from './relayed-stream.ts'
 class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   readonly asks = { state: () => this.#state() }
   readonly #config: XdsRelayConfig
+  /** Has a token exchanged by the token service. */
+  readonly #exchange: (token: string) => Promise<ExchangedToken>
   readonly #log: ScopedLogger
   readonly #server: ProxyServer
   readonly #parts: RelayParts
@@ -27,9 +30,12 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   #names: NameTableChanged | undefined
   #health: HealthChanged | undefined
   #stream: RelayedStream | undefined
+  /** The last one, over or not. */
+  #latest: RelayedStream | undefined
 
-  constructor({ config, log, metrics }: ActorContext<XdsRelayConfig>) {
+  constructor({ config, log, metrics, ask }: ActorContext<XdsRelayConfig>) {
     this.#config = config
+    this.#exchange = (token) => ask<ExchangedToken>('exchange', token)
     this.#log = log('xdsproxy')
     this.#parts = {
       address: config.discovery.address,
@@ -78,6 +84,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
       if (this.#stream === stream) this.#stream = undefined
     })
     this.#stream = stream
+    this.#latest = stream
   }
 
   #named(bytes: Buffer): void {
@@ -94,7 +101,17 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     const roots = await readRoots(credentials.roots)
     const pair = credentials.pair && (await this.#unlessBroken('no client certificate is presented', readPair(credentials.pair)))
     const token = credentials.tokenFile && (await this.#unlessBroken('no token is sent', readToken(credentials.tokenFile)))
-    return { headers: token ? { ...headers, authorization: `Bearer ${token}` } : headers, pair, roots }
+    return { headers: token ? { ...headers, authorization: `Bearer ${await this.#tokenFor(token)}` } : headers, pair, roots }
+  }
+
+  /** What discovery is sent for the workload's token. Rejects with an Error when it cannot be exchanged. */
+  async #tokenFor(token: string): Promise<string> {
+    if (!this.#config.exchangesToken) return token
+    try {
+      return (await this.#exchange(token)).token
+    } catch (error) {
+      throw new Error(`the token could not be exchanged: ${(error as Error).message}`)
+    }
   }
 
   /** What is read, or undefined and a warning. */
@@ -109,7 +126,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
 
   #state(): XdsRelayState {
     const { failures } = this.#parts.backOff
-    return { stream: this.#stream?.state ?? 'none', failures, fault: this.#stream?.fault }
+    return { stream: this.#stream?.state ?? 'none', failures, fault: this.#latest?.fault }
   }
 }
 
