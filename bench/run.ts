@@ -5,7 +5,7 @@
  *
  * `soak` and `views` take more than an hour and are not in `all`.
  *
- * npm run bench -- [--set convergence,tls,secured,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,names,signing,start,soak,views | all | quick] [--proxies 400]
+ * npm run bench -- [--set convergence,tls,secured,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,names,signing,start,agent,soak,views | all | quick] [--proxies 400]
  *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
  * npm run bench -- --set views [--shape private,sidecars | all] [--namespaces 10,100,1000] [--mode delta,sotw,older] [--rounds 5]
  *                  [--limit 120] [--memory 4096]
@@ -16,6 +16,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
+import { agent } from './scenarios/agent.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { names as nameTables } from './scenarios/names.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
@@ -137,6 +138,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   names: () => nameTables({ writers, services, rounds, proxies: Math.min(proxies, 100) }),
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
   start: () => start(rounds),
+  agent: () => agent(rounds),
   soak: () => soak(writers, Number(given.changes), Number(given.connects)),
   views: () =>
     views({

@@ -1,5 +1,5 @@
 /** The server under test: the real command in a process of its own, and what it spends. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,19 @@ export function processUsage(pid: number): { cpu: number; rss: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   const rss = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss: Number(rss) / 1024 }
+}
+
+/** CPU seconds of one run of a script of Node, as the mean of so many: the clock of /proc has steps of 10 ms. */
+export function cpuOfRuns(args: readonly string[], runs: number, options: SpawnSyncOptions = {}): number {
+  const before = childrenCpu()
+  for (let run = 0; run < runs; run++) spawnSync(process.execPath, args, { ...options, stdio: 'ignore' })
+  return (childrenCpu() - before) / runs
+}
+
+/** CPU seconds of processes that have ended. */
+function childrenCpu(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[13]) + Number(fields[14])) / 100
 }
 
 /** Files of a port that speaks TLS. */

@@ -1,6 +1,6 @@
 // Builds the package into dist/: the commands, and JavaScript of the sources with the wire types, a file for each thread entry and what they share.
 // Bundled because a thread would look for, read and link up to three hundred modules otherwise.
-import { copyFileSync, rmSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -8,39 +8,47 @@ import { build } from 'esbuild'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
+const named = (folder, names) => names.map((name) => `${folder}/${name}`)
 /** Modules that are loaded by name: the commands, and what threads and pools run. All are in one folder, as they find each other. */
-const discoveryActors = [
-  'push-queue/push-queue',
-  'xds-writer/xds-writer',
-  'sources/files/file-watcher',
-  'sources/files/parse-task',
-  'sources/mock/mock-registry',
-  'key-sets/jwks-resolver',
-  'certificates/certificate-watcher',
-  'identity/authenticator',
-  'authority/certificate-authority',
-  'authority/sign-task',
-].map((name) => `actors/discovery/${name}.ts`)
-const agentActors = ['dns/dns-server', 'sds/secret-agent', 'status/status-server', 'sts/token-service', 'xds-relay/xds-relay'].map(
-  (name) => `actors/agent/${name}.ts`,
-)
-const commands = ['discovery-main', 'discovery-help', 'agent-main', 'agent-help'].map((name) => `bin/${name}.js`)
-await build({
-  absWorkingDir: root,
-  entryPoints: [...commands, 'actors/runtime/thread.ts', ...discoveryActors, ...agentActors],
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node22.18',
-  outdir: 'dist/bin',
-  entryNames: '[name]',
-  // These find files of their own beside them, or are loaded by name.
-  external: ['@oclif/*', 'piscina'],
-  banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
-  minifyWhitespace: true,
-  minifySyntax: true,
-  logLevel: 'warning',
-})
+const discovery = [
+  ...named('bin', ['discovery-main.js', 'discovery-help.js']),
+  'actors/runtime/thread.ts',
+  ...named('actors/discovery', [
+    'push-queue/push-queue.ts',
+    'xds-writer/xds-writer.ts',
+    'sources/files/file-watcher.ts',
+    'sources/files/parse-task.ts',
+    'sources/mock/mock-registry.ts',
+    'key-sets/jwks-resolver.ts',
+    'certificates/certificate-watcher.ts',
+    'identity/authenticator.ts',
+    'authority/certificate-authority.ts',
+    'authority/sign-task.ts',
+  ]),
+]
+/** Every module of the agent that is an actor: it loads those that it starts. */
+const agentActors = readdirSync(join(root, 'actors/agent'), { recursive: true })
+  .map((name) => `actors/agent/${name}`)
+  .filter((name) => name.endsWith('.ts') && /^export const actor\b/m.test(readFileSync(join(root, name), 'utf8')))
+const agent = [...named('bin', ['agent-main.js', 'agent-help.js']), ...agentActors]
+// Apart, so that what only the agent's modules share is one piece of code each, and not cut along the modules of the other.
+for (const entryPoints of [discovery, agent])
+  await build({
+    absWorkingDir: root,
+    entryPoints,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22.18',
+    outdir: 'dist/bin',
+    entryNames: '[name]',
+    // These find files of their own beside them, or are loaded by name.
+    external: ['@oclif/*', 'piscina'],
+    banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)" },
+    minifyWhitespace: true,
+    minifySyntax: true,
+    logLevel: 'warning',
+  })
 for (const name of ['pilot-discovery.js', 'pilot-agent.js', 'runtime.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name))
 copyFileSync(join(root, 'package.json'), join(dist, 'package.json'))

@@ -1,13 +1,13 @@
 /** The start: CPU until ready and resident memory at rest with the Mock registry, beside an empty Node process in the same run. */
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { withPackage } from '../package.ts'
 import { freePort } from '../ports.ts'
 import { type Measure, progress } from '../report.ts'
-import { processUsage, startCommand } from '../server.ts'
+import { cpuOfRuns, processUsage, startCommand } from '../server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** How long after ready the memory is looked at, in milliseconds: what is made ahead of the first proxy is made then. */
@@ -25,15 +25,9 @@ interface Start {
 
 /** Measures the installed package and the sources, as the median of so many starts each. */
 export async function start(rounds: number): Promise<Measure[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'mesh-bench-package-'))
-  try {
-    const npm = (args: readonly string[], cwd: string) =>
-      execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
-    const packed = JSON.parse(npm(['pack', '--json', '--silent', '--pack-destination', folder], root)) as { filename: string }[]
-    writeFileSync(join(folder, 'package.json'), '{"private": true}')
-    npm(['install', '--prefer-offline', join(folder, packed[0]?.filename ?? '')], folder)
+  return withPackage(async (command) => {
     const variants = [
-      ['package', join(folder, 'node_modules/.bin/pilot-discovery')],
+      ['package', command('pilot-discovery')],
       ['source', join(root, 'bin/pilot-discovery.js')],
     ] as const
     const measures: Measure[] = []
@@ -57,21 +51,11 @@ export async function start(rounds: number): Promise<Measure[]> {
       progress(`start, ${variant}: ${measures.at(-1)?.notes}`)
     }
     return measures
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-/** CPU seconds of processes that have ended. */
-function childrenCpu(): number {
-  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[13]) + Number(fields[14])) / 100
+  })
 }
 
 async function once(script: string): Promise<Start> {
-  const before = childrenCpu()
-  for (let run = 0; run < emptyRuns; run++) spawnSync(process.execPath, ['-e', '0'])
-  const empty = (childrenCpu() - before) / emptyRuns
+  const empty = cpuOfRuns(['-e', '0'], emptyRuns)
   const port = await freePort()
   const free = ['--grpcAddr', '127.0.0.1:0', '--secureGRPCAddr', '127.0.0.1:0', '--monitoringAddr', '127.0.0.1:0', '--ctrlz_port', '0']
   const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-ca-'))

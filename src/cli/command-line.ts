@@ -34,7 +34,7 @@ export function readCommandLine(given: readonly string[], commands: Commands): {
   const end = given.includes('--') ? given.indexOf('--') : given.length
   const before = given.slice(0, end)
   const all = Object.values(commands)
-  const found = findCommand(splitFlags(before, flagWords(all), false).rest, commands)
+  const found = findCommand(looseOf(before, flagWords(all)), commands)
   if (!found) return undefined
   const { name, command, at } = found
   const isLenient = command.ignoresUnknown === true
@@ -64,6 +64,19 @@ export function readCommandLine(given: readonly string[], commands: Commands): {
 interface Loose {
   readonly text: string
   readonly at: number
+}
+
+/** What is neither a flag of any command nor its value. */
+function looseOf(given: readonly string[], words: ReturnType<typeof flagWords>): Loose[] {
+  const loose: Loose[] = []
+  for (let at = 0; at < given.length; at++) {
+    const text = given[at] as string
+    const { word, value } = wordOf(text, words)
+    const flag = words.get(word)
+    if (!flag) loose.push({ text, at })
+    else if (flag.spec.type !== 'switch' && value === undefined) at++
+  }
+  return loose
 }
 
 /** The command that the words name, and where they stand; undefined when help is asked for or it is not one of these. */

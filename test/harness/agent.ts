@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
+import { type StandInOptions, standInProxy } from './stand-in-proxy.ts'
 import { until } from './until.ts'
 
 /** The command of the sources. */
@@ -12,8 +13,10 @@ export const agentScript = fileURLToPath(new URL('../../bin/pilot-agent.js', imp
 
 /** How an agent is run. */
 export interface AgentOptions {
-  /** The program of the proxy. */
-  readonly binary: string
+  /** The program of the proxy, if it is not one that stands in for Envoy. */
+  readonly binary?: string
+  /** How the program behaves that stands in for Envoy. */
+  readonly standIn?: StandInOptions
   readonly role?: 'sidecar' | 'router'
   readonly flags?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -36,12 +39,25 @@ export class Agent {
   output = ''
   #child: ChildProcess | undefined
 
-  constructor(options: AgentOptions) {
+  constructor(options: AgentOptions = {}) {
     this.#options = options
+    if (options.binary === undefined) this.write('proxy', standInProxy(options.standIn), 0o755)
   }
 
   get pid(): number {
     return this.#child?.pid ?? 0
+  }
+
+  /** The variables that it is started with beside those of the process. */
+  get env(): Record<string, string> {
+    const { binary, env, proxyConfig } = this.#options
+    const config = { binaryPath: binary ?? './proxy', proxyAdminPort: this.adminPort, statusPort: this.statusPort, concurrency: 1, ...proxyConfig }
+    return {
+      PROXY_CONFIG: JSON.stringify(config),
+      PROXY_STATUS_PORT: String(this.readyPort),
+      PROXY_PROMETHEUS_PORT: String(this.metricsPort),
+      ...env,
+    }
   }
 
   /** Writes a file into its folder. */
@@ -54,18 +70,12 @@ export class Agent {
 
   /** Starts the command, and waits for nothing. Ports stay the same over restarts. */
   async launch(): Promise<ChildProcess> {
-    const { binary, role = 'sidecar', flags = [], env = {}, proxyConfig = {}, script = agentScript } = this.#options
+    const { role = 'sidecar', flags = [], script = agentScript } = this.#options
     this.adminPort ||= await freePort()
     this.statusPort ||= await freePort()
     this.readyPort ||= await freePort()
     this.metricsPort ||= await freePort()
-    const config = { binaryPath: binary, proxyAdminPort: this.adminPort, statusPort: this.statusPort, concurrency: 1, ...proxyConfig }
-    const own = {
-      PROXY_CONFIG: JSON.stringify(config),
-      PROXY_STATUS_PORT: String(this.readyPort),
-      PROXY_PROMETHEUS_PORT: String(this.metricsPort),
-    }
-    const child = spawn(process.execPath, [script, 'proxy', role, ...flags], { cwd: this.dir, env: { ...process.env, ...own, ...env } })
+    const child = spawn(process.execPath, [script, 'proxy', role, ...flags], { cwd: this.dir, env: { ...process.env, ...this.env } })
     this.#child = child
     child.stdout.on('data', (bytes) => (this.output += bytes))
     child.stderr.on('data', (bytes) => (this.output += bytes))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { clusterType } from '../../src/xds/type-urls.ts'
+import { Agent } from '../harness/agent.ts'
 import { runCommand, Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 import { sidecarNode, XdsClient } from '../harness/xds-client.ts'
@@ -51,7 +52,15 @@ describe('the package', function () {
   after(() => rmSync(folder, { recursive: true, force: true }))
 
   it('holds built JavaScript and the wire types, no sources, and installs no tools', () => {
-    expect(files).to.include.members(['README.md', 'LICENSE', 'bin/pilot-discovery.js', 'dist/bin/discovery-main.js', 'dist/bin/thread.js'])
+    expect(files).to.include.members([
+      'README.md',
+      'LICENSE',
+      'bin/pilot-discovery.js',
+      'bin/pilot-agent.js',
+      'dist/bin/discovery-main.js',
+      'dist/bin/agent-main.js',
+      'dist/bin/thread.js',
+    ])
     expect(files.filter((file) => /\.ts$|\.proto$|^(src|test|actors|bench|protocols|node_modules)\//.test(file))).to.deep.equal([])
     for (const tool of ['@bufbuild/buf', '@bufbuild/protoc-gen-es', '@grpc/grpc-js-xds', 'typescript', 'mocha'])
       expect(existsSync(join(folder, 'node_modules', tool)), tool).to.equal(false)
@@ -82,6 +91,22 @@ describe('the package', function () {
       await service.dispose()
     }
   })
+
+  for (const [where, script] of [
+    ['installed into an empty folder', join(folder, 'node_modules/.bin/pilot-agent')],
+    ['run from dist/', join(root, 'dist/bin/pilot-agent.js')],
+  ] as const)
+    it(`${where}: has an agent that helps, serves and drains a proxy`, async () => {
+      expect((await runCommand(['proxy', '--help'], {}, script)).stdout).to.contain('--templateFile')
+      const agent = new Agent({ script, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' }, proxyConfig: { customConfigFile: './bootstrap.json' } })
+      agent.write('bootstrap.json', '{}')
+      try {
+        await agent.start()
+        expect(await agent.stop()).to.equal(0)
+      } finally {
+        await agent.dispose()
+      }
+    })
 
   const places = [
     ['installed into an empty folder', join(folder, 'node_modules/.bin/pilot-discovery')],

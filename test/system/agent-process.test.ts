@@ -1,25 +1,13 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import { Agent, type AgentOptions, agentScript } from '../harness/agent.ts'
 import { runCommand } from '../harness/service.ts'
-import { type StandInOptions, standInProxy } from '../harness/stand-in-proxy.ts'
 import { until } from '../harness/until.ts'
-
-const folder = mkdtempSync(join(tmpdir(), 'mesh-stand-in-'))
-let count = 0
-const standIn = (options: StandInOptions = {}) => {
-  const path = join(folder, `proxy-${count++}`)
-  writeFileSync(path, standInProxy(options), { mode: 0o755 })
-  return path
-}
 
 describe('pilot-agent proxy', () => {
   const agents: Agent[] = []
-  const agent = (options: StandInOptions & Partial<AgentOptions> = {}) => {
-    const { binary = standIn(options), ...others } = options
-    const made = new Agent({ binary, ...others, proxyConfig: { customConfigFile: 'bootstrap.json', ...others.proxyConfig } })
+  const agent = (options: AgentOptions = {}) => {
+    const made = new Agent({ ...options, proxyConfig: { customConfigFile: 'bootstrap.json', ...options.proxyConfig } })
     made.write('bootstrap.json', '{}')
     agents.push(made)
     return made
@@ -56,7 +44,7 @@ describe('pilot-agent proxy', () => {
   })
 
   it('waits no longer on a second signal, and ends a proxy that does not obey', async () => {
-    const one = agent({ stays: true, drainStatus: 503, env: { TERMINATION_DRAIN_DURATION_SECONDS: '3600' } })
+    const one = agent({ standIn: { stays: true, drainStatus: 503 }, env: { TERMINATION_DRAIN_DURATION_SECONDS: '3600' } })
     await one.start()
     const pid = Number(await one.admin('/pid'))
     one.signal('SIGTERM')
@@ -74,7 +62,7 @@ describe('pilot-agent proxy', () => {
     ['a proxy that runs out of memory', { signal: 'SIGKILL' }, 137, /error\t.*when memory runs out/],
   ] as const)
     it(`ends with ${what}, with status ${status}`, async () => {
-      const one = agent(end)
+      const one = agent({ standIn: end })
       await one.start()
       await one.admin('/end').catch(() => undefined)
       expect(await one.ended()).to.equal(status)
@@ -91,11 +79,10 @@ describe('pilot-agent proxy', () => {
   })
 
   it('says what is wrong with a program that is not there or cannot be run', async () => {
-    const file = join(folder, 'no-program')
-    writeFileSync(file, 'text', { mode: 0o644 })
+    const file = agent().write('no-program', 'text')
     for (const [binary, reason] of [
-      [join(folder, 'missing'), 'there is no such file'],
-      [folder, 'it is no file'],
+      ['./missing', 'there is no such file'],
+      [tmpdir(), 'it is no file'],
       [file, 'this user may not run it'],
       ['no-such-proxy', 'it is in no folder of PATH'],
     ] as const) {

@@ -63,6 +63,7 @@ describe('command lines', () => {
       ignored: ['--color red', '-c', '--older=z', 'y', '-d'],
     })
     expect(readLenient('--name lenient lenient --name=b')).to.deep.equal({ flags: { name: 'b' }, args: [], ignored: [] })
+    expect(readLenient('lenient --color')).to.deep.equal({ flags: {}, args: [], ignored: ['--color'] })
     expect(() => readLenient('lenient --name')).to.throw('Flag --name expects a value')
   })
 

@@ -1,0 +1,23 @@
+/** The package as a user has it: packed, and installed into an empty folder. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Runs something with the path of each command by its name, and removes the package afterwards. */
+export async function withPackage<T>(use: (command: (name: string) => string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'mesh-bench-package-'))
+  const npm = (args: readonly string[], cwd: string) =>
+    execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  try {
+    const packed = JSON.parse(npm(['pack', '--json', '--silent', '--pack-destination', folder], root)) as { filename: string }[]
+    writeFileSync(join(folder, 'package.json'), '{"private": true}')
+    npm(['install', '--prefer-offline', join(folder, packed[0]?.filename ?? '')], folder)
+    return await use((name) => join(folder, 'node_modules/.bin', name))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { agentLogging, proxyFlags, waitFlags } from '../../src/cli/agent-flags.ts'
+import { agentScopes } from '../../src/logging/levels.ts'
+import { agentScript } from '../harness/agent.ts'
+import { runCommand } from '../harness/service.ts'
+
+const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8')) as { version: string }
+const run = (args: readonly string[], env: Record<string, string> = {}) => runCommand(args, env, agentScript)
+
+describe('the command pilot-agent', () => {
+  const servers: Server[] = []
+  const serve = async (host: string, answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<number> => {
+    const server = createServer(answer)
+    servers.push(server)
+    await new Promise<void>((resolve) => server.listen(0, host, resolve))
+    return (server.address() as AddressInfo).port
+  }
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+
+  it('prints its version in every form', async () => {
+    expect((await run(['version', '-s'])).stdout).to.equal(`${version}\n`)
+    expect((await run(['version'])).stdout).to.match(/^version\.BuildInfo\{Version:"[^"]+", GitRevision:/)
+    expect(JSON.parse((await run(['version', '-o', 'json'])).stdout)).to.have.nested.property('clientVersion.version', version)
+    expect((await run(['version', '-o', 'yaml'])).stdout).to.match(/^clientVersion:\n {2}golang_version: node /)
+    const refused = await run(['version', '-o', 'xml'])
+    expect([refused.code, refused.stderr]).to.deep.equal([255, "Error: --output must be 'yaml' or 'json'\n"])
+  })
+
+  it('lists its commands, and every flag of each, without a command too', async () => {
+    const alone = await run([])
+    expect(alone.code).to.equal(0)
+    for (const name of ['proxy', 'request', 'version', 'wait']) expect(alone.stdout).to.match(new RegExp(`^  ${name} `, 'm'))
+    for (const [name, table] of Object.entries({ proxy: proxyFlags, wait: waitFlags, request: {} })) {
+      const { code, stdout } = await run([name, '--help'])
+      expect(code).to.equal(0)
+      for (const flag of Object.keys({ ...table, ...agentLogging })) expect(stdout, name).to.contain(`--${flag}`)
+    }
+  })
+
+  it('completes its commands', async () => {
+    const { code, stdout } = await run(['autocomplete', 'script', 'bash'])
+    expect([code, stdout]).to.deep.include(0)
+    expect(stdout).to.contain('PILOT_AGENT')
+  })
+
+  it('refuses unknown commands, flags and values, with status 255', async () => {
+    for (const [args, reason] of [
+      [['prxy'], /prxy.* not (a pilot-agent command|found)/i],
+      [['wait', '--periodMilis', '1'], /^Error: Nonexistent flag: --periodMilis\n$/],
+      [['wait', '--timeoutSeconds', 'soon'], /^Error: invalid argument "soon" for "--timeoutSeconds"/],
+      [['wait', '--url', 'ftp://x'], /^Error: --url: "ftp:\/\/x" is not an HTTP URL\n$/],
+      [['request', 'GET'], /^Error: missing argument for "request": path\n$/],
+      [['request', 'GET', '/', '--log_output_level', 'sdss:debug'], /^Error: --log_output_level: unknown scope "sdss"; scopes are .*\bxdsproxy\b/],
+      [['proxy', '--stsPort', '-1'], /^Error: invalid argument "-1" for "--stsPort"/],
+    ] as const) {
+      const { code, stderr } = await run(args)
+      expect(code, args.join(' ')).to.equal(255)
+      expect(stderr).to.match(reason)
+    }
+  })
+
+  it('takes every scope of the specification', async () => {
+    expect(agentScopes).to.have.length(25)
+    const levels = agentScopes.filter((scope) => scope !== 'all').map((scope) => `${scope}:debug`)
+    expect((await run(['version', '--short', '--log_output_level', levels.join(), '--log_caller', 'all'])).code).to.equal(0)
+  })
+
+  describe('wait', () => {
+    it('ends when the proxy is ready, and says so', async () => {
+      let asked = 0
+      const port = await serve('127.0.0.1', (_, response) => response.writeHead(++asked < 3 ? 503 : 200).end())
+      const { code, stdout } = await run([
+        ...['wait', '--url', `http://localhost:${port}/healthz/ready`, '--periodMillis', '10', '--log_as_json'],
+        ...['--log_output_level', 'default:debug'],
+      ])
+      const lines = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { msg: string })
+      expect([code, asked, lines[0]?.msg, lines.at(-1)?.msg]).to.deep.equal([
+        0,
+        3,
+        'waiting for the proxy to be ready, at most 60 s',
+        'the proxy is ready',
+      ])
+      expect(lines[1]?.msg).to.match(/^not ready yet: .*answered with status 503$/)
+    })
+
+    it('gives up when the time is over, with the last reason', async () => {
+      const silent = await serve('127.0.0.1', () => undefined)
+      const nobody = await freePort()
+      for (const [port, reason] of [
+        [silent, /no answer within 50 ms/],
+        [nobody, /ECONNREFUSED/],
+      ] as const) {
+        const times = ['--timeoutSeconds', '1', '--requestTimeoutMillis', '50', '--periodMillis', '60000']
+        const { code, stderr, ms } = await run(['wait', '--url', `http://127.0.0.1:${port}/`, ...times])
+        expect(code).to.equal(255)
+        expect(stderr)
+          .to.match(/^Error: the proxy is not ready after 1 s: /)
+          .and.to.match(reason)
+        expect(ms).to.be.lessThan(10_000)
+      }
+      expect(await run(['wait', '--timeoutSeconds', '0'])).to.include({
+        code: 255,
+        stderr: 'Error: the proxy is not ready after 0 s: it was not asked\n',
+      })
+    })
+  })
+})
