@@ -1,30 +1,25 @@
 /** The agent: starts and supervises its actors, starts the proxy when all of them listen, and ends with it. Everything runs in one thread. */
 import { constants } from 'node:os'
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
-import type { ExchangedToken } from '../../protocols/messages/sts.ts'
+import { type AgentMetrics, statusAsks } from '../../protocols/messages/status.ts'
 import { statusAfter, toldEnd } from '../../src/agent/proxy-end.ts'
+import { protoJson } from '../../src/bootstrap/proto-json.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
+import { proxyConfigShape } from '../../src/config/proxy-config.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
+import { yamlText } from '../../src/logging/yaml-text.ts'
 import { type LogWriter, openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
+import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
 import { Registry } from '../runtime/metrics.ts'
-import { restartPolicy } from '../runtime/restarts.ts'
 import { Supervisor } from '../runtime/supervisor.ts'
-import { actorTable } from './actor-table.ts'
+import { actorTable, type TableParts } from './actor-table.ts'
 import { type PreparedProxy, prepareProxy } from './bootstrap/prepare-proxy.ts'
 import type { WrittenBootstrap } from './bootstrap/write-bootstrap.ts'
-import { type Drain, ProxyProcess } from './proxy-process/proxy-process.ts'
+import type { Ending } from './ending.ts'
+import { ProxyProcess } from './proxy-process/proxy-process.ts'
 import { agentMetrics } from './status/agent-metrics.ts'
-
-/** A running agent. */
-export interface AgentService {
-  readonly supervisor: Supervisor
-  /** Drains the proxy and ends everything; called again, it does not wait any longer for connections to end. */
-  stop(reason: string): void
-  /** Resolves when the proxy and everything else has ended, with the status of the process (docs/agent.md, P4). */
-  readonly ended: Promise<number>
-}
 
 /** The log of the agent, opened before anything else is done. */
 export interface AgentLog {
@@ -35,8 +30,10 @@ export interface AgentLog {
 
 /** The status of a start that failed because something is not to be had: a socket, the program of the proxy. */
 const fatalStatus = 1
-/** Longest time for an actor to end in order, in milliseconds. */
+/** Longest time for the actors of one kind to end in order, in milliseconds. */
 const drainMs = 1000
+/** Fields of the proxy's configuration that the log does not show. */
+const secretFields: ReadonlySet<string> = new Set(['accessToken'])
 
 /** As built, all modules that are loaded by name are in one folder. */
 const isBuilt = import.meta.url.endsWith('.js')
@@ -49,55 +46,59 @@ export function openAgentLog(options: LogOptions): AgentLog {
 }
 
 /**
- * Starts the agent. Rejects with an Error that says what is wrong with the settings, and with an {@link ExitError} when a socket or the proxy is not to be
- * had; then nothing is left behind.
+ * Runs the agent until its proxy has ended, or both end because that is asked for. Resolves with the status of the process (docs/agent.md, P4). Rejects with
+ * an Error that says what is wrong with the settings, and with an {@link ExitError} when a socket or the proxy is not to be had. Nothing is left behind.
  */
-export async function startAgent(options: ProxyOptions, { options: logOptions, writer, log: logger }: AgentLog): Promise<AgentService> {
-  const log = logger('default')
-  for (const flag of options.flags) log.info(`FLAG: ${flag}`)
+export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, ending: Ending): Promise<number> {
+  const log = opened.log('default')
+  sayAtStart(options, log)
+  const proxy = await Promise.race([prepareProxy(options, process.env, log), ending.asked.then(() => undefined)])
+  if (!proxy) return 0
+  log.info(`effective configuration of the proxy:\n${yamlText(protoJson(proxyConfigShape.form, proxy.config), secretFields).trimEnd()}`)
+  const supervisor = startActors({ proxy, module: moduleOf }, opened, ending)
+  let bootstrap: WrittenBootstrap | undefined
+  try {
+    await Promise.race([allStarted(supervisor), ending.asked])
+    bootstrap = await proxy.write()
+    if (ending.isAsked) return 0
+    const child = new ProxyProcess(bootstrap, log)
+    // Not before: the proxy would inherit it, and may be meant to leave core dumps.
+    void keepMemoryOutOfFiles().then((failures) => failures.forEach((failure) => log.warn(failure)))
+    return await untilEnded(child, { proxy, supervisor, ending, log })
+  } catch (error) {
+    throw new ExitError((error as Error).message, fatalStatus)
+  } finally {
+    await bootstrap?.remove()
+    await supervisor.drain([], drainMs)
+  }
+}
+
+type DefaultLog = ReturnType<Logger>
+
+function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
+  for (const flag of flags) log.info(`FLAG: ${flag}`)
   const { version, revision, status } = buildInfo()
   log.info(`Version ${version}-${revision}-${status}`)
-  for (const ignored of options.ignored) log.warn(`${ignored} is not known and has no effect`)
+  for (const one of ignored) log.warn(`${one} is not known and has no effect`)
+}
 
-  const proxy = await prepareProxy(options, process.env, log)
-  const wiring = actorTable({ proxy, warn: (message) => log.warn(message), module: moduleOf })
-  const ending = Promise.withResolvers<string>()
+/** Starts the actors of the table. Throws an Error that names what is wrong with the settings. */
+function startActors(parts: TableParts, { options, writer, log }: AgentLog, ending: Ending): Supervisor {
+  const wiring = actorTable(parts)
+  const answers: Record<string, unknown> = { [statusAsks.quit]: () => ending.ask('POST /quitquitquit') }
   const supervisor = new Supervisor({
     mode: 'in-thread',
-    log: logger,
-    logOptions,
+    log,
+    logOptions: options,
     logged: (records) => {
       for (const record of records) writer.write(record)
     },
-    answers: {
-      quit: (reason: string) => ending.resolve(reason),
-      metrics: () => metrics(),
-      exchange: (token: string) => supervisor.ask<ExchangedToken>('sts', 'exchange', token),
-    },
-    policy: restartPolicy,
+    answers,
   })
-  const metrics = agentMetrics(supervisor, new Registry(), version)
+  answers[statusAsks.metrics] = agentMetrics(supervisor, new Registry(), buildInfo().version) satisfies () => Promise<AgentMetrics>
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
-  let child: ProxyProcess
-  let bootstrap: WrittenBootstrap | undefined
-  try {
-    await allStarted(supervisor)
-    bootstrap = await proxy.write()
-    child = new ProxyProcess(bootstrap, log)
-  } catch (error) {
-    await bootstrap?.remove()
-    await supervisor.drain([], drainMs)
-    throw new ExitError((error as Error).message, fatalStatus)
-  }
-  return {
-    supervisor,
-    stop(reason) {
-      ending.resolve(reason)
-      child.hurry()
-    },
-    ended: untilEnded(supervisor, child, { drain: drainOf(proxy), bootstrap, ending: ending.promise, log }),
-  }
+  return supervisor
 }
 
 /** Resolves when all actors run for the first time. Rejects with what ended the first one that failed. */
@@ -111,28 +112,28 @@ async function allStarted(supervisor: Supervisor): Promise<void> {
   }
 }
 
-const drainOf = ({ config, node }: PreparedProxy): Drain => ({
-  adminPort: config.proxyAdminPort,
-  inboundOnly: node.role === 'sidecar',
-  durationMs: config.terminationDrainDuration,
-})
-
-type Ending = { readonly drain: Drain; readonly bootstrap: WrittenBootstrap; readonly ending: Promise<string>; readonly log: ReturnType<Logger> }
+interface Running {
+  readonly proxy: PreparedProxy
+  readonly supervisor: Supervisor
+  readonly ending: Ending
+  readonly log: DefaultLog
+}
 
 /** Resolves with the status of the process when the proxy was drained, because that was asked for, or has ended by itself. */
-async function untilEnded(supervisor: Supervisor, child: ProxyProcess, { drain, bootstrap, ending, log }: Ending): Promise<number> {
-  const first = await Promise.race([child.ended, ending])
-  let status = 0
-  if (typeof first === 'string') {
-    log.info(`shutting down: ${first}`)
-    await supervisor.ask('status', 'stopListening').catch(() => undefined)
-    await child.drain(drain)
-    log.info(toldEnd(await child.ended))
-  } else {
-    status = statusAfter(first, constants.signals)
+async function untilEnded(child: ProxyProcess, { proxy, supervisor, ending, log }: Running): Promise<number> {
+  const first = await Promise.race([child.ended, ending.asked])
+  if (typeof first !== 'string') {
+    const status = statusAfter(first, constants.signals)
     log[status === 0 ? 'info' : 'error'](`${toldEnd(first)}; the agent ends with status ${status}`)
+    return status
   }
-  await bootstrap.remove()
-  await supervisor.drain([], drainMs)
-  return status
+  log.info(`shutting down: ${first}`)
+  // Who asks for readiness learns at once that there is an end; everything else is served until the proxy has ended.
+  for (const { name } of supervisor.states())
+    if (name === 'status') await supervisor.ask(name, 'stopListening').catch((error: Error) => log.warn(`the status server: ${error.message}`))
+  const { config, node } = proxy
+  const drain = { adminPort: config.proxyAdminPort, inboundOnly: node.role === 'sidecar', durationMs: config.terminationDrainDuration }
+  await child.drain(drain, ending.hurried)
+  log.info(toldEnd(await child.ended))
+  return 0
 }

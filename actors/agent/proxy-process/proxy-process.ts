@@ -34,7 +34,6 @@ export class ProxyProcess {
   readonly ended: Promise<ProxyEnd>
   readonly #child: ChildProcess
   readonly #log: ScopedLogger
-  #hurry: () => void = () => {}
 
   /** Starts it. Throws an Error that names the program when it is missing or may not be run. */
   constructor({ binary, args }: ProxyCommand, log: ScopedLogger) {
@@ -53,11 +52,8 @@ export class ProxyProcess {
     })
   }
 
-  /** Lets connections end, then ends the proxy. Resolves when it has ended. */
-  async drain({ adminPort, inboundOnly, durationMs }: Drain): Promise<void> {
-    const hurried = new Promise<void>((resolve) => {
-      this.#hurry = resolve
-    })
+  /** Lets connections end until `hurried`, then ends the proxy. Resolves when it has ended. */
+  async drain({ adminPort, inboundOnly, durationMs }: Drain, hurried: Promise<void>): Promise<void> {
     this.#log.info(`the proxy drains its connections for ${durationMs / 1000} s`)
     const path = `/drain_listeners?${inboundOnly ? 'inboundonly&' : ''}graceful`
     const ordered = callLocal({ port: adminPort, method: 'POST', path }, orderMs).then(
@@ -68,11 +64,6 @@ export class ProxyProcess {
     )
     await Promise.race([ordered.then(() => pause(durationMs)), hurried, this.ended])
     await this.#end()
-  }
-
-  /** Ends the wait for connections, if that is under way. */
-  hurry(): void {
-    this.#hurry()
   }
 
   async #end(): Promise<void> {
