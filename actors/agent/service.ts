@@ -3,12 +3,9 @@ import { constants } from 'node:os'
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import { type AgentMetrics, statusAsks } from '../../protocols/messages/status.ts'
 import { statusAfter, toldEnd } from '../../src/agent/proxy-end.ts'
-import { protoJson } from '../../src/bootstrap/proto-json.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
-import { proxyConfigShape } from '../../src/config/proxy-config.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
-import { yamlText } from '../../src/logging/yaml-text.ts'
 import { type LogWriter, openLog } from '../runtime/log-writer.ts'
 import { createLogger, type Logger } from '../runtime/logger.ts'
 import { keepMemoryOutOfFiles } from '../runtime/memory-files.ts'
@@ -32,8 +29,6 @@ export interface AgentLog {
 const fatalStatus = 1
 /** Longest time for the actors of one kind to end in order, in milliseconds. */
 const drainMs = 1000
-/** Fields of the proxy's configuration that the log does not show. */
-const secretFields: ReadonlySet<string> = new Set(['accessToken'])
 
 /** As built, all modules that are loaded by name are in one folder. */
 const isBuilt = import.meta.url.endsWith('.js')
@@ -54,7 +49,6 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, end
   sayAtStart(options, log)
   const proxy = await Promise.race([prepareProxy(options, process.env, log), ending.asked.then(() => undefined)])
   if (!proxy) return 0
-  log.info(`effective configuration of the proxy:\n${yamlText(protoJson(proxyConfigShape.form, proxy.config), secretFields).trimEnd()}`)
   const supervisor = startActors({ proxy, module: moduleOf }, opened, ending)
   let bootstrap: WrittenBootstrap | undefined
   try {
@@ -63,7 +57,9 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, end
     if (ending.isAsked) return 0
     const child = new ProxyProcess(bootstrap, log)
     // Not before: the proxy would inherit it, and may be meant to leave core dumps.
-    void keepMemoryOutOfFiles().then((failures) => failures.forEach((failure) => log.warn(failure)))
+    void keepMemoryOutOfFiles().then((failures) => {
+      for (const failure of failures) log.warn(failure)
+    })
     return await untilEnded(child, { proxy, supervisor, ending, log })
   } catch (error) {
     throw new ExitError((error as Error).message, fatalStatus)

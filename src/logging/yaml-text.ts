@@ -3,20 +3,19 @@
 /** Text that YAML reads as itself: no number, no word of its own, nothing that has a meaning in it. */
 const plain = /^(?!(?:true|false|null|yes|no|on|off|y|n)$)(?:[A-Za-z_/$]|\.\/)[\w./$@():-]*(?<!:)$/i
 
-/** A value as YAML in block style. The value of a key that is among `hidden` is not shown. */
-export function yamlText(value: unknown, hidden: ReadonlySet<string> = new Set()): string {
-  return linesOf(value, hidden)
+/** A value as YAML in block style. */
+export function yamlText(value: unknown): string {
+  return linesOf(value)
     .map((line) => `${line}\n`)
     .join('')
 }
 
-function linesOf(value: unknown, hidden: ReadonlySet<string>): string[] {
+function linesOf(value: unknown): string[] {
   if (Array.isArray(value) && value.length > 0)
-    return value.flatMap((item) => linesOf(item, hidden).map((line, index) => `${index === 0 ? '- ' : '  '}${line}`))
+    return value.flatMap((item) => linesOf(item).map((line, index) => `${index === 0 ? '- ' : '  '}${line}`))
   if (!isMapping(value)) return [scalarOf(value)]
   return Object.entries(value).flatMap(([key, item]) => {
-    if (hidden.has(key)) return [`${scalarOf(key)}: <hidden>`]
-    const lines = linesOf(item, hidden)
+    const lines = linesOf(item)
     if (isMapping(item) || (Array.isArray(item) && item.length > 0)) return [`${scalarOf(key)}:`, ...lines.map((line) => `  ${line}`)]
     return [`${scalarOf(key)}: ${lines[0]}`]
   })

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { expect } from 'chai'
 import { Agent, type AgentOptions, agentScript } from '../harness/agent.ts'
@@ -76,6 +77,22 @@ describe('pilot-agent proxy', () => {
     const pid = Number(await one.admin('/pid'))
     await one.stop('SIGKILL')
     await until('the proxy to be gone', () => !isAlive(pid))
+  })
+
+  it('ends in order when it is told to while it starts', async () => {
+    const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
+    await one.launch()
+    await until('its first line', () => one.output.includes('FLAG'))
+    expect(await one.stop()).to.equal(0)
+  })
+
+  it('leaves no memory in core dumps, and those of the proxy as they were', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const one = agent()
+    await one.start()
+    const filter = (pid: number) => Number.parseInt(readFileSync(`/proc/${pid}/coredump_filter`, 'utf8'), 16)
+    await until('the filter to be set', () => filter(one.pid) === 0)
+    expect(filter(Number(await one.admin('/pid')))).to.equal(filter(process.pid))
   })
 
   it('says what is wrong with a program that is not there or cannot be run', async () => {
