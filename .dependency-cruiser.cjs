@@ -51,14 +51,14 @@ module.exports = {
       name: 'parts-of-the-agent-share-only-data',
       severity: 'error',
       comment: 'the parts of the agent speak in messages; what they read of tokens, roots and certificates stands in actors/agent/credentials',
-      from: { path: '^actors/agent/([^/]+)/' },
+      from: { path: '^actors/agent/(?!commands/)([^/]+)/' },
       to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
     },
     {
       name: 'parts-of-the-agent-share-only-data',
       severity: 'error',
       comment: 'the parts of the agent speak in messages; credentials are read in one place for all of them',
-      from: { path: '^actors/agent/([^/]+)/' },
+      from: { path: '^actors/agent/(?!commands/)([^/]+)/' },
       to: { path: '^actors/agent/(?!$1/|credentials/)[^/]+/' },
     },
     {

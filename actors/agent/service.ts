@@ -1,7 +1,8 @@
 /** The agent: starts and supervises its actors, starts the proxy when all of them listen, and ends with it. Everything runs in one thread. */
 import { constants } from 'node:os'
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
-import { type AgentMetrics, statusAsks } from '../../protocols/messages/status.ts'
+import { statusAsks } from '../../protocols/messages/status.ts'
+import type { ExchangedToken } from '../../protocols/messages/sts.ts'
 import { statusAfter, toldEnd } from '../../src/agent/proxy-end.ts'
 import { buildInfo } from '../../src/cli/build-info.ts'
 import { ExitError } from '../../src/cli/exit-status.ts'
@@ -49,7 +50,7 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, end
   sayAtStart(options, log)
   const proxy = await Promise.race([prepareProxy(options, process.env, log), ending.asked.then(() => undefined)])
   if (!proxy) return 0
-  const supervisor = startActors({ proxy, module: moduleOf }, opened, ending)
+  const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, ending)
   let bootstrap: WrittenBootstrap | undefined
   try {
     await Promise.race([allStarted(supervisor), ending.asked])
@@ -81,7 +82,7 @@ function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
 /** Starts the actors of the table. Throws an Error that names what is wrong with the settings. */
 function startActors(parts: TableParts, { options, writer, log }: AgentLog, ending: Ending): Supervisor {
   const wiring = actorTable(parts)
-  const answers: Record<string, unknown> = { [statusAsks.quit]: () => ending.ask('POST /quitquitquit') }
+  const answers: Record<string, unknown> = {}
   const supervisor = new Supervisor({
     mode: 'in-thread',
     log,
@@ -91,7 +92,11 @@ function startActors(parts: TableParts, { options, writer, log }: AgentLog, endi
     },
     answers,
   })
-  answers[statusAsks.metrics] = agentMetrics(supervisor, new Registry(), buildInfo().version) satisfies () => Promise<AgentMetrics>
+  Object.assign(answers, {
+    [statusAsks.quit]: (reason: string) => ending.ask(reason),
+    [statusAsks.metrics]: agentMetrics(supervisor, new Registry(), buildInfo().version),
+    exchange: (token: string) => supervisor.ask<ExchangedToken>('sts', 'exchange', token),
+  })
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
   return supervisor

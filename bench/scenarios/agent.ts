@@ -48,9 +48,7 @@ function timesEmpty(scenario: string, variant: string, { cpu, empty, atMost }: {
 
 /** Starts an agent in the folder with this program as its proxy. */
 async function startAgent(command: Command, cwd: string, binaryPath: string, given: { config?: object; env?: Record<string, string> } = {}) {
-  const customConfigFile = join(cwd, 'bootstrap.json')
-  writeFileSync(customConfigFile, '{}')
-  const config = { customConfigFile, binaryPath, proxyAdminPort: await freePort(), statusPort: await freePort(), ...given.config }
+  const config = { binaryPath, proxyAdminPort: await freePort(), statusPort: await freePort(), ...given.config }
   const ports = { PROXY_STATUS_PORT: String(await freePort()), PROXY_PROMETHEUS_PORT: String(await freePort()) }
   const env = { ...process.env, ...ports, MESH_WRAPPER: '', PROXY_CONFIG: JSON.stringify(config), ...given.env }
   return spawn(process.execPath, [command('pilot-agent'), 'proxy', 'sidecar'], { cwd, env, stdio: ['ignore', 'ignore', 'inherit'] })

@@ -98,10 +98,10 @@ describe('the package', function () {
   ] as const)
     it(`${where}: has an agent that helps, serves and drains a proxy`, async () => {
       expect((await runCommand(['proxy', '--help'], {}, script)).stdout).to.contain('--templateFile')
-      const agent = new Agent({ script, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' }, proxyConfig: { customConfigFile: './bootstrap.json' } })
-      agent.write('bootstrap.json', '{}')
+      const agent = new Agent({ script, env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
       try {
         await agent.start()
+        expect((await runCommand(['request', 'GET', '/pid'], agent.env, script)).code).to.equal(0)
         expect(await agent.stop()).to.equal(0)
       } finally {
         await agent.dispose()

@@ -75,6 +75,36 @@ describe('the command pilot-agent', () => {
     expect((await run(['version', '--short', '--log_output_level', levels.join(), '--log_caller', 'all'])).code).to.equal(0)
   })
 
+  describe('request', () => {
+    it('prints what the proxy answers, on the port of the proxy configuration and on either loopback address', async () => {
+      for (const host of ['127.0.0.1', '::1']) {
+        let body = ''
+        const port = await serve(host, (request, response) => {
+          request.on('data', (bytes) => (body += bytes)).on('end', () => response.end(`${request.method} ${request.url} ${body}`))
+        })
+        const env = { PROXY_CONFIG: JSON.stringify({ proxyAdminPort: port }) }
+        const { code, stdout } = await run(['request', 'post', 'logging?level=debug', 'text'], env)
+        expect([code, stdout]).to.deep.equal([0, 'POST /logging?level=debug text\n'])
+      }
+    })
+
+    it('ends with 255 for a status above 399, but for 404', async () => {
+      const port = await serve('127.0.0.1', (request, response) => {
+        response.statusCode = Number(request.url?.slice(1))
+        response.end('why')
+      })
+      const env = { PROXY_CONFIG: JSON.stringify({ proxyAdminPort: port }) }
+      expect(await run(['request', 'GET', '/404'], env)).to.include({ code: 0, stdout: 'why\n' })
+      expect(await run(['request', 'GET', '/503'], env)).to.include({ code: 255, stderr: 'Error: received unsuccessful status code 503: why\n' })
+    })
+
+    it('says where nobody answers', async () => {
+      const port = await freePort()
+      const { code, stderr } = await run(['request', 'GET', '/'], { PROXY_CONFIG: `proxyAdminPort: ${port}` })
+      expect([code, stderr]).to.deep.equal([255, `Error: localhost:${port}: nobody listens there\n`])
+    })
+  })
+
   describe('wait', () => {
     it('ends when the proxy is ready, and says so', async () => {
       let asked = 0

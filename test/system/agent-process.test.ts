@@ -8,8 +8,7 @@ import { until } from '../harness/until.ts'
 describe('pilot-agent proxy', () => {
   const agents: Agent[] = []
   const agent = (options: AgentOptions = {}) => {
-    const made = new Agent({ ...options, proxyConfig: { customConfigFile: 'bootstrap.json', ...options.proxyConfig } })
-    made.write('bootstrap.json', '{}')
+    const made = new Agent(options)
     agents.push(made)
     return made
   }
@@ -28,7 +27,7 @@ describe('pilot-agent proxy', () => {
   it('starts the proxy when its socket is there, drains it on SIGTERM, and ends with status 0', async () => {
     const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '1' } })
     await one.start()
-    expect((await one.admin('/args')).split('\n')).to.include.members(['-c', 'bootstrap.json'])
+    expect((await one.admin('/args')).split('\n')).to.include.members(['-c', 'etc/mesh/proxy/envoy-rev0.json'])
     one.signal('SIGTERM')
     await until('the order to drain', async () => (await one.admin('/asked')).includes('drain'))
     expect(await one.admin('/asked')).to.contain('POST /drain_listeners?inboundonly&graceful')
@@ -117,13 +116,14 @@ describe('pilot-agent proxy', () => {
     await one.launch()
     expect(await one.ended()).to.equal(1)
     expect(one.output)
-      .to.match(/^Error: secret-agent: .*etc\/mesh\/proxy/m)
+      .to.match(/^Error: (secret-agent|xds-relay): .*etc\/mesh\/proxy/m)
       .and.not.to.contain('starting the proxy')
   })
 
   it('tolerates unknown flags, each said once, and refuses unknown roles', async () => {
     const one = agent({ flags: ['--old', 'value', '--older=value', 'extra', '-z'] })
     await one.start()
+    expect(one.output).to.contain(`"proxyAdminPort":${one.adminPort}`)
     for (const said of ['--old value', '--older=value', 'extra', '-z'])
       expect(one.output).to.contain(`\twarn\t${said} is not known and has no effect`)
     expect(one.output)

@@ -2,7 +2,7 @@
 import type { ProxyOptions } from '../../../protocols/messages/agent-options.ts'
 import { shownConfig } from '../../../src/bootstrap/metadata.ts'
 import { type PodFacts, type PreparedSettings, preparedSettings } from '../../../src/bootstrap/prepared.ts'
-import { annotatedConfig, type ConfigLayer } from '../../../src/bootstrap/proxy-config.ts'
+import { annotatedConfig, type ConfigLayer, mergeProxyConfig } from '../../../src/bootstrap/proxy-config.ts'
 import { type AgentFeatures, readAgentFeatures } from '../../../src/config/agent-features.ts'
 import { canonicalEnvironment, type MeshNames, meshNames } from '../../../src/names/mesh-names.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
@@ -25,7 +25,7 @@ export async function prepareProxy(
   const { features } = readAgentFeatures(environment)
   const names = meshNames(features.MESH_DOMAIN)
   const pod = await readPodFacts(log)
-  const layers = await configLayers(options, features, { names, pod, log })
+  const layers = await configLayers(options.meshConfig, features, { names, pod, log })
   const interfaces = await interfaceAddresses(log)
   const settings = preparedSettings({ options, environment, pod, layers, interfaces, names }, (text) => log.warn(text))
   const { role, addresses, id, domain } = settings.node
@@ -34,16 +34,23 @@ export async function prepareProxy(
   return { ...settings, write: () => writeBootstrap(settings, log) }
 }
 
+/** The port of the proxy's admin interface on this machine, as its configuration says. Rejects with an Error that names the source of what cannot be read. */
+export async function proxyAdminPort(meshConfig: string, given: Readonly<Record<string, string | undefined>>, log: ScopedLogger): Promise<number> {
+  const { features } = readAgentFeatures(canonicalEnvironment(given))
+  const layers = await configLayers(meshConfig, features, { names: meshNames(features.MESH_DOMAIN), pod: await readPodFacts(log), log })
+  return mergeProxyConfig(layers, (text) => log.warn(text)).proxyAdminPort
+}
+
 interface LayerSources {
   readonly names: MeshNames
   readonly pod: PodFacts
   readonly log: ScopedLogger
 }
 
-async function configLayers(options: ProxyOptions, features: AgentFeatures, { names, pod, log }: LayerSources): Promise<ConfigLayer[]> {
+async function configLayers(meshConfig: string, features: AgentFeatures, { names, pod, log }: LayerSources): Promise<ConfigLayer[]> {
   const annotated = annotatedConfig(names.canonicalKeys(pod.annotations), names.domain, (text) => log.error(text))
   return [
-    await meshFileLayer(options.meshConfig),
+    await meshFileLayer(meshConfig),
     await textLayer('environment variable PROXY_CONFIG', features.PROXY_CONFIG),
     await textLayer(`annotation proxy.${names.domain}/config`, annotated.config ?? ''),
     annotated.fields,
