@@ -54,14 +54,21 @@ export class PodNetwork {
     this.node.addresses('bridge', 'both')
   }
 
-  /** Makes a pod. Its DNS server is the address of the node; `families` says which addresses it has. */
-  pod(families: 'ipv4' | 'ipv6' | 'both' = 'ipv4'): Pod {
+  /** Makes a pod. Its DNS server is the address of the node; `families` says which addresses it has, `hosts` what names are known without asking. */
+  pod(families: 'ipv4' | 'ipv6' | 'both' = 'ipv4', hosts: Readonly<Record<string, string>> = {}): Pod {
     const number = ++this.#count + 1
     const pod = new Pod(`mesh-${process.pid}-${number}`, `10.77.0.${number}`, `fd77::${number}`)
     this.#pods.push(pod)
     const resolver = families === 'ipv6' ? this.node.ipv6 : this.node.ipv4
     mkdirSync(`/etc/netns/${pod.name}`, { recursive: true })
     writeFileSync(`/etc/netns/${pod.name}/resolv.conf`, `nameserver ${resolver}\noptions ndots:1\n`)
+    const known = { localhost: '127.0.0.1', ...hosts }
+    writeFileSync(
+      `/etc/netns/${pod.name}/hosts`,
+      Object.entries(known)
+        .map(([name, address]) => `${address} ${name}\n`)
+        .join(''),
+    )
     pod.open()
     const [inside, outside] = ['eth0', `veth${number}`]
     system('ip', '-n', this.node.name, 'link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', pod.name)
@@ -148,6 +155,11 @@ export class Pod {
     return started
   }
 
+  /** All processes in it. */
+  processes(): number[] {
+    return system('ip', 'netns', 'pids', this.name).split('\n').filter(Boolean).map(Number)
+  }
+
   /** Ends its processes and removes it. */
   async close(): Promise<void> {
     for (const child of this.#children)
@@ -156,9 +168,8 @@ export class Pod {
         child.kill('SIGKILL')
         await ended
       }
-    const left = () => system('ip', 'netns', 'pids', this.name).split('\n').filter(Boolean)
-    for (const pid of left()) endProcess(Number(pid))
-    await until('the processes of a pod to end', () => left().length === 0)
+    for (const pid of this.processes()) endProcess(pid)
+    await until('the processes of a pod to end', () => this.processes().length === 0)
     system('ip', 'netns', 'del', this.name)
     rmSync(`/etc/netns/${this.name}`, { recursive: true, force: true })
   }
