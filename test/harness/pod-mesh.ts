@@ -23,8 +23,8 @@ export interface MeshPodOptions {
   /** Flags of `mesh-iptables` beside those of an injected container; without, nothing is redirected. */
   readonly redirect?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Fields of the proxy configuration. */
-  readonly proxyConfig?: Readonly<Record<string, unknown>>
+  /** What agent and proxy may do although they are not root. */
+  readonly capability?: string
 }
 
 /** The mesh. */
@@ -55,7 +55,10 @@ export class PodMesh {
 
   /** Starts the discovery service and waits until it is ready. */
   async startDiscovery(): Promise<void> {
-    this.node ??= await this.network.node.program('root')
+    if (!this.node) {
+      this.node = await this.network.node.program('root')
+      await this.node.do('knowNoNames', { port: 53 })
+    }
     const file = (name: string) => join(this.dir, name)
     const flags = [
       ...['--registries', 'Mock', '--configDir', file('config'), '--meshConfig', file('mesh-config'), '--networksConfig', file('networks')],
@@ -174,7 +177,6 @@ export class MeshPod {
       discoveryAddress: `${discoveryName}:15012`,
       concurrency: 1,
       terminationDrainDuration: '1s',
-      ...this.#options.proxyConfig,
     }
     const own = {
       PROXY_CONFIG: JSON.stringify(config),
@@ -187,7 +189,9 @@ export class MeshPod {
       MESH_META_INTERCEPTION_MODE: 'REDIRECT',
     }
     const command = [process.execPath, agentScript, 'proxy', 'sidecar', '--serviceCluster', `${this.name}.shop`]
-    const child = this.pod.spawn(command, { user: 'proxy', cwd: this.dir, env: { ...own, ...this.#options.env, ...env } })
+    const { capability } = this.#options
+    const user = { user: 'proxy' as const, ...(capability ? { capability } : {}) }
+    const child = this.pod.spawn(command, { ...user, cwd: this.dir, env: { ...own, ...this.#options.env, ...env } })
     this.#agent = child
     this.output.follow(child)
     return child

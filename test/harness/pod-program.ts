@@ -6,6 +6,7 @@ import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { Agent, createServer as createHttpServer, request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
+import { emptyResponse } from './dns-upstream.ts'
 
 /** An HTTP request over a connection of its own. */
 export interface CallOrder {
@@ -48,6 +49,12 @@ const orders = {
   /** Answers datagrams with its name. */
   listenUdp({ port, name }: { port: number; name: string }): Promise<void> {
     const socket = createSocket('udp6', (_, { address, port: from }) => socket.send(signed(name, port, address), from, address))
+    return new Promise((resolve, reject) => socket.on('error', reject).bind(port, '::', () => resolve()))
+  },
+
+  /** Is a DNS server that knows no name. */
+  knowNoNames({ port }: { port: number }): Promise<void> {
+    const socket = createSocket('udp6', (message, { address, port: from }) => socket.send(emptyResponse(message, 3), from, address))
     return new Promise((resolve, reject) => socket.on('error', reject).bind(port, '::', () => resolve()))
   },
 

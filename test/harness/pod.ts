@@ -19,10 +19,11 @@ const asUser = (user: User, ...more: string[]) => {
   return user === 'root' ? [] : ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', ...more]
 }
 
-/** A checkout below a directory that is closed to others is read with a capability; it gives nothing else. */
-function readingRights(): string[] {
+/** The capabilities of a process. A checkout below a directory that is closed to others is read with one that gives nothing else. */
+function rights(...wanted: readonly string[]): string[] {
   const [program = '', ...args] = [...asUser('application'), 'test', '-r', agentScript, '-a', '-x', process.execPath]
-  return spawnSync(program, args).status === 0 ? [] : ['--inh-caps', '+dac_read_search', '--ambient-caps', '+dac_read_search']
+  const all = [...wanted, ...(spawnSync(program, args).status === 0 ? [] : ['dac_read_search'])].map((name) => `+${name}`).join(',')
+  return all === '' ? [] : ['--inh-caps', all, '--ambient-caps', all]
 }
 
 /** Runs a command of the system to its end. Throws an Error with what it wrote when it fails. */
@@ -35,6 +36,8 @@ function system(...command: string[]): string {
 /** How a process is started in a pod. */
 export interface ProcessOptions {
   readonly user: User
+  /** What a user who is not root may do all the same, as `setpriv` names it: `net_admin`. */
+  readonly capability?: string
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
 }
@@ -62,13 +65,8 @@ export class PodNetwork {
     const resolver = families === 'ipv6' ? this.node.ipv6 : this.node.ipv4
     mkdirSync(`/etc/netns/${pod.name}`, { recursive: true })
     writeFileSync(`/etc/netns/${pod.name}/resolv.conf`, `nameserver ${resolver}\noptions ndots:1\n`)
-    const known = { localhost: '127.0.0.1', ...hosts }
-    writeFileSync(
-      `/etc/netns/${pod.name}/hosts`,
-      Object.entries(known)
-        .map(([name, address]) => `${address} ${name}\n`)
-        .join(''),
-    )
+    const known = Object.entries(hosts).map(([name, address]) => `${address} ${name}\n`)
+    writeFileSync(`/etc/netns/${pod.name}/hosts`, `127.0.0.1 localhost\n::1 localhost\n${known.join('')}`)
     pod.open()
     const [inside, outside] = ['eth0', `veth${number}`]
     system('ip', '-n', this.node.name, 'link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', pod.name)
@@ -110,6 +108,7 @@ export class Pod {
     if (families !== 'ipv4') this.system('ip', '-6', 'addr', 'add', `${this.ipv6}/64`, 'dev', link, 'nodad')
     else this.system('sysctl', '-qw', `net.ipv6.conf.${link}.disable_ipv6=1`)
     if (families !== 'ipv6') this.system('ip', 'route', 'add', 'default', 'dev', link)
+    if (families !== 'ipv4') this.system('ip', '-6', 'route', 'add', 'default', 'dev', link)
   }
 
   /** Runs a command of the system in the pod, as root. */
@@ -126,8 +125,8 @@ export class Pod {
   }
 
   /** Starts a process. */
-  spawn(command: readonly string[], { user, cwd = '/', env = {} }: ProcessOptions, channel: 'ipc' | 'ignore' = 'ignore'): ChildProcess {
-    const child = spawn('ip', ['netns', 'exec', this.name, ...asUser(user, ...readingRights()), ...command], {
+  spawn(command: readonly string[], { user, capability, cwd = '/', env = {} }: ProcessOptions, channel: 'ipc' | 'ignore' = 'ignore'): ChildProcess {
+    const child = spawn('ip', ['netns', 'exec', this.name, ...asUser(user, ...rights(...(capability ? [capability] : []))), ...command], {
       cwd,
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe', channel],

@@ -1,0 +1,71 @@
+/** Pods of other kinds than the usual one: TPROXY, IPv6 alone, a proxy that asks discovery itself. With the oldest Envoy. */
+import { expect } from 'chai'
+import { envoyBinaries } from '../harness/envoy.ts'
+import { type MeshPod, meshDocument, PodMesh } from '../harness/pod-mesh.ts'
+import { until } from '../harness/until.ts'
+
+const oldest = envoyBinaries()[0]
+const strict = meshDocument('security', 'PeerAuthentication', 'strict', '{mtls: {mode: STRICT}}')
+
+describe('a mesh of other pods', function () {
+  this.timeout(120_000)
+  let mesh: PodMesh
+  before(async () => {
+    mesh = new PodMesh(oldest?.path ?? '')
+    await mesh.startDiscovery()
+  })
+  after(() => mesh?.dispose())
+
+  /** A service of this name, which the application of the pod serves, and a call to it from another pod. */
+  const serve = async (pod: MeshPod, address: string) => {
+    const host = `${pod.name}.shop.svc.cluster.local`
+    const endpoint = `{address: '${pod.address}', ports: {http: 8080}, labels: {app: ${pod.name}}, serviceAccount: ${pod.name}}`
+    const spec = `{hosts: [${host}], addresses: ['${address}'], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [${endpoint}]}`
+    mesh.write(`${pod.name}.yaml`, meshDocument('networking', 'ServiceEntry', pod.name, spec))
+    mesh.write('policies.yaml', strict)
+    await pod.app.do('serve', { port: 8080, name: pod.name })
+    return async (caller: MeshPod) => {
+      const answer = await caller.app.do('call', { url: `http://${host}/` })
+      return {
+        status: answer.status,
+        seen: answer.status === 200 ? (JSON.parse(answer.body) as { from: string; headers: Record<string, string> }) : undefined,
+      }
+    }
+  }
+
+  it('shows the address of the caller in TPROXY mode, also where the proxy asks discovery itself', async () => {
+    const env = { MESH_META_INTERCEPTION_MODE: 'TPROXY' }
+    const [caller, server] = await Promise.all([
+      mesh.pod('web', { redirect: ['--redirect-dns'] }),
+      mesh.pod('vault', {
+        redirect: ['-m', 'TPROXY'],
+        env: { ...env, PROXY_XDS_VIA_AGENT: 'false', MESH_META_DNS_CAPTURE: 'false' },
+        capability: 'net_admin',
+      }),
+    ])
+    server.pod.system('sysctl', '-qw', 'net.ipv4.conf.all.route_localnet=1')
+    const call = await serve(server, '10.96.0.2')
+    await Promise.all([caller.start(), server.start()])
+    await until('calls to arrive', async () => (await call(caller)).status === 200)
+    const { seen } = await call(caller)
+    expect(seen?.from).to.equal(caller.address)
+    expect(seen?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/web')
+    expect((await mesh.node.do('call', { url: `http://${server.address}:8080/` })).status).to.equal(0)
+    expect(await server.stop()).to.equal(0)
+  })
+
+  it('has pods with no address but those of IPv6', async () => {
+    const options = { families: 'ipv6', redirect: ['--redirect-dns'] } as const
+    const [caller, server] = await Promise.all([mesh.pod('web', options), mesh.pod('ledger', options)])
+    const call = await serve(server, 'fd00:96::2')
+    await Promise.all([caller.start(), server.start()])
+    await until(
+      'the name of the service',
+      async () => (await caller.app.do('resolve', { name: 'ledger.shop.svc.cluster.local', type: 'AAAA' }))[0] === 'fd00:96::2',
+    )
+    await until('calls to arrive', async () => (await call(caller)).status === 200)
+    expect((await call(caller)).seen?.headers['x-forwarded-client-cert']).to.include('URI=spiffe://cluster.local/ns/shop/sa/web')
+    expect((await mesh.node.do('call', { url: `http://[${server.address}]:8080/` })).status).to.equal(0)
+    expect(await server.stop()).to.equal(0)
+  })
+})
