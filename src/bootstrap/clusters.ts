@@ -53,6 +53,9 @@ const local = (name: string, address: AddressJson): ClusterJson => ({
   ...endpoints(name, address),
 })
 
+/** The proxy takes its configuration without waiting until the host of a cluster is known that nothing depends on. */
+const optional = { waitForWarmOnInit: false } as const
+
 /** A cluster whose host is resolved again and again; an address in numbers is its own resolution. */
 function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapSettings, options: DnsClusterJson = {}): ClusterJson {
   const { host, port } = splitAddress(address) ?? { host: address, port: 0 }
@@ -117,6 +120,7 @@ function tracers(settings: BootstrapSettings): ClusterJson[] {
   return [
     {
       ...resolved(peer.cluster, peer.address, settings, peer.cluster === 'zipkin' ? { dnsRefreshRate: '30s' } : {}),
+      ...optional,
       ...transport(peerTls(settings.config.tracing.tlsSettings, tls, clientFiles(settings))),
     },
   ]
@@ -128,6 +132,7 @@ function reports(settings: BootstrapSettings, name: string, field: 'envoyMetrics
   return [
     {
       ...resolved(name, address, settings),
+      ...optional,
       ...http2(),
       ...(tcpKeepalive && keepalive(tcpKeepalive)),
       ...transport(peerTls(tlsSettings, { field, serverName: name, isHttp2: true }, clientFiles(settings))),
