@@ -8,8 +8,15 @@ import type { RedirectOrder } from '../../../src/iptables/order.ts'
 /** Status of a command that could not change the rules. */
 export const failedRules = 2
 
+/** Facts of the host. */
+export interface HostFacts extends RedirectHost {
+  readonly address: string
+  /** Whether answers from loopback addresses may leave by another interface: `net.ipv4.conf.all.route_localnet`. */
+  readonly routesLoopback: boolean
+}
+
 /** Reads the files of the host, and its addresses. Throws an ExitError without an address, or when DNS is to be captured and resolv.conf cannot be read. */
-export function readHost({ redirectDns, proxyUser }: RedirectOrder): RedirectHost & { readonly address: string } {
+export function readHost({ redirectDns, proxyUser }: RedirectOrder): HostFacts {
   const addresses = Object.values(networkInterfaces())
     .flatMap((some) => some ?? [])
     .filter(({ internal }) => !internal)
@@ -18,6 +25,7 @@ export function readHost({ redirectDns, proxyUser }: RedirectOrder): RedirectHos
   return {
     address: first.address,
     isIpv6: first.family === 'IPv6',
+    routesLoopback: readOptional('/proc/sys/net/ipv4/conf/all/route_localnet').trim() !== '0',
     passwd: readOptional('/etc/passwd'),
     group: readOptional('/etc/group'),
     proxyUser,
@@ -33,7 +41,7 @@ function readResolvConf(): string {
   }
 }
 
-/** A host without such a file has no users or groups by name. */
+/** The content of a file; empty on a host that has none. */
 function readOptional(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -14,6 +14,10 @@ import { Network, type RuleChange } from './network.ts'
 import { realHost, type Surroundings } from './programs.ts'
 import { validate } from './validation.ts'
 
+/** The proxy calls the application at 127.0.0.1 in the name of the caller. Without the setting the kernel has no way for the answer. */
+const needsLoopbackRoutes =
+  'TPROXY: net.ipv4.conf.all.route_localnet is 0: applications will not be able to answer their callers; set it to 1 in this network namespace'
+
 /** Does what is ordered. Rejects with an ExitError when rules cannot be applied or do not hold, with an Error when a setting is wrong. */
 export async function redirect(order: RedirectOrder, surroundings: Surroundings = realHost): Promise<void> {
   const { say, warn } = surroundings
@@ -21,6 +25,7 @@ export async function redirect(order: RedirectOrder, surroundings: Surroundings 
   const { options, warnings } = readRedirectOptions(order.settings, host)
   if (excludesAll(options)) throw new ExitError('--mesh-service-exclude-cidr: "*" excludes everything; list ranges such as 10.0.0.0/8', failedRules)
   for (const warning of [...order.warnings, ...warnings]) warn(`warning: ${warning}`)
+  if (!order.skipRuleApply && isTransparent(options, 4) && !host.routesLoopback) warn(`warning: ${needsLoopbackRoutes}`)
   if (!order.skipRuleApply) {
     describe(order, options, say)
     applyRules(order, options, new Network(surroundings, order.isDryRun), warn)

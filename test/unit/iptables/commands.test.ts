@@ -10,12 +10,12 @@ const order = (flags: Record<string, string | boolean>) =>
   redirectOrder({ 'mesh-service-cidr': '*', 'mesh-inbound-ports': '*', ...flags }, {}, features)
 
 /** A host whose programs answer so, by the beginning of their command lines; what was run, said and warned of. */
-function host(answers: Record<string, Partial<Outcome>> = {}) {
+function host(answers: Record<string, Partial<Outcome>> = {}, routesLoopback = true) {
   const ran: string[] = []
   const said: string[] = []
   const warned: string[] = []
   const surroundings: Surroundings = {
-    readHost: ({ proxyUser }) => ({ address: '10.0.0.1', isIpv6: false, passwd: '', group: '', proxyUser, resolvConf: undefined }),
+    readHost: ({ proxyUser }) => ({ address: '10.0.0.1', isIpv6: false, passwd: '', group: '', proxyUser, resolvConf: undefined, routesLoopback }),
     run: (program, args) => {
       const line = [program, ...args].join(' ')
       ran.push(line)
@@ -89,6 +89,14 @@ describe('the commands of redirection', () => {
     expect((await failureOf(redirect(order({ 'mesh-service-exclude-cidr': '*' }), tried.surroundings)))[0]).to.equal(2)
     expect((await failureOf(redirect(order({ 'proxy-port': 'x' }), tried.surroundings)))[0]).to.equal(undefined)
     expect(tried.ran).to.deep.equal([])
+  })
+
+  it('warn that TPROXY needs routes for answers from loopback addresses', async () => {
+    const strict = host({}, false)
+    await redirect(order({ 'mesh-inbound-interception-mode': 'TPROXY' }), strict.surroundings)
+    await redirect(order({}), strict.surroundings)
+    expect(strict.warned).to.have.length(1)
+    expect(strict.warned[0]).to.include('net.ipv4.conf.all.route_localnet is 0')
   })
 
   it('show all routes when one cannot be set', async () => {
