@@ -1,12 +1,16 @@
 /** What becomes of a query (docs/agent.md, D2 to D5): an answer from the name table, a refusal, or the way to the servers of the system. */
-import { type Addresses, answer, BadMessage, failure, type Query, rcode, readQuery, recordType, sizeFor } from './message.ts'
+import { type Addresses, answer, BadMessage, failure, fitting, isNameError, type Query, rcode, readQuery, recordType, sizeFor } from './message.ts'
 import type { NameTable } from './name-table.ts'
 
 /** How long clients may keep our answers, in seconds. */
 const ttl = 30
 
 /** What is to be done with a query: send an answer, ask the servers of the system, or nothing. */
-export type Decision = { readonly answer: Buffer } | { readonly forward: Query } | 'ignore'
+export type Decision =
+  | { readonly answer: Buffer }
+  /** Whether the name is known: then it is not for others to say that there is no such name. */
+  | { readonly forward: Query; readonly isKnown: boolean }
+  | 'ignore'
 
 /** What queries are answered from. */
 export interface Knowledge {
@@ -27,13 +31,23 @@ export function decide(message: Buffer, { table, search }: Knowledge, isStream: 
   const { question, edns, isStandard } = query
   if (!question) return { answer: failure(query, rcode.serverFailure) }
   const { name, type, isInternet } = question
-  if (!isStandard || !isInternet || name === undefined || (type !== recordType.A && type !== recordType.AAAA)) return { forward: query }
-  const found = table?.find(name, search)
-  if (!found) return { forward: query }
+  const found = isStandard && isInternet && name !== undefined ? table?.find(name, search) : undefined
+  if (!found || (type !== recordType.A && type !== recordType.AAAA)) return { forward: query, isKnown: found !== undefined }
   if (edns && edns.version > 0) return { answer: failure(query, rcode.badVersion) }
   const addresses = shuffled(type === recordType.A ? found.ipv4 : found.ipv6, below)
   const given: Addresses = { alias: found.alias, addresses, ttl }
   return { answer: answer(query, given, sizeFor(query, isStream)) }
+}
+
+/** What is sent to the client when a server of the system has answered, or none. */
+export function forwarded(
+  { forward: query, isKnown }: Extract<Decision, { forward: Query }>,
+  response: Buffer | undefined,
+  isStream: boolean,
+): Buffer {
+  if (!response) return failure(query, rcode.serverFailure)
+  const size = sizeFor(query, isStream)
+  return isKnown && isNameError(response) ? answer(query, { addresses: [], ttl }, size) : fitting(query, response, size)
 }
 
 function shuffled<T>(items: readonly T[], below: (limit: number) => number): readonly T[] {

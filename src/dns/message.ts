@@ -7,7 +7,7 @@
 export const recordType = { A: 1, CNAME: 5, OPT: 41, AAAA: 28 } as const
 
 /** Response codes (RFC 1035, 4.1.1; RFC 6891, 9). */
-export const rcode = { noError: 0, formatError: 1, serverFailure: 2, badVersion: 16 } as const
+export const rcode = { noError: 0, formatError: 1, serverFailure: 2, nameError: 3, badVersion: 16 } as const
 
 /** Length of a header, in bytes. */
 const headerLength = 12
@@ -231,6 +231,9 @@ export function answer(query: Query, { alias, addresses, ttl }: Addresses, size:
   const head = header(query, flag.authoritative | (isTruncated ? flag.truncated : 0) | rcode.noError, 1, records.length, options.length > 0 ? 1 : 0)
   return Buffer.concat([head, question.bytes, ...records, options])
 }
+
+/** Whether a response says that there is no such name. */
+export const isNameError = (response: Buffer): boolean => (response.readUInt16BE(2) & 0xf) === rcode.nameError
 
 /** An answer that says only what went wrong. */
 export function failure(query: Query, code: number): Buffer {

@@ -122,7 +122,7 @@ describe('the DNS server of an agent', () => {
     const { client, stream } = await start()
     const asked = [
       dnsQuery({ name: 'WWW.Example.com', size: 1400 }),
-      dnsQuery({ name: 'api.example.com', type: 16 }),
+      dnsQuery({ name: 'apo.example.com', type: 16 }),
       dnsQuery({ name: 'api.example.com', class: 3 }),
       dnsQuery({ name: 'api.example.com', flags: 0x2800 }),
     ]
@@ -150,6 +150,15 @@ describe('the DNS server of an agent', () => {
     const ports = upstream.queries.map(({ from }) => from)
     expect(ports.filter((port) => port >= least && port <= most)).to.deep.equal([])
     expect(new Set(ports).size).to.be.above(7)
+  })
+
+  it('lets nobody say that a name of the table is none, whatever is asked of it', async () => {
+    const { client } = await start()
+    const nothing = await client.ask(dnsQuery({ name: 'api.example.com', type: 65 }))
+    expect(nothing).to.deep.include({ rcode: 0, isAuthoritative: true, answers: [] })
+    upstream.onQuery = ({ message, reply }) => reply(emptyResponse(message, 2))
+    expect((await client.ask(dnsQuery({ name: 'api.example.com', type: 65 }))).rcode).to.equal(2)
+    expect(upstream.queries).to.have.length(2)
   })
 
   it('resolves names outside the mesh before it has a table', async () => {

@@ -202,7 +202,7 @@ spec:
         await proxy.start()
         return proxy
       }
-      await start('sidecar', '10.64.0.0', 'mock-0')
+      await start('sidecar', '10.64.0.0', 'mock-0', { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' })
       await start('router', '127.0.0.9', 'edge')
     })
 
@@ -215,6 +215,7 @@ spec:
       await until('the inbound cluster of the mock workload', async () => (await sidecar.admin('/clusters')).includes('inbound|8080||'))
       const listeners = await sidecar.admin('/listeners')
       for (const name of ['virtualInbound', 'virtualOutbound', '0.0.0.0_80', '240.0.9.9_8004']) expect(listeners).to.contain(name)
+      expect(listeners, 'the address that is given to a service without').to.match(/^240\.240\.\d+\.\d+_7443::/m)
       const dump = await sidecar.admin('/config_dump')
       expect(dump)
         .to.contain('"per_connection_buffer_limit_bytes": 12345')

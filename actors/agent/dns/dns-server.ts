@@ -5,8 +5,7 @@
 import { randomInt } from 'node:crypto'
 import type { DnsConfig, DnsState } from '../../../protocols/messages/dns.ts'
 import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
-import { decide } from '../../../src/dns/answers.ts'
-import { failure, fitting, type Query, rcode, sizeFor } from '../../../src/dns/message.ts'
+import { decide, forwarded } from '../../../src/dns/answers.ts'
 import { NameTable } from '../../../src/dns/name-table.ts'
 import { splitAddress } from '../../http/address.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
@@ -85,18 +84,15 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     const decision = decide(message, { table: this.#table, search }, isStream, (limit) => randomInt(limit))
     if (decision === 'ignore') return incoming.answer(undefined)
     if ('answer' in decision) return incoming.answer(decision.answer)
-    const query = decision.forward
     if (this.#upstream.isOwn(message, port, isStream)) {
       this.#sayLoop()
-      return incoming.answer(failure(query, rcode.serverFailure))
+      return incoming.answer(forwarded(decision, undefined, isStream))
     }
-    void this.#forward(query, incoming, servers)
-  }
-
-  async #forward(query: Query, { message, isStream, answer }: Incoming, servers: readonly string[]): Promise<void> {
     const others = servers.filter((server) => !this.#isOurs(server))
-    const response = await this.#upstream.ask({ query, message, isStream }, others)
-    answer(response ? fitting(query, response, sizeFor(query, isStream)) : failure(query, rcode.serverFailure))
+    const asking = this.#upstream.ask({ query: decision.forward, message, isStream }, others)
+    const answer = (response?: Buffer) => incoming.answer(forwarded(decision, response, isStream))
+    // Where no socket is to be had nobody can be asked.
+    void asking.then(answer, () => answer())
   }
 
   /** Whether a server is this one. */
