@@ -1,5 +1,6 @@
 /** What servers of HTTP/1.1 have in common. */
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 
 /** Statuses of requests that Node does not read to their end, by its error codes; 400 of others. */
 const unreadable: Readonly<Record<string, string>> = {
@@ -22,6 +23,32 @@ export function listenOn(server: Server, host: string | undefined, port: number)
     server.listen({ host, port }, () => {
       server.off('error', reject)
       resolve()
+    })
+  })
+}
+
+/**
+ * Holds a server to so many connections. For one more, that one gives way which has been without a request for longest, so that whoever opens
+ * connections and says nothing keeps nobody out; where all are being answered, the new one is closed.
+ */
+export function limitConnectionsTo(most: number, server: Server): void {
+  /** Connections without a request, that one first which has been so for longest. */
+  const idle = new Set<Socket>()
+  let open = 0
+  server.on('connection', (socket: Socket) => {
+    open++
+    const [oldest = socket] = idle
+    idle.add(socket)
+    socket.once('close', () => {
+      open--
+      idle.delete(socket)
+    })
+    if (open > most) oldest.destroy()
+  })
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    idle.delete(socket)
+    response.once('close', () => {
+      if (!socket.destroyed) idle.add(socket)
     })
   })
 }

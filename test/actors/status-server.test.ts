@@ -551,6 +551,22 @@ describe('the status server', () => {
     expect(await send(port, '/healthz/ready').catch((error: NodeJS.ErrnoException) => error.code)).to.equal('ECONNREFUSED')
   })
 
+  it('answers probes while others hold as many connections as there may be', async () => {
+    const adminPort = await serve((incoming, response) => response.end(incoming.url?.includes('server') ? running : configured))
+    const { port } = await start({ adminPort })
+    const held = Array.from({ length: 700 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
+    try {
+      await until('all of them to be there', () => held.every(({ connecting }) => !connecting))
+      for (const socket of held) socket.write('GET /healthz/ready HTTP/1.1\r\nX-Slow: ')
+      expect((await send(port, '/healthz/ready')).status).to.equal(200)
+      await until('the oldest to be closed', () => held.filter(({ closed }) => closed).length >= 188)
+      expect(held.filter(({ closed }) => closed)).to.have.lengthOf.below(200)
+      expect(held.at(-1)?.closed).to.equal(false)
+    } finally {
+      for (const socket of held) socket.destroy()
+    }
+  })
+
   it('says that its port is taken, and starts all the same', async () => {
     const taken = await serve((_, response) => response.end(), '::')
     const { state } = await start({ port: taken })

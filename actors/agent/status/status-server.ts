@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import { type AgentMetrics, type StatusConfig, type StatusState, statusAsks } from '../../../protocols/messages/status.ts'
-import { answerUnreadable, listenOn } from '../../http/http-server.ts'
+import { answerUnreadable, limitConnectionsTo, listenOn } from '../../http/http-server.ts'
 import { isOperator } from '../../http/loopback.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -46,7 +46,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     this.#page = new MetricsPage(config, { log: this.#log, metrics, agent: () => context.ask<AgentMetrics>(statusAsks.metrics) })
     const timeouts = { requestTimeout: limits.requestMs, headersTimeout: limits.requestMs, connectionsCheckingInterval: limits.checkMs }
     this.#server = createServer(timeouts, (request, response) => this.#serve(request, response))
-    this.#server.maxConnections = limits.connections
+    limitConnectionsTo(limits.connections, this.#server)
     answerUnreadable(this.#server)
     const { workloadProbe: probe, isIpv6Only } = config
     this.#workload =

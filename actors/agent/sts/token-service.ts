@@ -10,7 +10,7 @@ import { accessRequest, federatedRequest, readAccess, readFederated } from '../.
 import { type Exchanged, requestKey, TokenCache } from '../../../src/sts/token-cache.ts'
 import { faultAnswer, formBytes, formType, readTokenRequest, TokenFault, type TokenRequest, tokenAnswer } from '../../../src/sts/token-request.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
-import { answerUnreadable, listenOn } from '../../http/http-server.ts'
+import { answerUnreadable, limitConnectionsTo, listenOn } from '../../http/http-server.ts'
 import { isOperator } from '../../http/loopback.ts'
 import { type OutgoingRequests, outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
@@ -36,7 +36,7 @@ class TokenService implements Behaviour<never, never> {
     this.#calls = outgoingMetrics(metrics, metricPrefix)('token_exchange')
     const timeouts = { requestTimeout: limits.requestMs, headersTimeout: limits.requestMs, connectionsCheckingInterval: limits.checkMs }
     this.#server = createServer(timeouts, (request, response) => void this.#serve(request, response))
-    this.#server.maxConnections = limits.connections
+    limitConnectionsTo(limits.connections, this.#server)
     answerUnreadable(this.#server)
   }
 
