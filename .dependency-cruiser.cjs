@@ -23,8 +23,8 @@ module.exports = {
     {
       name: 'the-push-path-knows-no-agent',
       severity: 'error',
-      from: { path: '^src/(?!agent/|bootstrap/|cli/|dns/|iptables/|relay/)' },
-      to: { path: '^src/(agent|bootstrap|dns|iptables|relay)/' },
+      from: { path: '^src/(?!agent/|bootstrap/|cli/|dns/|health/|iptables/|relay/|sts/)' },
+      to: { path: '^src/(agent|bootstrap|dns|health|iptables|relay|sts)/' },
     },
     {
       name: 'agent-and-service-know-nothing-of-each-other',

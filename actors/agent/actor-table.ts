@@ -34,7 +34,7 @@ type StatusServer = typeof import('./status/status-server.ts').actor
 
 /** The wiring of an agent. Throws an Error that names what is wrong with the settings. */
 export function actorTable({ proxy, warn, module }: TableParts): Wiring {
-  const { options, features, environment, config, node } = proxy
+  const { options, features, environment, config, node, platform } = proxy
   const secrets: Row<SecretAgent> = {
     module: 'sds/secret-agent',
     consumes: {},
@@ -49,7 +49,7 @@ export function actorTable({ proxy, warn, module }: TableParts): Wiring {
     runs: 'in-thread',
     actors: [{ name: 'status', config: statusConfig(features, { ...config, ...node }) }],
   }
-  const exchange = tokenServiceConfig(features, { ...options, isIpv6Only: node.isIpv6Only })
+  const exchange = tokenServiceConfig(features, { ...options, platform, isIpv6Only: node.isIpv6Only })
   const tokens: Row<TokenService> = {
     module: 'sts/token-service',
     consumes: {},

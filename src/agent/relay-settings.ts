@@ -1,7 +1,8 @@
 /** What the environment says of the relay between Envoy and discovery. */
 import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
+import { platformMetadata } from '../bootstrap/platform.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
-import { cloudMetadata, exchangingProvider } from '../sts/settings.ts'
+import { exchangingProvider } from '../sts/settings.ts'
 import { type DiscoverySettings, discoveryConnection } from './connections.ts'
 
 /** The socket on which Envoy asks for its configuration. */
@@ -30,7 +31,7 @@ export function xdsRelayConfig(
   const { headers, warnings } = extraHeaders(environment)
   const { MESH_META_CLUSTER_ID: clusterId, XDS_AUTH_PROVIDER: provider, CLOUD_METADATA: metadata } = features
   const exchangesToken = provider === exchangingProvider
-  const project = exchangesToken ? cloudMetadata(metadata)[0] : undefined
+  const project = exchangesToken ? platformMetadata(metadata, '').gcp_project : undefined
   return {
     config: {
       socket: relaySocket,

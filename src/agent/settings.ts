@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { CertificateConfig, FetcherConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { workloadId } from '../identity/spiffe-id.ts'
+import { canonicalCloudName } from '../names/mesh-names.ts'
 import { authorityConnection, defaultRoots, keptIn, mountedCertificates, tokenFile } from './connections.ts'
 
 /** The socket on which Envoy asks for secrets. */
@@ -29,13 +30,13 @@ export function secretAgentConfig(features: AgentFeatures, discoveryAddress: str
   }
 }
 
-/** Names of the fetcher of a cloud's machine: the specification's, and that of the reference. */
-const cloudFetchers = ['CloudComputeEngine', 'GoogleComputeEngine']
+/** The fetcher of a cloud's machine. */
+const cloudFetcher = 'CloudComputeEngine'
 const localFetcher = 'meshd'
 
 function fetcherConfig(features: AgentFeatures): FetcherConfig | undefined {
   const { CREDENTIAL_FETCHER_TYPE: type, POD_NAMESPACE: namespace, SERVICE_ACCOUNT: account } = features
-  if (!cloudFetchers.includes(type) && type !== localFetcher) return undefined
+  if (canonicalCloudName(type) !== cloudFetcher && type !== localFetcher) return undefined
   const variable = `environment variable CREDENTIAL_FETCHER_TYPE: ${type}`
   const file = tokenFile(features)
   if (file === undefined) throw new Error(`${variable} needs a file for the token, and JWT_POLICY names none`)
@@ -44,25 +45,27 @@ function fetcherConfig(features: AgentFeatures): FetcherConfig | undefined {
   return { from: 'local', socket: features.MESHD_ADMIN_SOCKET, namespace, account, tokenFile: file, rootsFile: defaultRoots }
 }
 
-/** Names under which the client of a cloud's certificate service is asked for, and the domain of its addresses. */
-const cloudProviders = ['CloudCA', 'GoogleCA']
+/** The name under which the client of a cloud's certificate service is asked for, and the domain of its addresses. */
+const cloudProvider = 'CloudCA'
 const cloudDomain = 'googleapis.com'
 
 function checkProvider(features: AgentFeatures): void {
   const [provider, address] = [features.CA_PROVIDER, features.CA_ADDR]
   const why = 'the certificate service of a cloud has a client of its own, which this agent does not have'
-  if (cloudProviders.includes(provider)) throw new Error(`environment variable CA_PROVIDER: ${provider}: ${why}`)
+  if (canonicalCloudName(provider) === cloudProvider) throw new Error(`environment variable CA_PROVIDER: ${provider}: ${why}`)
   if (address.includes(cloudDomain)) throw new Error(`environment variable CA_ADDR: ${JSON.stringify(address.slice(0, 200))}: ${why}`)
 }
 
 function noticesOf(features: AgentFeatures): string[] {
   const [provider, fetcher, identity] = [features.CA_PROVIDER, features.CREDENTIAL_FETCHER_TYPE, features.CREDENTIAL_IDENTITY_PROVIDER]
   const quoted = (value: string) => JSON.stringify(value.slice(0, 100))
-  const known = ['', localFetcher, ...cloudFetchers]
+  const known = ['', localFetcher, cloudFetcher]
   return [
     ...(provider === 'Citadel' ? [] : [`CA_PROVIDER: ${quoted(provider)} is asked by the client that there is, as Citadel`]),
-    ...(known.includes(fetcher) ? [] : [`CREDENTIAL_FETCHER_TYPE: ${quoted(fetcher)} has no effect: it is neither CloudComputeEngine nor meshd`]),
-    ...(cloudFetchers.includes(identity)
+    ...(known.includes(canonicalCloudName(fetcher))
+      ? []
+      : [`CREDENTIAL_FETCHER_TYPE: ${quoted(fetcher)} has no effect: it is neither CloudComputeEngine nor meshd`]),
+    ...(canonicalCloudName(identity) === cloudFetcher
       ? []
       : [`CREDENTIAL_IDENTITY_PROVIDER: ${quoted(identity)} has no effect: CloudComputeEngine is the only one`]),
   ]

@@ -72,6 +72,16 @@ export function localityLabel(labels: Readonly<Record<string, unknown>>): string
   return value.includes('/') ? value : value.replaceAll('.', '/')
 }
 
+/** Names of what the agent has for one cloud, alias first. */
+const cloudAliases: ReadonlyMap<string, string> = new Map(
+  Object.entries({ GoogleCA: 'CloudCA', GoogleComputeEngine: 'CloudComputeEngine', GoogleTokenExchange: 'CloudTokenExchange' }),
+)
+
+/** The name of a plugin, a provider or a fetcher of credentials in the mesh form; another name as it is. */
+export function canonicalCloudName(name: string): string {
+  return cloudAliases.get(name) ?? name
+}
+
 /** gRPC services that have an alias name. */
 const serviceAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({ 'mesh.v1.auth.MeshCertificateService': 'istio.v1.auth.IstioCertificateService' }),

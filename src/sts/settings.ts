@@ -1,6 +1,7 @@
 /** What flags and environment say of the token service. */
 import type { CloudExchange, TokenServiceConfig } from '../../protocols/messages/sts.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
+import { canonicalCloudName } from '../names/mesh-names.ts'
 
 /** What the flags say, and of the workload. */
 export interface TokenServiceFlags {
@@ -9,6 +10,8 @@ export interface TokenServiceFlags {
   /** `--tokenManagerPlugin`. */
   readonly tokenManagerPlugin: string
   readonly isIpv6Only: boolean
+  /** What is known of the cloud, under the names of telemetry (`gcp_project_number`, ...). */
+  readonly platform: Readonly<Record<string, string>>
 }
 
 const pluginName = 'CloudTokenExchange'
@@ -17,31 +20,27 @@ export const exchangingProvider = 'gcp'
 const fetcherOfInstances = 'CloudComputeEngine'
 
 /** The configuration of the token service; undefined when there is none to be. Throws an Error that names the variable whose URL is none. */
-export function tokenServiceConfig(
-  features: AgentFeatures,
-  { stsPort, tokenManagerPlugin, isIpv6Only }: TokenServiceFlags,
-): TokenServiceConfig | undefined {
+export function tokenServiceConfig(features: AgentFeatures, { stsPort, isIpv6Only, ...flags }: TokenServiceFlags): TokenServiceConfig | undefined {
   if (stsPort === 0 && features.XDS_AUTH_PROVIDER !== exchangingProvider) return undefined
-  return { port: stsPort === 0 ? undefined : stsPort, isIpv6Only, plugin: pluginOf(features, tokenManagerPlugin) }
+  return { port: stsPort === 0 ? undefined : stsPort, isIpv6Only, plugin: pluginOf(features, flags) }
 }
 
-function pluginOf(features: AgentFeatures, name: string): TokenServiceConfig['plugin'] {
-  if (name !== pluginName) return { fault: `--tokenManagerPlugin ${JSON.stringify(name.slice(0, 100))} is not known; ${pluginName} is` }
-  const [projectId, projectNumber, clusterName, zone] = cloudMetadata(features.CLOUD_METADATA)
+function pluginOf(
+  features: AgentFeatures,
+  { tokenManagerPlugin: name, platform }: Pick<TokenServiceFlags, 'tokenManagerPlugin' | 'platform'>,
+): TokenServiceConfig['plugin'] {
+  if (canonicalCloudName(name) !== pluginName)
+    return { fault: `--tokenManagerPlugin ${JSON.stringify(name.slice(0, 100))} is not known; ${pluginName} is` }
+  const { gcp_project: project, gcp_project_number: projectNumber, gcp_gke_cluster_name: clusterName, gcp_location: zone } = platform
   if (!projectNumber) return { fault: 'the number of the project is not known: CLOUD_METADATA is not <id>|<number>|<cluster>|<zone>' }
-  const cluster = features.CLOUD_CLUSTER_URL || `https://container.googleapis.com/v1/projects/${projectId}/locations/${zone}/clusters/${clusterName}`
-  const provider = features.CREDENTIAL_FETCHER_TYPE === fetcherOfInstances ? features.CREDENTIAL_IDENTITY_PROVIDER : cluster
+  const cluster = features.CLOUD_CLUSTER_URL || `https://container.googleapis.com/v1/projects/${project}/locations/${zone}/clusters/${clusterName}`
+  const isInstance = canonicalCloudName(features.CREDENTIAL_FETCHER_TYPE) === fetcherOfInstances
+  const provider = isInstance ? features.CREDENTIAL_IDENTITY_PROVIDER : cluster
   return {
     federatedUrl: checkedUrl('CLOUD_FEDERATED_TOKEN_URL', features.CLOUD_FEDERATED_TOKEN_URL),
     accessUrl: checkedUrl('CLOUD_ACCESS_TOKEN_URL', features.CLOUD_ACCESS_TOKEN_URL.replaceAll('{project}', encodeURIComponent(projectNumber))),
     audience: `identitynamespace:${features.TRUST_DOMAIN}:${provider}`,
   } satisfies CloudExchange
-}
-
-/** The four parts of `CLOUD_METADATA`; none when there are not exactly four. */
-export function cloudMetadata(given: string): readonly string[] {
-  const parts = given.split('|')
-  return parts.length === 4 ? parts : []
 }
 
 /** Tokens go over TLS, or stay on this machine. */

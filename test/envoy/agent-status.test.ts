@@ -33,6 +33,7 @@ for (const { version, path: binary } of releases) {
           POD_NAME: 'web-0',
           POD_NAMESPACE: 'shop',
           INSTANCE_IP: '127.0.0.1',
+          TERMINATION_DRAIN_DURATION_SECONDS: '0',
           ISTIO_KUBE_APP_PROBERS: JSON.stringify({ '/app-health/web/livez': { httpGet: { path: '/ok', port } } }),
           ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify({ port: String(port) }),
         },

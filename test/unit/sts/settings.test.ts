@@ -1,10 +1,13 @@
 import { expect } from 'chai'
+import { platformMetadata } from '../../../src/bootstrap/platform.ts'
 import { readAgentFeatures } from '../../../src/config/agent-features.ts'
 import { tokenServiceConfig } from '../../../src/sts/settings.ts'
 
 const flags = { stsPort: 15_463, tokenManagerPlugin: 'CloudTokenExchange', isIpv6Only: false }
-const config = (environment: Record<string, string>, changes: object = {}) =>
-  tokenServiceConfig(readAgentFeatures(environment).features, { ...flags, ...changes })
+const config = (environment: Record<string, string>, changes: object = {}) => {
+  const { features } = readAgentFeatures(environment)
+  return tokenServiceConfig(features, { ...flags, platform: platformMetadata(features.CLOUD_METADATA, features.CLOUD_CLUSTER_URL), ...changes })
+}
 
 describe('settings of the token service', () => {
   it('are none without a port, unless tokens of the relay are exchanged', () => {
@@ -29,6 +32,9 @@ describe('settings of the token service', () => {
       audience: 'identitynamespace:td:https://c',
     })
     const instance = { CLOUD_METADATA, CREDENTIAL_FETCHER_TYPE: 'CloudComputeEngine' }
+    expect(config({ ...instance, CREDENTIAL_FETCHER_TYPE: 'GoogleComputeEngine' }, { tokenManagerPlugin: 'GoogleTokenExchange' })).to.deep.equal(
+      config(instance),
+    )
     expect(config(instance)?.plugin).to.include({ audience: 'identitynamespace:cluster.local:CloudComputeEngine' })
   })
 
