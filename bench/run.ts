@@ -5,7 +5,7 @@
  *
  * `soak` and `views` take more than an hour and are not in `all`.
  *
- * npm run bench -- [--set convergence,tls,secured,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,names,signing,start,agent,soak,views | all | quick] [--proxies 400]
+ * npm run bench -- [--set convergence,tls,secured,misbehaving,slow,slow-readers,throttle-1,writers,classes,scoped,churn,names,relay,signing,start,agent,soak,views | all | quick] [--proxies 400]
  *                  [--services 1000] [--rounds 5] [--writers 2] [--seconds 60] [--changes 360000] [--connects 100000]
  * npm run bench -- --set views [--shape private,sidecars | all] [--namespaces 10,100,1000] [--mode delta,sotw,older] [--rounds 5]
  *                  [--limit 120] [--memory 4096]
@@ -19,6 +19,7 @@ import { keep, type Measure, progress, ratioOf, whole } from './report.ts'
 import { agent } from './scenarios/agent.ts'
 import { type ConvergenceOptions, convergence } from './scenarios/convergence.ts'
 import { names as nameTables } from './scenarios/names.ts'
+import { relay } from './scenarios/relay.ts'
 import { churn, classes, scoped } from './scenarios/scale.ts'
 import { secured } from './scenarios/secured.ts'
 import { signing } from './scenarios/signing.ts'
@@ -136,6 +137,7 @@ const sets: Record<string, () => Promise<Measure[]>> = {
   scoped: () => scoped(writers, 10_000, 20),
   churn: () => churn(writers, 5000, 100, seconds),
   names: () => nameTables({ writers, services, rounds, proxies: Math.min(proxies, 100) }),
+  relay: () => withCertificate((tls) => relay(tls)),
   signing: () => withCertificate((tls) => signing(writers, rounds, tls)),
   start: () => start(rounds),
   agent: () => agent(rounds),

@@ -28,12 +28,14 @@ export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer 
   return every(everyMs, () => {
     const { utilization } = performance.eventLoopUtilization(since)
     since = performance.eventLoopUtilization()
-    const used = getHeapStatistics().used_heap_size
+    const { used_heap_size: inHeap, external_memory: buffers } = getHeapStatistics()
+    const used = inHeap + buffers
     rests = utilization > restShare ? 0 : rests + 1
-    if (rests === 0 || used > mostBytes) return
+    if (rests === 0 || inHeap > mostBytes) return
     if (used - kept < (rests < atLength ? Math.max(worthBytes, kept / 4) : worthAtLengthBytes)) return
     collect()
-    kept = getHeapStatistics().used_heap_size
+    const left = getHeapStatistics()
+    kept = left.used_heap_size + left.external_memory
   }).unref()
 }
 

@@ -8,7 +8,7 @@ const script = `
 const { parentPort, workerData } = require('node:worker_threads')
 const { getHeapStatistics } = require('node:v8')
 let busy, rounds = 0, kept
-const say = () => parentPort.postMessage({ used: getHeapStatistics().used_heap_size, rounds })
+const say = () => parentPort.postMessage({ used: getHeapStatistics().used_heap_size, buffers: process.memoryUsage().arrayBuffers, rounds })
 const work = () => {
   const end = performance.now() + 10
   while (performance.now() < end);
@@ -17,6 +17,7 @@ const work = () => {
 parentPort.on('message', (command) => {
   if (command === 'fill') kept = Array.from({ length: 300_000 }, (_, index) => ({ index, next: [index] }))
   if (command === 'fill a little') kept = Array.from({ length: 60_000 }, (_, index) => ({ index, next: [index] }))
+  if (command === 'fill with buffers') kept = Array.from({ length: 300 }, () => Buffer.alloc(65_536))
   if (command === 'drop') kept = undefined
   if (command === 'work') busy = setInterval(work, 20)
   if (command === 'rest') clearInterval(busy)
@@ -34,14 +35,14 @@ describe('a thread at rest', () => {
     const module = new URL('../../../actors/runtime/rest.ts', import.meta.url).href
     const worker = new Worker(script, { eval: true, workerData: { module, most } })
     workers.push(worker)
-    let last: { used: number; rounds: number } | undefined
+    let last: { used: number; buffers: number; rounds: number } | undefined
     worker.on('message', (message) => (last = message))
     await until('the thread', () => last !== undefined)
     return async (command: string) => {
       last = undefined
       worker.postMessage(command)
       await until('the answer', () => last !== undefined)
-      return last as unknown as { used: number; rounds: number }
+      return last as unknown as { used: number; buffers: number; rounds: number }
     }
   }
   const mib = 2 ** 20
@@ -67,6 +68,18 @@ describe('a thread at rest', () => {
     const { used } = await ask('fill a little')
     await ask('drop')
     await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib, 2000)
+  })
+
+  it('gives buffers back that are not in its heap', async () => {
+    const ask = await thread()
+    // The first rest gives back what the start has left.
+    await ask('fill')
+    await ask('drop')
+    await until('a collection', async () => (await ask('used')).used < 10 * mib)
+    const { buffers } = await ask('used')
+    expect((await ask('fill with buffers')).buffers).to.be.above(buffers + 15 * mib)
+    await ask('drop')
+    await until('the buffers to be collected', async () => (await ask('used')).buffers < buffers + mib, 5000)
   })
 
   it('takes from no other thread what it collects with', async () => {

@@ -1,0 +1,23 @@
+/** The relay of the agent in a process of its own, with nothing else of the agent. Driven by messages from bench/scenarios/relay.ts. */
+import { actor } from '../actors/agent/xds-relay/xds-relay.ts'
+import { createLogger } from '../actors/runtime/logger.ts'
+import { Registry } from '../actors/runtime/metrics.ts'
+import { collectAtRest } from '../actors/runtime/rest.ts'
+import type { XdsRelayConfig } from '../protocols/messages/xds-relay.ts'
+
+const quiet = { fallback: 'none', scopes: {} } as const
+
+collectAtRest()
+// Whoever drives it has ended.
+process.on('disconnect', () => process.exit(0))
+process.on('message', async (config: XdsRelayConfig) => {
+  await actor.start({
+    name: 'xds-relay',
+    config,
+    log: createLogger({ output: quiet, stackTrace: quiet, callers: [] }, () => undefined),
+    metrics: new Registry(),
+    note: () => undefined,
+    ask: () => Promise.reject(new Error('nobody answers')),
+  })
+  process.send?.('listening')
+})
