@@ -18,7 +18,7 @@ export function removalOf(listing: Listing, family: Family): Removal {
   const removal: Partial<Record<Table, readonly string[]>> = {}
   for (const table of tables) {
     const chains = removalOrder.filter((chain) => listing[table].chains.includes(chain))
-    const made = beside.filter((rule) => rule.table === table)
+    const made = beside.filter((rule) => rule.table === table).map(({ chain, words }) => ({ chain, parts: ruleParts(words) }))
     const rules = listing[table].rules.filter(
       (rule) => !ownChains.includes(rule.chain) && (leadsToOwn(rule) || isQuery(table, rule) || isOneOf(made, rule)),
     )
@@ -84,11 +84,8 @@ const leadsToOwn = ({ parts }: ListedRule) => ownChains.some((chain) => parts.ha
 const isQuery = (table: Table, { chain, parts }: ListedRule) =>
   table === 'nat' && chain === 'OUTPUT' && parts.has('-p udp') && parts.has('--dport 53') && parts.has(`--to-ports ${dnsPort}`)
 
-const isOneOf = (made: readonly Rule[], { chain, parts }: ListedRule) =>
-  made.some((rule) => {
-    const expected = ruleParts(rule.words)
-    return rule.chain === chain && expected.size === parts.size && [...expected].every((part) => parts.has(part))
-  })
+const isOneOf = (made: readonly Pick<ListedRule, 'chain' | 'parts'>[], rule: ListedRule) =>
+  made.some(({ chain, parts }) => chain === rule.chain && parts.size === rule.parts.size && [...parts].every((part) => rule.parts.has(part)))
 
 function values({ parts }: ListedRule, option: string): string[] {
   return [...parts].filter((part) => part.startsWith(`${option} `)).map((part) => part.slice(option.length + 1))

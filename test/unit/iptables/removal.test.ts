@@ -92,6 +92,17 @@ describe('what is removed', () => {
     expect(found('-j MESH_REDIRECT')).to.deep.equal([])
   })
 
+  it('is found among the rules of a busy node at the cost of reading them', () => {
+    const others = Array.from(
+      { length: 50_000 },
+      (_, index) => `-A KUBE-SVC-${index} -d 10.0.0.1/32 -p tcp -m tcp --dport ${index} -m comment --comment "a b" -j RETURN`,
+    )
+    const text = saved.replace('-A DOCKER', `${others.join('\n')}\n-A DOCKER`)
+    const started = process.cpuUsage()
+    expect(removalOf(readListing(text), 4)).to.deep.equal(removalOf(readListing(saved), 4))
+    expect(process.cpuUsage(started).user / 1000).to.be.below(5000)
+  })
+
   it('is found by the marks of our chains', () => {
     expect(ownMarks(readListing(saved))).to.deep.equal(['1337'])
   })
