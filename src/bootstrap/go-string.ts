@@ -1,0 +1,32 @@
+/** Text in quotes as Go writes it. */
+
+const plainEscapes: Readonly<Record<string, string>> = {
+  a: '\x07',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+  '\\': '\\',
+  '"': '"',
+  "'": "'",
+}
+
+/** The text between the quotes of a Go literal with its escapes resolved (Go specification, "String literals"); undefined when an escape is none. */
+export function unescapeGo(inner: string): string | undefined {
+  if (!inner.includes('\\')) return inner
+  const parts: Buffer[] = []
+  const pattern = /([^\\]+)|\\(?:([abfnrtv\\"'])|([0-7]{3})|x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8}))/gy
+  let end = 0
+  for (const [whole, text, plain, octal, byte, short, long] of inner.matchAll(pattern)) {
+    end += whole.length
+    const code = Number.parseInt(short ?? long ?? '', 16)
+    if (text !== undefined) parts.push(Buffer.from(text))
+    else if (plain !== undefined) parts.push(Buffer.from(plainEscapes[plain] as string))
+    else if (octal !== undefined || byte !== undefined) parts.push(Buffer.of(octal ? Number.parseInt(octal, 8) : Number.parseInt(byte as string, 16)))
+    else if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return undefined
+    else parts.push(Buffer.from(String.fromCodePoint(code)))
+  }
+  return end === inner.length ? Buffer.concat(parts).toString() : undefined
+}

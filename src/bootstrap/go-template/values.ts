@@ -1,0 +1,110 @@
+/** The values of templates (Go's `text/template`), and how they are printed (Go's `fmt`, verb `%v`). */
+
+/** What is wrong with a template, or with what it does with its data. */
+export class TemplateError extends Error {}
+
+/** A number with a fraction, Go's `float64`; whole numbers are plain. */
+export class GoFloat {
+  readonly value: number
+
+  constructor(value: number) {
+    this.value = value
+  }
+}
+
+/** A message whose fields have the names of Go; asking for another field is an error. */
+export class GoStruct {
+  /** The name of its type, as errors say it. */
+  readonly type: string
+  readonly fields: ReadonlyMap<string, Value>
+
+  constructor(type: string, fields: ReadonlyMap<string, Value>) {
+    this.type = type
+    this.fields = fields
+  }
+}
+
+/** A value: nil, a boolean, a number, text, a list, a map or a message. */
+export type Value = null | boolean | number | string | GoFloat | GoStruct | readonly Value[] | ReadonlyMap<string, Value>
+
+/** Whether it is a list; the check of the library does not know lists that cannot be changed. */
+export const isList = (value: Value): value is readonly Value[] => Array.isArray(value)
+
+/** Whether it is a map. */
+export const isMap = (value: Value): value is ReadonlyMap<string, Value> => value instanceof Map
+
+/** Whether a condition holds: everything but nil, false, zero and what is empty does. */
+export function isTrue(value: Value): boolean {
+  if (value instanceof GoFloat) return value.value !== 0
+  if (isList(value)) return value.length > 0
+  if (isMap(value)) return value.size > 0
+  return value instanceof GoStruct || Boolean(value)
+}
+
+/** The name of its type in Go. */
+export function typeName(value: Value): string {
+  if (value === null) return '<nil>'
+  if (typeof value === 'string') return 'string'
+  if (typeof value === 'boolean') return 'bool'
+  if (typeof value === 'number') return 'int'
+  if (value instanceof GoFloat) return 'float64'
+  if (value instanceof GoStruct) return value.type
+  return isList(value) ? '[]interface {}' : 'map[string]interface {}'
+}
+
+/** Keys in the order of their bytes. */
+export const sortedKeys = (map: ReadonlyMap<string, Value>): string[] =>
+  [...map.keys()].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
+
+/** Nested deeper than this nothing is printed. */
+const deepest = 100
+
+/** The text of a value. Nil is `<nil>`. Throws a {@link TemplateError} when it is nested too deep. */
+export function printed(value: Value, depth = 0): string {
+  if (depth > deepest) throw new TemplateError('a value is nested too deep to be printed')
+  if (value === null) return '<nil>'
+  if (value instanceof GoFloat) return printedFloat(value.value)
+  if (isList(value)) return `[${value.map((entry) => printed(entry, depth + 1)).join(' ')}]`
+  if (isMap(value))
+    return `map[${sortedKeys(value)
+      .map((key) => `${key}:${printed(value.get(key) ?? null, depth + 1)}`)
+      .join(' ')}]`
+  if (value instanceof GoStruct) return `{${[...value.fields.values()].map((field) => printed(field, depth + 1)).join(' ')}}`
+  return String(value)
+}
+
+/** A float in the shortest notation, with an exponent below 1e-4 and from a million. */
+export function printedFloat(value: number): string {
+  if (Number.isNaN(value)) return 'NaN'
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
+  if (value === 0) return Object.is(value, -0) ? '-0' : '0'
+  const [mantissa = '', exponent = '0'] = value.toExponential().split('e')
+  const power = Number(exponent)
+  if (power >= -4 && power < 6) return String(value)
+  return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
+}
+
+/** A value of JSON: numbers that are not whole become floats. */
+export function fromJson(json: unknown): Value {
+  if (json === null || json === undefined) return null
+  if (typeof json === 'number') return Number.isSafeInteger(json) ? json : new GoFloat(json)
+  if (typeof json === 'string' || typeof json === 'boolean') return json
+  if (Array.isArray(json)) return json.map(fromJson)
+  return new Map(Object.entries(json as object).map(([key, value]) => [key, fromJson(value)]))
+}
+
+/** A value as Go's `encoding/json` writes it: keys in order, `<`, `>`, `&` and the separators of lines escaped. */
+export function toJson(value: Value, depth = 0): string {
+  if (depth > deepest) throw new TemplateError('a value is nested too deep for JSON')
+  if (value instanceof GoFloat) return JSON.stringify(value.value)
+  if (isList(value)) return `[${value.map((entry) => toJson(entry, depth + 1)).join(',')}]`
+  if (isMap(value))
+    return `{${sortedKeys(value)
+      .map((key) => `${jsonText(key)}:${toJson(value.get(key) ?? null, depth + 1)}`)
+      .join(',')}}`
+  if (value instanceof GoStruct) return `{${[...value.fields].map(([key, field]) => `${jsonText(key)}:${toJson(field, depth + 1)}`).join(',')}}`
+  return typeof value === 'string' ? jsonText(value) : JSON.stringify(value)
+}
+
+const jsonText = (text: string): string =>
+  JSON.stringify(text).replaceAll(/[<>&\u2028\u2029]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
