@@ -68,7 +68,8 @@ function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapS
   }
 }
 
-const keepalive = ({ probes, time, interval }: NonNullable<NonNullable<ProxyConfig['envoyMetricsService']>['tcpKeepalive']>): ClusterJson => ({
+/** Options of connections that ask the kernel to look after them. */
+export const keepalive = ({ probes, time, interval }: NonNullable<NonNullable<ProxyConfig['envoyMetricsService']>['tcpKeepalive']>): ClusterJson => ({
   upstreamConnectionOptions: {
     tcpKeepalive: {
       ...(probes !== undefined && { keepaliveProbes: probes }),
@@ -140,7 +141,8 @@ function reports(settings: BootstrapSettings, name: string, field: 'envoyMetrics
   ]
 }
 
-function clientFiles({ node: { metadata } }: BootstrapSettings): ClientFiles {
+/** The files of a client certificate that the node metadata names. */
+export function clientFiles({ node: { metadata } }: BootstrapSettings): ClientFiles {
   const file = (name: string) => (typeof metadata[name] === 'string' ? metadata[name] : undefined)
   return {
     TLS_CLIENT_KEY: file('TLS_CLIENT_KEY'),

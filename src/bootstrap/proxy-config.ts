@@ -73,7 +73,6 @@ function addressesOf({
     'tracing.zipkin.address': tracing.zipkin?.address,
     'tracing.lightstep.address': tracing.lightstep?.address,
     'tracing.datadog.address': tracing.datadog?.address,
-    'tracing.openCensusAgent.address': tracing.openCensusAgent?.address,
     statsdUdpAddress,
     'envoyMetricsService.address': envoyMetricsService?.address,
     'envoyAccessLogService.address': envoyAccessLogService?.address,

@@ -57,7 +57,7 @@ const literal = (text: string): string => text.replaceAll(/[^\w]/g, (letter) => 
 const meshTag = (name: string): readonly [string, string] => [name, String.raw`(${literal(name)}=\.=(.*?);\.;)`]
 
 /** Prefixes of statistics that the agent itself needs, and that everybody who looks after a proxy does. */
-const keptPrefixes = ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm']
+export const keptPrefixes = ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm']
 
 /** What of the statistics a workload's annotations and configuration ask for. */
 export interface StatsChoice {
@@ -89,11 +89,15 @@ const commaList = (text: string): string[] =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '')
 
+/** The names of the tags of the mesh and of those that are asked for, without those that Envoy's own statistics have. */
+export function namedTags(choice: StatsChoice): string[] {
+  const known = new Set([...proxyTags, ...extensionTags].map(([name]) => name))
+  return [...new Set([...meshTags, ...choice.extraTags])].filter((name) => !known.has(name))
+}
+
 /** The `stats_config` of a bootstrap. */
 export function statsConfig(choice: StatsChoice, addresses: readonly string[]): StatsConfigJson {
-  const known = new Set([...proxyTags, ...extensionTags].map(([name]) => name))
-  const names = [...new Set([...meshTags, ...choice.extraTags])].filter((name) => !known.has(name))
-  const tags = [...proxyTags, ...names.map(meshTag), ...extensionTags]
+  const tags = [...proxyTags, ...namedTags(choice).map(meshTag), ...extensionTags]
   return {
     useAllDefaultTags: false,
     statsTags: tags.map(([tagName, regex]): TagSpecifierJson => ({ tagName, regex })),

@@ -93,6 +93,7 @@ export const agentVariables = {
     default: './var/lib/mesh/data',
     meaning: 'directory of what the agent keeps over a restart: the certificate with its key, the roots, and the names that it resolves',
   },
+  MESH_BOOTSTRAP: { type: 'string', default: '', meaning: 'file of a Go template that the bootstrap of the proxy is made from' },
   MESH_BOOTSTRAP_OVERRIDE: { type: 'string', default: '', meaning: 'file with a configuration that the proxy merges over its bootstrap' },
   MESH_DELTA_XDS: { type: 'boolean', default: false, meaning: 'when true, the proxy asks discovery for differences instead of the whole state' },
   MESH_DOMAIN: { type: 'string', default: 'mesh.io', meaning: 'domain of mesh-owned annotations; istio.io is accepted as an alias of it' },

@@ -1,10 +1,12 @@
 /** Every kind of bootstrap is one that stock Envoys take, with the command line that goes with it. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { renderTemplate } from '../../src/bootstrap/go-template/execute.ts'
+import { templateParameters } from '../../src/bootstrap/template-parameters.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
 import { type GivenProxy, prepareTestProxy } from '../harness/prepared-proxy.ts'
 
@@ -69,5 +71,13 @@ for (const { version, path: binary } of envoyBinaries()) {
         // What the configuration of discovery relies on: it names no tracer itself.
         expect(complaints.filter((line) => !line.includes("deprecated option 'envoy.config.bootstrap.v3.Bootstrap.tracing'"))).to.deep.equal([])
       })
+
+    it('made from a template of a user', async () => {
+      const { settings, args } = prepareTestProxy({ proxyConfig: { proxyStatsMatcher: { inclusionSuffixes: ['x'] } } })
+      const template = readFileSync(new URL('../unit/bootstrap/templates/gateway.json.tmpl', import.meta.url), 'utf8')
+      const facts = { certificateProvider: 'meshd', stsPort: 0, project: '' }
+      writeFileSync(join(folder, 'envoy-rev0.json'), renderTemplate(template, templateParameters(settings, facts)))
+      expect((await run(binary, ['--mode', 'validate', ...args], { cwd: folder })).stdout).to.contain('OK')
+    })
   })
 }

@@ -75,6 +75,26 @@ describe('pilot-agent proxy, by its bootstrap', () => {
     expect(one.output).to.match(/Error: .*taken/)
   })
 
+  it('makes it from a template, of the variable before that of the flag, and ends with 1 when that fails', async () => {
+    const one = agent({ flags: ['--templateFile', 'other.json'], env: { ISTIO_BOOTSTRAP: 'mine.yaml.tmpl', POD_NAME: 'web' } })
+    one.write('mine.yaml.tmpl', 'node: {id: {{ .nodeID | printf "%q" }}}\nadmin: {{ .config.ProxyAdminPort }}\n')
+    await one.start()
+    expect(readFileSync(join(one.dir, 'etc/mesh/proxy/envoy-rev0.yaml'), 'utf8')).to.match(
+      new RegExp(`^node: {id: "sidecar~.*~web[.]~.*"}\nadmin: ${one.adminPort}\n$`),
+    )
+    expect(await one.admin('/args')).to.contain('etc/mesh/proxy/envoy-rev0.yaml')
+    await one.stop()
+    const other = agent({ flags: ['--templateFile', 'other.json'] })
+    other.write('other.json', '\n{{ .config.Unheard }}')
+    await other.launch()
+    expect(await other.ended()).to.equal(1)
+    expect(other.output).to.contain("template of the bootstrap: other.json: line 2: can't evaluate field Unheard in type *v1alpha1.ProxyConfig")
+    const missing = agent({ env: { MESH_BOOTSTRAP: 'missing.json' } })
+    await missing.launch()
+    expect(await missing.ended()).to.equal(1)
+    expect(missing.output).to.contain('template of the bootstrap: missing.json: there is no such file')
+  })
+
   it('goes on without an override and an address for statistics that are not to be had', async () => {
     const one = agent({
       env: { MESH_BOOTSTRAP_OVERRIDE: 'missing.yaml' },

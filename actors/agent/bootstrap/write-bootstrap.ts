@@ -34,25 +34,37 @@ export async function writeBootstrap(prepared: PreparedSettings, log: ScopedLogg
 }
 
 async function writeConfig(prepared: PreparedSettings, log: ScopedLogger): Promise<string> {
-  const {
-    config,
-    discovery: { credentials },
-  } = prepared
-  const fault = tracerFault(config)
-  if (fault) log.error(fault)
-  const found = {
-    roots: await firstThere(credentials.roots.files ?? []),
-    hasPair: credentials.pair !== undefined && (await isThere(credentials.pair.chain)) && (await isThere(credentials.pair.key)),
-    statsd: await resolveStatsd(config.statsdUdpAddress, log),
-  }
-  const bootstrap = makeBootstrap(bootstrapSettings(prepared, found))
-  const file = join(config.configPath, 'envoy-rev0.json')
+  const { features, config } = prepared
+  const template = features.MESH_BOOTSTRAP || config.proxyBootstrapTemplatePath
+  const settings = await foundSettings(prepared, log)
+  const content = template ? await rendered(template, settings, prepared) : made(settings, log)
+  const file = join(config.configPath, `envoy-rev0.${template && /\.yaml(\.tmpl)?$/.test(template) ? 'yaml' : 'json'}`)
   await mkdir(config.configPath, { recursive: true, mode: 0o700 })
   // Never half a file for a proxy, nor for one who looks.
   const next = `${file}.next`
-  await writeFile(next, `${JSON.stringify(bootstrap, undefined, 2)}\n`, { mode: 0o600 })
+  await writeFile(next, content, { mode: 0o600 })
   await rename(next, file)
   return file
+}
+
+function made(settings: BootstrapSettings, log: ScopedLogger): string {
+  const fault = tracerFault(settings.config)
+  if (fault) log.error(fault)
+  return `${JSON.stringify(makeBootstrap(settings), undefined, 2)}\n`
+}
+
+async function rendered(template: string, settings: BootstrapSettings, prepared: PreparedSettings): Promise<string> {
+  const { fromTemplate } = await import('./user-template.ts')
+  return fromTemplate(template, settings, prepared)
+}
+
+async function foundSettings(prepared: PreparedSettings, log: ScopedLogger): Promise<BootstrapSettings> {
+  const { roots, pair } = prepared.discovery.credentials
+  return bootstrapSettings(prepared, {
+    roots: await firstThere(roots.files ?? []),
+    hasPair: pair !== undefined && (await isThere(pair.chain)) && (await isThere(pair.key)),
+    statsd: await resolveStatsd(prepared.config.statsdUdpAddress, log),
+  })
 }
 
 const isThere = async (path: string): Promise<boolean> => (await readIfThere(path)) !== undefined

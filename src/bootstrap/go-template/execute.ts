@@ -3,8 +3,8 @@ import { functions, lazyFunctions } from './functions.ts'
 import { type Node, type Operand, type Pipe, parseTemplate, type Tree } from './parse.ts'
 import { GoStruct, isList, isMap, isTrue, printed, sortedKeys, TemplateError, typeName, type Value } from './values.ts'
 
-/** Bounds of one execution. */
-const limits = { output: 8 * 1024 * 1024, steps: 1_000_000, templates: 100 }
+/** Bounds of one execution; of output and of the texts that a function is given or gives, in characters. */
+const limits = { output: 8 * 1024 * 1024, text: 2 * 1024 * 1024, steps: 1_000_000, templates: 100 }
 
 /** What a template makes of data. Throws a {@link TemplateError} that names the line when it cannot be parsed or executed, or when it takes too much. */
 export function renderTemplate(template: string, data: Value): string {
@@ -192,7 +192,8 @@ class Execution {
     try {
       if (lazyFunctions.has(name)) return this.#untilDecided(name === 'or', operands, { dot, final })
       const args = operands.map((operand) => this.#operand(operand, dot))
-      return found.call(...args, ...(final === undefined ? [] : [final]))
+      if (final !== undefined) args.push(final)
+      return bounded([found.call(...bounded(args))])[0] ?? null
     } catch (error) {
       if (!(error instanceof TemplateError) || error.message.startsWith('line ')) throw error
       throw new TemplateError(`line ${line}: error calling ${name}: ${error.message}`)
@@ -210,20 +211,29 @@ class Execution {
   }
 }
 
+/** The same values. Throws a {@link TemplateError} when the texts among them are too long. */
+function bounded(values: readonly Value[]): readonly Value[] {
+  const size = values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
+  if (size > limits.text) throw new TemplateError(`texts are longer than ${limits.text} characters`)
+  return values
+}
+
 /** The value at a path of fields and keys. What a map does not have is nil, and so is all below it; below a nil that is there is an error. */
 function fields(of: Value, path: readonly string[], line: number): Value {
   let value = of
   let isThere = false
   for (const name of path) {
     if (value === null) {
-      if (isThere) throw new TemplateError(`line ${line}: nil pointer evaluating interface {}.${name}`)
+      if (isThere && !name.startsWith('Get')) throw new TemplateError(`line ${line}: nil pointer evaluating interface {}.${name}`)
       return null
     }
-    if (!(isMap(value) || (value instanceof GoStruct && value.fields.has(name))))
+    // Go's messages have a getter for each field, which gives nil where there is no message.
+    const known = value instanceof GoStruct && !value.fields.has(name) ? name.replace(/^Get/, '') : name
+    if (!(isMap(value) || (value instanceof GoStruct && value.fields.has(known))))
       throw new TemplateError(`line ${line}: can't evaluate field ${name} in type ${typeName(value)}`)
     const entries: ReadonlyMap<string, Value> = isMap(value) ? value : value.fields
-    isThere = entries.has(name)
-    value = entries.get(name) ?? null
+    isThere = entries.has(known)
+    value = entries.get(known) ?? null
   }
   return value
 }

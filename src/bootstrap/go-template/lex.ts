@@ -10,9 +10,19 @@ export interface Token {
   readonly line: number
 }
 
-const space = ' \\t\\r\\n'
-const trimRight = new RegExp(`[${space}]+$`)
-const trimLeft = new RegExp(`^[${space}]+`)
+const isSpace = (letter: string | undefined): boolean => letter !== undefined && ' \t\r\n'.includes(letter)
+
+function trimEnd(text: string): string {
+  let end = text.length
+  while (isSpace(text[end - 1])) end--
+  return text.slice(0, end)
+}
+
+function trimStart(text: string): string {
+  let start = 0
+  while (isSpace(text[start])) start++
+  return text.slice(start)
+}
 
 /** Splits a template. Throws a {@link TemplateError} that names the line of what is none. */
 export function lex(template: string): Token[] {
@@ -20,20 +30,24 @@ export function lex(template: string): Token[] {
   let [at, line] = [0, 1]
   let trimsNext = false
   const advance = (to: number) => {
-    for (let next = template.indexOf('\n', at); next >= 0 && next < to; next = template.indexOf('\n', next + 1)) line++
+    for (const letter of template.slice(at, to)) if (letter === '\n') line++
     at = to
   }
   while (at < template.length) {
     const open = template.indexOf('{{', at)
-    const trims = open >= 0 && template[open + 2] === '-' && /\s/.test(template[open + 3] ?? '')
+    const trims = open >= 0 && template[open + 2] === '-' && isSpace(template[open + 3])
     let text = template.slice(at, open < 0 ? undefined : open)
-    if (trimsNext) text = text.replace(trimLeft, '')
-    if (trims) text = text.replace(trimRight, '')
+    if (trimsNext) text = trimStart(text)
+    if (trims) text = trimEnd(text)
     if (text !== '') tokens.push({ type: 'text', text, line })
     if (open < 0) break
     advance(open + (trims ? 3 : 2))
     const inner = /^\s*\/\*/.exec(template.slice(at, at + 200)) ? comment(template, at, line) : action(template, at, line)
-    if (inner.tokens) tokens.push({ type: 'open', text: '{{', line }, ...inner.tokens, { type: 'close', text: '}}', line })
+    if (inner.tokens) {
+      tokens.push({ type: 'open', text: '{{', line })
+      for (const token of inner.tokens) tokens.push(token)
+      tokens.push({ type: 'close', text: '}}', line })
+    }
     trimsNext = inner.trimsNext
     advance(inner.end)
   }

@@ -16,3 +16,31 @@ describe('a template', () => {
     })
   }
 })
+
+describe('the execution of a template', () => {
+  const render = (template: string, data: unknown = {}) => renderTemplate(template, fromJson(data))
+
+  it('is bounded', () => {
+    expect(() => render('{{range 1000000000}}{{end}}')).to.throw('more than 1000000 steps')
+    expect(() => render('{{define "a"}}{{template "a"}}{{end}}{{template "a"}}')).to.throw('deeper than 100 levels')
+    expect(() => render(`{{range 90000}}${'x'.repeat(100)}{{end}}`)).to.throw('output is larger than')
+    expect(() => render('{{$x := "12345678"}}{{range 900000}}{{$x = printf "%s%s" $x $x}}{{end}}')).to.throw('texts are longer than')
+    expect(() => render('{{printf "%9999999d" 1}}')).to.throw('wider than')
+    expect(() => render('{{printf "%*d" 999999999 1}}')).to.not.throw()
+    expect(() => render('('.repeat(100_000))).to.not.throw()
+    expect(() => render(`{{${'('.repeat(100_000)}1${')'.repeat(100_000)}}}`)).to.throw('nested deeper than 100 levels')
+    expect(() => render('{{if true}}'.repeat(1000) + '{{end}}'.repeat(1000))).to.throw('nested deeper than 100 levels')
+  })
+
+  it('takes time that grows with the size of the template', () => {
+    expect(render(`${' '.repeat(500_000)}x${' '.repeat(500_000)}{{- ""}}`)).to.have.length(500_001)
+    expect(() => render('{{'.repeat(300_000))).to.throw('line 1')
+    expect(render('{{1}}'.repeat(100_000))).to.have.length(100_000)
+  })
+
+  it('knows nothing of what every object of this language has', () => {
+    expect(render('{{.constructor}} {{.__proto__}} {{index . "toString"}}')).to.equal('<no value> <no value> <no value>')
+    expect(() => render('{{constructor}}')).to.throw('function "constructor" not defined')
+    expect(() => render('{{.a.length}}', { a: 'text' })).to.throw("can't evaluate field length in type string")
+  })
+})

@@ -1,0 +1,134 @@
+/** What a template of a user is given to make a bootstrap from: parameters with the names of the reference (docs/agent.md, B18). */
+import { proxyConfigShape } from '../config/proxy-config.ts'
+import type { Form } from '../config/shape.ts'
+import { clientFiles, keepalive } from './clusters.ts'
+import { fromJson, GoStruct, type Value } from './go-template/values.ts'
+import { peerTls, type TlsPeer } from './peer-tls.ts'
+import { splitAddress } from './proxy-config.ts'
+import type { BootstrapSettings } from './settings.ts'
+import { keptPrefixes, namedTags } from './stats.ts'
+
+/** Where the certificates of the discovery service come from, and the port of the token service (0 for none): what no bootstrap of ours holds. */
+export interface TemplateFacts {
+  readonly certificateProvider: string
+  readonly stsPort: number
+  readonly project: string
+}
+
+/** The parameters. Those that are not set are not there. Throws an Error that names the field when TLS settings lack a file. */
+export function templateParameters(settings: BootstrapSettings, { certificateProvider, stsPort, project }: TemplateFacts): Value {
+  const { config, node, locality, stats, discovery } = settings
+  const { tracing } = config
+  const parameters: Record<string, unknown> = {
+    nodeID: node.id,
+    cluster: node.serviceCluster,
+    region: locality.region,
+    zone: locality.zone,
+    sub_zone: locality.subZone,
+    meta_json_str: JSON.stringify(node.metadata),
+    pilot_SAN: [discovery.address.serverName],
+    localhost: settings.localhost,
+    wildcard: settings.wildcard,
+    dns_lookup_family: settings.dnsLookupFamily,
+    proxy_via_agent: settings.isViaAgent,
+    discovery_address: config.discoveryAddress,
+    discovery_host: discovery.address.host,
+    pilot_grpc_address: socketAddress(config.discoveryAddress),
+    provisioned_cert: discovery.pair?.chain.replace(/\/[^/]*$/, ''),
+    pilot_cert_provider: certificateProvider,
+    call_credentials: settings.callCredentials && true,
+    sts: stsPort > 0 || undefined,
+    sts_port: stsPort > 0 ? String(stsPort) : undefined,
+    gcp_project_id: project || undefined,
+    zipkin: socketAddress(tracing.zipkin?.address),
+    lightstep: socketAddress(tracing.lightstep?.address),
+    datadog: socketAddress(tracing.datadog?.address),
+    openCensusAgent: tracing.openCensusAgent?.address,
+    openCensusAgentContexts: tracing.openCensusAgent && JSON.stringify(contextNames(tracing.openCensusAgent.context)),
+    stackdriver: tracing.stackdriver && true,
+    stackdriverProjectID: tracing.stackdriver && project,
+    stackdriverDebug: tracing.stackdriver?.debug,
+    stackdriverMaxAnnotations: tracing.stackdriver && (tracing.stackdriver.maxNumberOfAnnotations ?? 200),
+    stackdriverMaxAttributes: tracing.stackdriver && (tracing.stackdriver.maxNumberOfAttributes ?? 200),
+    stackdriverMaxEvents: tracing.stackdriver && (tracing.stackdriver.maxNumberOfMessageEvents ?? 200),
+    tracing_tls: tls(settings, tracing.tlsSettings, { field: 'tracing', serverName: 'tracer', isHttp2: !(tracing.zipkin ?? tracing.datadog) }),
+    ...report(settings, 'envoy_metrics_service', 'envoyMetricsService'),
+    ...report(settings, 'envoy_accesslog_service', 'envoyAccessLogService'),
+    statsd: settings.statsd && JSON.stringify({ address: settings.statsd.host, port_value: settings.statsd.port }),
+    extraStatTags: namedTags(stats),
+    inclusionPrefix: [...stats.inclusionPrefixes, ...keptPrefixes],
+    inclusionSuffix: stats.inclusionSuffixes.length > 0 ? stats.inclusionSuffixes : undefined,
+    inclusionRegexps: stats.inclusionRegexps.length > 0 ? stats.inclusionRegexps : undefined,
+    outlier_log_path: settings.outlierLogPath || undefined,
+  }
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return new Map<string, Value>([
+    ...given.map(([name, value]): [string, Value] => [name, fromJson(value)]),
+    ['config', goValue(proxyConfigShape.form, config, 'ProxyConfig')],
+  ])
+}
+
+/** `envoy.config.core.v3.SocketAddress` in JSON. */
+function socketAddress(address: string | undefined): string | undefined {
+  const parts = address ? splitAddress(address) : undefined
+  return parts && JSON.stringify({ address: parts.host, port_value: parts.port })
+}
+
+function tls(settings: BootstrapSettings, given: Parameters<typeof peerTls>[0], peer: TlsPeer): string | undefined {
+  const socket = peerTls(given, peer, clientFiles(settings))
+  return socket && JSON.stringify(socket)
+}
+
+function report(
+  settings: BootstrapSettings,
+  name: string,
+  field: 'envoyMetricsService' | 'envoyAccessLogService',
+): Record<string, string | undefined> {
+  const { address, tlsSettings, tcpKeepalive } = settings.config[field] ?? {}
+  return {
+    [`${name}_address`]: socketAddress(address),
+    [`${name}_tls`]: tls(settings, tlsSettings, { field, serverName: name, isHttp2: true }),
+    [`${name}_tcp_keepalive`]: tcpKeepalive && JSON.stringify(keepalive(tcpKeepalive).upstreamConnectionOptions?.tcpKeepalive),
+  }
+}
+
+const contexts: Readonly<Record<string, string>> = {
+  W3C_TRACE_CONTEXT: 'TRACE_CONTEXT',
+  GRPC_BIN: 'GRPC_TRACE_BIN',
+  CLOUD_TRACE_CONTEXT: 'CLOUD_TRACE_CONTEXT',
+  B3: 'B3',
+}
+
+/** The names that Envoy gives trace contexts; all when none is chosen. */
+const contextNames = (chosen: readonly string[] = []): string[] =>
+  (chosen.length > 0 ? chosen : Object.keys(contexts)).flatMap((name) => contexts[name] ?? [])
+
+/** A value as Go has it: messages with all their fields, named as Go names them; durations and the number of threads are messages, too. */
+function goValue(form: Form, value: unknown, name: string): Value {
+  if (form.type === 'record')
+    return value === undefined && name !== 'ProxyConfig' ? null : goStruct(form, (value ?? {}) as Record<string, unknown>, name)
+  if (form.type === 'duration') return value === undefined ? null : durationValue(Number(value))
+  if (name === 'Concurrency') return value === undefined ? null : new GoStruct('*types.Int32Value', new Map([['Value', Number(value)]]))
+  if (form.type === 'list') return ((value ?? []) as unknown[]).map((item) => goValue(form.item, item, name))
+  if (form.type === 'map') return new Map(Object.entries((value ?? {}) as object).map(([key, item]) => [key, goValue(form.item, item, name)]))
+  if (value !== undefined) return fromJson(value)
+  if (form.type === 'number') return 0
+  return form.type === 'flag' ? false : ''
+}
+
+function goStruct(form: Extract<Form, { type: 'record' }>, value: Readonly<Record<string, unknown>>, name: string): GoStruct {
+  const fields = Object.entries(form.fields).map(([field, { form: inner }]): [string, Value] => {
+    const goName = field.slice(0, 1).toUpperCase() + field.slice(1)
+    return [goName, goValue(inner, value[field], goName)]
+  })
+  return new GoStruct(`*v1alpha1.${name}`, new Map(fields))
+}
+
+const durationValue = (ms: number): GoStruct =>
+  new GoStruct(
+    '*types.Duration',
+    new Map([
+      ['Seconds', Math.trunc(ms / 1000)],
+      ['Nanos', Math.round((ms % 1000) * 1e6)],
+    ]),
+  )
