@@ -1,5 +1,5 @@
 /** Makes tokens of workloads with a key of this machine (docs/identity.md, K6 and K10), for `pilot-discovery token`. */
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import { linkSync, lstatSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { calculateJwkThumbprint, exportJWK, type JWK, SignJWT } from 'jose'
@@ -10,6 +10,7 @@ import { wallClockMs } from '../runtime/clock.ts'
 import { isGone } from '../runtime/directory-watch.ts'
 import { syncDirectory, writeNewFile } from '../runtime/durable-file.ts'
 import { ownDirectory } from '../runtime/own-directory.ts'
+import { readPrivateKey } from './private-key-file.ts'
 
 const keyFile = 'token-key.pem'
 
@@ -51,21 +52,17 @@ function keyOf(directory: string): KeyObject {
     }
     syncDirectory(directory)
   }
-  const { mode, uid } = lstatSync(path)
-  const user = process.getuid?.() ?? uid
-  if ((mode & 0o077) !== 0 || uid !== user)
-    throw new Error(`${path}: others can read it, or it belongs to another user: chmod 600 it, or remove it to have another key made`)
-  const key = readKey(path)
-  if (key?.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error(`${path}: is not a P-256 key in PEM: remove it to have another made`)
+  const key = within(() => readPrivateKey(path, 'own'))
+  if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error(`${path}: is not a P-256 key in PEM: remove it to have another made`)
   return key
 }
 
-function readKey(path: string): KeyObject | undefined {
+/** Errors of a key that cannot be used say what helps. */
+function within(read: () => KeyObject): KeyObject {
   try {
-    return createPrivateKey(readFileSync(path, 'utf8'))
-  } catch {
-    // What OpenSSL says of a key that it cannot read says nothing to a user.
-    return undefined
+    return read()
+  } catch (error) {
+    throw new Error(`${(error as Error).message}; remove it to have another key made`)
   }
 }
 

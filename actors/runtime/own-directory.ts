@@ -37,4 +37,9 @@ function isOpenToOthers({ uid, mode }: Stats): boolean {
   return (mode & 0o077) !== 0
 }
 
+/** Why others than the owner of a file can read or write it, for messages; undefined when they cannot, or the system has no such modes. */
+export function exposureOf(found: Stats): string | undefined {
+  return process.getuid === undefined || (found.mode & 0o077) === 0 ? undefined : openToOthers(found)
+}
+
 const openToOthers = ({ mode }: Stats): string => `others can use it (mode ${(mode & 0o777).toString(8).padStart(4, '0')})`

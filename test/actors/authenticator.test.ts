@@ -103,8 +103,8 @@ describe('tokens of workloads', function () {
     ['that never expire', { exp: undefined }, 'exp is nothing'],
     ['that expire at no time', { exp: 1e15 }, 'exp is 1000000000000000'],
     ['that expire as text', { exp: '99999999999' as never }, 'exp is "99999999999"'],
-    ['of the future', { nbf: seconds + 300 }, 'nbf is'],
-    ['issued in the future', { iat: seconds + 300 }, 'iat is'],
+    ['of the future', { nbf: seconds + 36_000 }, 'nbf is'],
+    ['issued in the future', { iat: seconds + 36_000 }, 'iat is'],
     ['of a node', { sub: 'system:node:a:b' }, 'sub is "system:node:a:b"'],
     ['of an account with a slash', { sub: 'system:serviceaccount:shop/sa/x:cart' }, 'sub is'],
     ['of a SPIFFE id of another trust domain', { sub: 'spiffe://other/ns/shop/sa/cart' }, 'sub is "spiffe://other/ns/shop/sa/cart"'],
@@ -341,10 +341,10 @@ describe('tokens of workloads', function () {
       .and.contain('the trust domain is not known yet')
   })
 
-  it('are refused in a bounded number of lines', async () => {
+  it('are refused without a line of its own: whoever asks logs it, with the address', async () => {
     await started()
-    for (let count = 0; count < 1000; count++) await subject.ask('a.b.c')
-    expect(subject.log.filter((line) => line.startsWith('warn'))).to.have.lengthOf(5)
+    await subject.ask('a.b.c')
+    expect(subject.log.filter((line) => line.startsWith('warn'))).to.deep.equal([])
   })
 })
 

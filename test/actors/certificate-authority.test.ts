@@ -1,7 +1,7 @@
 /** The certificate authority with its signer threads: what it signs with, what it refuses, and what happens when threads and files fail. */
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -150,10 +150,13 @@ describe('the certificate authority', function () {
     writeFileSync(join(plugged, 'ca-key.pem'), 'nothing')
     await look()
     expect(logged.slice(lines).join()).to.include('ca-key.pem: holds no private key in PEM').and.to.include('the authority in force stays')
+    expect(logged.join('\n')).not.to.include('others can use it')
     const answers = await Promise.all(Array.from({ length: 200 }, () => sign()))
     expect(new Set(answers.map((answer) => chainOf(answer)[0]?.issuer))).to.deep.equal(new Set(['CN=one']))
     plug('one')
+    chmodSync(join(plugged, 'ca-key.pem'), 0o640)
     await look()
+    expect(logged.filter((line) => line.includes(`the key in ${plugged}: others can use it (mode 0640)`))).to.have.length(1)
     plug('two')
     await until('the other to sign', async () => chainOf(await sign())[0]?.issuer === 'CN=two')
   })

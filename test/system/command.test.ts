@@ -163,6 +163,8 @@ describe('pilot-discovery on the command line', function () {
     })
 
     it('answers /version, /metrics and every debug page', async () => {
+      for (const path of ['/debug', '/debug/'])
+        expect(await (await fetch(`http://127.0.0.1:${service.httpPort}${path}`)).text()).to.contain('<h1>Debug pages</h1>')
       const version = await fetch(`http://127.0.0.1:${service.monitoringPort}/version`)
       expect(await version.text()).to.equal('0.1.0-unknown-Source')
       for (const page of [

@@ -111,7 +111,7 @@ describe('services beside ADS, for callers', function () {
       'cache-control': 'no-store',
     })
     expect((await ask('/debug/mesh')).headers).to.include({ ':status': 401, 'www-authenticate': 'Bearer' })
-    expect((await ask('/debug', 'shop')).text).to.contain('Debug pages')
+    for (const path of ['/debug', '/debug/']) expect((await ask(path, 'shop')).text).to.contain('Debug pages')
     for (const path of ['/debug/nowhere', '/metrics', '/debug/force_disconnect', '/debug/__proto__'])
       expect((await ask(path, 'root')).status).to.equal(404)
     const push = await ask('/debug/adsz?push=true', 'root')

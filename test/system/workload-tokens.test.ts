@@ -54,7 +54,7 @@ describe('pilot-discovery token', function () {
       expect(stderr).to.contain(reason)
     }
     chmodSync(join(state, 'token-key.pem'), 0o644)
-    expect((await issue('-n', 'shop')).stderr).to.contain('token-key.pem: others can read it')
+    expect((await issue('-n', 'shop')).stderr).to.contain('token-key.pem: others can use it (mode 0644)')
     chmodSync(join(state, 'token-key.pem'), 0o600)
     chmodSync(state, 0o755)
     expect((await issue('-n', 'shop')).stderr).to.contain(`${state}: others can use it (mode 0755)`)

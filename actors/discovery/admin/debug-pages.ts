@@ -24,7 +24,7 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
     const viewer = await parts.admit(request)
     return asPage(viewer instanceof Page ? viewer : await answer(viewer))
   }
-  server.add('/debug', (request) => answered(request, () => indexOf(parts)))
+  for (const path of ['/debug', '/debug/']) server.add(path, (request) => answered(request, () => indexOf(parts)))
   for (const [name, page] of pagesOf(parts)) {
     const answer = (request: PageRequest) =>
       answered(request, async (viewer) => asked(`/debug/${name}`, page, parts, viewer, request.method, await request.parameters()))
@@ -41,7 +41,7 @@ export async function answerCaller(parts: DebugParts, { method, path, caller }: 
 
 async function answerPath(parts: DebugParts, method: string, path: string, viewer: Viewer): Promise<unknown> {
   const url = URL.parse(path, 'http://localhost')
-  const [, name] = /^\/debug(?:\/(\w+))?$/.exec(url?.pathname ?? '') ?? [undefined, 'none']
+  const [, name] = /^\/debug\/?(?:(?<=\/)(\w+))?$/.exec(url?.pathname ?? '') ?? [undefined, 'none']
   if (name === undefined) return method === 'GET' ? indexOf(parts) : notAnswered(method, { get: true })
   const [, page] = pagesOf(parts).find(([known]) => known === name) ?? []
   if (!url || !page) return new Page('there is no such page', undefined, 404)

@@ -1,11 +1,12 @@
 /** Files of an authority as `pilot-discovery ca` exports and imports them: checked, and written whole or not at all. In the process of the command. */
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import { findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
+import { readPrivateKey } from '../private-key-file.ts'
 import { readKey } from './key-storage.ts'
 
 /** Largest file that is read, in bytes. */
@@ -82,14 +83,7 @@ function placeAll(directory: string, files: readonly (readonly [name: string, co
 }
 
 function readKeyFile(path: string, certificate: string): KeyObject {
-  const pem = read(path)
-  let key: KeyObject
-  try {
-    key = createPrivateKey(pem)
-  } catch {
-    // What the library says of it may quote the file.
-    throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
-  }
+  const key = within(path, () => readPrivateKey(path, 'given'))
   if (!new X509Certificate(certificate).checkPrivateKey(key)) throw new Error(`${path}: is not the key of the signing certificate`)
   return key
 }
@@ -107,6 +101,7 @@ function within<T>(path: string, make: () => T): T {
   try {
     return make()
   } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`)
+    const { message } = error as Error
+    throw new Error(message.startsWith(`${path}: `) ? message : `${path}: ${message}`)
   }
 }

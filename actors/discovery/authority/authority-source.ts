@@ -127,6 +127,8 @@ export class AuthoritySource {
       throw error
     }
     adopted?.use()
+    if (adopted && found.by && found.exposed !== undefined)
+      this.#parts.log('ca').warn(`the key in ${features.ROOT_CA_DIR}: ${found.exposed}: whoever reads it can sign certificates of the mesh`)
     this.#plugged = found
     this.refresh()
   }

@@ -1,13 +1,9 @@
 /** Private keys of the certificate authority, as files. Only signer threads and the `ca` command load this module: no other thread sees a private key. */
-import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import type { KeyObject } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { syncDirectory, writeNewFile } from '../../runtime/durable-file.ts'
-import { checkOwnFile } from '../../runtime/own-directory.ts'
+import { readPrivateKey } from '../private-key-file.ts'
 import type { KeyPlace } from './storage.ts'
-
-/** Largest file of a key that is read, in bytes. */
-const largestKey = 65_536
 
 /** The path of the key of a certificate, by the certificate's id. */
 export function keyPath({ directory }: KeyPlace, id: string): string {
@@ -22,25 +18,7 @@ export function storeKey(place: KeyPlace, id: string, key: KeyObject): void {
   syncDirectory(dirname(path))
 }
 
-/**
- * Reads the key of a certificate. Throws an Error that names the file, and nothing of what is in it, when it is not there, is not a
- * file of this user, can be read or written by others, or holds no private key.
- */
+/** Reads the key of a certificate, which must be a file of this user alone. Throws an Error that names the file, and nothing of what is in it. */
 export function readKey(place: KeyPlace, id: string): KeyObject {
-  const path = keyPath(place, id)
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-  try {
-    const found = fstatSync(file)
-    checkOwnFile(path, found)
-    if (found.size > largestKey) throw new Error(`${path}: has more than ${largestKey} bytes`)
-    const pem = readFileSync(file, 'utf8')
-    try {
-      return createPrivateKey(pem)
-    } catch {
-      // What the library says of it may quote the file.
-      throw new Error(`${path}: holds no private key in PEM`)
-    }
-  } finally {
-    closeSync(file)
-  }
+  return readPrivateKey(keyPath(place, id), 'own')
 }

@@ -1,9 +1,11 @@
 /** An authority that is plugged in as files (docs/certificates.md, A1 to A4): their public part, read and checked. */
+import type { Stats } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Chain, findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf, readPem } from '../../../src/identity/pem.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
+import { exposureOf } from '../../runtime/own-directory.ts'
 import type { SigningReference } from './sign-task.ts'
 
 /** A plugged-in authority, without its key. */
@@ -11,6 +13,8 @@ export interface PluggedIn {
   readonly by: SigningReference
   /** Another one after each change of the key's file. */
   readonly keyStamp: string
+  /** Why others than this user can use the key's file; undefined when they cannot. */
+  readonly exposed: string | undefined
   readonly chain: Chain
   /** Roots that are handed out, PEM each. */
   readonly roots: readonly string[]
@@ -29,20 +33,26 @@ const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pe
 export const pluggedInPaths = (directory: string): readonly string[] => Object.values(names).map((name) => join(directory, name))
 
 /** Whether a directory holds the key of an authority. */
-export const isPluggedIn = async (directory: string): Promise<boolean> => (await stampOf(join(directory, names.key))) !== undefined
+export const isPluggedIn = async (directory: string): Promise<boolean> => (await statusOf(join(directory, names.key))) !== undefined
 
 /** Reads a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and what is wrong with it. */
 export async function readPluggedIn(directory: string, now: number): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
   const roots = rootsOf(at('roots'), await read(at('roots')))
-  const keyStamp = await stampOf(at('key'))
-  if (keyStamp === undefined) return { by: undefined, roots }
+  const keyFile = await statusOf(at('key'))
+  if (keyFile === undefined) return { by: undefined, roots }
   const [signing, chain] = [await read(at('signing')), (await read(at('chain'))) ?? '']
   if (signing === undefined) throw new Error(`${at('signing')}: is not there, but ${at('key')} is`)
   if (roots.length === 0) throw new Error(`${at('roots')}: is not there, but ${at('key')} is`)
   const found = within(at('signing'), () => findChain(signing, chain, roots.join(''), now))
   const certificate = pemOf('CERTIFICATE', found.signing.encoded)
-  return { by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } }, keyStamp, chain: found, roots }
+  return {
+    by: { id: fingerprintOf(certificate), certificate, key: { kind: 'file', path: at('key') } },
+    keyStamp: stampOf(keyFile),
+    exposed: exposureOf(keyFile),
+    chain: found,
+    roots,
+  }
 }
 
 function rootsOf(path: string, text: string | undefined): readonly string[] {
@@ -65,11 +75,12 @@ function within<T>(path: string, make: () => T): T {
   }
 }
 
+const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => [dev, ino, size, mtimeMs, ctimeMs].join()
+
 /** Undefined when there is no such file. */
-async function stampOf(path: string): Promise<string | undefined> {
+async function statusOf(path: string): Promise<Stats | undefined> {
   try {
-    const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
-    return [dev, ino, size, mtimeMs, ctimeMs].join()
+    return await stat(path)
   } catch (error) {
     if (isGone(error)) return undefined
     throw new Error(`${path}: ${(error as Error).message}`)

@@ -2,14 +2,14 @@
  * Pool task: everything that needs a private key of the certificate authority. Keys are made and read here, in signer threads, and leave
  * them as files only; what comes back is public.
  */
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { setPriority } from 'node:os'
 import { readCertificates, type SigningKey } from '../../../src/ca/certificate.ts'
 import { IdentityFault, issueCross, issueRoot, issueServing, issueWorkload, signingKeyOf } from '../../../src/ca/issue.ts'
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { RequestFault } from '../../../src/ca/signing-request.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
+import { readPrivateKey } from '../private-key-file.ts'
 import { readKey, storeKey } from './key-storage.ts'
 import type { KeyPlace } from './storage.ts'
 
@@ -65,8 +65,6 @@ export interface MadeRoot {
 /** What comes back: of the task that it was, or an error that says which key cannot be used and why. A thread that dies answers nothing. */
 export type SignerAnswer = { readonly outcomes: readonly JobOutcome[] } | { readonly made: MadeRoot } | { readonly error: string }
 
-/** Largest key file that is read, in bytes. */
-const largestKey = 65_536
 /** Keys that a thread keeps at hand. */
 const mostKeys = 8
 /** How long a thread waits until another one has started, in milliseconds. */
@@ -147,7 +145,7 @@ function makeRoot({ place, organization, bits, validity, cross }: Extract<Signer
 function keyOf({ id, certificate, key }: SigningReference): SigningKey {
   const found = known.get(id)
   if (found) return found
-  const privateKey = key.kind === 'file' ? readKeyFile(key.path) : readKey(key, id)
+  const privateKey = key.kind === 'file' ? readPrivateKey(key.path, 'given') : readKey(key, id)
   if (!new X509Certificate(certificate).checkPrivateKey(privateKey))
     throw new Error(`${key.kind === 'file' ? key.path : `the key ${id}`}: is not the key of the signing certificate`)
   const [signing] = readCertificates(certificate)
@@ -155,24 +153,4 @@ function keyOf({ id, certificate, key }: SigningReference): SigningKey {
   if (known.size >= mostKeys) known.clear()
   known.set(id, made)
   return made
-}
-
-function readKeyFile(path: string): KeyObject {
-  const file = openSync(path, 'r')
-  try {
-    const found = fstatSync(file)
-    if (!found.isFile() || found.size > largestKey) throw new Error(`${path}: is not a file of at most ${largestKey} bytes`)
-    return withoutContent(path, readFileSync(file, 'utf8'))
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** What the library says of a key may quote it. */
-function withoutContent(path: string, pem: string): KeyObject {
-  try {
-    return createPrivateKey(pem)
-  } catch {
-    throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
-  }
 }

@@ -8,12 +8,11 @@ import { type ServiceAccount, workloadId } from '../../../src/identity/spiffe-id
 import { checkClaims, longestToken, rulesFor } from '../../../src/identity/token-check.ts'
 import { reviewAudiences } from '../../../src/identity/token-review.ts'
 import { keyUrlFault, localIssuer, type TokenRule } from '../../../src/identity/token-rules.ts'
-import { LineBounds } from '../../../src/logging/line-bounds.ts'
 import { described, type ReadToken, readToken } from '../../../src/policy/signed-token.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
-import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
+import { wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { Counter } from '../../runtime/metrics.ts'
 import { BundleFetches } from './bundle-fetches.ts'
@@ -39,7 +38,6 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
   readonly #bundles: BundleFetches
   readonly #turns = new Turns(turns.atOnce, turns.waiting)
   readonly #outcomes: Counter<'authenticator' | 'outcome'>
-  readonly #lines = new LineBounds()
   #names: MeshNamesEvent | undefined
 
   constructor(context: ActorContext<AuthenticatorConfig>, reviewer: TokenReviewer | undefined) {
@@ -83,16 +81,9 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     this.#bundles.close()
   }
 
-  async #authenticate({ token, clusterId, service }: TokenQuestion): Promise<TokenAnswer> {
-    const answer = await this.#judge(token, clusterId, service)
-    if ('refused' in answer) this.#warn(service ?? 'xds', answer.refused)
-    return answer
-  }
-
-  #warn(service: string, reason: string): void {
-    const told = this.#lines.take(service, monotonicMs())
-    const more = told === 'last' ? '; more of this is not logged for ten seconds' : ''
-    if (told !== 'no') this.#context.log('authn').warn(`token refused (${service}): ${reason}${more}`)
+  /** Whoever asks logs a refusal, with who sent the token. */
+  #authenticate({ token, clusterId, service }: TokenQuestion): Promise<TokenAnswer> {
+    return this.#judge(token, clusterId, service)
   }
 
   async #judge(token: string, clusterId: string | undefined, service: TokenQuestion['service']): Promise<TokenAnswer> {
