@@ -1,7 +1,7 @@
 /** How the agent calls discovery and its certificate authority: addresses, and where tokens, roots and client certificates are (docs/certificates.md, N4 and N5). */
 import type { PairFiles, RootsSource, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
-import { aliasVariable } from '../names/mesh-names.ts'
+import { canonicalEnvironment } from '../names/mesh-names.ts'
 
 /** Name in the discovery service's certificate where its address is not its name. */
 const discoveryName = 'meshd.mesh-system.svc'
@@ -63,7 +63,8 @@ export function authorityConnection(features: AgentFeatures, discoveryAddress: s
 /** How discovery is called. Throws an Error that names the address when it is none. */
 export function discoveryConnection(features: AgentFeatures, proxy: DiscoverySettings): ServerConnection {
   const mounted = features.FILE_MOUNTED_CERTS
-  const metadata = (name: string) => proxy.proxyMetadata[name] ?? proxy.proxyMetadata[aliasVariable(name)] ?? ''
+  const given = canonicalEnvironment(proxy.proxyMetadata)
+  const metadata = (name: string) => given[name] ?? ''
   const root = mounted ? metadata('MESH_META_TLS_CLIENT_ROOT_CERT') : ''
   const otherwise = orchestrated(features)
     ? orchestratorRoots

@@ -93,11 +93,6 @@ export function servicePaths(service: string, method: string): string[] {
   return [service, ...(alias === undefined ? [] : [alias])].map((name) => `/${name}/${method}`)
 }
 
-/** The alias of a name that begins with `MESH_`, as environment variables and keys of `proxyMetadata` do; any other name as it is. */
-export function aliasVariable(name: string): string {
-  return name.replace(/^MESH_/, 'ISTIO_')
-}
-
 /** Messages of the mesh's own that have an alias name. */
 const messageAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({

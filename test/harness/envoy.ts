@@ -177,7 +177,7 @@ function tlsSocket({ root, serverName, certificate }: NonNullable<EnvoyOptions['
 }
 
 /** A secret that the server of secrets has. */
-const agentSecret = (name: string) => ({
+export const agentSecret = (name: string) => ({
   name,
   sds_config: {
     resource_api_version: 'V3',

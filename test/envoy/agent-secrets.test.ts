@@ -1,0 +1,131 @@
+/** The real agent gives a real Envoy the secrets that it names: those of files, and those of the authority, which outlive a restart. */
+import { connect } from 'node:tls'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { Agent } from '../harness/agent.ts'
+import { agentSecret, envoyBinaries } from '../harness/envoy.ts'
+import { Service } from '../harness/service.ts'
+import { ServingCertificates } from '../harness/serving-certificates.ts'
+import { until } from '../harness/until.ts'
+
+const type = (name: string) => `type.googleapis.com/${name}`
+
+/** The names of the certificate that a port of this machine presents; empty while nobody does. */
+function presented(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      const certificate = socket.getPeerX509Certificate()
+      resolve(`${certificate?.subject ?? ''}${certificate?.subjectAltName ?? ''} ${certificate?.serialNumber}`)
+      socket.destroy()
+    })
+    socket.on('error', () => resolve(''))
+  })
+}
+
+/** A listener that serves TLS with a secret. */
+const listener = (port: number, secret: string) => ({
+  name: secret.slice(0, 20),
+  address: { socket_address: { address: '127.0.0.1', port_value: port } },
+  filter_chains: [
+    {
+      filters: [
+        {
+          name: 'direct',
+          typed_config: { '@type': type('envoy.extensions.filters.network.direct_response.v3.Config'), response: { inline_string: 'hello' } },
+        },
+      ],
+      transport_socket: {
+        name: 'tls',
+        typed_config: {
+          '@type': type('envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext'),
+          common_tls_context: { tls_certificate_sds_secret_configs: [agentSecret(secret)] },
+        },
+      },
+    },
+  ],
+})
+
+const http2 = {
+  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+    '@type': type('envoy.extensions.upstreams.http.v3.HttpProtocolOptions'),
+    explicit_http_config: { http2_protocol_options: {} },
+  },
+}
+
+const [binary] = envoyBinaries().slice(-1)
+describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
+  this.timeout(60_000)
+  let service: Service
+  let agent: Agent
+  let made: ServingCertificates
+  const ports = { secure: 0, files: 0, issued: 0 }
+  const write = (name: string) => {
+    agent.write('certs/key.pem', made.text(`${name}-key.pem`))
+    agent.write('certs/chain.pem', made.text(`${name}.pem`))
+  }
+
+  before(async () => {
+    for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort()
+    service = new Service({ flags: ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`] })
+    await service.start()
+    agent = new Agent({
+      binary: binary?.path as string,
+      env: {
+        CREDENTIAL_FETCHER_TYPE: 'meshd',
+        MESHD_ADMIN_SOCKET: service.env.MESHD_ADMIN_SOCKET as string,
+        POD_NAMESPACE: 'shop',
+        SERVICE_ACCOUNT: 'web',
+        OUTPUT_CERTS: './out',
+        TERMINATION_DRAIN_DURATION_SECONDS: '0',
+      },
+      proxyConfig: { discoveryAddress: `127.0.0.1:${ports.secure}`, customConfigFile: 'bootstrap.json' },
+    })
+    agent.adminPort = await freePort()
+    made = new ServingCertificates(agent.dir)
+    made.authority('root')
+    for (const name of ['one', 'two']) made.issue(name, 'root', 1, `subjectAltName=DNS:${name}\n`)
+    write('one')
+    const bootstrap = {
+      node: { id: 'sidecar~127.0.0.1~web.shop~shop.svc.cluster.local', cluster: 'web' },
+      admin: { address: { socket_address: { address: '127.0.0.1', port_value: agent.adminPort } } },
+      static_resources: {
+        listeners: [listener(ports.files, `file-cert:${agent.dir}/certs/chain.pem~${agent.dir}/certs/key.pem`), listener(ports.issued, 'default')],
+        clusters: [
+          {
+            name: 'sds-grpc',
+            type: 'STATIC',
+            typed_extension_protocol_options: http2,
+            load_assignment: {
+              cluster_name: 'sds-grpc',
+              endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: './etc/mesh/proxy/SDS' } } } }] }],
+            },
+          },
+        ],
+      },
+    }
+    agent.write('bootstrap.json', JSON.stringify(bootstrap))
+    await agent.start()
+  })
+  after(async () => {
+    await agent.dispose()
+    await service.dispose()
+  })
+
+  it('are those of files, and follow them', async () => {
+    await until('the first', async () => (await presented(ports.files)).includes('DNS:one'))
+    write('two')
+    await until('the second', async () => (await presented(ports.files)).includes('DNS:two'))
+  })
+
+  it('are those of the authority, and are served after a restart while it is down', async () => {
+    await until('a certificate', async () => (await presented(ports.issued)).includes('spiffe://cluster.local/ns/shop/sa/web'))
+    const before = await presented(ports.issued)
+    await service.stop()
+    expect(await agent.stop()).to.equal(0)
+    await agent.start()
+    await until('the same certificate', async () => (await presented(ports.issued)) === before)
+    expect(agent.output).to.match(/as it was kept in \.\/var\/lib\/mesh\/data\/secrets/)
+    await service.start()
+    await until('a new token', () => agent.output.split('token fetched').length === 3)
+  })
+})
