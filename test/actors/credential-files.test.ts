@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { readPair, readRoots, readToken } from '../../actors/agent/credentials/credential-file.ts'
+import { pairReader, readPair, readRoots, readToken } from '../../actors/agent/credentials/credential-file.ts'
 import { type MadeRoot, rootOf } from '../harness/authorities.ts'
 import { rejected } from '../harness/rejected.ts'
 
@@ -76,6 +76,17 @@ describe('files of credentials', () => {
       expect(await rejected(readPair({ chain, key: write('other.pem', keyOf(1)) }))).to.match(/other.pem: is not the key of/)
       expect(await rejected(readPair({ chain, key: write('garbled', 'key') }))).to.match(/garbled: holds no private key/)
       expect(await rejected(readPair({ chain: path('garbled'), key: path('key.pem') }))).to.match(/garbled: holds no certificate/)
+    })
+
+    it('are checked once for each content', async () => {
+      const files = { chain: write('chain.pem', pem(0)), key: write('key.pem', keyOf(0)) }
+      const read = pairReader(files)
+      const first = await read()
+      expect(await read()).to.equal(first)
+      write('chain.pem', pem(1))
+      expect(await rejected(read())).to.match(/is not the key of/)
+      write('key.pem', keyOf(1))
+      expect(await read()).to.deep.equal({ chain: pem(1), key: keyOf(1) })
     })
 
     it('are no directories', async () => {

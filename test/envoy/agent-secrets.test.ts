@@ -1,9 +1,12 @@
 /** The real agent gives a real Envoy the secrets that it names: those of files, and those of the authority, which outlive a restart. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { Agent } from '../harness/agent.ts'
 import { agentSecret, envoyBinaries } from '../harness/envoy.ts'
+import { SecretTraces } from '../harness/secret-traces.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
@@ -127,5 +130,15 @@ describe(`secrets of the agent, Envoy ${binary?.version}`, function () {
     expect(agent.output).to.match(/as it was kept in \.\/var\/lib\/mesh\/data\/secrets/)
     await service.start()
     await until('a new token', () => agent.output.split('token fetched').length === 3)
+  })
+
+  it('show in no line of the log and on no page', async () => {
+    const traces = new SecretTraces()
+    const read = (file: string) => readFileSync(join(agent.dir, file), 'utf8')
+    for (const file of ['certs/key.pem', 'out/key.pem']) traces.addKey(file, read(file))
+    traces.addToken('token', read('var/run/secrets/tokens/mesh-token').trim())
+    const page = await fetch(`http://127.0.0.1:${agent.statusPort}/stats/prometheus`)
+    expect(traces.in(agent.output + (await page.text()) + (await agent.admin('/config_dump')))).to.deep.equal([])
+    expect(traces.in(read('var/lib/mesh/data/secrets/secrets.json')), 'where it is kept').to.deep.equal(['out/key.pem'])
   })
 })

@@ -67,23 +67,36 @@ export async function readRoots({ files, isPinned, learned }: RootsSource, known
   return found
 }
 
-/** Reads the certificates of a file, PEM; whatever else it holds is left out. Rejects with an Error that names it when there are none. */
-export async function readAuthorities(path: string): Promise<string> {
-  return authoritiesIn(path, await readCredentialFile(path))
-}
+/** Reads files again and again. */
+export type FilesReader<T> = () => Promise<T | undefined>
 
-/** The same; undefined when there is no such file, or it is empty. */
-export async function readAuthoritiesIfThere(path: string): Promise<string | undefined> {
-  const text = await readIfThere(path)
-  return text && authoritiesIn(path, text)
+/** Reads the certificates of a file, PEM; whatever else it holds is left out. The reader gives undefined when there is no such file, or it is empty, and rejects with an Error that names it when it holds none. */
+export function authoritiesReader(path: string): FilesReader<string> {
+  return readerOf([path], (text) => authoritiesIn(path, text))
 }
 
 const authoritiesIn = (path: string, text: string): string => within(path, () => certificatesOf(text).join(''))
 
-/** Reads a certificate with its key, of the first file the certificates alone; undefined while either file is missing or empty. Rejects with an Error that names the file which cannot be used, or when the key is another's. */
-export async function readPair(files: PairFiles): Promise<PairText | undefined> {
-  const [chain, key] = await Promise.all([readIfThere(files.chain), readIfThere(files.key)])
-  return chain && key ? checkedPair(files, { chain, key }) : undefined
+/** Reads a certificate with its key, of the first file the certificates alone. The reader gives undefined while either file is missing or empty, and rejects with an Error that names the file which cannot be used, or when the key is another's. */
+export function pairReader(files: PairFiles): FilesReader<PairText> {
+  return readerOf([files.chain, files.key], (chain, key) => checkedPair(files, { chain, key }))
+}
+
+/** Reads once what {@link pairReader} reads. */
+export function readPair(files: PairFiles): Promise<PairText | undefined> {
+  return pairReader(files)()
+}
+
+/** What is made of the content of files; of content that did not change it is not made again, since it takes a millisecond and files are looked at every few seconds. */
+function readerOf<T>(paths: readonly string[], make: (...texts: string[]) => T): FilesReader<T> {
+  let last: { readonly texts: readonly string[]; readonly made: T } | undefined
+  return async () => {
+    const found = await Promise.all(paths.map(readIfThere))
+    const texts = found.filter((text): text is string => text !== undefined && text !== '')
+    if (texts.length < paths.length) return undefined
+    if (!last || texts.some((text, index) => text !== last?.texts[index])) last = { texts, made: make(...texts) }
+    return last.made
+  }
 }
 
 function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {

@@ -1,7 +1,7 @@
 /** Secrets in files that Envoy asks for by their paths: `file-cert:<chain>~<key>` and `file-root:<roots>` (docs/certificates.md, S7). */
 import { pairSecret, readFileSecretName, rootsSecret, type SecretResource } from '../../../src/agent/secret-resources.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
-import { readAuthorities, readPair } from '../credentials/credential-file.ts'
+import { authoritiesReader, pairReader } from '../credentials/credential-file.ts'
 
 /** Most secrets in files at a time, of all streams together. */
 const mostSecrets = 256
@@ -83,22 +83,21 @@ export class FileSecrets {
 }
 
 function readerOf(name: string): { readonly paths: readonly string[]; secret(): Promise<SecretResource> } | undefined {
-  const read = readFileSecretName(name)
-  if (read?.kind === 'pair') {
-    const { chain, key } = read.files
+  const named = readFileSecretName(name)
+  if (named?.kind === 'pair') {
+    const { chain, key } = named.files
+    const read = pairReader(named.files)
     return {
       paths: [chain, key],
-      secret: async () => {
-        const pair = await readPair(read.files)
-        if (!pair) throw new Error(`${chain} or ${key}: there is no such file, or it is empty`)
-        return pairSecret(pair, name).secret
-      },
+      secret: async () => pairSecret(there(await read(), `${chain} or ${key}`), name).secret,
     }
   }
-  if (read)
-    return {
-      paths: [read.file],
-      secret: async () => rootsSecret(await readAuthorities(read.file), name).secret,
-    }
-  return undefined
+  if (!named) return undefined
+  const read = authoritiesReader(named.file)
+  return { paths: [named.file], secret: async () => rootsSecret(there(await read(), named.file), name).secret }
+}
+
+function there<T>(found: T | undefined, path: string): T {
+  if (found === undefined) throw new Error(`${path}: there is no such file, or it is empty`)
+  return found
 }

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { type PairSecret, pairSecret, type RootsSecret, rootsSecret } from '../../../src/agent/secret-resources.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
-import { readAuthoritiesIfThere, readPair } from '../credentials/credential-file.ts'
+import { authoritiesReader, type FilesReader, type PairText, pairReader } from '../credentials/credential-file.ts'
 import type { FileListener } from './file-secrets.ts'
 
 /** What the files hold. */
@@ -14,8 +14,8 @@ export interface Mounted {
 /** The files `cert-chain.pem` with `key.pem`, and `root-cert.pem`, of a directory. */
 export class MountedSecrets {
   readonly #listener: FileListener
-  readonly #files: { readonly chain: string; readonly key: string }
-  readonly #rootsFile: string
+  readonly #readPair: FilesReader<PairText>
+  readonly #readRoots: FilesReader<string>
   readonly #watch: FilesWatch
   #current: Mounted = { pair: undefined, roots: undefined }
   #last: Mounted = this.#current
@@ -23,11 +23,11 @@ export class MountedSecrets {
   /** Files are read once they have been left alone for `quietMs`. */
   constructor(directory: string, quietMs: number, listener: FileListener) {
     this.#listener = listener
-    this.#files = { chain: join(directory, 'cert-chain.pem'), key: join(directory, 'key.pem') }
-    this.#rootsFile = join(directory, 'root-cert.pem')
-    const { chain, key } = this.#files
+    const [chain, key, roots] = ['cert-chain.pem', 'key.pem', 'root-cert.pem'].map((name) => join(directory, name)) as [string, string, string]
+    this.#readPair = pairReader({ chain, key })
+    this.#readRoots = authoritiesReader(roots)
     this.#watch = new FilesWatch(
-      [chain, key, this.#rootsFile],
+      [chain, key, roots],
       { look: () => this.#look(), refused: (reason) => listener.refused(directory, reason), unwatchable: listener.unwatchable },
       quietMs,
     )
@@ -54,7 +54,7 @@ export class MountedSecrets {
 
   /** A fault of one of the two does not keep the other from being used. */
   async #look(): Promise<void> {
-    const [pair, roots] = await Promise.allSettled([readPair(this.#files), readAuthoritiesIfThere(this.#rootsFile)])
+    const [pair, roots] = await Promise.allSettled([this.#readPair(), this.#readRoots()])
     const before = this.#current
     const next: Mounted = {
       pair: pair.status === 'fulfilled' ? pair.value && pairSecret(pair.value) : before.pair,
