@@ -5,6 +5,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
 import { Agent, type AgentOptions } from '../harness/agent.ts'
 import { standInProxy } from '../harness/stand-in-proxy.ts'
 import { until } from '../harness/until.ts'
@@ -36,7 +37,9 @@ describe('the status server of pilot-agent', () => {
     await new Promise<void>((resolve) => application.listen(0, '127.0.0.1', resolve))
     const { port } = application.address() as AddressInfo
     const probes = { '/app-health/api/readyz': { httpGet: { path: '/ok', port } }, '/app-health/api/livez': { httpGet: { path: '/', port } } }
-    const one = agent({ env: { MESH_ORCH_APP_PROBERS: JSON.stringify(probes), MESH_METRICS_ANNOTATIONS: JSON.stringify({ port: String(port) }) } })
+    const names = { MESH_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${await freePort()}` }
+    const settings = { MESH_ORCH_APP_PROBERS: JSON.stringify(probes), MESH_METRICS_ANNOTATIONS: JSON.stringify({ port: String(port) }) }
+    const one = agent({ env: { ...names, ...settings } })
     await one.start()
     await until('the status server', async () => (await ask(one, '/healthz/ready')).status === 503)
     expect((await ask(one, '/app-health/api/readyz')).status).to.equal(204)
@@ -50,10 +53,9 @@ describe('the status server of pilot-agent', () => {
     expect(page).to.match(/^mesh_agent_process_cpu_seconds_total \d/m)
     expect(page).to.match(/^mesh_agent_mesh_build\{component="agent",tag="/m)
     const documented = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8').split('## Of the agent')[1] ?? ''
-    for (const [, name = '', type] of page.matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
-      expect(name).to.match(/^mesh_agent_/)
-      if (!name.startsWith('mesh_agent_actor_')) expect(documented).to.match(new RegExp(`^\\| \`${name}\` +\\| ${type} `, 'm'))
-    }
+    const rows = [...documented.matchAll(/^\| `(mesh_agent_\w+)` +\| (\w+) /gm)].map(([, name, type]) => `${name} ${type}`)
+    const shown = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
+    expect(shown.filter((metric) => !metric.startsWith('mesh_agent_actor_')).sort()).to.deep.equal(rows.sort())
   })
 
   it('ends the agent on request, as SIGTERM does', async () => {
