@@ -7,7 +7,10 @@ import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { actor } from '../../actors/agent/status/status-server.ts'
 import type { Behaviour } from '../../actors/runtime/actor.ts'
+import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
+import { Supervisor } from '../../actors/runtime/supervisor.ts'
+import { freePort } from '../../bench/ports.ts'
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import type { ApplicationProbe, StatusConfig, StatusState } from '../../protocols/messages/status.ts'
@@ -565,6 +568,36 @@ describe('the status server', () => {
     } finally {
       for (const socket of held) socket.destroy()
     }
+  })
+
+  it('comes back when it has failed, with what it knew of the proxy asked anew and the health of the workload found out anew', async () => {
+    let questions = 0
+    const adminPort = await serve((incoming, response) => {
+      questions++
+      response.end(incoming.url?.includes('server') ? running : configured)
+    })
+    const port = await freePort()
+    const config: StatusConfig = {
+      port,
+      adminPort,
+      prometheusPort: 1,
+      isIpv6Only: false,
+      application: undefined,
+      probes: {},
+      workloadProbe: { exec: { command: ['true'] }, periodSeconds: 0.05 },
+    }
+    const off = { fallback: 'none', scopes: {} } as const
+    const logOptions = { output: off, stackTrace: off, callers: [], asJson: false, targets: [], rotate: undefined }
+    const supervisor = new Supervisor({ mode: 'in-thread', log: createLogger(logOptions, () => {}), logOptions, logged: () => {}, answers: {} })
+    supervisor.start({ name: 'status', module: new URL('../../actors/agent/status/status-server.ts', import.meta.url), config })
+    await supervisor.started()
+    expect((await send(port, '/healthz/ready')).status).to.equal(200)
+    const before = questions
+    supervisor.kill('status')
+    await until('it to be there again', async () => (await send(port, '/healthz/ready')).status === 200 && questions > before)
+    await until('the health to be known', async () => (await supervisor.ask<StatusState>('status', 'state')).healthy === true)
+    await supervisor.drain([], 1000)
+    expect(await send(port, '/healthz/ready').catch((error: NodeJS.ErrnoException) => error.code)).to.equal('ECONNREFUSED')
   })
 
   it('says that its port is taken, and starts all the same', async () => {
