@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../bench/ports.ts'
+import { type CommandResult, runCommand } from './service.ts'
 import { type StandInOptions, standInProxy } from './stand-in-proxy.ts'
 import { until } from './until.ts'
 
@@ -38,6 +39,7 @@ export class Agent {
   /** What agent and proxy have written. */
   output = ''
   #child: ChildProcess | undefined
+  #ended: Promise<number | null> = Promise.resolve(null)
 
   constructor(options: AgentOptions = {}) {
     this.#options = options
@@ -77,6 +79,7 @@ export class Agent {
     this.metricsPort ||= await freePort()
     const child = spawn(process.execPath, [script, 'proxy', role, ...flags], { cwd: this.dir, env: { ...process.env, ...this.env } })
     this.#child = child
+    this.#ended = new Promise((resolve) => child.on('close', resolve))
     child.stdout.on('data', (bytes) => (this.output += bytes))
     child.stderr.on('data', (bytes) => (this.output += bytes))
     return child
@@ -96,11 +99,14 @@ export class Agent {
     return (await fetch(`http://127.0.0.1:${this.adminPort}${path}`)).text()
   }
 
-  /** Resolves with the status of the process when it has ended. */
-  async ended(): Promise<number | null> {
-    const child = this.#child
-    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
-    return new Promise((resolve) => child.on('exit', (status) => resolve(status)))
+  /** Resolves with the status of the process when it has ended, and all that it and the proxy have written is here. */
+  ended(): Promise<number | null> {
+    return this.#ended
+  }
+
+  /** Runs another command with the variables of this agent. */
+  run(args: readonly string[]): Promise<CommandResult> {
+    return runCommand(args, this.env, this.#options.script ?? agentScript)
   }
 
   /** Sends a signal to the agent alone. */

@@ -15,6 +15,8 @@ export class HttpBackend {
   readonly seen: Seen[] = []
   /** Status of the next answers; 200 when empty. */
   readonly failures: number[] = []
+  /** What answers wait for. */
+  until: Promise<void> | undefined
   port = 0
   #server: Server | undefined
 
@@ -27,7 +29,7 @@ export class HttpBackend {
       this.seen.push({ path: request.url ?? '', headers: request.headers })
       response.statusCode = this.failures.shift() ?? 200
       response.setHeader('x-backend', this.name)
-      response.end(this.name)
+      void Promise.resolve(this.until).then(() => response.end(this.name))
     })
     this.port = await freePort()
     await new Promise<void>((resolve) => this.#server?.listen(this.port, '127.0.0.1', resolve))
