@@ -96,6 +96,11 @@ export class WorkloadSecrets {
     this.#pair = { ...pairSecret({ chain, key }), notAfter, identity }
   }
 
+  /** A call that failed may be made again now. */
+  retryNow(): void {
+    this.#retryAt = 0
+  }
+
   /** No certificate could be had; the authority asked not to be asked again for `askedMs`. Returns for how many milliseconds is waited. */
   failed(askedMs: number, now: Moment, chance: number): number {
     this.#isAsking = false

@@ -1,6 +1,7 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { expect } from 'chai'
+import { makeSigningRequest } from '../../src/ca/signing-request.ts'
 import { AgentSecrets, acknowledge, workload as identity } from '../harness/agent-secrets.ts'
 import { type SecretClient, sidecar } from '../harness/secret-client.ts'
 import { until } from '../harness/until.ts'
@@ -175,6 +176,24 @@ describe("the agent's secrets", () => {
     service.answer = () => (service.calls.at(-1)?.presented === undefined ? undefined : { code: 16, message: 'this certificate is not taken' })
     await until('the third call', () => service.calls.length === 3)
     expect(service.calls.map(({ presented }) => presented)).to.deep.equal([undefined, identity, undefined])
+  })
+
+  it('are asked for with a provisioned certificate, read for each call, until there is one of their own', async () => {
+    const service = await at.authority()
+    service.lifeMs = 2500
+    service.answer = () => (service.calls.at(-1)?.presented === undefined ? { code: 16, message: 'no certificate' } : undefined)
+    const pair = { chain: at.path('prov/cert-chain.pem'), key: at.path('prov/key.pem') }
+    const state = await at.agent(service, { authority: at.connection(service, { pair }) })
+    await until('the refusal', () => state().fault === 'no certificate')
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const provisioned = 'spiffe://cluster.local/ns/vm/sa/provisioned'
+    at.write('prov/key.pem', 'garbled')
+    at.write('prov/cert-chain.pem', service.chain(makeSigningRequest(privateKey, []), provisioned)[0] as string)
+    await until('that it is garbled', () => at.lines.some((line) => /no provisioned certificate is sent: .*key.pem: holds no private key/.test(line)))
+    at.write('prov/key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }) as string)
+    const presented = () => service.calls.map((call) => call.presented).filter((one) => one !== undefined)
+    await until('a renewal', () => presented().length === 2)
+    expect(presented()).to.deep.equal([provisioned, identity])
   })
 
   it('wait as long as the authority asks', async () => {

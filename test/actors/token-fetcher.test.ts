@@ -86,6 +86,20 @@ describe('a token of a metadata server', () => {
     expect(service.calls[0]?.headers.authorization).to.equal('Bearer a.good.token')
   })
 
+  it('that comes late is sent at once, whatever the wait after calls without one', async () => {
+    const service = await at.authority()
+    service.answer = () =>
+      service.calls.at(-1)?.headers.authorization === undefined ? { code: 16, message: 'no token', retryAfterMs: 600_000 } : undefined
+    let isThere = false
+    const fetched = token('first', 3600)
+    answer = (_, response) => (isThere ? response.writeHead(200, { 'Metadata-Flavor': 'Google' }).end(fetched) : response.writeHead(503).end())
+    const state = await at.agent(service, { authority: at.connection(service, { tokenFile: at.path('tokens/fetched') }) }, { fetcher: fetcher() })
+    await until('the refusal', () => state().fault === 'no token')
+    isThere = true
+    await until('a certificate', () => state().notAfter !== undefined)
+    expect(service.calls).to.have.length(2)
+  })
+
   it('that cannot be written is sent all the same', async () => {
     const service = await at.authority()
     mkdirSync(at.path('tokens/fetched'), { recursive: true })

@@ -48,7 +48,7 @@ class SecretAgent implements Behaviour<never, never> {
     this.#certificate =
       config.certificate &&
       new WorkloadCertificate(config.certificate, { log, metrics, token: () => this.#fetcher?.token, changed: () => this.#changed() })
-    this.#fetcher = config.fetcher && new TokenFetcher(config.fetcher, log('token'))
+    this.#fetcher = config.fetcher && new TokenFetcher(config.fetcher, log('token'), () => this.#certificate?.retry())
     const { output } = config
     this.#output =
       output &&
@@ -69,7 +69,10 @@ class SecretAgent implements Behaviour<never, never> {
   async start(): Promise<this> {
     for (const notice of this.#context.config.notices) this.#context.log('default').warn(notice)
     await Promise.all([this.#certificate?.restore(), this.#mounted?.look()])
-    await this.#server.open()
+    await this.#server.open().catch(async (error: unknown) => {
+      await this.drain()
+      throw error
+    })
     this.#isServing = true
     // A call without a token would fail: the first token is waited for, and nothing else is.
     void (this.#fetcher?.tried ?? Promise.resolve()).then(() => {

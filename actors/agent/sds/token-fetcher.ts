@@ -22,6 +22,7 @@ const rootsMode = 0o644
 export class TokenFetcher {
   readonly #config: FetcherConfig
   readonly #log: ScopedLogger
+  readonly #fetched: () => void
   readonly #first = Promise.withResolvers<void>()
   #token: { readonly text: string; readonly endsAt: number } | undefined
   /** By the wall clock and by the monotonic one, in milliseconds: whichever says so first counts. */
@@ -30,9 +31,11 @@ export class TokenFetcher {
   #timer: Timer | undefined
   #isOver = false
 
-  constructor(config: FetcherConfig, log: ScopedLogger) {
+  /** `fetched` is told of each token that is there. */
+  constructor(config: FetcherConfig, log: ScopedLogger, fetched: () => void) {
     this.#config = config
     this.#log = log
+    this.#fetched = fetched
     void this.#fetch()
   }
 
@@ -71,6 +74,7 @@ export class TokenFetcher {
       delay = refreshDelay(life)
       this.#log.info(`token fetched, good for ${Math.round(life / 1000)} s; the next is fetched in ${Math.round(delay / 1000)} s`)
       this.#write(fetched)
+      this.#fetched()
     } catch (error) {
       if (this.#isOver) return
       const rest = Math.max(0, (this.#token?.endsAt ?? 0) - wallClockMs())

@@ -107,6 +107,12 @@ export class WorkloadCertificate {
     else this.#timer?.cancel()
   }
 
+  /** What calls are made with is another now: one that failed is made again at once. */
+  retry(): void {
+    this.#secrets.retryNow()
+    this.#look()
+  }
+
   close(): void {
     this.#isOver = true
     this.#timer?.cancel()

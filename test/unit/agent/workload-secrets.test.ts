@@ -72,6 +72,33 @@ describe("a workload's secrets", () => {
     expect(secrets.wait(later(at))).to.be.above(hour)
   })
 
+  it('are asked for at once when the reason of a failure may be gone, but not before they are due', () => {
+    const secrets = withCertificate()
+    secrets.retryNow()
+    expect(secrets.wait(begin)).to.equal(hour / 2)
+    secrets.asked()
+    secrets.failed(60_000, later(hour / 2), 0)
+    expect(secrets.wait(later(hour / 2))).to.equal(60_000)
+    secrets.retryNow()
+    expect(secrets.wait(later(hour / 2))).to.equal(0)
+  })
+
+  it('are renewed in time when they were there before this process began', () => {
+    const restored = (issuedAt: number) => {
+      const secrets = new WorkloadSecrets(0.5)
+      secrets.restored(issued(begin.wall + hour), 'key', issuedAt, begin, 0)
+      return secrets
+    }
+    expect(restored(begin.wall).wait(begin)).to.equal(hour / 2)
+    expect(restored(begin.wall - hour / 2).wait(begin), 'half an hour ago').to.equal(hour / 4)
+    expect(restored(begin.wall - 2 * hour).wait(begin), 'long ago').to.equal(0)
+    expect(restored(begin.wall + hour).wait(begin), 'issued by a clock that was ahead').to.equal(hour / 2)
+    expect(restored(begin.wall).pair(begin)?.key).to.equal('key')
+    const secrets = restored(begin.wall)
+    secrets.renewNow(begin)
+    expect(secrets.wait(begin)).to.equal(0)
+  })
+
   it('are renewed in time when the clock is set back, when it is set forward, and after a sleep of the machine', () => {
     expect(withCertificate().wait(later(hour / 2, -10 * hour)), 'set back').to.equal(0)
     expect(withCertificate().wait(later(1000, hour)), 'set forward').to.equal(0)
