@@ -123,8 +123,10 @@ export class Agent {
   /** Ends the process and removes its folder. */
   async dispose(): Promise<void> {
     this.signal('SIGTERM')
-    this.signal('SIGTERM')
+    // A second signal ends the wait for connections; one that is sent at once would be taken with the first.
+    const again = setInterval(() => this.signal('SIGTERM'), 100)
     await this.ended()
+    clearInterval(again)
     rmSync(this.dir, { recursive: true, force: true })
   }
 }
