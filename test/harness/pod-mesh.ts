@@ -200,7 +200,7 @@ export class MeshPod {
   /** Starts the agent, and waits until the proxy is ready. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     const child = this.launch(env)
-    const waited = this.pod.agentCommand(['wait', '--timeoutSeconds', '30', '--periodMillis', '50'], { user: 'application' })
+    const waited = this.pod.agentCommand(['wait', '--timeoutSeconds', '60', '--periodMillis', '100'], { user: 'application' })
     const { code, stderr } = await Promise.race([waited, endOf(child, () => {}).then((code) => ({ code: code ?? -1, stderr: 'it has ended' }))])
     if (code !== 0) throw new Error(`${this.name} is not ready (agent: ${child.exitCode}): ${stderr}${this.output.soFar()}`)
   }

@@ -88,6 +88,8 @@ describe('a mesh of pods', function () {
   it('keeps out whoever is not allowed', async () => {
     // Without a certificate, past the proxy's port and straight to the application's.
     for (const port of [8080, 15006]) expect((await mesh.node.do('call', { url: `http://${cart.address}:${port}/` })).status).to.equal(0)
+    // What the application calls at its own service goes out and in again through its proxy, under its own name.
+    expect((await cart.app.do('call', { url })).status).to.equal(403)
     mesh.write('policies.yaml', ...allow('somebody-else'))
     await until('the policy to forbid', async () => (await status()) === 403)
     mesh.write('policies.yaml', ...allow('web'))
