@@ -2,7 +2,7 @@
 export class Ending {
   /** Resolves with the reason when the end is asked for. */
   readonly asked: Promise<string>
-  /** Resolves when it is asked for again: then nothing is waited for. */
+  /** Resolves when nothing is to be waited for any more. */
   readonly hurried: Promise<void>
   readonly #ask: (reason: string) => void
   readonly #hurry: () => void
@@ -22,10 +22,14 @@ export class Ending {
     return this.#isAsked
   }
 
-  /** Asks for the end. */
+  /** Asks for the end. Has no effect when it was asked for before. */
   ask(reason: string): void {
-    if (this.#isAsked) this.#hurry()
     this.#isAsked = true
     this.#ask(reason)
+  }
+
+  /** Ends the wait for anything. */
+  hurry(): void {
+    this.#hurry()
   }
 }

@@ -14,7 +14,7 @@ export async function runAgent(options: ProxyOptions, logOptions: LogOptions): P
   const ending = new Ending()
   listenToSignals({
     stop: (reason) => ending.ask(reason),
-    hurry: (reason) => ending.ask(reason),
+    hurry: () => ending.hurry(),
     reload: () => {
       writer.reopen()
       log('default').info('SIGHUP: log files are opened anew; flags and variables are read at start only')

@@ -16,6 +16,7 @@ import { actorTable, type TableParts } from './actor-table.ts'
 import { type PreparedProxy, prepareProxy } from './bootstrap/prepare-proxy.ts'
 import type { WrittenBootstrap } from './bootstrap/write-bootstrap.ts'
 import type { Ending } from './ending.ts'
+import { proxyGuard } from './proxy-process/proxy-guard.ts'
 import { ProxyProcess } from './proxy-process/proxy-process.ts'
 import { agentMetrics } from './status/agent-metrics.ts'
 
@@ -49,14 +50,17 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, end
   const log = opened.log('default')
   sayAtStart(options, log)
   const proxy = await Promise.race([prepareProxy(options, process.env, log), ending.asked.then(() => undefined)])
-  if (!proxy) return 0
+  if (!proxy) return endedAtStart(log)
+  // Found out while the actors start.
+  const guard = proxyGuard(log)
   const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, ending)
   let bootstrap: WrittenBootstrap | undefined
   try {
     await Promise.race([allStarted(supervisor), ending.asked])
     bootstrap = await proxy.write()
-    if (ending.isAsked) return 0
-    const child = new ProxyProcess(bootstrap, log)
+    const before = await guard
+    if (ending.isAsked) return endedAtStart(log)
+    const child = new ProxyProcess(bootstrap, before, log)
     // Not before: the proxy would inherit it, and may be meant to leave core dumps.
     void keepMemoryOutOfFiles().then((failures) => {
       for (const failure of failures) log.warn(failure)
@@ -71,6 +75,11 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, end
 }
 
 type DefaultLog = ReturnType<Logger>
+
+function endedAtStart(log: DefaultLog): number {
+  log.info('shutting down before the proxy was started')
+  return 0
+}
 
 function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
   for (const flag of flags) log.info(`FLAG: ${flag}`)

@@ -78,6 +78,20 @@ describe('pilot-agent proxy', () => {
     await until('the proxy to be gone', () => !isAlive(pid))
   })
 
+  it('starts the proxy where the program that guards it does not know how', async () => {
+    const one = agent({ flags: ['--log_output_level', 'default:debug'] })
+    one.write('bin/setpriv', '#!/bin/sh\necho "unrecognized option: pdeathsig" >&2\nexit 1\n', 0o755)
+    const { PATH } = process.env
+    process.env.PATH = `${one.dir}/bin:${PATH}`
+    try {
+      await one.start()
+    } finally {
+      process.env.PATH = PATH
+    }
+    if (process.platform === 'linux')
+      await until('it to be said', () => /debug\tthe proxy outlives the agent if that is killed: .*setpriv/.test(one.output))
+  })
+
   it('ends in order when it is told to while it starts', async () => {
     const one = agent({ env: { TERMINATION_DRAIN_DURATION_SECONDS: '0' } })
     await one.launch()

@@ -35,11 +35,11 @@ export class ProxyProcess {
   readonly #child: ChildProcess
   readonly #log: ScopedLogger
 
-  /** Starts it. Throws an Error that names the program when it is missing or may not be run. */
-  constructor({ binary, args }: ProxyCommand, log: ScopedLogger) {
+  /** Starts it, with `guard` before its command. Throws an Error that names the program when it is missing or may not be run. */
+  constructor({ binary, args }: ProxyCommand, guard: readonly string[], log: ScopedLogger) {
     this.#log = log
     const program = findProgram(binary)
-    const [first = program, ...rest] = [...guard(log), program, ...args]
+    const [first = program, ...rest] = [...guard, program, ...args]
     log.info(`starting the proxy: ${[program, ...args].map(shown).join(' ')}`)
     // In a process group of its own: an interrupt from the terminal is for the agent, which drains the proxy first.
     this.#child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit'], detached: true })
@@ -74,17 +74,6 @@ export class ProxyProcess {
     })
     await this.ended
     late.cancel()
-  }
-}
-
-/** What stands before the command so that the system ends the proxy when the agent is killed; nothing where there is no such program. */
-function guard(log: ScopedLogger): string[] {
-  if (process.platform !== 'linux') return []
-  try {
-    return [findProgram('setpriv'), '--pdeathsig', 'KILL', '--']
-  } catch (error) {
-    log.debug(`the proxy outlives the agent if that is killed: ${(error as Error).message}`)
-    return []
   }
 }
 
