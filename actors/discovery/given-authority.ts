@@ -3,14 +3,15 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
 import { wallClockMs } from '../runtime/clock.ts'
 
-/** The two integrations that have a name; of neither a part is built. */
-const external = { orchestrator: 'MESHD_RA_ORCHESTRATOR_API', mesh: 'MESHD_RA_MESH_API' }
+/** Why a value of `EXTERNAL_CA` cannot be used; the first may be once there is an orchestrator to ask. */
+const unusable = new Map([
+  ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and there is no orchestrator client yet'],
+  ['MESHD_RA_MESH_API', 'is not supported'],
+])
 
 /** Who signs certificates in this process. */
 export interface GivenAuthority {
   readonly signs: boolean
-  /** What the log says of it at start, if anything. */
-  readonly warning: string | undefined
 }
 
 /**
@@ -19,18 +20,13 @@ export interface GivenAuthority {
  */
 export async function givenAuthority(options: Pick<DiscoveryOptions, 'secureGRPCAddr'>, features: Features): Promise<GivenAuthority> {
   const { ENABLE_CA_SERVER, EXTERNAL_CA, ROOT_CA_DIR, MESHD_CA_STATE_DIR } = features
-  if (EXTERNAL_CA !== '' && EXTERNAL_CA !== external.orchestrator) {
-    const known = EXTERNAL_CA === external.mesh ? 'is not supported' : `is not ${external.orchestrator}`
-    throw new Error(`environment variable EXTERNAL_CA: ${JSON.stringify(EXTERNAL_CA.slice(0, 100))} ${known}`)
+  if (EXTERNAL_CA !== '') {
+    const reason = unusable.get(EXTERNAL_CA) ?? `is none of ${[...unusable.keys()].join(', ')}`
+    throw new Error(`environment variable EXTERNAL_CA: ${JSON.stringify(EXTERNAL_CA.slice(0, 100))} ${reason}`)
   }
-  if (!ENABLE_CA_SERVER || options.secureGRPCAddr === '') return { signs: false, warning: undefined }
-  if (EXTERNAL_CA !== '')
-    return {
-      signs: false,
-      warning: `EXTERNAL_CA=${EXTERNAL_CA} needs an orchestrator, and there is no orchestrator client yet: no certificate is signed`,
-    }
+  if (!ENABLE_CA_SERVER || options.secureGRPCAddr === '') return { signs: false }
   const [{ readPluggedIn }, { openFileStorage }] = await Promise.all([import('./authority/plugged-in.ts'), import('./authority/file-storage.ts')])
   await readPluggedIn(ROOT_CA_DIR, wallClockMs())
   await (await openFileStorage(MESHD_CA_STATE_DIR)).close()
-  return { signs: true, warning: undefined }
+  return { signs: true }
 }

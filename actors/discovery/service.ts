@@ -66,7 +66,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   const levels: LogLevels = { output, stackTrace, callers }
   const log = createLogger(levels, writer.write)
   const said = [...exposure(options, features, openOnLoopback), ...servingNotices(given, serving, certificate)]
-  sayAtStart(log, options, [...warnings, ...(authority.warning === undefined ? [] : [authority.warning])], said)
+  sayAtStart(log, options, warnings, said)
 
   const metrics = new Registry()
   const answers = {} as Record<string, unknown>

@@ -24,7 +24,7 @@ export class PageSources {
   authority<T>(question: string, ...details: unknown[]): Promise<T | Page> {
     const name = 'certificate-authority'
     if (this.supervisor.states().some((state) => state.name === name)) return this.supervisor.ask<T>(name, question, ...details)
-    return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr, EXTERNAL_CA)', undefined, 404))
+    return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr)', undefined, 404))
   }
 
   /** Asks all writers, and puts their lists together. */
