@@ -51,14 +51,14 @@ export function printf(format: string, args: readonly Value[]): string {
 
 function formatted(spec: Verb, value: Value): string {
   if (spec.verb === 'T') return padded(spec, typeName(value))
-  if (isList(value) && 'vsqdxXt'.includes(spec.verb)) return `[${value.map((entry) => within(spec, entry)).join(' ')}]`
-  if (isMap(value) && 'vsqdxXt'.includes(spec.verb))
+  if (isList(value)) return `[${value.map((entry) => within(spec, entry)).join(' ')}]`
+  if (isMap(value))
     return `map[${sortedKeys(value)
-      .map((key) => `${formatted({ ...spec, verb: 'vsqxX'.includes(spec.verb) ? spec.verb : 'v' }, key)}:${formatted(spec, value.get(key) ?? null)}`)
+      .map((key) => `${within(spec, key)}:${within(spec, value.get(key) ?? null)}`)
       .join(' ')}]`
   const text = value === null ? (spec.verb === 'v' ? '<nil>' : undefined) : scalar(spec, value)
   if (text !== undefined) return padded(spec, text, typeof value === 'number' || value instanceof GoFloat)
-  return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${printed(value)}`})`
+  return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, verb: 'v' }, value)}`})`
 }
 
 /** A value in another one: nil there is no mistake. */
@@ -88,7 +88,8 @@ function textForm({ verb, flags, precision }: Verb, value: string): string | und
     case 'x':
     case 'X': {
       const hex = Buffer.from(value).subarray(0, precision).toString('hex')
-      const spaced = flags.includes(' ') ? hex.replaceAll(/(..)(?=.)/g, '$1 ') : hex
+      const prefix = flags.includes('#') && hex !== '' ? '0x' : ''
+      const spaced = prefix + (flags.includes(' ') ? hex.replaceAll(/(..)(?=.)/g, `$1 ${prefix}`) : hex)
       return upper ? spaced.toUpperCase() : spaced
     }
     default:

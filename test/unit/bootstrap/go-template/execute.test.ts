@@ -4,7 +4,8 @@ import { renderTemplate } from '../../../../src/bootstrap/go-template/execute.ts
 import { fromJson } from '../../../../src/bootstrap/go-template/values.ts'
 
 const read = (name: string) => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'))
-const cases: { template: string; data: unknown }[] = read('cases.json')
+const groups: { data: unknown; templates: string[] }[] = read('cases.json')
+const cases = groups.flatMap(({ data, templates }) => templates.map((template) => ({ template, data })))
 const results: { output: string; error?: string }[] = read('results.json')
 
 describe('a template', () => {

@@ -8,9 +8,9 @@ import (
 	"text/template"
 )
 
-type testCase struct {
-	Template string `json:"template"`
-	Data     any    `json:"data"`
+type testCases struct {
+	Data      any      `json:"data"`
+	Templates []string `json:"templates"`
 }
 
 type result struct {
@@ -46,13 +46,13 @@ func toJSON(value any) (string, error) {
 	return string(text), err
 }
 
-func render(given testCase) result {
-	parsed, err := template.New("t").Funcs(template.FuncMap{"toJSON": toJSON}).Parse(given.Template)
+func render(text string, data any) result {
+	parsed, err := template.New("t").Funcs(template.FuncMap{"toJSON": toJSON}).Parse(text)
 	if err != nil {
 		return result{Error: err.Error()}
 	}
 	var output bytes.Buffer
-	if err := parsed.Execute(&output, whole(given.Data)); err != nil {
+	if err := parsed.Execute(&output, data); err != nil {
 		return result{Error: err.Error()}
 	}
 	return result{Output: output.String()}
@@ -65,13 +65,16 @@ func main() {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
-	var cases []testCase
+	var cases []testCases
 	if err := decoder.Decode(&cases); err != nil {
 		panic(err)
 	}
 	results := []result{}
 	for _, given := range cases {
-		results = append(results, render(given))
+		data := whole(given.Data)
+		for _, text := range given.Templates {
+			results = append(results, render(text, data))
+		}
 	}
 	var written bytes.Buffer
 	encoder := json.NewEncoder(&written)
