@@ -7,6 +7,7 @@ import { actor } from '../actors/agent/dns/dns-server.ts'
 import { createLogger } from '../actors/runtime/logger.ts'
 import { Registry } from '../actors/runtime/metrics.ts'
 import { NameTableSchema } from '../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
+import { freePort } from './ports.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'mesh-bench-dns-'))
 const resolvConf = join(dir, 'resolv.conf')
@@ -16,7 +17,7 @@ const off = { fallback: 'none', scopes: {} } as const
 const server = await actor.start({
   name: 'dns',
   config: {
-    address: '127.0.0.1:0',
+    address: `127.0.0.1:${await freePort()}`,
     resolvConf,
     serverPort: 53,
     domain: 'ns-0.svc.cluster.local',

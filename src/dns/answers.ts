@@ -1,5 +1,5 @@
 /** What becomes of a query (docs/agent.md, D2 to D5): an answer from the name table, a refusal, or the way to the servers of the system. */
-import { type Addresses, answer, BadMessage, failure, fitting, isNameError, type Query, rcode, readQuery, recordType, sizeFor } from './message.ts'
+import { answer, BadMessage, failure, fitting, isNameError, type Query, rcode, readQuery, recordType, roomFor, sizeFor } from './message.ts'
 import type { NameTable } from './name-table.ts'
 
 /** How long clients may keep our answers, in seconds. */
@@ -34,9 +34,10 @@ export function decide(message: Buffer, { table, search }: Knowledge, isStream: 
   const found = isStandard && isInternet && name !== undefined ? table?.find(name, search) : undefined
   if (!found || (type !== recordType.A && type !== recordType.AAAA)) return { forward: query, isKnown: found !== undefined }
   if (edns && edns.version > 0) return { answer: failure(query, rcode.badVersion) }
-  const addresses = shuffled(type === recordType.A ? found.ipv4 : found.ipv6, below)
-  const given: Addresses = { alias: found.alias, addresses, ttl }
-  return { answer: answer(query, given, sizeFor(query, isStream)) }
+  const [all, bytes] = type === recordType.A ? [found.ipv4, 4] : [found.ipv6, 16]
+  const size = sizeFor(query, isStream)
+  const addresses = shuffled(all, roomFor(size, bytes), below)
+  return { answer: answer(query, { alias: found.alias, addresses, ttl }, size) }
 }
 
 /** What is sent to the client when a server of the system has answered, or none. */
@@ -50,12 +51,13 @@ export function forwarded(
   return isKnown && isNameError(response) ? answer(query, { addresses: [], ttl }, size) : fitting(query, response, size)
 }
 
-function shuffled<T>(items: readonly T[], below: (limit: number) => number): readonly T[] {
+/** The items with so many of them, chosen by chance, in front: the others are not looked at. */
+function shuffled<T>(items: readonly T[], count: number, below: (limit: number) => number): readonly T[] {
   const mixed = [...items]
-  for (let last = mixed.length - 1; last > 0; last--) {
-    const other = below(last + 1)
-    const moved = mixed[last] as T
-    mixed[last] = mixed[other] as T
+  for (let place = 0; place < Math.min(count, mixed.length - 1); place++) {
+    const other = place + below(mixed.length - place)
+    const moved = mixed[place] as T
+    mixed[place] = mixed[other] as T
     mixed[other] = moved
   }
   return mixed

@@ -205,31 +205,35 @@ export interface Addresses {
   readonly ttl: number
 }
 
-/** An answer of our own (AA) with addresses; those that do not fit into `size` bytes are left out, and the client is told (TC). */
+/** Bytes of a record before its data: its owner is a pointer. */
+const recordHead = 12
+
+/** How many addresses of so many bytes an answer of a size has room for at most. */
+export const roomFor = (size: number, addressBytes: number): number => Math.floor(size / (recordHead + addressBytes))
+
+/** An answer of our own (AA) with addresses of one family; those that do not fit into `size` bytes are left out, and the client is told (TC). */
 export function answer(query: Query, { alias, addresses, ttl }: Addresses, size: number): Buffer {
   const { question } = query
   if (!question) return failure(query, rcode.serverFailure)
-  const records: Buffer[] = []
-  // The asked name stands right after the header.
-  let owner = headerLength
+  const name = alias !== undefined && addresses.length > 0 ? encodeName(alias) : undefined
   const options = query.edns ? optRecord(rcode.noError) : Buffer.alloc(0)
-  let length = headerLength + question.bytes.length + options.length
-  if (alias !== undefined && addresses.length > 0) {
-    const name = encodeName(alias)
-    records.push(encodeRecord(owner, recordType.CNAME, ttl, name))
-    // Owner, type, class, life and length of the data are twelve bytes.
-    owner = headerLength + question.bytes.length + 12
-    length += 12 + name.length
+  // The asked name stands right after the header.
+  const answers = headerLength + question.bytes.length
+  const first = answers + (name ? recordHead + name.length : 0)
+  const bytes = recordHead + (addresses[0]?.length ?? 0)
+  const count = Math.max(0, Math.min(addresses.length, Math.floor((size - first - options.length) / bytes)))
+  const message = Buffer.alloc(first + count * bytes + options.length)
+  const bits = flag.authoritative | (count < addresses.length ? flag.truncated : 0)
+  message.set(header(query, bits, 1, count + (name ? 1 : 0), options.length > 0 ? 1 : 0))
+  message.set(question.bytes, headerLength)
+  if (name) writeRecord(message, answers, headerLength, recordType.CNAME, ttl, name)
+  const owner = name ? answers + recordHead : headerLength
+  for (let index = 0; index < count; index++) {
+    const address = addresses[index] as Uint8Array
+    writeRecord(message, first + index * bytes, owner, address.length === 4 ? recordType.A : recordType.AAAA, ttl, address)
   }
-  let isTruncated = false
-  for (const address of addresses) {
-    isTruncated = length + 12 + address.length > size
-    if (isTruncated) break
-    records.push(encodeRecord(owner, address.length === 4 ? recordType.A : recordType.AAAA, ttl, address))
-    length += 12 + address.length
-  }
-  const head = header(query, flag.authoritative | (isTruncated ? flag.truncated : 0) | rcode.noError, 1, records.length, options.length > 0 ? 1 : 0)
-  return Buffer.concat([head, question.bytes, ...records, options])
+  message.set(options, message.length - options.length)
+  return message
 }
 
 /** Whether a response says that there is no such name. */
@@ -267,15 +271,14 @@ function header({ id, flags }: Query, bits: number, questions: number, answers: 
   return head
 }
 
-function encodeRecord(owner: number, type: number, ttl: number, data: Uint8Array): Buffer {
-  const record = Buffer.alloc(12 + data.length)
-  record.writeUInt16BE(0xc000 | owner, 0)
-  record.writeUInt16BE(type, 2)
-  record.writeUInt16BE(internet, 4)
-  record.writeUInt32BE(ttl, 6)
-  record.writeUInt16BE(data.length, 10)
-  record.set(data, 12)
-  return record
+/** Writes a record whose owner is the name at a place of the message. */
+function writeRecord(message: Buffer, at: number, owner: number, type: number, ttl: number, data: Uint8Array): void {
+  message.writeUInt16BE(0xc000 | owner, at)
+  message.writeUInt16BE(type, at + 2)
+  message.writeUInt16BE(internet, at + 4)
+  message.writeUInt32BE(ttl, at + 6)
+  message.writeUInt16BE(data.length, at + 10)
+  message.set(data, at + recordHead)
 }
 
 /** The EDNS record of an answer: the upper bits of the response code, version 0. */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { actor } from '../../actors/agent/dns/dns-server.ts'
+import { type Incoming, Listeners } from '../../actors/agent/dns/listeners.ts'
 import { MessageReader } from '../../actors/agent/dns/stream-messages.ts'
 import { writeExposition } from '../../actors/runtime/exposition.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
@@ -34,7 +35,7 @@ class TcpClient {
     this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     this.socket.on('data', (bytes: Buffer) => reader.take(bytes, (message) => this.received.push(message)))
     this.socket.on('error', () => undefined)
-    this.socket.on('close', () => (this.isClosed = true))
+    for (const event of ['end', 'close']) this.socket.on(event, () => (this.isClosed = true))
   }
 
   send(...messages: readonly Buffer[]): void {
@@ -68,7 +69,7 @@ describe('the DNS server of an agent', () => {
 
   const start = async (hosts: Readonly<Record<string, TestHost>> | null = table, given: Partial<DnsConfig> = {}) => {
     const config: DnsConfig = {
-      address: 'localhost:0',
+      address: `localhost:${await freePort()}`,
       resolvConf,
       serverPort: upstream.port,
       domain: 'shop.svc.cluster.local',
@@ -235,6 +236,36 @@ describe('the DNS server of an agent', () => {
     tcp.socket.destroy()
   })
 
+  it('asks so many queries at a time and refuses one more', async () => {
+    const { client } = await start()
+    upstream.onQuery = () => undefined
+    // In portions that fit into the buffers of sockets.
+    for (let sent = 0; sent < 512; ) {
+      for (const end = sent + 64; sent < end; sent++) client.send(dnsQuery({ name: `a${sent}.example.com`, id: sent }))
+      await until('these to be asked', () => upstream.queries.length === sent)
+    }
+    expect((await client.ask(dnsQuery({ name: 'one-more.example.com' }))).rcode).to.equal(2)
+    expect((await client.ask(dnsQuery({ name: 'api.example.com' }))).answers).to.have.length(1)
+  })
+
+  it('lets a connection go that asks and does not read, or says nothing', async () => {
+    const { stream } = await start({ 'many.com': { ips: Array.from({ length: 4096 }, (_, index) => `10.0.${index >> 8}.${index & 255}`) } })
+    const tcp = stream()
+    tcp.socket.pause()
+    for (let sent = 0; sent < 400 && !tcp.isClosed; sent++) tcp.send(dnsQuery({ name: 'many.com' }))
+    await until('the end', () => {
+      tcp.send(dnsQuery({ name: 'many.com' }))
+      return tcp.socket.errored !== null || tcp.isClosed
+    })
+    const taken: Incoming[] = []
+    const listeners = new Listeners((incoming) => taken.push(incoming), 50)
+    closing.push(() => listeners.close())
+    await listeners.open('127.0.0.1', await freePort())
+    const silent = new TcpClient(Number(listeners.addresses[0]?.split(':')[1]))
+    await until('the end of the silent one', () => silent.isClosed)
+    expect(taken).to.have.length(0)
+  })
+
   it('lives through what cannot be read, and goes on answering', async () => {
     const { client, stream } = await start()
     const message = dnsQuery({ name: 'api.example.com' })
@@ -285,7 +316,7 @@ describe('the DNS server of an agent', () => {
     await until('an answer', () => tcp.received.length === 1)
     expect(readDnsResponse(tcp.received[0] as Buffer).rcode).to.equal(2)
     expect(lines.filter((line) => line.includes('come back to it'))).to.have.length(1)
-    const own = await start(table, { address: '127.0.0.1:0' })
+    const own = await start(table, { address: `127.0.0.1:${await freePort()}` })
     expect((await own.client.ask(dnsQuery({ name: 'api.example.com' }))).rcode).to.equal(0)
   })
 

@@ -17,8 +17,8 @@ import { type DnsMetrics, dnsMetrics } from './metrics.ts'
 import { SystemResolver } from './system-resolver.ts'
 import { Upstream } from './upstream.ts'
 
-/** How long after a change a table is written down, in milliseconds: the next change may be about to come. */
-const keepAfterMs = 5000
+/** How long after a change a table is written down, in milliseconds: in a busy mesh the next change is about to come, and a large table takes 20 ms. */
+const keepAfterMs = 60_000
 
 class DnsServer implements Behaviour<NameTableChanged, never> {
   readonly asks = { state: () => this.#state() }
@@ -75,6 +75,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
   async drain(): Promise<void> {
     this.#write()
     await this.#listeners.close()
+    this.#upstream.close()
   }
 
   #take(incoming: Incoming): void {

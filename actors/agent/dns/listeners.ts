@@ -32,13 +32,16 @@ const absent: ReadonlySet<unknown> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])
 /** Listens, and hands on what comes. */
 export class Listeners {
   readonly #take: (incoming: Incoming) => void
+  readonly #idleMs: number
   readonly #udp: UdpSocket[] = []
   readonly #tcp: Server[] = []
   readonly #connections = new Set<Socket>()
   readonly addresses: string[] = []
 
-  constructor(take: (incoming: Incoming) => void) {
+  /** `idleMs`: how long a connection may be without a query, in milliseconds. */
+  constructor(take: (incoming: Incoming) => void, idleMs = bounds.idleMs) {
     this.#take = take
+    this.#idleMs = idleMs
   }
 
   /** Listens on a host and a port, the same for both protocols and all addresses; 0 = one that is free. Rejects when an address cannot be had, or none is there; then it listens on none. */
@@ -127,7 +130,7 @@ export class Listeners {
     let idle: Timer | undefined
     const restart = () => {
       idle?.cancel()
-      idle = deadlineAfter(bounds.idleMs, () => socket.destroy())
+      idle = deadlineAfter(this.#idleMs, () => socket.destroy())
     }
     const settle = () => {
       if (waiting < bounds.queries) socket.resume()

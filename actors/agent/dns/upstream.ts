@@ -34,11 +34,18 @@ export class Upstream {
   readonly #sockets = new Map<string, number>()
   readonly #sources = ownSourcePorts()
   #asking = 0
+  /** Give up what is under way. */
+  readonly #open = new Set<() => void>()
 
   /** `port` is that of all servers. */
   constructor(port: number, metrics: DnsMetrics) {
     this.#port = port
     this.#metrics = metrics
+  }
+
+  /** Gives up all queries that are under way: none is answered. */
+  close(): void {
+    for (const giveUp of this.#open) giveUp()
   }
 
   /** Whether a message is a query of this agent that has come back to it: its own queries are redirected like those of others. */
@@ -77,6 +84,7 @@ export class Upstream {
     const ask = asking.isStream ? this.#overTcp : this.#overUdp
     return new Promise((resolve) => {
       const settle = (response: Buffer | undefined) => {
+        this.#open.delete(giveUp)
         timer.cancel()
         close()
         resolve(response)
@@ -84,8 +92,10 @@ export class Upstream {
       const take = (response: Buffer) => {
         if (isAnswerTo(asking.query, id, response)) settle(response)
       }
-      const timer = deadlineAfter(ms, () => settle(undefined))
-      const close = ask.call(this, server, withId(asking.message, id), id, take, () => settle(undefined))
+      const giveUp = () => settle(undefined)
+      const timer = deadlineAfter(ms, giveUp)
+      const close = ask.call(this, server, withId(asking.message, id), id, take, giveUp)
+      this.#open.add(giveUp)
     })
   }
 
