@@ -94,6 +94,7 @@ function relayConfig(socket: string, port: number, tls: { readonly cert: string 
     },
     headers: {},
     exchangesToken: false,
+    keeps: undefined,
     asksNameTable: false,
   }
 }

@@ -8,6 +8,9 @@ import { type DiscoverySettings, discoveryConnection } from './connections.ts'
 /** The socket on which Envoy asks for its configuration. */
 export const relaySocket = './etc/mesh/proxy/XDS'
 
+/** Shortest time between two writings of the configuration, and how long discovery may be out of reach before it is used; in milliseconds. */
+const keeping = { everyMs: 10_000, patienceMs: 3000 }
+
 /** What variables begin with that give a header of streams to discovery: `XDS_HEADER_<name>=<value>`. */
 const headerPrefix = 'XDS_HEADER_'
 
@@ -30,6 +33,7 @@ export function xdsRelayConfig(
 ): RelaySettings {
   const { headers, warnings } = extraHeaders(environment)
   const { MESH_META_CLUSTER_ID: clusterId, XDS_AUTH_PROVIDER: provider, CLOUD_METADATA: metadata } = features
+  const { MESH_AGENT_KEEP_CONFIGURATION: keeps, MESH_AGENT_STATE_DIR: stateDirectory } = features
   const exchangesToken = provider === exchangingProvider
   const project = exchangesToken ? platformMetadata(metadata, '').gcp_project : undefined
   return {
@@ -38,6 +42,7 @@ export function xdsRelayConfig(
       discovery: discoveryConnection(features, proxy),
       headers: { ...headers, ...(project ? { 'x-goog-user-project': project } : {}), ...(clusterId === '' ? {} : { clusterid: clusterId }) },
       exchangesToken,
+      keeps: keeps ? { file: `${stateDirectory}/configuration/last`, ...keeping } : undefined,
       asksNameTable,
     },
     warnings,

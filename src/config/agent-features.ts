@@ -88,6 +88,12 @@ export const agentVariables = {
     default: './var/run/mesh/admin.sock',
     meaning: 'admin socket of the discovery service of this machine, for CREDENTIAL_FETCHER_TYPE=meshd',
   },
+  MESH_AGENT_KEEP_CONFIGURATION: {
+    type: 'boolean',
+    default: false,
+    meaning:
+      'when true, the last configuration of the proxy is kept in MESH_AGENT_STATE_DIR, for a proxy that starts while discovery cannot be reached',
+  },
   MESH_AGENT_STATE_DIR: {
     type: 'string',
     default: './var/lib/mesh/data',

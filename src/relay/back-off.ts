@@ -37,6 +37,12 @@ export class BackOff {
     this.#due = now + Math.max(chance * longest, Math.min(longestAskedMs, askedMs) * (1 + chance / 5))
   }
 
+  /** Discovery answers: the next attempt waits for nothing. */
+  reset(): void {
+    this.#failures = 0
+    this.#due = 0
+  }
+
   /** For how many milliseconds the next attempt waits. */
   wait(now: number): number {
     return Math.max(0, this.#due - now)

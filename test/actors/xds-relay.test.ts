@@ -1,4 +1,4 @@
-import { mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
@@ -13,7 +13,7 @@ import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
 import type { XdsRelayConfig, XdsRelayState } from '../../protocols/messages/xds-relay.ts'
 import { fieldHead, textField } from '../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
-import { clusterType, listenerType } from '../../src/xds/type-urls.ts'
+import { clusterType, listenerType, secretType } from '../../src/xds/type-urls.ts'
 import { RecordingPeer, startActor } from '../harness/actor.ts'
 import { delta, FakeDiscovery, RelayClient, sotw } from '../harness/relay.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
@@ -300,7 +300,14 @@ describe('the relay', () => {
       write('token', 'a.good.token')
       const server = await discovery()
       const address = { host: 'localhost', port: server.port, isPlain: true, serverName: 'localhost' }
-      const relay = await startActor(actor, { socket, headers: {}, exchangesToken: false, asksNameTable: false, discovery: { address, credentials } })
+      const relay = await startActor(actor, {
+        socket,
+        headers: {},
+        exchangesToken: false,
+        keeps: undefined,
+        asksNameTable: false,
+        discovery: { address, credentials },
+      })
       relays.push(relay)
       expect((await ask(server, 1))?.headers.authorization).to.equal(undefined)
     })
@@ -363,6 +370,77 @@ describe('the relay', () => {
       silent.close()
       await until('the end', () => state().stream === 'none')
       expect([server.calls.length, state().failures], 'one that says nothing costs discovery nothing').to.deep.equal([4, 4])
+    })
+  })
+
+  describe('keeps what the proxy was sent', () => {
+    const kept = join(dir, 'kept/last')
+    const keeps = { file: kept, everyMs: 20, patienceMs: 200 }
+    /** Has something kept for the node, then leaves discovery. */
+    async function keep() {
+      const server = await discovery()
+      const { relay } = await relayTo(server.port, { keeps })
+      const client = proxy()
+      client.send(sotw({ node, typeUrl: clusterType }))
+      await until('the request', () => server.last?.messages.length === 1)
+      server.last?.send(response(false, clusterType, textField(1, 'a-cluster')))
+      server.last?.send(response(false, secretType, textField(1, 'a-secret')))
+      await until('both', () => client.messages.length === 2)
+      await relay.drain?.()
+      await server.stop()
+      metrics = new Registry()
+      return server
+    }
+    afterEach(() => rmSync(join(dir, 'kept'), { recursive: true, force: true }))
+
+    it('for its own user, without secrets, and gives it to the same proxy when it starts anew', async () => {
+      const server = await keep()
+      expect([statSync(kept).mode & 0o777, statSync(join(dir, 'kept')).mode & 0o777]).to.deep.equal([0o600, 0o700])
+      expect([readFileSync(kept).includes('a-cluster'), readFileSync(kept).includes('a-secret')]).to.deep.equal([true, false])
+      const { state } = await relayTo(server.port, { keeps })
+      const client = proxy()
+      client.send(sotw({ node, typeUrl: clusterType }))
+      await until('what was kept', () => client.messages.length === 1)
+      expect(client.messages[0]?.includes('a-cluster')).to.equal(true)
+      client.send(sotw({ typeUrl: clusterType, versionInfo: 'kept', responseNonce: 'kept-1' }))
+      expect(state().stream).to.equal('kept')
+      expect(warnings().join()).to.match(/starts with the configuration that was kept at \d{4}-/)
+      await server.start()
+      await until('an attempt', () => server.calls.length === 2 && server.last?.messages.length === 2)
+      server.last?.send(response(false, clusterType, textField(1, 'another')))
+      await until('the end', () => client.ended !== undefined)
+      expect([client.ended, client.messages.length, state().failures]).to.deep.equal(['0', 1, 0])
+    })
+
+    it('and gives it to nobody else, nor to one that has its configuration, nor what it cannot read', async () => {
+      const server = await keep()
+      const noted = () => logged.filter(({ message }) => /tried again/.test(message)).length
+      const others = [
+        sotw({ node: { id: 'sidecar~10.0.0.2~other.shop~shop.svc.cluster.local' }, typeUrl: clusterType }),
+        sotw({ node, typeUrl: clusterType, versionInfo: 'v1' }),
+      ]
+      for (const request of others) {
+        const { relay } = await relayTo(server.port, { keeps })
+        const client = proxy()
+        client.send(request)
+        const [began, before] = [performance.now(), noted()]
+        await until('attempts after patience has ended', () => performance.now() - began > 300 && noted() > before + 2, 25_000)
+        expect([client.messages.length, client.ended]).to.deep.equal([0, undefined])
+        await relay.drain?.()
+        metrics = new Registry()
+      }
+      writeFileSync(kept, 'something else')
+      await relayTo(server.port, { keeps })
+      const client = proxy()
+      client.send(sotw({ node, typeUrl: clusterType }))
+      await until('the warning', () => warnings().some((text) => text.startsWith(`${kept}: `)), 25_000)
+      expect(client.messages.length).to.equal(0)
+    })
+
+    it('as far as it can: a directory that cannot be written costs a warning', async () => {
+      writeFileSync(join(dir, 'kept'), '')
+      await keep()
+      expect(warnings().filter((text) => text.startsWith('the configuration cannot be kept: '))).to.have.length(1)
     })
   })
 

@@ -1,5 +1,5 @@
 /** A real Envoy has its configuration through the agent's relay, from the real command, while things go wrong. */
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -63,6 +63,25 @@ for (const { version, path: binary } of envoyBinaries())
         for (const kind of ['', '-key']) copyFileSync(file(`${name}${kind}.pem`), file(`server${kind}.pem`))
       }
 
+      const startRelay = async () => {
+        relay = await startActor(
+          actor,
+          {
+            socket: file('run/XDS'),
+            discovery: {
+              address: { host: 'localhost', port: secure, isPlain: false, serverName },
+              credentials: { roots: { files: [file('roots.pem')], isPinned: true, learned: undefined }, tokenFile: file('token'), pair: undefined },
+            },
+            headers: {},
+            exchangesToken: false,
+            keeps: { file: file('kept/last'), everyMs: 100, patienceMs: 500 },
+            asksNameTable: true,
+          },
+          { logged: (record) => logged.push(record) },
+        )
+        state = relay.asks?.state as () => XdsRelayState
+      }
+
       before(async () => {
         for (const root of ['one', 'two']) {
           certificates.authority(root)
@@ -75,21 +94,7 @@ for (const { version, path: binary } of envoyBinaries())
         await backend.start()
         service.flags.push('--secureGRPCAddr', `127.0.0.1:${secure}`, '--tlsCertFile', file('server.pem'), '--tlsKeyFile', file('server-key.pem'))
         write('/one')
-        relay = await startActor(
-          actor,
-          {
-            socket: file('run/XDS'),
-            discovery: {
-              address: { host: 'localhost', port: secure, isPlain: false, serverName },
-              credentials: { roots: { files: [file('roots.pem')], isPinned: true, learned: undefined }, tokenFile: file('token'), pair: undefined },
-            },
-            headers: {},
-            exchangesToken: false,
-            asksNameTable: true,
-          },
-          { logged: (record) => logged.push(record) },
-        )
-        state = relay.asks?.state as () => XdsRelayState
+        await startRelay()
         envoy = new Envoy({
           binary,
           delta,
@@ -137,6 +142,23 @@ for (const { version, path: binary } of envoyBinaries())
         await until('the change', async () => (await status('/three')) === 200, 40_000)
         expect(await status('/two')).to.equal(404)
         expect(await envoy.rejected()).to.equal(0)
+      })
+
+      it('is what was kept for a proxy that starts while discovery is away, and follows discovery when it is back', async () => {
+        await until('it to be kept', () => readFileSync(file('kept/last')).includes('/three'))
+        await service.stop('SIGKILL')
+        await envoy.stop()
+        await relay.drain?.()
+        await startRelay()
+        await envoy.launch()
+        await until('a request to be answered', async () => (await status('/three')) === 200, 30_000)
+        expect(state().stream).to.equal('kept')
+        expect(logged.map(({ message }) => message).join()).to.include('starts with the configuration that was kept at')
+        write('/four')
+        await service.start()
+        await until('the change', async () => (await status('/four')) === 200, 40_000)
+        expect(await status('/three')).to.equal(404)
+        expect([await envoy.rejected(), state().stream]).to.deep.equal([0, 'served'])
       })
 
       if (version !== '1.36')

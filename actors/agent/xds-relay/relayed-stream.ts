@@ -14,9 +14,11 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { Attempt, type OwnQuestions } from './attempt.ts'
+import type { ConfigurationFile } from './configuration-file.ts'
 import type { StreamCredentials, StreamEnd } from './discovery-stream.ts'
 import type { RelayMetrics } from './metrics.ts'
 import type { ProxyStream } from './proxy-stream.ts'
+import { StandIn } from './stand-in.ts'
 
 /** Most bytes of requests that are kept, in bytes. Once there are as many, nothing more is read while there is no connection, and what was said on one is not said again. */
 const mostKept = 4_194_304
@@ -34,6 +36,8 @@ export interface RelayParts {
   credentials(): Promise<StreamCredentials>
   /** A table of names came. */
   named(table: Buffer): void
+  /** Where the last configuration is kept, if it is. */
+  readonly file: ConfigurationFile | undefined
 }
 
 const chance = () => randomInt(1_000_000) / 1_000_000
@@ -51,6 +55,11 @@ export class RelayedStream {
   /** Discovery has asked that its connection be left, and whether the time for it has come. */
   #isLeaving = false
   #leaves = false
+  readonly #began = monotonicMs()
+  /** Gives the proxy what was kept. */
+  #standIn: StandIn | undefined
+  /** Keeps what the proxy is sent. */
+  #keeper: ((bytes: Buffer) => void) | undefined
   /** Why the last attempt came to nothing. */
   fault: string | undefined
 
@@ -69,6 +78,7 @@ export class RelayedStream {
   }
 
   get state(): XdsRelayState['stream'] {
+    if (this.#standIn?.isServing) return 'kept'
     if (!this.#attempt?.isOpen) return 'waiting'
     return this.#attempt.isServed ? 'served' : 'open'
   }
@@ -110,6 +120,7 @@ export class RelayedStream {
   #request(bytes: Buffer): void {
     if (this.#isOver) return
     this.#kept?.append(bytes)
+    this.#standIn?.request(bytes)
     if (this.#attempt?.isOpen) {
       if (this.#isKeptFull) this.#kept = undefined
       return this.#relay(this.#attempt, bytes)
@@ -176,16 +187,28 @@ export class RelayedStream {
   }
 
   #pass(attempt: Attempt, bytes: Buffer): void {
+    if (this.#standIn?.isServing) return this.#isBack()
     if (this.#kept || this.fault !== undefined) this.#served()
+    this.#keeper?.(bytes)
     if (!this.#proxy.write(bytes)) attempt.pause()
   }
 
   /** The first bytes have come for the proxy. */
   #served(): void {
+    const { file } = this.#parts
+    if (file && this.#kept) this.#keeper = file.follow(this.#proxy.isDelta, this.#kept.bytes())
     this.#kept = undefined
     this.fault = undefined
     const { host, port } = this.#parts.address
     this.#parts.log.info(`the proxy is served by ${host}:${port}`)
+  }
+
+  /** Discovery answers while the proxy has what was kept: it asks anew, and is told what differs. */
+  #isBack(): void {
+    const { log, backOff, address } = this.#parts
+    log.info(`${address.host}:${address.port} answers again: the proxy asks anew`)
+    this.end(status.ok, '')
+    backOff.reset()
   }
 
   /** Discovery wants the connection to be left: it is, after a short while, between two responses. */
@@ -221,7 +244,7 @@ export class RelayedStream {
 
   /** An attempt came to nothing: another is made, unless what the proxy said is what discovery refuses. */
   #failed(end: StreamEnd): void {
-    const { log, metrics, backOff, address } = this.#parts
+    const { log, metrics, backOff, address, file } = this.#parts
     metrics.discoveryFailed()
     this.fault = end.message || `status ${end.code}`
     const text = `no configuration from ${address.host}:${address.port}: ${this.fault}`
@@ -232,6 +255,8 @@ export class RelayedStream {
     if (this.#isKeptFull) this.#proxy.pause()
     else this.#proxy.resume()
     this.#tryLater()
+    if (file && !this.#standIn && monotonicMs() - this.#began > file.patienceMs)
+      this.#standIn = new StandIn(this.#proxy, file, log, this.#kept.bytes())
     log.warn(`${text}; tried again in ${(backOff.wait(monotonicMs()) / 1000).toFixed(1)} s`)
   }
 }

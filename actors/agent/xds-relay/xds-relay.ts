@@ -12,6 +12,7 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import type { Peer } from '../../runtime/link.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { readPair, readRoots, readToken } from '../credentials/credential-file.ts'
+import { ConfigurationFile } from './configuration-file.ts'
 import type { StreamCredentials } from './discovery-stream.ts'
 import { relayMetrics } from './metrics.ts'
 import { ProxyServer } from './proxy-server.ts'
@@ -45,6 +46,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
       own: { asksNameTable: config.asksNameTable, health: () => this.#health },
       credentials: () => this.#credentials(),
       named: (table) => this.#named(table),
+      file: config.keeps && new ConfigurationFile(config.keeps, this.#log),
     }
     this.#server = new ProxyServer(config.socket, this.#log, (stream) => this.#take(stream))
   }
@@ -72,6 +74,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   async drain(): Promise<void> {
     this.#stream?.end(status.ok, '')
     await this.#server.close()
+    await this.#parts.file?.close()
   }
 
   /** One proxy at a time: a stream takes the place of the one before. */

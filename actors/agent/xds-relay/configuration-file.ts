@@ -1,0 +1,108 @@
+/** Keeps the last configuration of the proxy in a file (docs/agent.md, X9). */
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { KeepingConfig } from '../../../protocols/messages/xds-relay.ts'
+import { readFirst } from '../../../src/relay/kept-answers.ts'
+import { KeptConfiguration } from '../../../src/relay/kept-configuration.ts'
+import { WireError } from '../../../src/xds/slab/wire.ts'
+import { BadFrame, FrameBuffers, FrameReader } from '../../../src/xds/stream/frames.ts'
+import { unfinished } from '../../runtime/durable-file.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import { after, type Timer } from '../../runtime/timers.ts'
+
+/** Largest response that is kept, and largest file that is read, in bytes. */
+const largest = { response: 67_108_864, file: 134_217_728 }
+
+/** One file. */
+export class ConfigurationFile {
+  /** How long discovery may be out of reach before the file is used, in milliseconds. */
+  readonly patienceMs: number
+  readonly #path: string
+  readonly #everyMs: number
+  readonly #log: ScopedLogger
+  #current: KeptConfiguration | undefined
+  #timer: Timer | undefined
+  #writing: Promise<void> = Promise.resolve()
+  /** Whether the last attempt to write it failed, which is said once. */
+  #hasFailed = false
+
+  constructor({ file, everyMs, patienceMs }: KeepingConfig, log: ScopedLogger) {
+    this.#path = file
+    this.#everyMs = everyMs
+    this.patienceMs = patienceMs
+    this.#log = log
+  }
+
+  /** Follows a stream, of which `requests` have come: what is returned takes the bytes that the proxy is sent. */
+  follow(isDelta: boolean, requests: Buffer): (bytes: Buffer) => void {
+    const first = readFirst(isDelta, requests)
+    if (!first) return () => undefined
+    const { nodeId, isFresh } = first
+    // What a proxy has from before is not sent again over delta: what was kept of it goes on.
+    if (isFresh || this.#current?.nodeId !== nodeId) this.#current = isFresh || !isDelta ? new KeptConfiguration(nodeId) : undefined
+    const kept = this.#current
+    const reader = new FrameReader(largest.response, new FrameBuffers())
+    let isOver = kept === undefined
+    return (bytes) => {
+      if (isOver || !kept) return
+      try {
+        reader.take(bytes, (message) => kept.take(isDelta, message))
+        if (kept.isTooLarge) throw new BadFrame(0, 'it has more than 64 MiB')
+        this.#timer ??= after(this.#everyMs, () => this.#save(kept)).unref()
+      } catch (error) {
+        if (!(error instanceof BadFrame || error instanceof WireError)) throw error
+        isOver = true
+        this.#current = undefined
+        this.#log.warn(`the configuration is not kept: ${error.message}`)
+      }
+    }
+  }
+
+  /** What was kept for a proxy, and when; undefined when there is nothing. */
+  async read(nodeId: string): Promise<{ kept: KeptConfiguration; writtenAt: number } | undefined> {
+    try {
+      const { size, mtimeMs } = await stat(this.#path)
+      if (size > largest.file) throw new Error(`has more than ${largest.file} bytes`)
+      const kept = KeptConfiguration.decode(await readFile(this.#path))
+      if (kept.nodeId !== nodeId) return undefined
+      this.#current ??= kept
+      return { kept, writtenAt: mtimeMs }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log.warn(`${this.#path}: ${(error as Error).message}`)
+      return undefined
+    }
+  }
+
+  /** Writes what is still to be written. */
+  async close(): Promise<void> {
+    if (this.#timer && this.#current) this.#save(this.#current)
+    await this.#writing
+  }
+
+  #save(kept: KeptConfiguration): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#writing = this.#writing.then(() => this.#write(kept.encode()))
+  }
+
+  async #write(parts: readonly Buffer[]): Promise<void> {
+    const next = `${this.#path}${unfinished}`
+    try {
+      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
+      await rm(next, { force: true })
+      const file = await open(next, 'wx', 0o600)
+      try {
+        await file.writeFile(Buffer.concat(parts))
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      await rename(next, this.#path)
+      this.#hasFailed = false
+    } catch (error) {
+      if (!this.#hasFailed) this.#log.warn(`the configuration cannot be kept: ${(error as Error).message}`)
+      this.#hasFailed = true
+      await rm(next, { force: true }).catch(() => undefined)
+    }
+  }
+}

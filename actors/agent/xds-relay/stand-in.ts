@@ -1,0 +1,65 @@
+/** Stands in for discovery on a stream of a proxy that starts: gives it the configuration that was kept (docs/agent.md, X9). */
+import { KeptAnswers, readFirst } from '../../../src/relay/kept-answers.ts'
+import { WireError } from '../../../src/xds/slab/wire.ts'
+import { BadFrame, FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
+import { status } from '../../grpc/status-codes.ts'
+import type { ScopedLogger } from '../../runtime/logger.ts'
+import type { ConfigurationFile } from './configuration-file.ts'
+import type { ProxyStream } from './proxy-stream.ts'
+
+/** Largest request, in bytes. */
+const requestBytes = 4_194_304
+
+/** One for each stream. */
+export class StandIn {
+  readonly #proxy: ProxyStream
+  readonly #log: ScopedLogger
+  readonly #reader = new FrameReader(requestBytes, new FrameBuffers())
+  #answers: KeptAnswers | undefined
+  /** Requests that came before what was kept was read; undefined once it was, and where there is nothing. */
+  #waiting: Buffer[] | undefined
+
+  /** `requests` are those that have come on the stream. Serves when something was kept for this proxy, and it has no configuration yet. */
+  constructor(proxy: ProxyStream, file: ConfigurationFile, log: ScopedLogger, requests: Buffer) {
+    this.#proxy = proxy
+    this.#log = log
+    const first = readFirst(proxy.isDelta, requests)
+    if (!first?.isFresh) return
+    this.#waiting = [requests]
+    void this.#begin(file, first.nodeId)
+  }
+
+  /** Whether the proxy is given what was kept. */
+  get isServing(): boolean {
+    return this.#answers !== undefined
+  }
+
+  /** Bytes of requests have come. */
+  request(bytes: Buffer): void {
+    if (this.#answers) this.#answer(this.#answers, bytes)
+    else this.#waiting?.push(bytes)
+  }
+
+  async #begin(file: ConfigurationFile, nodeId: string): Promise<void> {
+    const found = await file.read(nodeId)
+    const waiting = this.#waiting ?? []
+    this.#waiting = undefined
+    if (!found || this.#proxy.isFinished) return
+    this.#log.warn(`discovery cannot be reached: the proxy starts with the configuration that was kept at ${new Date(found.writtenAt).toISOString()}`)
+    const answers = new KeptAnswers(this.#proxy.isDelta, found.kept)
+    this.#answers = answers
+    for (const bytes of waiting) this.#answer(answers, bytes)
+  }
+
+  #answer(answers: KeptAnswers, bytes: Buffer): void {
+    try {
+      this.#reader.take(bytes, (message) => {
+        const response = answers.answer(message)
+        if (response) this.#proxy.write(messageFrame(response))
+      })
+    } catch (error) {
+      if (!(error instanceof BadFrame || error instanceof WireError)) throw error
+      this.#proxy.finish(status.invalidArgument, error.message)
+    }
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The configuration that a proxy was sent last, resource by resource, for a proxy that starts while discovery cannot be reached
+ * (docs/agent.md, X9). As bytes it is a message of protobuf: form (1), node id (2),
+ * and resources (3) with type URL (1), message (2) and name (3).
+ */
+import { fieldHead, scanFields, textField, WireError } from '../xds/slab/wire.ts'
+import { isWholeType, secretType } from '../xds/type-urls.ts'
+
+/** Most bytes of resources that are kept. */
+const mostBytes = 67_108_864
+
+/** Mark of the first bytes of what is written: another form is not read. */
+const form = 'mesh-configuration-1'
+
+/** The resources, by type URL, then name: the bytes of the message in its `Any`. */
+export class KeptConfiguration {
+  /** Of which proxy they are: its node id. */
+  readonly nodeId: string
+  readonly #types = new Map<string, Map<string, Buffer>>()
+  #bytes = 0
+
+  constructor(nodeId: string) {
+    this.nodeId = nodeId
+  }
+
+  /** Whether there is more than is kept: then nothing of it is worth keeping. */
+  get isTooLarge(): boolean {
+    return this.#bytes > mostBytes
+  }
+
+  /** Takes a response that the proxy was sent. Secrets are not kept: they have keys. Throws WireError. */
+  take(isDelta: boolean, message: Buffer): void {
+    const resources: Buffer[] = []
+    const removed: string[] = []
+    let typeUrl = ''
+    for (const { field, bytes } of scanFields(message)) {
+      if (!bytes) continue
+      if (field === 2) resources.push(bytes)
+      else if (field === 4) typeUrl = bytes.toString()
+      else if (field === 6 && isDelta) removed.push(bytes.toString())
+    }
+    if (typeUrl === '' || typeUrl === secretType) return
+    const held = this.#types.get(typeUrl) ?? new Map<string, Buffer>()
+    this.#types.set(typeUrl, held)
+    if (!isDelta && isWholeType(typeUrl)) for (const name of [...held.keys()]) this.#set(held, name, undefined)
+    for (const name of removed) this.#set(held, name, undefined)
+    for (const resource of resources) {
+      const value = messageIn(isDelta ? contentOf(resource, 2) : resource)
+      if (!value) continue
+      // In the state of the world the name is field 1 of each of these messages; virtual hosts, whose names are others, come over delta alone.
+      const name = isDelta ? contentOf(resource, 3) : contentOf(value, 1)
+      this.#set(held, name?.toString() ?? '', Buffer.from(value))
+    }
+  }
+
+  /** The resources of these names; all of the type when none are given. */
+  resources(typeUrl: string, names: ReadonlySet<string>): [name: string, value: Buffer][] {
+    const held = this.#types.get(typeUrl) ?? new Map<string, Buffer>()
+    if (names.size === 0) return [...held]
+    return [...names].flatMap((name): [string, Buffer][] => {
+      const value = held.get(name)
+      return value ? [[name, value]] : []
+    })
+  }
+
+  /** All of it as bytes. */
+  encode(): Buffer[] {
+    const parts = [textField(1, form), textField(2, this.nodeId)]
+    for (const [typeUrl, held] of this.#types)
+      for (const [name, value] of held) parts.push(...within(3, [textField(1, typeUrl), textField(3, name), fieldHead(2, value.length), value]))
+    return parts
+  }
+
+  /** Reads what {@link encode} has written. Throws WireError when it is something else. */
+  static decode(bytes: Buffer): KeptConfiguration {
+    let kept: KeptConfiguration | undefined
+    for (const { field, bytes: content } of scanFields(bytes)) {
+      if (field === 1 && content?.toString() !== form) throw new WireError('is of another form')
+      if (field === 2 && content) kept = new KeptConfiguration(content.toString())
+      if (field !== 3 || !content) continue
+      const typeUrl = contentOf(content, 1)?.toString() ?? ''
+      const value = contentOf(content, 2)
+      if (!kept || !value) throw new WireError('is cut short')
+      const held = kept.#types.get(typeUrl) ?? new Map<string, Buffer>()
+      kept.#types.set(typeUrl, held)
+      kept.#set(held, contentOf(content, 3)?.toString() ?? '', value)
+    }
+    if (!kept) throw new WireError('holds no configuration')
+    return kept
+  }
+
+  #set(held: Map<string, Buffer>, name: string, value: Buffer | undefined): void {
+    this.#bytes += (value?.length ?? 0) - (held.get(name)?.length ?? 0)
+    if (value) held.set(name, value)
+    else held.delete(name)
+  }
+}
+
+/** The message of an `Any`. */
+const messageIn = (any: Buffer | undefined): Buffer | undefined => any && (contentOf(any, 2) ?? Buffer.alloc(0))
+
+/** The first field of a number that has a length. */
+function contentOf(message: Buffer, number: number): Buffer | undefined {
+  for (const { field, bytes } of scanFields(message)) if (field === number && bytes) return bytes
+  return undefined
+}
+
+function within(field: number, parts: readonly Uint8Array[]): Buffer[] {
+  const length = parts.reduce((sum, part) => sum + part.length, 0)
+  return [fieldHead(field, length), ...parts].map((part) => Buffer.from(part.buffer, part.byteOffset, part.length))
+}
