@@ -122,6 +122,16 @@ function workloadNode(
   return { role, id, domain, addresses, isIpv6Only: areIpv6Only(addresses), name, namespace, serviceAccount, clusterId, serviceCluster, metadata }
 }
 
+/** Tokens in place of certificates. Throws an Error that names what is missing when there is no token, or no service that exchanges it. */
+function callCredentials({ options: { stsPort }, features, discovery }: PreparedSettings): BootstrapSettings['callCredentials'] {
+  if (!features.CALL_CREDENTIALS) return undefined
+  const { tokenFile } = discovery.credentials
+  if (stsPort === 0) throw new Error('environment variable CALL_CREDENTIALS: needs the token service, which the flag --stsPort starts')
+  if (tokenFile === undefined)
+    throw new Error('environment variable CALL_CREDENTIALS: needs a token, and JWT_POLICY or FILE_MOUNTED_CERTS says that there is none')
+  return { stsPort, tokenFile }
+}
+
 /** What is found out when the bootstrap is made. */
 export interface FoundPeers {
   /** File of the roots of the discovery service; undefined for those of the system. */
@@ -146,7 +156,7 @@ export function bootstrapSettings(prepared: PreparedSettings, { roots, hasPair, 
     dnsLookupFamily: node.isIpv6Only ? 'AUTO' : 'V4_ONLY',
     isViaAgent: features.PROXY_XDS_VIA_AGENT,
     isDelta: features.MESH_DELTA_XDS,
-    callCredentials: features.CALL_CREDENTIALS ? { stsPort: options.stsPort, tokenFile: credentials.tokenFile ?? '' } : undefined,
+    callCredentials: callCredentials(prepared),
     discovery: { address, roots, pair: hasPair ? credentials.pair : undefined },
     readinessPort: features.PROXY_STATUS_PORT,
     metricsPort: features.PROXY_PROMETHEUS_PORT,

@@ -166,6 +166,16 @@ describe('the effective configuration', () => {
     expect(off.bootstrap.staticResources?.listeners).to.have.length(1)
   })
 
+  it('refuses tokens in place of certificates without a token or a service that exchanges it', () => {
+    const env = { CALL_CREDENTIALS: 'true' }
+    expect(() => prepareTestProxy({ env })).to.throw(
+      'environment variable CALL_CREDENTIALS: needs the token service, which the flag --stsPort starts',
+    )
+    expect(() => prepareTestProxy({ env: { ...env, JWT_POLICY: 'none' }, options: { stsPort: 1 } })).to.throw(
+      'environment variable CALL_CREDENTIALS: needs a token',
+    )
+  })
+
   it('refuses TLS without the files that it needs, by field', () => {
     const metrics = (tlsSettings: object) => prepareTestProxy({ proxyConfig: { envoyMetricsService: { address: 'a.b:1', tlsSettings } } })
     expect(() => metrics({ mode: 'SIMPLE' })).to.throw('field envoyMetricsService.tlsSettings.caCertificates: required')
