@@ -1,6 +1,6 @@
 /** Pods as network namespaces: each with an address and DNS servers of its own, all joined by a bridge that stands in a namespace of its own, too. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { agentScript } from './agent.ts'
 import type { Orders } from './pod-program.ts'
@@ -50,6 +50,7 @@ export class PodNetwork {
   #count = 0
 
   constructor() {
+    removeLeftovers()
     this.node = new Pod(`mesh-${process.pid}-node`, '10.77.0.1', 'fd77::1')
     this.node.open()
     this.node.system('ip', 'link', 'add', 'bridge', 'type', 'bridge')
@@ -79,6 +80,18 @@ export class PodNetwork {
   /** Ends all processes and removes all namespaces. */
   async dispose(): Promise<void> {
     for (const pod of [...this.#pods, this.node]) await pod.close()
+  }
+}
+
+/** Removes the namespaces of test runs that were killed, with the processes in them. */
+function removeLeftovers(): void {
+  for (const line of system('ip', 'netns', 'list').split('\n')) {
+    const [name, pid] = /^mesh-(\d+)-\w+/.exec(line) ?? []
+    if (name === undefined || existsSync(`/proc/${pid}`)) continue
+    // Another run may be at it, too.
+    for (const left of spawnSync('ip', ['netns', 'pids', name], { encoding: 'utf8' }).stdout.split('\n').filter(Boolean)) endProcess(Number(left))
+    spawnSync('ip', ['netns', 'del', name])
+    rmSync(`/etc/netns/${name}`, { recursive: true, force: true })
   }
 }
 
