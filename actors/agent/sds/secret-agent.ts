@@ -13,6 +13,9 @@ import { SecretServer } from './secret-server.ts'
 import { TokenFetcher } from './token-fetcher.ts'
 import { WorkloadCertificate } from './workload-certificate.ts'
 
+/** Most directories that are remembered as told of. */
+const mostUnwatched = 256
+
 class SecretAgent implements Behaviour<never, never> {
   readonly asks = { state: () => this.#state() }
   readonly #context: ActorContext<SecretAgentConfig>
@@ -23,6 +26,8 @@ class SecretAgent implements Behaviour<never, never> {
   readonly #output: OutputFiles | undefined
   readonly #fetcher: TokenFetcher | undefined
   readonly #metrics: FileMetrics
+  /** Directories of which was told that they cannot be watched: that is tried again every ten seconds. */
+  readonly #unwatched = new Set<string>()
   /** What the mounted files held when that was last told. */
   #held = ''
   #isServing = false
@@ -139,6 +144,9 @@ class SecretAgent implements Behaviour<never, never> {
       },
       unwatchable: (directory, error) => {
         this.#metrics.unwatchable()
+        if (this.#unwatched.has(directory)) return
+        if (this.#unwatched.size >= mostUnwatched) this.#unwatched.clear()
+        this.#unwatched.add(directory)
         log.warn(`${directory}: cannot be watched, and is looked at every ten seconds: ${error.message}`)
       },
     }
