@@ -45,9 +45,12 @@ describe('pilot-discovery ca', function () {
     const renew = async (): Promise<readonly string[]> => {
       const client = new CertificateClient(port, { roots: made.text('ca.pem'), key: made.text('cart-key.pem'), cert: made.text('cart.pem') })
       clients.push(client)
-      const outcome = await client.ask(makeSigningRequest(keys.p256, [{ uri: identity }]), 3600n)
-      if ('chain' in outcome) return outcome.chain
-      throw new Error(`${outcome.code} ${outcome.details}`)
+      for (let tries = 0; ; tries++) {
+        const outcome = await client.ask(makeSigningRequest(keys.p256, [{ uri: identity }]), 3600n)
+        if ('chain' in outcome) return outcome.chain
+        // As agents do: a call is to come again where the authority was replaced under it.
+        if (outcome.code !== 14 || tries > 20) throw new Error(`${outcome.code} ${outcome.details}`)
+      }
     }
     await service.start()
     await until('the authority', async () => (await ca('show')).code === 0)
@@ -205,8 +208,7 @@ describe('pilot-discovery ca', function () {
     })
     await service.output.says('the root rotation goes from retire to stable')
     await service.output.says('less than 100 % of the life of root')
-    // A call is to come again where the authority was replaced under it.
-    await until('a certificate', async () => (await renew()).length > 0)
+    await renew()
     await service.output.says(`goes on later: ${identity} is not connected`)
   })
 
