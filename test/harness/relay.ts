@@ -18,6 +18,7 @@ import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
 import { FrameBuffers, FrameReader, messageFrame } from '../../src/xds/stream/frames.ts'
 
+const bounds = { maxSessionMemory: 1000 }
 const servicePath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/'
 
 /** Encodes a state-of-the-world request. */
@@ -39,7 +40,7 @@ export class RelayClient {
 
   /** `reads` says whether it takes what comes. */
   constructor(socket: string, { isDelta = false, reads = true, method }: { isDelta?: boolean; reads?: boolean; method?: string } = {}) {
-    this.session = connect('http://agent', { createConnection: () => connectSocket(socket), maxSessionMemory: 1000 })
+    this.session = connect('http://agent', { createConnection: () => connectSocket(socket), ...bounds })
     this.session.on('error', () => undefined)
     const name = method ?? (isDelta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources')
     this.stream = this.session.request({ ':method': 'POST', ':path': servicePath + name, 'content-type': 'application/grpc', te: 'trailers' })
@@ -98,8 +99,14 @@ export class FakeDiscovery {
 
   /** Listens; on the same port again when it has listened before. */
   async start(): Promise<this> {
-    const tls = this.#tls && { cert: readFileSync(this.#tls.cert), key: readFileSync(this.#tls.key), requestCert: true, rejectUnauthorized: false }
-    const server = tls ? createSecureServer(tls) : createServer()
+    const tls = this.#tls && {
+      cert: readFileSync(this.#tls.cert),
+      key: readFileSync(this.#tls.key),
+      requestCert: true,
+      rejectUnauthorized: false,
+      ...bounds,
+    }
+    const server = tls ? createSecureServer(tls) : createServer(bounds)
     this.#server = server
     server.on('session', (session: ServerHttp2Session) => {
       this.#sessions.add(session)

@@ -11,8 +11,11 @@ import { ProxyStream } from './proxy-stream.ts'
 export const methods = { sotw: 'StreamAggregatedResources', delta: 'DeltaAggregatedResources' } as const
 const servicePath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/'
 
-/** Connections at a time; streams on each; bytes of requests that are taken before they have left for discovery. */
-const bounds = { connections: 16, streams: 16, window: 262_144 }
+/**
+ * Connections at a time; streams on each; bytes of requests that are taken before they have left for discovery; MiB that a connection may
+ * hold, the whole of a configuration that was kept among them.
+ */
+const bounds = { connections: 16, streams: 16, window: 262_144, sessionMib: 128 }
 /** How long connections have to end when the server is closed, in milliseconds. */
 const closeMs = 1000
 
@@ -28,7 +31,7 @@ export class ProxyServer {
     this.#log = log
     this.#server = createServer({
       settings: { maxConcurrentStreams: bounds.streams, initialWindowSize: bounds.window, maxHeaderListSize: 16_384 },
-      maxSessionMemory: 16,
+      maxSessionMemory: bounds.sessionMib,
       maxSessionInvalidFrames: 100,
       streamResetBurst: 100,
       streamResetRate: 10,
