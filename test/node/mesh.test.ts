@@ -53,7 +53,7 @@ describe('a mesh of pods', function () {
     const probers = { '/app-health/cart/readyz': { httpGet: { path: '/status/204', port: 8080 } } }
     const redirect = ['--redirect-dns']
     ;[web, cart, other] = await Promise.all([
-      mesh.pod('web', { redirect }),
+      mesh.pod('web', { redirect, env: { MESH_AGENT_KEEP_CONFIGURATION: 'true' } }),
       mesh.pod('cart', { redirect, env: { MESH_ORCH_APP_PROBERS: JSON.stringify(probers) } }),
       mesh.pod('cart', { redirect }),
     ])
@@ -135,10 +135,12 @@ describe('a mesh of pods', function () {
     await mesh.stopDiscovery('SIGTERM')
     process.kill(web.proxyPid(), 'SIGSEGV')
     expect(await web.ended()).to.equal(139)
-    web.launch()
-    await web.output.says('kept')
+    // With the certificate, the roots and the configuration that were kept.
+    await web.start()
+    expect(await status()).to.equal(200)
     await mesh.startDiscovery()
-    await until('calls to arrive', async () => (await status()) === 200, 30_000)
+    mesh.write('policies.yaml', ...allow('somebody-else'))
+    await until('a change to arrive', async () => (await status()) === 403, 30_000)
   })
 
   const agentMetrics = async ({ address }: MeshPod) => (await mesh.node.do('call', { url: `http://${address}:15020/stats/prometheus` })).body
