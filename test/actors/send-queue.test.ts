@@ -1,0 +1,76 @@
+import { Writable } from 'node:stream'
+import { expect } from 'chai'
+import { SendQueue } from '../../actors/agent/xds-relay/send-queue.ts'
+import { until } from '../harness/until.ts'
+
+/** A stream that takes a piece when it is told to. */
+class Tap extends Writable {
+  readonly pieces: number[] = []
+  #next: (() => void)[] = []
+
+  constructor() {
+    super({ highWaterMark: 1 })
+  }
+
+  override _write(bytes: Buffer, _: string, done: () => void): void {
+    this.pieces.push(bytes.length)
+    this.#next.push(done)
+  }
+
+  /** Takes the piece that was written last. */
+  take(): void {
+    this.#next.shift()?.()
+  }
+}
+
+describe('what is to leave on a stream', () => {
+  const queueOf = (longestMs: number) => {
+    const stream = new Tap()
+    const heard: string[] = []
+    const queue = new SendQueue(stream, longestMs, { hasRoom: () => heard.push('room'), stoodStill: () => heard.push('still') })
+    return { stream, heard, queue }
+  }
+
+  it('leaves in pieces, and there is room again when most of it has left', async () => {
+    const { stream, heard, queue } = queueOf(60_000)
+    expect(queue.write(Buffer.alloc(200_000))).to.equal(true)
+    expect(queue.write(Buffer.alloc(70_000))).to.equal(false)
+    for (let left = 270_000; left > 65_536; left -= stream.pieces.at(-1) as number) {
+      expect(heard).to.deep.equal([])
+      stream.take()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await until('room', () => heard.length > 0)
+    expect([heard, Math.max(...stream.pieces)]).to.deep.equal([['room'], 16_384])
+    expect(queue.write(Buffer.alloc(10))).to.equal(true)
+    stream.destroy()
+  })
+
+  it('stands still when nothing of it leaves, however slowly it left before', async () => {
+    const { stream, heard, queue } = queueOf(1000)
+    queue.write(Buffer.alloc(100_000))
+    const began = performance.now()
+    await until('a while in which it left slowly', () => {
+      stream.take()
+      return performance.now() - began > 400 || stream.pieces.length === 7
+    })
+    expect(heard).to.deep.equal([])
+    await until('the standstill', () => heard.length > 0)
+    expect(heard).to.deep.equal(['still'])
+    stream.destroy()
+  })
+
+  it('does not stand still when everything has left, nor when it is gone', async () => {
+    const { stream, heard, queue } = queueOf(50)
+    queue.write(Buffer.alloc(10))
+    stream.take()
+    const other = queueOf(50)
+    other.queue.write(Buffer.alloc(10))
+    other.stream.destroy()
+    const began = performance.now()
+    await until('more than the longest time', () => performance.now() - began > 200)
+    expect([heard, other.heard]).to.deep.equal([[], []])
+    expect(other.queue.write(Buffer.alloc(1_000_000)), 'what is gone takes everything').to.equal(true)
+    stream.destroy()
+  })
+})
