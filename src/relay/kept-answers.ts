@@ -67,7 +67,8 @@ export class KeptAnswers {
     this.#answered.set(typeUrl, asked)
     if (names.size === 0 && !isWildcardType(typeUrl)) return undefined
     const resources = this.#kept.resources(typeUrl, names.has(wildcard) ? new Set() : names)
-    if (resources.length === 0) return undefined
+    // That there is nothing of a type is an answer only for who asks for all of it.
+    if (resources.length === 0 && names.size > 0) return undefined
     const elements = resources.flatMap(([, value]) => [elementHead(typeUrl, value.length), value])
     return Buffer.concat([textField(1, version), ...elements, ...this.#tail(typeUrl)])
   }

@@ -11,7 +11,7 @@ import { KeptAnswers, readFirst } from '../../../src/relay/kept-answers.ts'
 import { KeptConfiguration } from '../../../src/relay/kept-configuration.ts'
 import { textField, WireError } from '../../../src/xds/slab/wire.ts'
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
-import { clusterType, endpointType, secretType } from '../../../src/xds/type-urls.ts'
+import { clusterType, endpointType, listenerType, secretType } from '../../../src/xds/type-urls.ts'
 
 const value = (name: string, content = '') => Buffer.concat([textField(1, name), textField(9, content)])
 const sotw = (typeUrl: string, resources: readonly Buffer[]) =>
@@ -125,7 +125,7 @@ describe('answers from what was kept', () => {
       [b, a],
       undefined,
     ])
-    expect([ask(endpointType), ask('unknown')], 'nothing for nothing').to.deep.equal([undefined, undefined])
+    expect([ask(endpointType), ask(listenerType)], 'none of a type is an answer').to.deep.equal([undefined, []])
   })
 
   it('say over delta what is not there', () => {
