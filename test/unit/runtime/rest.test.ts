@@ -24,16 +24,16 @@ parentPort.on('message', (command) => {
   say()
 })
 import(workerData.module).then(({ collectAtRest }) => {
-  collectAtRest(100, workerData.most)
+  collectAtRest(100, workerData.most, workerData.thorough)
   say()
 })`
 
 describe('a thread at rest', () => {
   const workers: Worker[] = []
   after(() => Promise.all(workers.map((worker) => worker.terminate())))
-  async function thread(most?: number) {
+  async function thread(most?: number, thorough?: boolean) {
     const module = new URL('../../../actors/runtime/rest.ts', import.meta.url).href
-    const worker = new Worker(script, { eval: true, workerData: { module, most } })
+    const worker = new Worker(script, { eval: true, workerData: { module, most, thorough } })
     workers.push(worker)
     let last: { used: number; buffers: number; rounds: number } | undefined
     worker.on('message', (message) => (last = message))
@@ -68,6 +68,13 @@ describe('a thread at rest', () => {
     const { used } = await ask('fill a little')
     await ask('drop')
     await until('the garbage to be collected', async () => (await ask('used')).used < used - 3 * mib, 2000)
+  })
+
+  it('gives it back by the usual collection, too', async () => {
+    const ask = await thread(undefined, false)
+    await ask('fill')
+    await ask('drop')
+    await until('the garbage to be collected', async () => (await ask('used')).used < 10 * mib)
   })
 
   it('gives buffers back that are not in its heap', async () => {
