@@ -8,7 +8,7 @@ import { openAgentLog, runUntilEnded } from './service.ts'
 
 /** Runs the agent and ends the process with the status of docs/agent.md, P4. Rejects when it cannot start. */
 export async function runAgent(options: ProxyOptions, logOptions: LogOptions): Promise<never> {
-  collectAtRest(undefined, undefined, false)
+  collectAtRest()
   const opened = openAgentLog(logOptions)
   const { writer, log } = opened
   const ending = new Ending()

@@ -19,10 +19,9 @@ const defaultMost = 256 * 2 ** 20
 /**
  * From now on, collects the garbage of this thread each time it has been at rest from one look to the next and something is to be had.
  * V8 collects when memory is allocated, so a thread that falls silent after a storm keeps its garbage, and free pages around it, for good.
- * `everyMs` is the time between two looks; a heap with more than `mostBytes` in use is left alone. A `thorough` collection
- * gives more back, and has 5 MB more of the program of the runtime in memory from then on, which are not worth it where a heap has 10 (bench/RESULTS.md, `--set agent`).
+ * `everyMs` is the time between two looks; a heap with more than `mostBytes` in use is left alone.
  */
-export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost, thorough = true): Timer {
+export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer {
   let since = performance.eventLoopUtilization()
   let kept = 0
   let rests = 0
@@ -34,22 +33,20 @@ export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost, thoroug
     rests = utilization > restShare ? 0 : rests + 1
     if (rests === 0 || inHeap > mostBytes) return
     if (used - kept < (rests < atLength ? Math.max(worthBytes, kept / 4) : worthAtLengthBytes)) return
-    collect(thorough ? 'last-resort' : 'regular')
+    collect()
     const left = getHeapStatistics()
     kept = left.used_heap_size + left.external_memory
   }).unref()
 }
 
-type Flavor = 'last-resort' | 'regular'
-
-let known: ((options: { type: 'major'; execution: 'sync'; flavor: Flavor }) => void) | undefined
+let known: ((options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void) | undefined
 
 /** Collects everything and gives free pages back. */
-function collect(flavor: Flavor): void {
+function collect(): void {
   if (known === undefined) {
     // Only contexts that are made from here on have the function. The flag is of the process and stays: another thread may be between these lines.
     setFlagsFromString('--expose-gc')
     known = runInNewContext('gc') as NonNullable<typeof known>
   }
-  known({ type: 'major', execution: 'sync', flavor })
+  known({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
