@@ -24,9 +24,10 @@ import type { Peer } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { type AuthorityMetrics, authorityMetrics } from './authority-metrics.ts'
 import { AuthoritySource } from './authority-source.ts'
-import type { InForce, Signs } from './in-force.ts'
+import type { InForce } from './in-force.ts'
+import { type AdmittedRequest, type CertificateIssuer, type Made, type NotMade, OwnIssuer } from './issuer.ts'
 import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
-import { Signing, type SigningResult, type WantedCertificate } from './signing.ts'
+import { Signing } from './signing.ts'
 
 /** How long serving certificates live, in milliseconds (docs/certificates.md, T4). */
 const servingLife = 90 * 86_400_000
@@ -39,14 +40,6 @@ const replacedRetry = 250
 
 /** The same when there is no authority to sign with, in milliseconds. */
 const unreadyRetry = 1000
-
-/** A certificate that was made. */
-interface Made {
-  readonly chain: readonly string[]
-  readonly serial: string
-  readonly notAfter: number
-  readonly signs: Signs
-}
 
 class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent> {
   readonly asks = {
@@ -67,6 +60,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   readonly #lines = new LineBounds()
   readonly #signing: Signing
   readonly #source: AuthoritySource
+  readonly #issuer: CertificateIssuer
   readonly #writers = new Map<string, Peer<TrustEvent>>()
   readonly #named: (trustDomain: string) => void
   #names: MeshNamesEvent | undefined
@@ -96,6 +90,7 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     this.#metrics = authorityMetrics(context.metrics)
     this.#signing = parts.signing
     this.#source = parts.source
+    this.#issuer = new OwnIssuer(parts.signing, parts.source)
     this.#named = parts.named
   }
 
@@ -169,17 +164,17 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     const rules = { default: DEFAULT_WORKLOAD_CERT_TTL, most: MAX_WORKLOAD_CERT_TTL }
     const validity = (within: Validity) => workloadValidity(ttlMs, rules, wallClockMs(), within)
     try {
-      const { inForce } = this.#source
-      const isReady = inForce && validity(inForce.workloads.within).notAfter > wallClockMs()
+      const within = this.#issuer.within('workloads')
+      const isReady = within && validity(within).notAfter > wallClockMs()
       if (!isReady) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
     } catch (error) {
       if (error instanceof LifetimeFault) return this.#refuse(codes.invalidArgument, 'TTL_ERROR', error.message, peer)
       throw error
     }
-    const made = await this.#sign({ caller: identity, csr, identity }, peer, ({ workloads }) => workloads, validity)
-    if (!('signs' in made)) return made
-    const { serial, notAfter, signs } = made
-    this.#source.rotation.issued({ identities: [identity], serial, root: signs.root, issuedAt: wallClockMs(), notAfter, peer })
+    const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity }, peer)
+    if (!('serial' in made)) return made
+    const { serial, notAfter, root } = made
+    this.#source.rotation.issued({ identities: [identity], serial, root, issuedAt: wallClockMs(), notAfter, peer })
     const until = new Date(notAfter).toISOString()
     this.#log('serverca').info(`certificate ${serial} for ${identity}, authenticated by ${caller.method}, to ${peer}, valid until ${until}`)
     return { chain: made.chain }
@@ -187,44 +182,25 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
 
   async #signServing({ csr }: ServingCertificateRequest): Promise<CertificateAnswer> {
     const validity = (within: Validity) => validityWithin(servingLife, wallClockMs(), within)
-    const made = await this.#sign({ caller: '', csr, identity: undefined }, 'a writer', ({ serving }) => serving, validity)
-    if (!('signs' in made)) return made
-    const { serial, notAfter, signs } = made
-    this.#source.rotation.issuedServing({ serial, root: signs.root, issuedAt: wallClockMs(), notAfter })
+    const made = await this.#make({ use: 'serving', caller: '', csr, identity: undefined, validity }, 'a writer')
+    if (!('serial' in made)) return made
+    const { serial, notAfter, root } = made
+    this.#source.rotation.issuedServing({ serial, root, issuedAt: wallClockMs(), notAfter })
     this.#log('serverca').info(`serving certificate ${serial}, valid until ${new Date(notAfter).toISOString()}`)
     return { chain: made.chain }
   }
 
-  /** What signs is what is in force when its turn comes, and the answer holds what is in force with it. */
-  async #sign(
-    wanted: Omit<WantedCertificate, 'grant'>,
-    peer: string,
-    of: (inForce: InForce) => Signs,
-    validity: (within: Validity) => Validity,
-  ): Promise<Made | Exclude<CertificateAnswer, { chain: unknown }>> {
-    let granted: InForce | undefined
-    const result = await this.#signing.sign({
-      ...wanted,
-      grant: () => {
-        granted = this.#source.inForce
-        if (!granted) return undefined
-        const { by, within } = of(granted)
-        return within.notAfter <= wallClockMs() ? undefined : { by, ...validity(within) }
-      },
-    })
-    if (!('serial' in result)) return this.#failure(result, peer)
-    // What came into force meanwhile may be a stage of a rotation: a certificate of the stage before would count for it.
-    if (!granted || granted !== this.#source.inForce)
-      return this.#refuse(codes.unavailable, 'CA_NOT_READY', 'the authority has just been replaced', peer, replacedRetry)
+  async #make(request: AdmittedRequest, peer: string): Promise<Made | Exclude<CertificateAnswer, { chain: unknown }>> {
+    const made = await this.#issuer.make(request)
+    if (!('serial' in made)) return this.#failure(made, peer)
     this.#metrics.issued()
-    const { certificate, serial, notAfter } = result
-    const signs = of(granted)
-    const chain = [certificate, ...(signs.intermediates === '' ? [] : [signs.intermediates]), granted.bundle.join('')]
-    return { chain, serial, notAfter, signs }
+    return made
   }
 
-  #failure(result: Exclude<SigningResult, { serial: string }>, peer: string): Exclude<CertificateAnswer, { chain: unknown }> {
+  #failure(result: NotMade, peer: string): Exclude<CertificateAnswer, { chain: unknown }> {
     if ('refused' in result) {
+      if (result.refused === 'replaced')
+        return this.#refuse(codes.unavailable, 'CA_NOT_READY', 'the authority has just been replaced', peer, replacedRetry)
       const { refused, reason, retryAfterMs } = result
       if (refused === 'unready') return this.#refuse(codes.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
       if (refused === 'keyless') this.#warn('signing', `signing failed: ${reason}`)
