@@ -5,6 +5,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, refusal } from '../../src/policy/key-addresses.ts'
+import { refuseUpgrade } from './refused-upgrade.ts'
 
 /** Bounds of one fetch. */
 export interface FetchBounds {
@@ -55,6 +56,7 @@ function get(url: URL, bounds: FetchBounds, signal: AbortSignal): Promise<{ body
   const authorities = bounds.authorities.length > 0 ? { ca: [...getCACertificates('default'), ...bounds.authorities] } : {}
   const outgoing = request(url, { headers, lookup: checkedLookup(bounds.allowed), signal, agent: false, maxHeaderSize: 16_384, ...authorities })
   outgoing.on('error', (error) => reject(signal.aborted ? new Error(`no answer within ${bounds.timeoutMs} ms`) : error))
+  refuseUpgrade(outgoing, reject)
   outgoing.on('response', (response: IncomingMessage) => {
     const status = response.statusCode ?? 0
     if ([301, 302, 303, 307, 308].includes(status) && response.headers.location !== undefined) {

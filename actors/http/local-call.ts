@@ -2,6 +2,7 @@
 import { request as httpRequest } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { deadlineAfter } from '../runtime/timers.ts'
+import { refuseUpgrade } from './refused-upgrade.ts'
 
 /** A request to a port of the loopback address. */
 export interface LocalRequest {
@@ -47,6 +48,7 @@ export function callLocal({ port, method, path, body }: LocalRequest, timeoutMs:
     reject(new Error(`localhost:${port}: ${error.code === 'ECONNREFUSED' ? 'nobody listens there' : error.message}`))
   const late = deadlineAfter(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
   request.on('error', failed)
+  refuseUpgrade(request, failed)
   request.on('close', () => late.cancel())
   request.end(body)
   return promise

@@ -22,6 +22,9 @@ import { until } from '../harness/until.ts'
 const configured = 'cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n'
 const running = 'listener_manager.workers_started: 1\nserver.state: 0\n'
 
+/** An answer that changes the protocol, which nobody has asked for. */
+const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n'
+
 /** What a process was started with; empty when it is gone. */
 function commandLine(pid: string): string {
   try {
@@ -379,6 +382,13 @@ describe('the status server', () => {
       expect(await status('ftp://localhost/next')).to.equal(200)
       expect(await status('http://[')).to.equal(200)
       expect(await status('/again')).to.equal(500)
+    })
+
+    it('answer 500 when the application changes the protocol', async () => {
+      const application = await listening(createTcpServer((socket) => socket.on('error', () => undefined).end(switching)))
+      const { port } = await probing({ httpGet: { port: application } })
+      expect((await send(port, path)).status).to.equal(500)
+      expect(lines('warn')[0]).to.include('HTTP status 101')
     })
 
     it('do not read an answer that never ends', async () => {

@@ -12,6 +12,10 @@ import { runCommand } from '../harness/service.ts'
 const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8')) as { version: string }
 const run = (args: readonly string[], env: Record<string, string> = {}) => runCommand(args, env, agentScript)
 
+/** Changes the protocol, which nobody has asked for. */
+const switchProtocol = (_: IncomingMessage, response: ServerResponse) =>
+  void response.writeHead(101, { connection: 'upgrade', upgrade: 'other' }).end()
+
 describe('the command pilot-agent', () => {
   const servers: Server[] = []
   const serve = async (host: string, answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<number> => {
@@ -98,6 +102,12 @@ describe('the command pilot-agent', () => {
       expect(await run(['request', 'GET', '/503'], env)).to.include({ code: 255, stderr: 'Error: received unsuccessful status code 503: why\n' })
     })
 
+    it('says when the answer is a change of protocol', async () => {
+      const port = await serve('127.0.0.1', switchProtocol)
+      const { code, stderr } = await run(['request', 'GET', '/'], { PROXY_CONFIG: `proxyAdminPort: ${port}` })
+      expect([code, stderr]).to.deep.equal([255, `Error: localhost:${port}: HTTP status 101\n`])
+    })
+
     it('says where nobody answers', async () => {
       const port = await freePort()
       const { code, stderr } = await run(['request', 'GET', '/'], { PROXY_CONFIG: `proxyAdminPort: ${port}` })
@@ -129,8 +139,10 @@ describe('the command pilot-agent', () => {
     it('gives up when the time is over, with the last reason', async () => {
       const silent = await serve('127.0.0.1', () => undefined)
       const nobody = await freePort()
+      const switching = await serve('127.0.0.1', switchProtocol)
       for (const [port, reason] of [
         [silent, /no answer within 50 ms/],
+        [switching, /HTTP status 101/],
         [nobody, /ECONNREFUSED/],
       ] as const) {
         const times = ['--timeoutSeconds', '1', '--requestTimeoutMillis', '50', '--periodMillis', '60000']

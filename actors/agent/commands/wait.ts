@@ -2,6 +2,7 @@
 import { request as httpRequest } from 'node:http'
 import type { WaitSettings } from '../../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../../src/logging/levels.ts'
+import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { openLog } from '../../runtime/log-writer.ts'
 import { createLogger } from '../../runtime/logger.ts'
@@ -35,7 +36,9 @@ async function attempt(url: string, timeoutMs: number): Promise<string | undefin
       response.destroy()
     })
     const late = deadlineAfter(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
-    request.on('error', (error) => resolve(`${url}: ${error.message || (error as NodeJS.ErrnoException).code}`))
+    const failed = (error: NodeJS.ErrnoException) => resolve(`${url}: ${error.message || error.code}`)
+    request.on('error', failed)
+    refuseUpgrade(request, failed)
     request.on('close', () => late.cancel())
     request.end()
   })

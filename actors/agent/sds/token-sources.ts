@@ -2,6 +2,7 @@
 import { request as httpRequest, type RequestOptions } from 'node:http'
 import type { CloudFetcher, LocalFetcher } from '../../../protocols/messages/agent.ts'
 import type { LocalToken } from '../../../protocols/messages/identity.ts'
+import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 
 /** What was fetched. */
@@ -82,6 +83,7 @@ function ask(where: string, options: RequestOptions): Promise<Answer> {
   })
   const late = deadlineAfter(limits.ms, () => request.destroy(new Error(`no answer within ${limits.ms} ms`)))
   request.on('error', failed)
+  refuseUpgrade(request, failed)
   request.on('close', () => late.cancel())
   request.end()
   return promise

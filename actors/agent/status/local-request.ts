@@ -1,6 +1,7 @@
 /** HTTP requests to ports of this machine: to the proxy's admin interface, to its metrics, to the application. Over `node:http` alone, which costs an agent least. */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
 import { loopbackLookup } from '../../http/loopback.ts'
+import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 
 /** One request. */
@@ -28,6 +29,7 @@ export async function getLocally(
   return new Promise((resolve, reject) => {
     const outgoing = request({ ...options, ...more }, resolve)
     outgoing.on('error', (error) => reject(new Error(reasonOf(error))))
+    refuseUpgrade(outgoing, reject)
     outgoing.end()
   })
 }

@@ -3,6 +3,7 @@ import { type RequestOptions, request as requestHttp } from 'node:http'
 import type { ExchangeRequest } from '../../../src/sts/cloud-exchange.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
 import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
+import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { pause } from '../../runtime/timers.ts'
 
 /** Bounds of one exchange: milliseconds of a try, tries, milliseconds between them, bytes of an answer. */
@@ -48,6 +49,7 @@ async function post({ url, bearer, body }: ExchangeRequest): Promise<string> {
     boundedBody(answer, limits.answerBytes).then(resolve, failed)
   })
   outgoing.on('error', failed)
+  refuseUpgrade(outgoing, failed)
   outgoing.end(body)
   return promise
 }
