@@ -1,10 +1,11 @@
 /** What the agent reads for the bootstrap of its proxy. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { interfaceAddresses, meshFileLayer, textLayer } from '../../actors/agent/bootstrap/sources.ts'
 import { writeBootstrap } from '../../actors/agent/bootstrap/write-bootstrap.ts'
+import { unfinished } from '../../actors/runtime/durable-file.ts'
 import { type GivenProxy, prepareTestProxy } from '../harness/prepared-proxy.ts'
 
 describe('sources of the bootstrap', () => {
@@ -60,6 +61,16 @@ describe('sources of the bootstrap', () => {
     const { prepared } = prepareTestProxy(given)
     return writeBootstrap({ ...prepared, config: { ...prepared.config, configPath: join(folder, 'proxy') } }, log)
   }
+
+  it('become a file of its own, whatever stands where it is made', async () => {
+    const [other, file] = [join(folder, 'other'), join(folder, 'proxy/envoy-rev0.json')]
+    writeFileSync(other, 'kept')
+    await written({})
+    symlinkSync(other, `${file}${unfinished}`)
+    await written({})
+    expect(readFileSync(other, 'utf8')).to.equal('kept')
+    expect(lstatSync(file).isFile() && lstatSync(file).mode & 0o777).to.equal(0o600)
+  })
 
   it('resolve the collector of statistics, and keep an override within what a command line takes', async () => {
     const override = join(folder, 'override')

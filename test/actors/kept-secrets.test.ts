@@ -1,8 +1,15 @@
 /** An agent that starts again with what it kept. */
-import { chmodSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { AgentSecrets } from '../harness/agent-secrets.ts'
 import { until } from '../harness/until.ts'
+
+/** A pipe that nobody writes to, in the place of a file. */
+function makePipe(path: string): void {
+  rmSync(path)
+  execFileSync('mkfifo', ['-m', '600', path])
+}
 
 describe('kept secrets', () => {
   let at: AgentSecrets
@@ -67,6 +74,7 @@ describe('kept secrets', () => {
     ['are for another trust domain', () => {}, { identity: 'spiffe://other/ns/shop/sa/web' }, /is of "spiffe:\/\/cluster.local/],
     ['have a key of another kind', () => {}, { key: { type: 'rsa', format: 'pkcs8' } }, /has a key of type ec/],
     ['are garbled', (file) => writeFileSync(file, '{"version":1'), {}, /secrets.json: is not JSON/],
+    ['are a pipe', makePipe, {}, /secrets.json: is not a regular file/],
     ['others can use', (file) => chmodSync(file, 0o644), {}, /secrets.json: others can use it \(mode 0644\)/],
   ]
   for (const [what, spoil, changes, reason] of ignored)

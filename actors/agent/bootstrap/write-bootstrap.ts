@@ -1,6 +1,6 @@
 /** Writes the bootstrap for Envoy, or finds the file that is used in its place (docs/agent.md, B11 and B17). */
 import { lookup } from 'node:dns/promises'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeBootstrap } from '../../../src/bootstrap/bootstrap.ts'
 import { envoyArguments } from '../../../src/bootstrap/command-line.ts'
@@ -8,6 +8,7 @@ import { bootstrapSettings, type PreparedSettings } from '../../../src/bootstrap
 import { splitAddress } from '../../../src/bootstrap/proxy-config.ts'
 import type { BootstrapSettings } from '../../../src/bootstrap/settings.ts'
 import { tracerFault } from '../../../src/bootstrap/tracer.ts'
+import { replaceFile } from '../../runtime/durable-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'
 import { readIfThere } from '../credentials/credential-file.ts'
@@ -40,10 +41,7 @@ async function writeConfig(prepared: PreparedSettings, log: ScopedLogger): Promi
   const content = template ? await rendered(template, settings, prepared) : made(settings, log)
   const file = join(config.configPath, `envoy-rev0.${template && /\.yaml(\.tmpl)?$/.test(template) ? 'yaml' : 'json'}`)
   await mkdir(config.configPath, { recursive: true, mode: 0o700 })
-  // Never half a file for a proxy, nor for one who looks.
-  const next = `${file}.next`
-  await writeFile(next, content, { mode: 0o600 })
-  await rename(next, file)
+  replaceFile(file, content)
   return file
 }
 

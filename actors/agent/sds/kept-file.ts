@@ -17,7 +17,8 @@ const rootsFile = 'root-cert.pem'
 export async function readKeptFile(directory: string): Promise<KeptSecrets | undefined> {
   const path = join(directory, secretsFile)
   try {
-    const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+    // A pipe would be waited for, for ever, by a thread that the end of the process waits for.
+    const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     try {
       const found = await file.stat()
       checkOwnFile(path, found)
