@@ -4,6 +4,7 @@ import type { CertificateConfig, FetcherConfig, SecretAgentConfig } from '../../
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { workloadId } from '../identity/spiffe-id.ts'
 import { canonicalCloudName } from '../names/mesh-names.ts'
+import { exchangingProvider } from '../sts/settings.ts'
 import { authorityConnection, defaultRoots, keptIn, mountedCertificates, tokenFile } from './connections.ts'
 
 /** The socket on which Envoy asks for secrets. */
@@ -68,6 +69,12 @@ function noticesOf(features: AgentFeatures): string[] {
     ...(canonicalCloudName(identity) === cloudFetcher
       ? []
       : [`CREDENTIAL_IDENTITY_PROVIDER: ${quoted(identity)} has no effect: CloudComputeEngine is the only one`]),
+    ...(tokenFile(features)
+      ? []
+      : [`JWT_POLICY: ${quoted(features.JWT_POLICY)} names no token, so none is sent: third-party-jwt and first-party-jwt do`]),
+    ...(['', exchangingProvider].includes(features.XDS_AUTH_PROVIDER)
+      ? []
+      : [`XDS_AUTH_PROVIDER: ${quoted(features.XDS_AUTH_PROVIDER)} has no effect: ${exchangingProvider} is the only one`]),
   ]
 }
 

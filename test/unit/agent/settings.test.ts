@@ -104,8 +104,14 @@ describe("settings of the agent's secrets", () => {
   })
 
   it('say what has no effect, and refuse what would need a client that there is not', () => {
-    const { notices } = settings({ CA_PROVIDER: 'other', CREDENTIAL_FETCHER_TYPE: 'mock', CREDENTIAL_IDENTITY_PROVIDER: 'x' })
-    expect(notices.map((line) => line.split(':')[0])).to.deep.equal(['CA_PROVIDER', 'CREDENTIAL_FETCHER_TYPE', 'CREDENTIAL_IDENTITY_PROVIDER'])
+    const odd = {
+      CA_PROVIDER: 'other',
+      CREDENTIAL_FETCHER_TYPE: 'mock',
+      CREDENTIAL_IDENTITY_PROVIDER: 'x',
+      JWT_POLICY: 'none',
+      XDS_AUTH_PROVIDER: 'aws',
+    }
+    expect(settings(odd).notices.map((line) => line.split(':')[0])).to.deep.equal(Object.keys(odd))
     for (const CA_PROVIDER of ['CloudCA', 'GoogleCA'])
       expect(() => settings({ CA_PROVIDER })).to.throw(`CA_PROVIDER: ${CA_PROVIDER}: the certificate service`)
     expect(() => settings({ CA_ADDR: 'meshca.googleapis.com:443' })).to.throw('CA_ADDR: "meshca.googleapis.com:443": the certificate service')
