@@ -11,14 +11,15 @@ describe('clocks', () => {
 
   it('the wall clock agrees with the system, has fractions and does not go back by itself', () => {
     // The thread is held up somewhere in each thousandth reading; a clock is read in a microsecond otherwise.
-    let now = 1_790_000_000_000.25
+    // Later than any time that was read before in this process: when the time of the system is set back, the clock may be a millisecond ahead at first.
+    let now = 4_100_000_000_000.25
     let reads = 0
     const read = () => {
       now += ++reads % 1999 === 0 ? 50.3 : 0.001
       return now
     }
     mock.method(Date, 'now', () => Math.floor(read()))
-    mock.method(process as { hrtime: () => [number, number] }, 'hrtime', () => [0, (read() - 1_789_000_000_000) * 1e6])
+    mock.method(process as { hrtime: () => [number, number] }, 'hrtime', () => [0, (read() - 4_099_000_000_000) * 1e6])
     let last = wallClockMs()
     const wrong: number[] = []
     for (let round = 0; round < 20_000; round++) {
