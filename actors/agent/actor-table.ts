@@ -65,6 +65,10 @@ export function actorTable({ proxy, warn, module }: TableParts): Wiring {
     runs: 'in-thread',
     actors: resolves ? [{ name: 'dns', config: dnsConfig(features, node) }] : [],
   }
+  if (features.MESH_META_DNS_CAPTURE && !resolves)
+    warn(
+      'MESH_META_DNS_CAPTURE has no effect: names are resolved beside a sidecar that has its configuration through the agent; redirected queries find no server',
+    )
   const relaySettings = xdsRelayConfig(features, discoverySettings(config), environment, resolves)
   const relay: Row<XdsRelay> = {
     module: 'xds-relay/xds-relay',

@@ -57,6 +57,9 @@ function checkProvider(features: AgentFeatures): void {
   if (address.includes(cloudDomain)) throw new Error(`environment variable CA_ADDR: ${JSON.stringify(address.slice(0, 200))}: ${why}`)
 }
 
+/** Values of PILOT_CERT_PROVIDER: `istiod` and `kubernetes` are those of the reference. */
+const rootProviders = ['meshd', 'istiod', 'orchestrator', 'kubernetes', 'custom']
+
 function noticesOf(features: AgentFeatures): string[] {
   const [provider, fetcher, identity] = [features.CA_PROVIDER, features.CREDENTIAL_FETCHER_TYPE, features.CREDENTIAL_IDENTITY_PROVIDER]
   const quoted = (value: string) => JSON.stringify(value.slice(0, 100))
@@ -72,6 +75,9 @@ function noticesOf(features: AgentFeatures): string[] {
     ...(tokenFile(features)
       ? []
       : [`JWT_POLICY: ${quoted(features.JWT_POLICY)} names no token, so none is sent: third-party-jwt and first-party-jwt do`]),
+    ...(rootProviders.includes(features.PILOT_CERT_PROVIDER)
+      ? []
+      : [`PILOT_CERT_PROVIDER: ${quoted(features.PILOT_CERT_PROVIDER)} has no effect: it is none of ${rootProviders.join(', ')}`]),
     ...(['', exchangingProvider].includes(features.XDS_AUTH_PROVIDER)
       ? []
       : [`XDS_AUTH_PROVIDER: ${quoted(features.XDS_AUTH_PROVIDER)} has no effect: ${exchangingProvider} is the only one`]),

@@ -590,6 +590,25 @@ describe('the relay', () => {
       expect(client.ended).to.equal(undefined)
     })
 
+    it('any number of name tables while it reads no answers: of these the newest waits', async () => {
+      const server = await discovery()
+      const { relay } = await relayTo(server.port, { asksNameTable: true })
+      const dns = new RecordingPeer('dns')
+      relay.linked?.(dns)
+      proxy().send(sotw({ node, typeUrl: listenerType }))
+      await until('the requests', () => server.last?.messages.length === 2)
+      const { last } = server
+      last?.stream.pause()
+      const before = last?.messages.length ?? 0
+      const rounds = 30_000
+      for (let round = 1; round <= rounds; round++) last?.send(response(false, nameTable, Buffer.from('a table'), { nonce: `n${round}` }))
+      await until('all to be taken', () => dns.told.length === rounds)
+      last?.stream.resume()
+      const nonce = () => fromBinary(DiscoveryRequestSchema, last?.messages.at(-1) as Buffer).responseNonce
+      await until('the last answer', () => nonce() === `n${rounds}`)
+      expect((last?.messages.length ?? 0) - before).to.be.below(rounds / 3)
+    })
+
     it('100 MB for a proxy that reads nothing: it takes no more than its window', async () => {
       const server = await discovery()
       await relayTo(server.port)

@@ -35,9 +35,10 @@ describe('pilot-agent proxy', () => {
     expect(one.output).to.match(/drains its connections for 1 s/)
   })
 
-  it('drains all listeners of a router', async () => {
-    const one = agent({ role: 'router', env: { TERMINATION_DRAIN_DURATION_SECONDS: '1' } })
+  it('drains all listeners of a router, for which it resolves no names', async () => {
+    const one = agent({ role: 'router', env: { TERMINATION_DRAIN_DURATION_SECONDS: '1', MESH_META_DNS_CAPTURE: 'true' } })
     await one.start()
+    expect(one.output).to.contain('MESH_META_DNS_CAPTURE has no effect')
     one.signal('SIGINT')
     await until('the order to drain', async () => (await one.admin('/asked')).includes('POST /drain_listeners?graceful'))
     expect(await one.ended()).to.equal(0)

@@ -1,8 +1,8 @@
 /** Files with tokens, roots and certificates, read each time they are needed: those who mount them exchange them. */
 import { createPrivateKey } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import type { PairFiles, RootsSource } from '../../../protocols/messages/credentials.ts'
 import { certificatesOf } from '../../../src/identity/pem.ts'
+import { readBoundedFile } from '../../runtime/bounded-file.ts'
 
 /** Largest file in bytes. */
 const fileBytes = 1_048_576
@@ -23,10 +23,7 @@ async function readCredentialFile(path: string): Promise<string> {
 /** Reads a file; undefined when there is none. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    const found = await stat(path)
-    if (!found.isFile()) throw new Error('is not a file')
-    if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
-    return await readFile(path, 'utf8')
+    return await readBoundedFile(path, { most: fileBytes })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined

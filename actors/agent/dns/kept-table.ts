@@ -1,6 +1,6 @@
 /** The file in which the last name table outlives a restart of the agent (docs/agent.md, D7). */
-import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
@@ -13,10 +13,8 @@ const fileBytes = 96 * 1024 * 1024
 export function readKeptTable(directory: string, domain: string): Uint8Array | undefined {
   const path = join(directory, fileName)
   try {
-    const found = statSync(path)
-    checkOwnFile(path, found)
-    if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
-    const kept = JSON.parse(readFileSync(path, 'utf8')) as { readonly domain?: unknown; readonly table?: unknown }
+    const text = readBoundedFileSync(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), isNoLink: true })
+    const kept = JSON.parse(text) as { readonly domain?: unknown; readonly table?: unknown }
     return kept.domain === domain && typeof kept.table === 'string' ? Buffer.from(kept.table, 'base64') : undefined
   } catch (error) {
     if (isGone(error)) return undefined

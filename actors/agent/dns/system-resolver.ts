@@ -1,6 +1,7 @@
 /** The system's resolver configuration, read again when the file is another. */
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { type ResolverConfig, readResolvConf } from '../../../src/dns/resolv-conf.ts'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
 /** How often the file is looked at while queries come, in milliseconds. Nothing is done while none come. */
@@ -62,6 +63,9 @@ function markOf(path: string): string {
 }
 
 function read(path: string): ResolverConfig {
-  if (statSync(path).size > fileBytes) throw new Error(`${path}: has more than ${fileBytes} bytes`)
-  return readResolvConf(readFileSync(path, 'utf8'))
+  try {
+    return readResolvConf(readBoundedFileSync(path, { most: fileBytes }))
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`, { cause: error })
+  }
 }

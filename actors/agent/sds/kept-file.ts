@@ -1,8 +1,7 @@
 /** The file in which a workload's secrets outlive a restart of the agent (docs/certificates.md, H1 to H4). */
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type KeptSecrets, keptText, readKept } from '../../../src/agent/kept-secrets.ts'
+import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
@@ -17,16 +16,7 @@ const rootsFile = 'root-cert.pem'
 export async function readKeptFile(directory: string): Promise<KeptSecrets | undefined> {
   const path = join(directory, secretsFile)
   try {
-    // A pipe would be waited for, for ever, by a thread that the end of the process waits for.
-    const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
-    try {
-      const found = await file.stat()
-      checkOwnFile(path, found)
-      if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
-      return readKept(await file.readFile('utf8'))
-    } finally {
-      await file.close()
-    }
+    return readKept(await readBoundedFile(path, { most: fileBytes, check: (found) => checkOwnFile(path, found), isNoLink: true }))
   } catch (error) {
     if (isGone(error)) return undefined
     const { message } = error as Error

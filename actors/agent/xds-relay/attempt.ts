@@ -83,7 +83,10 @@ export class Attempt {
     this.#discovery = new DiscoveryStream(address, pathOf(isDelta), credentials, {
       opened: () => events.opened(),
       data: (bytes) => this.#receive(bytes),
-      hasRoom: () => events.hasRoom(),
+      hasRoom: () => {
+        this.#flush()
+        events.hasRoom()
+      },
       leaving: () => events.leaving(),
       ended: (end) => events.ended(end),
     })
@@ -171,7 +174,8 @@ export class Attempt {
   }
 
   #flush(): void {
-    if (!this.#discovery.isOpen || !this.#requests.isBetween) return
+    // What discovery has no room for waits; of one type the newest.
+    if (!this.#discovery.isOpen || !this.#requests.isBetween || !this.#discovery.hasRoom) return
     for (const message of this.#takeWaiting()) this.#discovery.write(message)
   }
 

@@ -83,6 +83,11 @@ export class DiscoveryStream {
     return this.#queue !== undefined && !this.#isOver
   }
 
+  /** Whether there is room for requests. */
+  get hasRoom(): boolean {
+    return this.#queue?.hasRoom ?? false
+  }
+
   /** Writes bytes of requests. Returns whether there is room for more. */
   write(bytes: Buffer): boolean {
     return this.#isOver || (this.#queue as SendQueue).write(bytes)

@@ -35,6 +35,11 @@ export class SendQueue {
     stream.once('close', () => this.#timer?.cancel())
   }
 
+  /** Whether more may be written. */
+  get hasRoom(): boolean {
+    return !this.#isFull
+  }
+
   /** Writes bytes. Returns whether there is room for more. */
   write(bytes: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true

@@ -109,6 +109,7 @@ describe("settings of the agent's secrets", () => {
       CREDENTIAL_FETCHER_TYPE: 'mock',
       CREDENTIAL_IDENTITY_PROVIDER: 'x',
       JWT_POLICY: 'none',
+      PILOT_CERT_PROVIDER: 'vault',
       XDS_AUTH_PROVIDER: 'aws',
     }
     expect(settings(odd).notices.map((line) => line.split(':')[0])).to.deep.equal(Object.keys(odd))
