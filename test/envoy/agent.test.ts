@@ -14,7 +14,7 @@ const releases = envoyBinaries()
 for (const { version, path: binary } of releases) {
   describe(`certificates of agents, Envoy ${version}`, function () {
     this.timeout(120_000)
-    const pair = new TwoSidecars({ binary, delta: version === '1.40', ttlSeconds: 20 })
+    const pair = new TwoSidecars({ binary, delta: version === '1.40', ttlSeconds: 30 })
     before(async () => {
       await pair.start()
       await until('calls to arrive', async () => (await pair.request()) === 200)
@@ -58,7 +58,7 @@ for (const { version, path: binary } of releases) {
         await until('an agent to notice', () => states.some((state) => state().fault !== undefined), 30_000)
         await pair.service.start()
         const started = Date.now()
-        const isRenewed = ({ notAfter = 0, fault }: SecretState) => fault === undefined && notAfter - started > 15_000
+        const isRenewed = ({ notAfter = 0, fault }: SecretState) => fault === undefined && notAfter - started > 20_000
         await until('both to be renewed', () => states.every((state) => isRenewed(state())), 30_000)
       })
       expect(statuses).to.deep.equal({ 200: answered })
