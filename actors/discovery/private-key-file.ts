@@ -1,6 +1,7 @@
 /** Reads private keys from files: the one way for all of them, so that no error quotes a key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import type { Stats } from 'node:fs'
+import { readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { checkOwnFile } from '../runtime/own-directory.ts'
 
 /** Largest file of a key that is read, in bytes. */
@@ -12,19 +13,15 @@ const largestKey = 65_536
  * may be a link, as in a volume that is mounted, and have any mode.
  */
 export function readPrivateKey(path: string, whose: 'own' | 'given'): KeyObject {
-  const file = openSync(path, constants.O_RDONLY | (whose === 'own' ? (constants.O_NOFOLLOW ?? 0) : 0))
-  try {
-    const found = fstatSync(file)
+  const check = (found: Stats) => {
     if (whose === 'own') checkOwnFile(path, found)
     if (!found.isFile() || found.size > largestKey) throw new Error(`${path}: is not a file of at most ${largestKey} bytes`)
-    const pem = readFileSync(file, 'utf8')
-    try {
-      return createPrivateKey(pem)
-    } catch {
-      // What the library says of it may quote the file.
-      throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
-    }
-  } finally {
-    closeSync(file)
+  }
+  const pem = readBoundedFileSync(path, { most: largestKey, check, isNoLink: whose === 'own' })
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    // What the library says of it may quote the file.
+    throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
   }
 }

@@ -1,10 +1,11 @@
 /** Files of an authority as `pilot-discovery ca` exports and imports them: checked, and written whole or not at all. In the process of the command. */
 import { type KeyObject, X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import { findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf } from '../../../src/identity/pem.ts'
+import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-file.ts'
 import { readPrivateKey } from '../private-key-file.ts'
 import { readKey } from './key-storage.ts'
@@ -89,12 +90,7 @@ function readKeyFile(path: string, certificate: string): KeyObject {
 }
 
 function read(path: string): string {
-  return within(path, () => {
-    const found = statSync(path)
-    if (!found.isFile()) throw new Error('is not a file')
-    if (found.size > largest) throw new Error(`has more than ${largest} bytes`)
-    return readFileSync(path, 'utf8')
-  })
+  return within(path, () => readBoundedFileSync(path, { most: largest }))
 }
 
 function within<T>(path: string, make: () => T): T {

@@ -18,6 +18,7 @@ import { LifetimeFault, type Validity, validityWithin, workloadValidity } from '
 import type { Features } from '../../../src/config/features.ts'
 import { identityToCertify } from '../../../src/identity/access.ts'
 import { LineBounds } from '../../../src/logging/line-bounds.ts'
+import { status } from '../../grpc/status-codes.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
 import { monotonicMs, wallClockMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -31,9 +32,6 @@ import { Signing } from './signing.ts'
 
 /** How long serving certificates live, in milliseconds (docs/certificates.md, T4). */
 const servingLife = 90 * 86_400_000
-
-/** Codes of gRPC that are answered. */
-const codes = { invalidArgument: 3, resourceExhausted: 8, internal: 13, unavailable: 14 } as const
 
 /** When a certificate is asked for again that was made while the authority was replaced, in milliseconds. */
 const replacedRetry = 250
@@ -153,11 +151,11 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   }
 
   async #signWorkload({ csr, ttlMs, caller, peer }: CertificateRequest): Promise<CertificateAnswer> {
-    if (!this.#names) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer, unreadyRetry)
+    if (!this.#names) return this.#refuse(status.internal, 'CA_NOT_READY', 'the trust domain is not known yet', peer, unreadyRetry)
     const named = identityToCertify(caller, this.#names)
     if ('refused' in named) {
       this.#metrics.nameless()
-      return this.#refuse(codes.invalidArgument, 'UNKNOWN', named.refused, peer)
+      return this.#refuse(status.invalidArgument, 'UNKNOWN', named.refused, peer)
     }
     const { identity } = named
     const { DEFAULT_WORKLOAD_CERT_TTL, MAX_WORKLOAD_CERT_TTL } = this.#features
@@ -166,9 +164,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     try {
       const within = this.#issuer.within('workloads')
       const isReady = within && validity(within).notAfter > wallClockMs()
-      if (!isReady) return this.#refuse(codes.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
+      if (!isReady) return this.#refuse(status.internal, 'CA_NOT_READY', 'the certificate authority is not ready', peer, unreadyRetry)
     } catch (error) {
-      if (error instanceof LifetimeFault) return this.#refuse(codes.invalidArgument, 'TTL_ERROR', error.message, peer)
+      if (error instanceof LifetimeFault) return this.#refuse(status.invalidArgument, 'TTL_ERROR', error.message, peer)
       throw error
     }
     const made = await this.#make({ use: 'workloads', caller: identity, csr, identity, validity }, peer)
@@ -200,21 +198,21 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
   #failure(result: NotMade, peer: string): Exclude<CertificateAnswer, { chain: unknown }> {
     if ('refused' in result) {
       if (result.refused === 'replaced')
-        return this.#refuse(codes.unavailable, 'CA_NOT_READY', 'the authority has just been replaced', peer, replacedRetry)
+        return this.#refuse(status.unavailable, 'CA_NOT_READY', 'the authority has just been replaced', peer, replacedRetry)
       const { refused, reason, retryAfterMs } = result
-      if (refused === 'unready') return this.#refuse(codes.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
+      if (refused === 'unready') return this.#refuse(status.internal, 'CA_NOT_READY', reason, peer, unreadyRetry)
       if (refused === 'keyless') this.#warn('signing', `signing failed: ${reason}`)
       const told = refused === 'keyless' ? 'a signer has no key' : reason
-      const code = refused === 'died' || refused === 'keyless' ? codes.unavailable : codes.resourceExhausted
+      const code = refused === 'died' || refused === 'keyless' ? status.unavailable : status.resourceExhausted
       return this.#refuse(code, 'CA_NOT_READY', told, peer, retryAfterMs)
     }
     if (result.fault === 'signing') {
       this.#warn('signing', `signing failed: ${result.message}`)
-      return this.#refuse(codes.internal, 'CERT_GEN_ERROR', 'the certificate cannot be made', peer)
+      return this.#refuse(status.internal, 'CERT_GEN_ERROR', 'the certificate cannot be made', peer)
     }
     if (result.fault === 'identity') this.#metrics.nameless()
     else this.#metrics.unread()
-    return this.#refuse(codes.invalidArgument, 'CSR_ERROR', result.message, peer)
+    return this.#refuse(status.invalidArgument, 'CSR_ERROR', result.message, peer)
   }
 
   #refuse(code: number, error: SignError, reason: string, peer: string, retryAfterMs?: number): Exclude<CertificateAnswer, { chain: unknown }> {

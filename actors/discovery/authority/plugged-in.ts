@@ -1,9 +1,10 @@
 /** An authority that is plugged in as files (docs/certificates.md, A1 to A4): their public part, read and checked. */
 import type { Stats } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Chain, findChain } from '../../../src/ca/chain.ts'
 import { fingerprintOf, pemOf, readPem } from '../../../src/identity/pem.ts'
+import { readBoundedFile } from '../../runtime/bounded-file.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
 import { exposureOf } from '../../runtime/own-directory.ts'
 import type { SigningReference } from './sign-task.ts'
@@ -89,15 +90,7 @@ async function statusOf(path: string): Promise<Stats | undefined> {
 
 async function read(path: string): Promise<string | undefined> {
   try {
-    const file = await open(path)
-    try {
-      const found = await file.stat()
-      if (!found.isFile()) throw new Error('is not a file')
-      if (found.size > fileBytes) throw new Error(`has more than ${fileBytes} bytes`)
-      return await file.readFile('utf8')
-    } finally {
-      await file.close()
-    }
+    return await readBoundedFile(path, { most: fileBytes })
   } catch (error) {
     if (isGone(error)) return undefined
     throw new Error(`${path}: ${(error as Error).message}`)
