@@ -1,10 +1,10 @@
 /** Metrics of gRPC methods, as servers of gRPC usually have them (`grpc_server_*`, docs/metrics.md). */
 
+import { codeName, status } from '../../src/model/status-codes.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, Histogram, type Registry } from '../runtime/metrics.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 import type { Method } from './methods.ts'
-import { codeName, status } from './status-codes.ts'
 
 /** Seconds. Streams of proxies last for hours; the last bucket is theirs. */
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]

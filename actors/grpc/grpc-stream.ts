@@ -1,13 +1,13 @@
 /** One gRPC stream over `node:http2`: messages in, buffers out, nothing decoded. */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
+import { status } from '../../src/model/status-codes.ts'
 import { Arrival, type ArrivalLimits } from '../../src/push/pacing/arrival.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
 import { retryMetadata } from './retry-info.ts'
-import { status } from './status-codes.ts'
 
 /** A stream as the services see it. */
 export interface GrpcStream {

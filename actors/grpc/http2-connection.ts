@@ -5,13 +5,13 @@ import type { Socket } from 'node:net'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import type { VerifiedClient } from '../../src/identity/client-trust.ts'
 import { distrustedMs, endOfCredential } from '../../src/identity/credential-life.ts'
+import { status } from '../../src/model/status-codes.ts'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
 import { isLoopbackAddress } from '../http/loopback.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
-import { status } from './status-codes.ts'
 
 /** How long connections live. Times in milliseconds. */
 export interface ConnectionLimits {

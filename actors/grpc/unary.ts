@@ -2,10 +2,10 @@
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
+import { status } from '../../src/model/status-codes.ts'
 import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { deadlineAfter } from '../runtime/timers.ts'
 import type { GrpcStream } from './grpc-stream.ts'
-import { status } from './status-codes.ts'
 
 /** What is known of a call beside its message. */
 export interface Call {

@@ -1,8 +1,8 @@
 /** Where gRPC messages begin and end in a stream of bytes that come in pieces. */
+import { status } from '../model/status-codes.ts'
 import { BadFrame } from '../xds/stream/frames.ts'
 
 const prefixLength = 5
-const unimplemented = 12
 
 /** A piece of the stream: a prefix or a part of one, or a part of a message. */
 export interface Piece {
@@ -35,7 +35,7 @@ export class FrameBounds {
         const taken = bytes.copy(this.#prefix, this.#prefixed, at)
         this.#prefixed += taken
         at += taken
-        if (this.#prefix[0] !== 0) throw new BadFrame(unimplemented, 'compressed messages are not supported')
+        if (this.#prefix[0] !== 0) throw new BadFrame(status.unimplemented, 'compressed messages are not supported')
         const isWhole = this.#prefixed === prefixLength
         if (isWhole) this.#left = this.#prefix.readUInt32BE(1)
         const ends = isWhole && this.#left === 0

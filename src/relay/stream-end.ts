@@ -1,4 +1,5 @@
-/** What the end of a stream of discovery means (docs/agent.md, X6). Codes are those of gRPC (statuscodes.md). */
+/** What the end of a stream of discovery means (docs/agent.md, X6). */
+import { status } from '../model/status-codes.ts'
 
 /** How a stream ended: status and message, and whether discovery has said so or the connection was lost. */
 export interface GivenEnd {
@@ -18,29 +19,24 @@ export interface MeaningOfEnd {
   readonly message: string
 }
 
-const code = {
-  ok: 0,
-  canceled: 1,
-  invalidArgument: 3,
-  deadlineExceeded: 4,
-  failedPrecondition: 9,
-  outOfRange: 11,
-  unimplemented: 12,
-  internal: 13,
-  unavailable: 14,
-}
-const expectedCodes: ReadonlySet<number> = new Set([code.ok, code.canceled, code.deadlineExceeded])
-const finalCodes: ReadonlySet<number> = new Set([code.invalidArgument, code.failedPrecondition, code.outOfRange, code.unimplemented, code.internal])
+const expectedCodes: ReadonlySet<number> = new Set([status.ok, status.canceled, status.deadlineExceeded])
+const finalCodes: ReadonlySet<number> = new Set([
+  status.invalidArgument,
+  status.failedPrecondition,
+  status.outOfRange,
+  status.unimplemented,
+  status.internal,
+])
 const expectedMessages = /client disconnected|transport is closing/
 
 /** Judges the end of a stream; `isWhole` says that no response had come in part only. */
 export function endOfStream(end: GivenEnd, isWhole: boolean): MeaningOfEnd {
-  const isExpected = expectedCodes.has(end.code) || (end.code === code.unavailable && (!end.isTold || expectedMessages.test(end.message)))
-  const isCut = end.code === code.ok && !isWhole
+  const isExpected = expectedCodes.has(end.code) || (end.code === status.unavailable && (!end.isTold || expectedMessages.test(end.message)))
+  const isCut = end.code === status.ok && !isWhole
   return {
     isExpected,
     isFinal: end.isTold && finalCodes.has(end.code),
-    code: isCut ? code.unavailable : end.code,
+    code: isCut ? status.unavailable : end.code,
     message: isCut ? 'discovery ended the stream in the middle of a response' : end.message,
   }
 }

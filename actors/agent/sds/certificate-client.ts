@@ -2,9 +2,9 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
+import { status } from '../../../src/model/status-codes.ts'
 import { servicePaths } from '../../../src/names/mesh-names.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
-import { status } from '../../grpc/status-codes.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
 

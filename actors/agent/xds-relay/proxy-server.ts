@@ -1,7 +1,7 @@
 /** The socket on which the proxy asks for its configuration: the aggregated discovery service of Envoy, in plain text. */
 import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { status } from '../../../src/model/status-codes.ts'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
-import { status } from '../../grpc/status-codes.ts'
 import { listenLocally } from '../../http/unix-socket.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'

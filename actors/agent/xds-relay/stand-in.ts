@@ -1,8 +1,9 @@
 /** Stands in for discovery on a stream of a proxy that starts: gives it the configuration that was kept (docs/agent.md, X9). */
+
+import { status } from '../../../src/model/status-codes.ts'
 import { KeptAnswers, readFirst } from '../../../src/relay/kept-answers.ts'
 import { WireError } from '../../../src/xds/slab/wire.ts'
 import { BadFrame, FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
-import { status } from '../../grpc/status-codes.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { ConfigurationFile } from './configuration-file.ts'
 import type { ProxyStream } from './proxy-stream.ts'

@@ -1,7 +1,7 @@
 /** Who opens a stream or makes a call on the secured port (docs/identity.md, T7 to T10). */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
-import { status } from '../../grpc/status-codes.ts'
+import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 
 /** What is known of who asks: a stream or a call. */

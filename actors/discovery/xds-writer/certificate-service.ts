@@ -1,10 +1,10 @@
 /** `CreateCertificate` (`mesh.v1.auth.MeshCertificateService`): the caller is found out here, and the certificate is signed by the authority. */
 import type { CertificateAnswer, CertificateRequest } from '../../../protocols/messages/authority.ts'
 import { largestRequest } from '../../../src/ca/signing-request.ts'
+import { status } from '../../../src/model/status-codes.ts'
 import { servicePaths } from '../../../src/names/mesh-names.ts'
 import { fieldHead, scanFields, WireError } from '../../../src/xds/slab/wire.ts'
 import type { Method, Methods } from '../../grpc/methods.ts'
-import { status } from '../../grpc/status-codes.ts'
 import type { Call, CallBounds, CallStatus } from '../../grpc/unary.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 import { type Admission, isRefused } from './admission.ts'

@@ -1,8 +1,8 @@
 /** Who may ask the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug pages"). */
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
+import { status } from '../../../src/model/status-codes.ts'
 import type { PageCall, PageRefusal } from '../../grpc/pages.ts'
-import { status } from '../../grpc/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { type Admission, type Asker, isRefused } from './admission.ts'

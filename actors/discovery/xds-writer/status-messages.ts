@@ -2,7 +2,7 @@
 import { create, type DescFile, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
-import { status } from '../../grpc/status-codes.ts'
+import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'

@@ -1,8 +1,9 @@
 /** The small gRPC services beside ADS: client status discovery (`envoy.service.status.v3`) and server reflection. */
+
+import { status } from '../../../src/model/status-codes.ts'
 import { messageFrame } from '../../../src/xds/stream/frames.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import type { Method, Methods } from '../../grpc/methods.ts'
-import { status } from '../../grpc/status-codes.ts'
 import type { Call, CallBounds, CallStatus } from '../../grpc/unary.ts'
 import type { ConnectionStatus } from './connection-debug.ts'
 import type { MayTell, StatusAccess } from './status-access.ts'

@@ -1,8 +1,8 @@
 /** Metrics of an XDS writer (docs/metrics.md; buckets of times are finer below 100 ms than those of the reference). */
 
+import { codeName } from '../../../src/model/status-codes.ts'
 import type { Outcome } from '../../../src/xds/stream/session.ts'
 import { clusterType, endpointType, listenerType, routeType, shortType } from '../../../src/xds/type-urls.ts'
-import { codeName } from '../../grpc/status-codes.ts'
 import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
 import type { Connection } from './connection.ts'
 import type { SlowConnection } from './slow-connections.ts'

@@ -8,6 +8,8 @@ export const status = {
   deadlineExceeded: 4,
   permissionDenied: 7,
   resourceExhausted: 8,
+  failedPrecondition: 9,
+  outOfRange: 11,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
