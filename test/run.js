@@ -7,12 +7,12 @@ import { fetchEnvoys } from './fetch-envoy.js'
 import { missingForPods } from './pod-tools.js'
 
 // The layers with the longest files first, so that no process has one left when the others are through.
-const layers = ['envoy', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
+const layers = ['envoy', 'red-team', 'node', 'system', 'actors', 'chaos', 'fuzz', 'package', 'unit', 'golden']
 // Most files wait most of the time, for another process or for a time limit: side by side they take half as long.
 const processes = Math.min(Math.max(availableParallelism(), 2), 4)
 const missing = fetchEnvoys()
 const left = new Map()
-if (missing) left.set('envoy', missing)
+if (missing) for (const layer of ['envoy', 'red-team']) left.set(layer, missing)
 const missingPods = missingForPods() ?? missing
 if (missingPods) left.set('node', missingPods)
 for (const [layer, reason] of left) console.log(`left out: ${layer}: ${reason}`)

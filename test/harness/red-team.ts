@@ -1,0 +1,214 @@
+/** Attacks on policies at stock proxies: a sidecar and a gateway before one workload, of the oldest and the newest supported release of Envoy. */
+import { connect as connectHttp2 } from 'node:http2'
+import { connect } from 'node:net'
+import { expect } from 'chai'
+import { freePort } from '../../bench/ports.ts'
+import { type Answer, call, HttpBackend } from './backend.ts'
+import { Envoy, envoyBinaries } from './envoy.ts'
+import { enforce } from './policies.ts'
+import { Service } from './service.ts'
+import { until } from './until.ts'
+
+/** The namespace of the workload that is attacked; its labels are `app: app` and `place: <id>`. */
+export const namespace = 'shop'
+
+/** What a raw request was answered; status 0 where the connection ended without an answer. */
+export interface RawAnswer {
+  readonly status: number
+  readonly body: string
+}
+
+/** A proxy before the workload, and ways to reach it. */
+export interface Place {
+  readonly version: string
+  readonly side: 'sidecar' | 'gateway'
+  /** `<side>-<version with a dash>`: the value of the proxy's label `place`, and its name before the dot in `proxyID`. */
+  readonly id: string
+  /** Where the proxy listens, in plain text. */
+  readonly address: string
+  readonly port: number
+  readonly service: Service
+  readonly envoy: Envoy
+  /** The workload; `seen` holds what reached it. */
+  readonly backend: HttpBackend
+  /** Replaces all policies (documents of YAML), and waits until the proxy has them. */
+  enforce(...documents: string[]): Promise<void>
+  /** Sends bytes as they are over a connection of their own. Several texts are sent one after another; the answer is read until the other side is done. */
+  raw(...parts: (string | Buffer)[]): Promise<RawAnswer>
+  /** Sends a request of HTTP/1.1 by an ordinary client. */
+  call(path: string, options?: { method?: string; host?: string; headers?: Record<string, string> }): Promise<Answer>
+  /** Sends a request of HTTP/2 without TLS; pseudo headers are those that are given, `:method` GET, `:scheme` http and `:path` / unless given. */
+  http2(headers: Record<string, string | string[]>): Promise<RawAnswer>
+}
+
+/** What an attack needs besides a service, proxies and a workload. */
+export interface AttackOptions {
+  readonly env?: Record<string, string>
+  readonly flags?: readonly string[]
+  /** Mesh configuration as YAML. */
+  readonly mesh?: string
+  /** More configuration, by name of the file. */
+  readonly files?: Record<string, string>
+}
+
+const places = envoyBinaries().flatMap(({ version, path }, index) =>
+  (['sidecar', 'gateway'] as const).map((side, of) => ({ version, path, side, address: `127.0.7.${1 + 2 * index + of}` })),
+)
+
+/**
+ * Runs the tests that `body` declares at each place: every release of Envoy as sidecar and as gateway. All places have one service process and one
+ * workload; each has a proxy of its own, which runs while its tests do. Afterwards no proxy may have refused anything.
+ */
+export function describeAttacks(topic: string, body: (place: Place) => void, options: AttackOptions = {}): void {
+  describe(`attacks: ${topic}`, function () {
+    this.timeout(60_000)
+    const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms', ...options.env }, flags: options.flags ?? [] })
+    const backend = new HttpBackend('app')
+    before(async () => {
+      await backend.start()
+      service.write('mesh-config', options.mesh ?? '')
+      service.write('backend.yaml', backendDocument(backend.port))
+      for (const [name, text] of Object.entries(options.files ?? {})) service.write(name, text)
+      await service.start()
+    })
+    after(async () => {
+      await Promise.all([service.dispose(), backend.stop()])
+    })
+    for (const { version, path, side, address } of places)
+      describe(`Envoy ${version} as ${side}`, () => {
+        const place = new RunningPlace({ version, side, address, service, backend }, path)
+        before(() => place.start())
+        after(() => place.dispose())
+        body(place)
+      })
+  })
+}
+
+class RunningPlace implements Place {
+  readonly version: string
+  readonly side: 'sidecar' | 'gateway'
+  readonly id: string
+  readonly address: string
+  port = 0
+  readonly service: Service
+  readonly backend: HttpBackend
+  readonly #binary: string
+  #envoy: Envoy | undefined
+
+  constructor(given: Pick<Place, 'version' | 'side' | 'address' | 'service' | 'backend'>, binary: string) {
+    this.version = given.version
+    this.side = given.side
+    this.id = `${given.side}-${given.version.replaceAll(/[^a-z0-9]/gi, '-').toLowerCase()}`
+    this.address = given.address
+    this.service = given.service
+    this.backend = given.backend
+    this.#binary = binary
+  }
+
+  get envoy(): Envoy {
+    if (!this.#envoy) throw new Error('the proxy runs while tests do')
+    return this.#envoy
+  }
+
+  async start(): Promise<void> {
+    const { service, side, id, address, backend } = this
+    this.port = await freePort()
+    service.write(`${id}.yaml`, (side === 'sidecar' ? sidecarDocument : gatewayDocument)(id, address, this.port, backend.port))
+    this.#envoy = new Envoy({
+      binary: this.#binary,
+      delta: this.version === '1.40',
+      grpcPort: service.grpcPort,
+      nodeId: `${side === 'gateway' ? 'router' : 'sidecar'}~${address}~${id}.${namespace}~${namespace}.svc.cluster.local`,
+      metadata: { NAMESPACE: namespace, LABELS: { app: 'app', place: id }, ...(side === 'sidecar' ? { INTERCEPTION_MODE: 'NONE' } : {}) },
+    })
+    await this.#envoy.start()
+    await until('the workload to answer', async () => (await this.call('/')).status === 200)
+  }
+
+  async dispose(): Promise<void> {
+    const { service, id } = this
+    const refused = [await this.#envoy?.rejected(), (await service.rejections()).filter((text) => text.includes(id))]
+    await this.#envoy?.dispose()
+    for (const name of ['policies.yaml', `${id}.yaml`]) service.remove(name)
+    expect(refused, 'what the proxy refused').to.deep.equal([0, []])
+  }
+
+  enforce(...documents: string[]): Promise<void> {
+    return enforce(this.service, this.envoy, documents)
+  }
+
+  raw(...parts: (string | Buffer)[]): Promise<RawAnswer> {
+    return new Promise((resolve) => {
+      const socket = connect({ host: this.address, port: this.port })
+      const chunks: Buffer[] = []
+      const done = () => {
+        socket.destroy()
+        const text = Buffer.concat(chunks).toString('latin1')
+        resolve({ status: Number(/^HTTP\/1\.\d (\d{3})/.exec(text)?.[1] ?? 0), body: text.slice(text.indexOf('\r\n\r\n') + 4) })
+      }
+      socket.setTimeout(5000, done)
+      socket.on('data', (bytes) => {
+        chunks.push(bytes)
+        if (isWhole(Buffer.concat(chunks).toString('latin1'))) done()
+      })
+      socket.on('error', done)
+      socket.on('close', done)
+      for (const part of parts) socket.write(part)
+    })
+  }
+
+  call(path: string, options: { method?: string; host?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
+    return call(this.address, this.port, path, { host: 'app', ...options })
+  }
+
+  http2(headers: Record<string, string | string[]>): Promise<RawAnswer> {
+    return new Promise((resolve, reject) => {
+      const session = connectHttp2(`http://${this.address}:${this.port}`)
+      session.on('error', reject)
+      const stream = session.request({ ':method': 'GET', ':path': '/', ':scheme': 'http', ...headers })
+      let [status, body] = [0, '']
+      stream.on('response', (answer) => (status = Number(answer[':status'])))
+      stream.on('data', (bytes) => (body += bytes))
+      stream.on('error', () => undefined)
+      stream.on('close', () => {
+        session.destroy()
+        resolve({ status, body })
+      })
+      stream.end()
+    })
+  }
+}
+
+/** Whether an answer of HTTP/1.1 is complete: its body has the length that it gives, or its last chunk. */
+function isWhole(text: string): boolean {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) return false
+  const [head, rest] = [text.slice(0, end), text.slice(end + 4)]
+  const length = /^content-length: *(\d+)/im.exec(head)?.[1]
+  if (length !== undefined) return rest.length >= Number(length)
+  return /^transfer-encoding: *chunked/im.test(head) && rest.endsWith('0\r\n\r\n')
+}
+
+/** The workload as a service, to which gateways route. */
+const backendDocument = (port: number) => `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: backend, namespace: ${namespace}}
+spec: {hosts: [backend.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}], endpoints: [{address: 127.0.0.1, ports: {http: ${port}}}]}
+`
+
+const sidecarDocument = (id: string, address: string, port: number, backendPort: number) => `apiVersion: networking.mesh.io/v1
+kind: Sidecar
+metadata: {name: ${id}, namespace: ${namespace}}
+spec: {workloadSelector: {labels: {place: ${id}}}, ingress: [{port: {number: ${port}, protocol: HTTP, name: http}, bind: ${address}, captureMode: NONE, defaultEndpoint: '127.0.0.1:${backendPort}'}], egress: [{hosts: ['./*']}]}
+`
+
+const gatewayDocument = (id: string, address: string, port: number) => `apiVersion: networking.mesh.io/v1
+kind: Gateway
+metadata: {name: ${id}, namespace: ${namespace}}
+spec: {selector: {place: ${id}}, servers: [{port: {number: ${port}, name: http, protocol: HTTP}, hosts: ['*'], bind: ${address}}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: VirtualService
+metadata: {name: ${id}, namespace: ${namespace}}
+spec: {hosts: ['*'], gateways: [${id}], http: [{route: [{destination: {host: backend.example, port: {number: 80}}}]}]}
+`
