@@ -39,6 +39,7 @@ async function plan({ shape: name, size, hosts }: PlanCommand): Promise<PlanRepo
     lockedKeys: '{"keys":[]}',
     versionKey: 'bench',
     plugins: [],
+    optOuts: new Set<never>(),
   }
   const planner = new Planner(settings)
   if (shape.mesh !== undefined) {

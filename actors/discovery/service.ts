@@ -7,6 +7,8 @@ import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { TokenAnswer, TokenQuestion } from '../../protocols/messages/identity.ts'
 import type { LogLevels } from '../../protocols/messages/log.ts'
 import { readFeatures } from '../../src/config/features.ts'
+import { readOptOuts } from '../../src/config/opt-outs.ts'
+import { optOutWarnings } from '../../src/config/policy-checks.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
 import { claimAddresses, splitAddress } from '../http/address.ts'
 import { readCertificate } from '../http/certificate.ts'
@@ -142,7 +144,8 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
 
 /** Reads variables and files that are given, and claims the addresses. Rejects when one of them cannot be used: nothing was started then. */
 async function checkGiven(given: DiscoveryOptions) {
-  const { features, warnings } = readFeatures(process.env)
+  const { features, warnings: odd } = readFeatures(process.env)
+  const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
   const identity = authenticatorConfig(features)
   checkGivenFiles(given)
   const authority = await givenAuthority(given, features)

@@ -262,6 +262,12 @@ export const variables = {
     range: [0, 256],
     meaning: 'threads that sign certificates; 0 means half of the cores, at least one',
   },
+  MESH_POLICY_OPT_OUTS: {
+    type: 'string',
+    default: '',
+    meaning:
+      'checks that make policies stricter than an earlier release and are left out, separated by commas; /debug/policyz lists all checks and what they concern',
+  },
   MESH_DOMAIN: {
     type: 'string',
     default: 'mesh.io',

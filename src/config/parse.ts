@@ -3,6 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
+import type { OptOuts } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { readSecret } from './secret-document.ts'
 import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
@@ -47,9 +48,15 @@ export function faultyFile(file: string, reason: string): ParsedFile {
 
 /**
  * Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. What it gives is to be
- * thrown away when `patterns` are exhausted afterwards.
+ * thrown away when `patterns` are exhausted afterwards. `optOuts` are the checks of policies that are left out.
  */
-export function parseConfigFile(file: string, content: string, names: MeshNames, patterns = new PatternChecks()): ParsedFile {
+export function parseConfigFile(
+  file: string,
+  content: string,
+  names: MeshNames,
+  patterns = new PatternChecks(),
+  optOuts: OptOuts = new Set(),
+): ParsedFile {
   const objects: ConfigObject[] = []
   const secrets: GatewaySecret[] = []
   const faults: DocumentFault[] = []
@@ -67,7 +74,7 @@ export function parseConfigFile(file: string, content: string, names: MeshNames,
     }
     if (document.value === null || document.value === undefined) continue
     const read = contained(
-      () => readObject(document.value, `${file}#${number}`, names, patterns),
+      () => readObject(document.value, `${file}#${number}`, names, { patterns, optOuts }),
       (reason) => ({ key: undefined, report: { faults: [{ path: '', reason }], warnings: [] } }),
     )
     if (!read) continue
@@ -108,7 +115,7 @@ function standIn(object: ConfigObject, document: unknown, report: Report): Stand
   const readable = labels.every((entry): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*'))
   const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
   const selector = readable && labels.length > 0 ? { selector: { matchLabels: Object.fromEntries(labels) } } : {}
-  return { ...object, spec: { ...selector, invalid } }
+  return { ...object, spec: { ...selector, invalid, given: object.spec } }
 }
 
 /** Labels and annotations of an object; what else its metadata holds is the orchestrator's. */
@@ -123,8 +130,8 @@ interface ReadObject {
   readonly report: Report
 }
 
-function readObject(value: unknown, origin: string, names: MeshNames, patterns: PatternChecks): ReadObject | undefined {
-  const report: Report = { faults: [], warnings: [], patterns }
+function readObject(value: unknown, origin: string, names: MeshNames, checks: Pick<Report, 'patterns' | 'optOuts'>): ReadObject | undefined {
+  const report: Report = { faults: [], warnings: [], ...checks }
   if (!isMapping(value)) {
     report.faults.push({ path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' })
     return { key: undefined, report }

@@ -3,6 +3,7 @@
  * of the field. Proto-JSON habits are honoured: lowerCamelCase or snake_case names, numbers as strings, null as absent.
  */
 import { longestDurationMs, parseDuration } from './duration.ts'
+import type { OptOuts } from './opt-outs.ts'
 
 /** A fault in a document: where it is and why. */
 export interface Fault {
@@ -16,6 +17,8 @@ export interface Report {
   readonly warnings: Fault[]
   /** Checks regular expressions, for all documents of one file. */
   readonly patterns?: { fault(pattern: string): string | undefined }
+  /** Checks that are left out. */
+  readonly optOuts?: OptOuts
 }
 
 /** What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. */

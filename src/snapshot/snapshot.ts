@@ -4,6 +4,7 @@
  */
 import type { Features } from '../config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
+import type { OptOuts } from '../config/opt-outs.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { ServicesByHost } from '../registry/merged-services.ts'
 import type { AllocatedAddresses } from './allocated-addresses.ts'
@@ -27,6 +28,8 @@ export interface Settings {
   readonly versionKey: string
   /** Which policies are enforced, in the order of their filters (`--plugins`); those whose part is not built count for nothing. */
   readonly plugins: readonly string[]
+  /** Checks of policies that are left out. */
+  readonly optOuts: OptOuts
 }
 
 /** Where a network is entered: an IP address and a port. */

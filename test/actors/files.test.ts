@@ -11,7 +11,7 @@ import { Registry } from '../../actors/runtime/metrics.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
-import { names } from '../harness/settings.ts'
+import { testSettings } from '../harness/settings.ts'
 import { until } from '../harness/until.ts'
 
 const entry = (name: string) =>
@@ -55,7 +55,7 @@ describe('watched files', () => {
       const root = path('objects')
       mkdirSync(root)
       writeFileSync(join(root, 'a.yaml'), entry('a'))
-      const directory = new ObjectDirectory(root, names, new Registry(), { ...parts, secret: () => undefined, settled: () => undefined })
+      const directory = new ObjectDirectory(root, testSettings(), new Registry(), { ...parts, secret: () => undefined, settled: () => undefined })
       started.push(directory)
       await directory.start()
       return { root, directory, keys: () => [...directory.events()].map((event) => ('key' in event ? event.key : '')).sort() }

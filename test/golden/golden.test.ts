@@ -15,7 +15,7 @@ import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
 import { Planner } from '../../src/push/planner.ts'
 import { registryName } from '../../src/registry/merged-services.ts'
-import { hostOf } from '../../src/xds/names.ts'
+import { resourcesByProxy } from '../harness/made.ts'
 import { type GivenProxy, prepareTestProxy } from '../harness/prepared-proxy.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
@@ -54,9 +54,10 @@ const nameOf = (resource: Resource): string => String(resource.name ?? resource.
 function generate(content: string): Json {
   const cut = content.indexOf('\n---\n')
   const head = parse(content.slice(0, cut)) as Head
-  const { objects, faults } = parseConfigFile('in.yaml', content.slice(cut + 5), names)
+  const settings = testSettings(head.env ?? {})
+  const { objects, faults } = parseConfigFile('in.yaml', content.slice(cut + 5), names, undefined, settings.optOuts)
   expect(faults, 'faults of the input').to.deep.equal([])
-  const planner = new Planner(testSettings(head.env ?? {}))
+  const planner = new Planner(settings)
   if (head.mesh) planner.state.setMesh(valid(readMeshConfig(JSON.stringify(head.mesh))))
   if (head.networks) planner.state.setNetworks(valid(readMeshNetworks(JSON.stringify(head.networks))))
   for (const { service, endpoints } of head.services ?? [])
@@ -80,33 +81,6 @@ function generate(content: string): Json {
 function valid<T>(read: { value: T } | { error: string }): T {
   if ('error' in read) throw new Error(read.error)
   return read.value
-}
-
-/** Every proxy's resources as a writer has them: those of the groups of its class, without what the class hides, and no name twice. */
-function resourcesByProxy(planner: Planner): Map<string, Parameters<typeof configDump>[0]> {
-  const { groups: patches, manifests, slabs: pieces } = planner.takePush()
-  const slabs = new Map(pieces.map((slab) => [slab.id, Buffer.from(slab.bytes)]))
-  const bytesOf = (slices: readonly number[]): string => {
-    const chunks: Buffer[] = []
-    for (let at = 0; at < slices.length; at += 3) {
-      const [slab, from, length] = slices.slice(at, at + 3) as [number, number, number]
-      chunks.push((slabs.get(slab) as Buffer).subarray(from, from + length))
-    }
-    return Buffer.concat(chunks).toString('base64')
-  }
-  return new Map(
-    planner.proxies().map(({ connection, proxyClass }) => {
-      const uses = manifests.find(({ classId }) => classId === proxyClass?.id)?.groups ?? {}
-      const resources = Object.entries(uses).map(([typeUrl, list]) => {
-        const found = new Map<string, { name: string; version: string; element: string }>()
-        for (const { group, hide } of list)
-          for (const { name, slices } of patches.find((patch) => patch.group === group)?.changed ?? [])
-            if (!hide.includes(hostOf(typeUrl, name)) && !found.has(name)) found.set(name, { name, version: '', element: bytesOf(slices) })
-        return [typeUrl, [...found.values()]] as const
-      })
-      return [connection, Object.fromEntries(resources)]
-    }),
-  )
 }
 
 function show(head: Head, resources: Parameters<typeof configDump>[0]): Json {

@@ -2,6 +2,7 @@
 import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
+import type { CheckedPolicies } from '../../../src/config/policy-checks.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
@@ -136,6 +137,15 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
       const seen = Object.fromEntries(Object.entries(policies).filter(([namespace]) => sees(namespace)))
       return { authorization_policies: { namespace_to_policies: seen, root_namespace } }
     },
+  },
+  policyz: {
+    what: 'checks that make policies stricter than an earlier release, and the objects and fields that each concerns',
+    shows: 'namespaces',
+    page: async (sources, _, sees) =>
+      (await sources.queue<CheckedPolicies[]>('policyChecks')).map((row) => ({
+        ...row,
+        objects: row.objects.filter(({ namespace }) => sees(namespace)),
+      })),
   },
   authz: {
     what: `which policy decides a request to a proxy, and why (proxyID; ${requestParameters})`,

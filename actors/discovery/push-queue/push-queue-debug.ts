@@ -1,6 +1,7 @@
 /** Answers of the push queue to the debug pages. */
 
 import { configKey } from '../../../src/config/kinds.ts'
+import { checkedPolicies } from '../../../src/config/policy-checks.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Planner } from '../../../src/push/planner.ts'
@@ -34,6 +35,7 @@ function configurationAnswers(planner: Planner, isTold: (ledger: string) => bool
         spec: object.spec,
         origin: object.origin,
       })),
+    policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
     mesh: () => planner.snapshot.mesh,
     /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
     generations: (key: string, ledgers: readonly string[]) =>

@@ -9,6 +9,8 @@ import { unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../../src/config/mesh-config.ts'
+import { readOptOuts } from '../../../src/config/opt-outs.ts'
+import { checkedPolicies, checkedPolicyLines } from '../../../src/config/policy-checks.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
@@ -204,6 +206,9 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   #open(): void {
     this.#ready = true
     this.#writers.open()
+    const { state, snapshot } = this.#planner
+    for (const line of checkedPolicyLines(checkedPolicies(state.objects.all(), snapshot.settings.optOuts)))
+      this.#context.log('authorization').warn(line)
     this.#preparation.start()
   }
 
@@ -240,7 +245,8 @@ function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>): P
     const line = faultLog.line(fault, monotonicMs())
     if (line !== undefined) log('model').warn(line, { objects: fault.objects.join(',') })
   }
-  const settings = { features, names: meshNames(features.MESH_DOMAIN), domain, ...secrets, plugins }
+  const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
+  const settings = { features, names: meshNames(features.MESH_DOMAIN), domain, ...secrets, plugins, optOuts }
   // Of two planners of this process, the later has the greater numbers: it makes fewer than one a microsecond.
   const planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
   // In force until a mesh configuration is told: a file that cannot be read is not.

@@ -9,6 +9,7 @@ import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
+import { readOptOuts } from '../../../../src/config/opt-outs.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../../runtime/actor.ts'
 import { wallClockMs } from '../../../runtime/clock.ts'
@@ -65,7 +66,9 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
       () => true,
       metrics,
     )
-    this.#objects = new ObjectDirectory(root, meshNames((config.features as Features).MESH_DOMAIN), metrics, {
+    const { MESH_DOMAIN, MESH_POLICY_OPT_OUTS } = config.features as Features
+    const read = { names: meshNames(MESH_DOMAIN), optOuts: readOptOuts(MESH_POLICY_OPT_OUTS) }
+    this.#objects = new ObjectDirectory(root, read, metrics, {
       ...parts,
       secret: (key, secret) => {
         const until = secret?.validity.pair?.notAfter

@@ -9,10 +9,12 @@ import type { ConfigObject } from '../../../../protocols/data.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret } from '../../../../protocols/messages/secrets.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
+import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import { type DocumentFault, faultyFile, type ParsedFile, parseConfigFile } from '../../../../src/config/parse.ts'
 import { PatternChecks } from '../../../../src/config/patterns.ts'
 import { isStandIn } from '../../../../src/config/stand-in.ts'
 import type { MeshNames } from '../../../../src/names/mesh-names.ts'
+import type { Settings } from '../../../../src/snapshot/snapshot.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch, isGone } from '../../../runtime/directory-watch.ts'
 import { Counter, Gauge, type Registry } from '../../../runtime/metrics.ts'
@@ -60,6 +62,7 @@ interface KnownFile {
 export class ObjectDirectory {
   readonly #root: string
   readonly #names: MeshNames
+  readonly #optOuts: OptOuts
   readonly #parts: DirectoryParts
   readonly #metrics
   readonly #work: WorkQueue
@@ -79,9 +82,10 @@ export class ObjectDirectory {
   #gather: Timer | undefined
   #pool: Pool | undefined
 
-  constructor(root: string, names: MeshNames, register: Registry, parts: DirectoryParts) {
+  constructor(root: string, { names, optOuts }: Pick<Settings, 'names' | 'optOuts'>, register: Registry, parts: DirectoryParts) {
     this.#root = root
     this.#names = names
+    this.#optOuts = optOuts
     this.#parts = parts
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
     this.#work = queue()
@@ -263,7 +267,7 @@ export class ObjectDirectory {
     const patterns = new PatternChecks(patternsMs, monotonicMs)
     if ('fault' in content) return this.#take(file, content, read, faultyFile(name, content.fault), at)
     if (content.text.length < pooledBytes) {
-      const parsed = parseConfigFile(name, content.text, this.#names, patterns)
+      const parsed = parseConfigFile(name, content.text, this.#names, patterns, this.#optOuts)
       if (!patterns.isExhausted) return this.#take(file, content, read, parsed, at)
     }
     this.#parseAside(file, content, read, at)
@@ -317,7 +321,7 @@ export class ObjectDirectory {
   async #parseOnPool(name: string, content: string): Promise<ParsedFile> {
     this.#pool ??= createPool(new URL(`./parse-task${import.meta.url.slice(-3)}`, import.meta.url), { threads: 1, queue: 16 })
     try {
-      const task: ParseTask = { name, content, domain: this.#names.domain }
+      const task: ParseTask = { name, content, domain: this.#names.domain, optOuts: [...this.#optOuts].join(',') }
       return await this.#pool.run<ParsedFile>(task, parseDeadlineMs)
     } catch (error) {
       return faultyFile(name, `the file could not be parsed within ${parseDeadlineMs} ms: ${(error as Error).message}`)

@@ -1,0 +1,90 @@
+/**
+ * The checks that make a policy stricter than an earlier release, or the reference, would have it. Each can be left out by name
+ * (`MESH_POLICY_OPT_OUTS`); what it judges otherwise is listed at `/debug/policyz` and in the log at start (docs/operation.md, "Upgrades").
+ */
+import type { ConfigObject } from '../../protocols/data.ts'
+import { contain } from '../model/faults.ts'
+import type { KindName } from './kinds.ts'
+import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
+import { isStandIn } from './stand-in.ts'
+
+/** A check that makes policies stricter. */
+export interface PolicyCheck {
+  /** What is stricter, as a sentence. */
+  readonly stricter: string
+  /** Kinds of the objects that it may judge otherwise. */
+  readonly kinds: readonly KindName[]
+  /**
+   * Paths of the fields that the check judges otherwise than before, `spec.rules[0].to[0].operation.hosts[1]`; none where it is not
+   * concerned. Fields of the spec may be missing although their kind requires them: the object may be one that is not valid.
+   */
+  concerns(object: ConfigObject): string[]
+}
+
+/** The table. A check asks for its opt-out where it acts (`optOuts` of the report of a document, or of the settings of the snapshot). */
+export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {}
+
+/** A warning for each check that is left out. */
+export function optOutWarnings(optOuts: OptOuts): string[] {
+  return Object.entries<PolicyCheck>(policyChecks)
+    .filter(([name]) => optOuts.has(name as PolicyCheckName))
+    .map(([name, { stricter }]) => `policy check ${name} is left out (MESH_POLICY_OPT_OUTS), so this does not hold: ${stricter}`)
+}
+
+/** What a check concerns. */
+export interface CheckedPolicies {
+  readonly check: string
+  readonly stricter: string
+  readonly optedOut: boolean
+  readonly objects: readonly {
+    readonly kind: string
+    readonly namespace: string
+    readonly name: string
+    readonly origin: string
+    readonly fields: readonly string[]
+  }[]
+}
+
+/** Goes through objects for each check, those included that are not valid. */
+export function checkedPolicies(
+  objects: readonly ConfigObject[],
+  optOuts: ReadonlySet<string>,
+  checks: Readonly<Record<string, PolicyCheck>> = policyChecks,
+): CheckedPolicies[] {
+  return Object.entries(checks).map(([check, { stricter, kinds, concerns }]) => ({
+    check,
+    stricter,
+    optedOut: optOuts.has(check),
+    objects: objects
+      .filter(({ kind }) => (kinds as readonly string[]).includes(kind))
+      .map((object) => {
+        const { kind, namespace, name, origin } = object
+        const read = isStandIn(object) ? { ...object, spec: object.spec.given ?? {} } : object
+        // A spec that is not valid may be of any form.
+        const fields = contain(
+          () => concerns(read),
+          () => [],
+        )
+        return { kind, namespace, name, origin, fields }
+      })
+      .filter(({ fields }) => fields.length > 0),
+  }))
+}
+
+/** Objects that a line of the log names at most. */
+const named = 20
+
+/** A line for each check that concerns objects. */
+export function checkedPolicyLines(checked: readonly CheckedPolicies[]): string[] {
+  return checked.flatMap(({ check, stricter, optedOut, objects }) => {
+    if (objects.length === 0) return []
+    const first = objects.slice(0, named).map(({ kind, namespace, name, fields }) => `${kind}/${namespace}/${name} (${shortened(fields)})`)
+    const more = objects.length > named ? ` and ${objects.length - named} more` : ''
+    const state = optedOut ? 'is left out' : 'is in force'
+    return `policy check ${check} ${state} and concerns ${first.join(', ')}${more}: ${stricter}; /debug/policyz has all of them, MESH_POLICY_OPT_OUTS=${check} leaves it out`
+  })
+}
+
+/** The first fields of an object, and how many more. */
+const shortened = (fields: readonly string[]): string =>
+  `${fields.slice(0, 3).join(', ')}${fields.length > 3 ? ` and ${fields.length - 3} more` : ''}`

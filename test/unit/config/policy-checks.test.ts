@@ -1,0 +1,84 @@
+import { expect } from 'chai'
+import type { ConfigObject } from '../../../protocols/data.ts'
+import { type PolicyCheckName, readOptOuts } from '../../../src/config/opt-outs.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { checkedPolicies, checkedPolicyLines, optOutWarnings, type PolicyCheck, policyChecks } from '../../../src/config/policy-checks.ts'
+import { madeOf } from '../../harness/made.ts'
+import { names } from '../../harness/settings.ts'
+
+/** Documents that a check concerns, and what comes of them: `made` unless another outcome is given. */
+interface Example {
+  readonly documents: string
+  /** What differs when the check is left out; the environment variables say whether it is. */
+  readonly outcome?: (documents: string, env: Record<string, string>) => unknown
+}
+
+/** An example for every check: its row in the table does not compile without one. */
+const examples: { readonly [Name in PolicyCheckName]: Example } = {}
+
+const policy = (name: string, spec: string) =>
+  `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n---\n`
+
+describe('checks that make policies stricter', () => {
+  for (const [name, { documents, outcome = madeOf }] of Object.entries<Example>(examples)) {
+    it(`${name} lists what it concerns, and opting out gives back what was before`, () => {
+      const { objects, standIns } = parseConfigFile('f.yaml', documents, names)
+      const all = [...objects, ...standIns.values()]
+      const row = checkedPolicies(all, new Set()).find(({ check }) => check === name)
+      expect(row?.objects, 'objects that it concerns').not.to.deep.equal([])
+      const others = Object.keys(policyChecks).filter((other) => other !== name)
+      const checked = outcome(documents, {})
+      expect(outcome(documents, { MESH_POLICY_OPT_OUTS: name }), 'when it is left out').not.to.deep.equal(checked)
+      expect(outcome(documents, { MESH_POLICY_OPT_OUTS: others.join(',') }), 'when all others are').to.deep.equal(checked)
+    })
+  }
+
+  it('are named in plain sentences, and left out by their names only', () => {
+    for (const [name, { stricter, kinds }] of Object.entries<PolicyCheck>(policyChecks)) {
+      expect(name).to.match(/^[a-z0-9]+(-[a-z0-9]+)*$/)
+      expect(stricter.length, name).to.be.greaterThan(20)
+      expect(kinds, name).not.to.deep.equal([])
+    }
+    expect(() => readOptOuts('no-such, constructor')).to.throw('environment variable MESH_POLICY_OPT_OUTS: "no-such, constructor": no such check')
+    expect(optOutWarnings(readOptOuts(' , '))).to.deep.equal([])
+    const all = readOptOuts(Object.keys(policyChecks).join(', '))
+    expect(optOutWarnings(all)).to.have.length(all.size)
+  })
+
+  it('are reported with the objects and fields that they concern, valid or not, in one line a check', () => {
+    const methods: PolicyCheck = {
+      stricter: 'methods are compared as they are written',
+      kinds: ['AuthorizationPolicy'],
+      concerns: ({ spec }: ConfigObject) => {
+        const { rules } = spec as { rules: { to: { operation: { methods?: string[] } }[] }[] }
+        return rules.flatMap(({ to }, rule) =>
+          to.flatMap(({ operation }, i) => (operation.methods ?? []).map((_, n) => `spec.rules[${rule}].to[${i}].operation.methods[${n}]`)),
+        )
+      },
+    }
+    const text = [
+      policy('good', '{rules: [{to: [{operation: {methods: [get]}}]}]}'),
+      policy('bad', '{rules: [{to: [{operation: {methods: [get, post, put, delete, ""]}}]}]}'),
+      policy('empty', '{}'),
+      policy('other', '{rules: 7}'),
+    ].join('')
+    const { objects, standIns } = parseConfigFile('f.yaml', text, names)
+    expect([...standIns.keys()]).to.deep.equal(['AuthorizationPolicy/ns/bad', 'AuthorizationPolicy/ns/other'])
+    const checked = checkedPolicies([...objects, ...standIns.values()], new Set(['methods']), { methods })
+    expect(checked[0]?.objects.map(({ name, fields }) => [name, fields.length])).to.deep.equal([
+      ['good', 1],
+      ['bad', 5],
+    ])
+    const [line, ...more] = checkedPolicyLines(checked)
+    expect(more).to.deep.equal([])
+    expect(line).to.equal(
+      'policy check methods is left out and concerns AuthorizationPolicy/ns/good (spec.rules[0].to[0].operation.methods[0]), AuthorizationPolicy/ns/bad (spec.rules[0].to[0].operation.methods[0], spec.rules[0].to[0].operation.methods[1], spec.rules[0].to[0].operation.methods[2] and 2 more): methods are compared as they are written; /debug/policyz has all of them, MESH_POLICY_OPT_OUTS=methods leaves it out',
+    )
+    const many = parseConfigFile(
+      'f.yaml',
+      Array.from({ length: 23 }, (_, n) => policy(`p${n}`, '{rules: [{to: [{operation: {methods: [get]}}]}]}')).join(''),
+      names,
+    )
+    expect(checkedPolicyLines(checkedPolicies(many.objects, new Set(), { methods }))[0]).to.contain(' and 3 more: ')
+  })
+})
