@@ -49,7 +49,7 @@ for (const { version, path: binary } of envoyBinaries())
       }
       await until('the listeners', async () => (await Promise.all(proxies.map(active))).every((names) => names.length > 0))
       expect(await service.rejections()).to.deep.equal([])
-      expect(await Promise.all(proxies.map(active))).to.deep.equal([[`0.0.0.0_${edge}`], [`0.0.0.0_${tcp}`, `0.0.0.0_${tls}`].sort()])
+      expect(await Promise.all(proxies.map(active))).to.deep.equal([[`0.0.0.0_${edge}`], [`127.0.0.1_${tcp}`, `127.0.0.1_${tls}`].sort()])
       expect(await Promise.all(proxies.map((proxy) => proxy.rejected()))).to.deep.equal([0, 0])
     })
   })

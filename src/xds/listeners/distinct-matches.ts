@@ -27,12 +27,16 @@ export class DistinctMatches {
     return narrowed
   }
 
+  /** Whether no other chain has anything of what a match wants. */
+  isFree(match: DistinctMatch): boolean {
+    return keysOf(match).every((key) => !this.#taken.has(key))
+  }
+
   #narrowed<Match extends DistinctMatch>(match: Match): Match | undefined {
-    const isFree = (some: DistinctMatch) => keysOf(some).every((key) => !this.#taken.has(key))
-    if (isFree(match)) return match
-    const serverNames = match.serverNames?.filter((name) => isFree({ ...match, serverNames: [name] })) ?? []
+    if (this.isFree(match)) return match
+    const serverNames = match.serverNames?.filter((name) => this.isFree({ ...match, serverNames: [name] })) ?? []
     if (serverNames.length > 0) return { ...match, serverNames }
-    const prefixRanges = match.prefixRanges?.filter((range) => isFree({ ...match, prefixRanges: [range] })) ?? []
+    const prefixRanges = match.prefixRanges?.filter((range) => this.isFree({ ...match, prefixRanges: [range] })) ?? []
     return prefixRanges.length > 0 ? { ...match, prefixRanges } : undefined
   }
 }

@@ -16,20 +16,18 @@ import { applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-po
 import type { Draft } from '../draft.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
+import { loopbacks } from '../routes/port-uses.ts'
 import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
 import { type Chain, type Guard, guardOf, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
-import { wildcardOf } from './outbound.ts'
+import { loopbackOf, wildcardOf } from './outbound.ts'
 
 const virtualInboundPort = 15_006
 
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
-const loopbacks = new Set(['127.0.0.1', '::1'])
-/** Where a workload listens that does not say it. */
-const loopbackOf = ({ ipv6 }: Traits): string => (ipv6 ? '::1' : '127.0.0.1')
 
 /**
  * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. Services that

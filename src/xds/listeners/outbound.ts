@@ -14,7 +14,7 @@ import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import { applies } from '../routes/matches.ts'
-import { type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts'
+import { isBound, type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts'
 import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
@@ -117,15 +117,21 @@ const nameOf = ({ bind, port }: Share): string => `${bind}_${port.number}`
 
 /** The listeners that a service has a share in when it is called through an egress listener. */
 function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundInputs): Share[] {
-  const wildcard = wildcardOf(inputs.traits)
-  const unbound = inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE' ? '127.0.0.1' : wildcard
+  const { traits } = inputs
+  const wildcard = wildcardOf(traits)
+  const isOpened = isBound(egress, traits.interception)
+  const unnamed = isOpened ? loopbackOf(traits) : wildcard
+  // A proxy without privileges cannot open these.
+  const isClosed = ({ port }: PortUse) => isOpened && traits.unprivileged && port.number < 1024
   const binds: Readonly<Record<PortUse['at'], () => readonly string[]>> = {
     shared: () => [wildcard],
     service: () => virtualAddresses(state.service),
     pods: () => podAddresses(state, inputs),
-    egress: () => [egress.bind || unbound],
+    egress: () => [egress.bind || unnamed],
   }
-  return portUses(state.service, egress, inputs.view.egress, inputs.snapshot).flatMap((use) => binds[use.at]().map((bind) => ({ ...use, bind })))
+  return portUses(state.service, egress, inputs.view.egress, inputs.snapshot, traits.interception).flatMap((use) =>
+    isClosed(use) ? [] : binds[use.at]().map((bind) => ({ ...use, bind })),
+  )
 }
 
 /** The pods that a caller reaches by a listener: all but itself. */
@@ -203,7 +209,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
   const name = `${bind}_${port}`
   const known = plans.get(name)
   if (known) return known
-  const bindToPort = inputs.traits.interception === 'NONE' || egress.captureMode === 'NONE'
+  const bindToPort = isBound(egress, inputs.traits.interception)
   const plan: Plan = {
     bind,
     port,
@@ -225,6 +231,11 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
 /** The address all services share on a port. */
 export function wildcardOf(traits: Traits): string {
   return traits.ipv6 ? '::' : '0.0.0.0'
+}
+
+/** The address of the workload's own machine: what listens there is called by nobody else. */
+export function loopbackOf(traits: Traits): string {
+  return traits.ipv6 ? '::1' : '127.0.0.1'
 }
 
 /** Adds what a service port brings to its listener. */
@@ -252,7 +263,8 @@ function addShare(
     conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key })
     return
   }
-  const isShared = at === 'shared' || (at === 'egress' && egress.bind === '')
+  // Only of redirected connections is it known where they were going.
+  const isShared = !plan.bindToPort && (at === 'shared' || (at === 'egress' && egress.bind === ''))
   addTcp(plan, state, port, inputs, isShared, conflicts)
   plan.serverFirst ||= isServerFirst(port.protocol)
   if (kind !== 'sniffed' || plan.serverFirst) return
@@ -279,8 +291,8 @@ function addTcp(plan: Plan, state: ServiceState, port: ServicePort, inputs: Outb
       ...chain.match,
       ...(cidrs.length > 0 && !chain.match.prefixRanges?.length ? { prefixRanges: cidrs.map(cidrOf) } : {}),
     }
-    const match = plan.matches.take(wanted)
-    if (match !== wanted) conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
+    const match = chain.isSpare && !plan.matches.isFree(wanted) ? undefined : plan.matches.take(wanted)
+    if (match !== wanted && !chain.isSpare) conflicts.push({ kind: 'tcp_over_current_tcp', view: inputs.view.id, key: `${plan.bind}_${plan.port}` })
     if (!match) continue
     plan.tcp.push({ filterChainMatch: match, filters: chain.filters })
   }
@@ -289,6 +301,8 @@ function addTcp(plan: Plan, state: ServiceState, port: ServicePort, inputs: Outb
 interface TcpChain {
   readonly match: DistinctMatch
   readonly filters: Filter[]
+  /** Whether it is only wanted where no other chain has its match. */
+  readonly isSpare?: boolean
 }
 
 /** The gateways of callers that are no gateways. */
@@ -337,9 +351,12 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
     }
   }
   if (caught) return chains
-  const match: DistinctMatch =
-    isOpaqueTls(port.protocol) && !service.addresses.length ? { serverNames: [service.hostname], transportProtocol: 'tls' } : {}
-  chains.push({ match, filters: tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits) })
+  const filters = tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits)
+  const isBoundHere = isBound(egress, traits.interception)
+  const isNamed = isOpaqueTls(port.protocol) && (isBoundHere || !service.addresses.length)
+  if (isNamed) chains.push({ match: { serverNames: [service.hostname], transportProtocol: 'tls' }, filters })
+  // Where the proxy opens the port itself, the first service has what names none of them.
+  if (!isNamed || isBoundHere) chains.push({ match: {}, filters, isSpare: isNamed })
   return chains
 }
 

@@ -6,6 +6,7 @@ import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { isHttp, selectProtocol } from '../../model/protocol.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { EgressListener } from '../../snapshot/view.ts'
+import type { Traits } from '../traits.ts'
 
 /** A route configuration by itself. */
 export interface RouteName {
@@ -22,7 +23,7 @@ export interface PortUse {
   readonly port: ServicePort
   /** `sniffed`: HTTP if it looks like it, bytes otherwise. */
   readonly kind: 'http' | 'tcp' | 'sniffed'
-  /** Where it listens: on the address that all share, on those of the service, on that of each pod, or where the egress listener is bound. */
+  /** Where it listens: on the address that all share, on those of the service, on that of each pod, or on the address of the egress listener. */
   readonly at: 'shared' | 'service' | 'pods' | 'egress'
   /** Route configuration of its listener; undefined for bytes. */
   readonly route: RouteName | undefined
@@ -45,20 +46,49 @@ export function routeOfEgress(bind: string, port: number): RouteName {
   return bind === '' ? routeOfPort(port) : { name: `${bind}_${port}`, port, catchAll: true }
 }
 
-/** Whether an egress listener without a port offers a port: it does not where another one has it on the shared address. */
-export function offersPort(egress: EgressListener, all: readonly EgressListener[], port: number): boolean {
-  return !all.some((other) => other !== egress && other.port?.number === port && other.bind === '')
+/** How the connections of a proxy are redirected. */
+type Interception = Traits['interception']
+
+/** Whether the ports of an egress listener are opened by the proxy itself, because no connection is redirected to them. */
+export function isBound({ bind, captureMode }: EgressListener, interception: Interception): boolean {
+  return interception === 'NONE' || captureMode === 'NONE' || bind.startsWith('unix://')
+}
+
+/** The addresses of one's own machine. */
+export const loopbacks: ReadonlySet<string> = new Set(['127.0.0.1', '::1'])
+
+/** The address that an egress listener has for all its ports, with one word for loopback; empty where it has those of the services. */
+function placeOf(egress: EgressListener, interception: Interception): string {
+  return egress.bind === '' ? (isBound(egress, interception) ? 'loopback' : '') : loopbacks.has(egress.bind) ? 'loopback' : egress.bind
+}
+
+/** Whether an egress listener without a port offers a port: it does not where another one has it at the same address, or by the same route. */
+export function offersPort(egress: EgressListener, all: readonly EgressListener[], port: number, interception: Interception): boolean {
+  const isTaken = (other: EgressListener) => other.bind === '' || placeOf(other, interception) === placeOf(egress, interception)
+  return !all.some((other) => other !== egress && other.port?.number === port && isTaken(other))
 }
 
 /** The ports of a service that are called through an egress listener; `all` are those of the view. */
-export function portUses(service: Service, egress: EgressListener, all: readonly EgressListener[], snapshot: MeshSnapshot): PortUse[] {
+export function portUses(
+  service: Service,
+  egress: EgressListener,
+  all: readonly EgressListener[],
+  snapshot: MeshSnapshot,
+  interception: Interception,
+): PortUse[] {
   if (egress.port) return usesOfEgress(service, egress, egress.port)
   const isSniffing = snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
+  const hasPlace = placeOf(egress, interception) !== ''
   return service.ports.flatMap((port): PortUse[] => {
-    if (port.protocol === 'udp' || !offersPort(egress, all, port.number)) return []
+    if (port.protocol === 'udp' || !offersPort(egress, all, port.number, interception)) return []
+    const isSniffed = port.protocol === 'unknown' && isSniffing
+    if (hasPlace) {
+      const kind = isHttp(port.protocol) ? 'http' : isSniffed ? 'sniffed' : 'tcp'
+      return [{ port, kind, at: 'egress', route: kind === 'tcp' ? undefined : routeOfEgress(egress.bind, port.number) }]
+    }
     if (isHttp(port.protocol)) return [{ port, kind: 'http', at: 'shared', route: routeOfPort(port.number) }]
     const at = virtualAddresses(service).length > 0 ? 'service' : hasPodListeners(service, snapshot) ? 'pods' : 'shared'
-    if (port.protocol !== 'unknown' || !isSniffing) return [{ port, kind: 'tcp', at, route: undefined }]
+    if (!isSniffed) return [{ port, kind: 'tcp', at, route: undefined }]
     const own: RouteName = { name: `${service.hostname}:${port.number}`, port: port.number, catchAll: false }
     return [{ port, kind: 'sniffed', at, route: at === 'shared' ? routeOfPort(port.number) : own }]
   })

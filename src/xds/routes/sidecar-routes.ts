@@ -25,7 +25,7 @@ export function hasHttpProxy({ mesh }: MeshSnapshot, { interception }: Traits): 
 /** The ports of a service that take part in routes when it is called through an egress listener. */
 export function routedPorts({ service }: ServiceState, egress: EgressListener, view: View, snapshot: MeshSnapshot, traits: Traits): RoutedPort[] {
   const isProxied = hasHttpProxy(snapshot, traits)
-  return portUses(service, egress, view.egress, snapshot).flatMap(({ port, kind, route }): RoutedPort[] => {
+  return portUses(service, egress, view.egress, snapshot, traits.interception).flatMap(({ port, kind, route }): RoutedPort[] => {
     if (!route) return []
     // A sniffed port with an address of its own answers in the listener that all share as well.
     const shared = kind === 'sniffed' && !route.catchAll ? [{ route: routeOfPort(port.number), port }] : []
@@ -36,8 +36,8 @@ export function routedPorts({ service }: ServiceState, egress: EgressListener, v
 /** The routes in which a host stands that no service has, when it is called through an egress listener (docs/resources.md, R5). */
 export function routesWithoutService(egress: EgressListener, view: View, snapshot: MeshSnapshot, traits: Traits): RouteName[] {
   const { port, bind } = egress
-  const route = port ? routeOfEgress(bind, port.number) : routeOfPort(80)
-  if (route.port !== 80 || (!port && !offersPort(egress, view.egress, 80))) return []
+  const route = routeOfEgress(bind, port?.number ?? 80)
+  if (route.port !== 80 || (!port && !offersPort(egress, view.egress, 80, traits.interception))) return []
   return [route, ...(hasHttpProxy(snapshot, traits) ? [httpProxyRoute] : [])]
 }
 
