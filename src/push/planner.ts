@@ -76,8 +76,8 @@ export class Planner {
   }
 
   /** The service ports that the workload of a proxy serves. */
-  instancesOf({ addresses }: ProxyNode): readonly ServiceInstance[] {
-    return this.#instances.of(addresses)
+  instancesOf({ addresses, namespace }: ProxyNode): readonly ServiceInstance[] {
+    return this.#instances.of(addresses, namespace)
   }
 
   /** Number of classes in use. */

@@ -37,14 +37,17 @@ export class InstanceIndex {
     return affected
   }
 
-  /** The service ports that workloads at these addresses serve, in the order of host names. */
-  of(addresses: readonly string[]): ServiceInstance[] {
+  /**
+   * The service ports that a workload of a namespace serves at these addresses, in the order of host names: those of services of that namespace
+   * (docs/resources.md, P6). Without a namespace those of all: whoever may write a service in one could change the protocol that a workload of another is guarded for.
+   */
+  of(addresses: readonly string[], namespace: string | undefined): ServiceInstance[] {
     const instances: ServiceInstance[] = []
     for (const address of addresses) {
       for (const hostname of [...(this.#hostsByAddress.get(address) ?? [])].sort()) {
         for (const { service, endpoints } of this.#states.get(hostname) ?? []) {
           const endpoint = endpoints.find((candidate) => candidate.address === address)
-          if (!endpoint || service.external) continue
+          if (!endpoint || service.external || (namespace !== undefined && service.namespace !== namespace)) continue
           for (const port of service.ports) {
             instances.push({ service, port, endpoint, targetPort: portOf(endpoint, port) })
           }
