@@ -4,6 +4,8 @@
  */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
+import { isIp } from './addresses.ts'
+import type { ServiceEntrySpec } from './kinds/service-entry.ts'
 import type { KindName } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { isStandIn } from './stand-in.ts'
@@ -22,7 +24,21 @@ export interface PolicyCheck {
 }
 
 /** The table. A check asks for its opt-out where it acts (`optOuts` of the report of a document, or of the settings of the snapshot). */
-export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {}
+export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
+  'own-namespace-instances': {
+    stricter: 'the ports, protocols and labels of a workload follow from endpoints of services of its own namespace alone',
+    kinds: ['ServiceEntry'],
+    concerns: ({ spec }) => endpointAddresses(spec as ServiceEntrySpec, isIp),
+  },
+}
+
+/** Paths of the addresses of an entry's endpoints that a check looks at, where workloads of the mesh may be behind them. */
+function endpointAddresses({ location, endpoints }: ServiceEntrySpec, isConcerned: (address: string) => boolean): string[] {
+  if (location !== 'MESH_INTERNAL') return []
+  return (endpoints ?? []).flatMap(({ address }, index) =>
+    address !== undefined && isConcerned(address) ? [`spec.endpoints[${index}].address`] : [],
+  )
+}
 
 /** A warning for each check that is left out. */
 export function optOutWarnings(optOuts: OptOuts): string[] {

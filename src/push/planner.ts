@@ -77,7 +77,8 @@ export class Planner {
 
   /** The service ports that the workload of a proxy serves. */
   instancesOf({ addresses, namespace }: ProxyNode): readonly ServiceInstance[] {
-    return this.#instances.of(addresses, namespace)
+    const isOptedOut = this.snapshot.settings.optOuts.has('own-namespace-instances')
+    return this.#instances.of(addresses, isOptedOut ? undefined : namespace)
   }
 
   /** Number of classes in use. */

@@ -13,8 +13,13 @@ interface Example {
   readonly outcome?: (documents: string, env: Record<string, string>) => unknown
 }
 
+const entry = (namespace: string, address: string, port: string) =>
+  `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: app, namespace: ${namespace}}\nspec: {hosts: [app.${namespace}.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: ${port}}], endpoints: [{address: ${address}}]}\n---\n`
+
 /** An example for every check: its row in the table does not compile without one. */
-const examples: { readonly [Name in PolicyCheckName]: Example } = {}
+const examples: { readonly [Name in PolicyCheckName]: Example } = {
+  'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
+}
 
 const policy = (name: string, spec: string) =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n---\n`
