@@ -196,7 +196,8 @@ function routePart(
       addHosts(viewer, service)
     }
     for (const caller of service.callerNamespaces) addHosts(caller, service)
-    for (const host of service.destinations) append(sending, host, service)
+    // Ports of destinations count in routes, and those of one host for the others.
+    for (const host of new Set([...service.destinations, ...(service.hosts.length > 1 ? service.hosts : [])])) append(sending, host, service)
   }
   for (const others of [seen, rules.differing])
     for (const [viewer, hosts] of others) for (const host of hosts) for (const service of sending.get(host) ?? []) addHosts(viewer, service)

@@ -12,7 +12,7 @@ import type { Problem } from '../../xds/draft.ts'
 import { addedVirtualHosts, type PatchContext, patchVirtualHosts } from '../../xds/envoy-filter/apply.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { encodeHost, type HostPiece } from '../../xds/routes/route-table.ts'
-import { hasHttpProxy, hostWithoutService, httpProxyRoute, routeContext, routedPorts, routesWithoutService } from '../../xds/routes/sidecar-routes.ts'
+import { hasHttpProxy, httpProxyRoute, placesWithoutService, routeContext, routedPorts } from '../../xds/routes/sidecar-routes.ts'
 import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../../xds/routes/virtual-hosts.ts'
 import type { Traits } from '../../xds/traits.ts'
 import type { Memo } from '../dependencies/memo.ts'
@@ -98,20 +98,21 @@ export class HostMaker {
     return { type: 'rds', resource: host, objects: state ? [serviceKey(state.service)] : [], reason, consequence: consequences.leftOut }
   }
 
-  /** The virtual host of a host that no visible service has, if a VirtualService has it. */
+  /** The virtual hosts of a host on ports that no visible service of it has, if a VirtualService has it. */
   ofHost(host: string, egress: EgressListener): Candidate[] {
-    const virtualService = hostWithoutService(host, egress, this.view)
-    if (!virtualService) return []
-    const objects = virtualService.sources.map(configKey)
-    const make = () => virtualServiceHost(host, virtualService, this.#context(80))
-    return routesWithoutService(egress, this.view, this.#snapshot, this.#traits).map((route) => ({
-      route,
-      host,
-      egress,
-      namespace: '',
-      port: 80,
-      make: (without) => this.#encode(route, `${host}:80`, () => withoutDomains(make(), without), objects),
-    }))
+    return placesWithoutService(host, egress, this.view, this.#snapshot, this.#traits).map(({ route, virtualService }) => {
+      const { port } = route
+      const objects = virtualService.sources.map(configKey)
+      const make = () => virtualServiceHost(host, virtualService, this.#context(port))
+      return {
+        route,
+        host,
+        egress,
+        namespace: '',
+        port,
+        make: (without) => this.#encode(route, `${host}:${port}`, () => withoutDomains(make(), without), objects),
+      }
+    })
   }
 
   /** The virtual hosts that EnvoyFilters add to a route, and the one for all other hosts. */

@@ -268,7 +268,7 @@ class Differing {
     const [egress] = view.egress
     if (!egress) return []
     const state = view.service(host)
-    return state ? this.#maker.ofService(state, egress) : this.#maker.ofHost(host, egress)
+    return [...(state ? this.#maker.ofService(state, egress) : []), ...this.#maker.ofHost(host, egress)]
   }
 
   #claim(route: string, domains: readonly string[], host: string): void {

@@ -25,7 +25,7 @@ import { durationOf, overAds, pack } from '../message.ts'
 import { blackHole, outboundCluster, passthrough, sniCluster } from '../names.ts'
 import { type OutboundTls, outboundSocket } from '../security/mutual-tls.ts'
 import type { Traits } from '../traits.ts'
-import { applyPolicy, type ClusterInit, type PolicyInForce, policyFor, tlsSocket } from './traffic-policy.ts'
+import { applyConnectionPool, applyPolicy, type ClusterInit, type PolicyInForce, policyFor, tlsSocket } from './traffic-policy.ts'
 
 const httpOptions = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'
 const maxConcurrentStreams = 1_073_741_824
@@ -262,10 +262,9 @@ function blackHoleCluster(snapshot: MeshSnapshot): Cluster {
 
 /** The cluster that forwards to wherever the connection was going. */
 function passthroughCluster(snapshot: MeshSnapshot): Cluster {
-  return create(ClusterSchema, {
+  const cluster: ClusterInit = {
     name: passthrough,
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST },
-    connectTimeout: durationOf(snapshot.mesh.connectTimeout),
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
     typedExtensionProtocolOptions: {
       [httpOptions]: pack(HttpProtocolOptionsSchema, {
@@ -275,5 +274,7 @@ function passthroughCluster(snapshot: MeshSnapshot): Cluster {
         },
       }),
     },
-  })
+  }
+  applyConnectionPool(cluster, undefined, snapshot)
+  return create(ClusterSchema, cluster)
 }

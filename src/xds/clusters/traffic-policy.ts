@@ -21,32 +21,39 @@ export type ClusterInit = MessageInitShape<typeof ClusterSchema>
 /** Settings in force for one port of a service or of one of its subsets. */
 export type PolicyInForce = Pick<PortPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>
 
+type ConnectionPool = NonNullable<PolicyInForce['connectionPool']>
+
 const largest = 4_294_967_295
 
-/** The policy for a port: port-level settings replace the others as a set; a subset's fields go over the rule's. */
+/** The policy for a port (docs/resources.md, C5): the settings of a subset's port stand alone; all others of a subset go over the rule's, field by field. */
 export function policyFor(rule: MergedRule | undefined, subset: Subset | undefined, port: number): PolicyInForce {
-  const top = atPort(rule?.policy, port)
-  return subset?.policy ? { ...top, ...defined(atPort(subset.policy, port)) } : top
+  const own = levelOf(subset?.policy, port)
+  if (own) return settingsOf(own)
+  const top = settingsOf(levelOf(rule?.policy, port) ?? rule?.policy)
+  return subset?.policy ? { ...top, ...defined(settingsOf(subset.policy)) } : top
 }
 
-function atPort(policy: TrafficPolicy | undefined, port: number): PolicyInForce {
-  const level = policy?.portLevelSettings?.find((entry) => entry.port.number === port)
-  const { connectionPool, loadBalancer, outlierDetection, tls } = level ?? policy ?? {}
-  return { connectionPool, loadBalancer, outlierDetection, tls }
-}
+const levelOf = (policy: TrafficPolicy | undefined, port: number): PortPolicy | undefined =>
+  policy?.portLevelSettings?.find((entry) => entry.port.number === port)
+
+const settingsOf = ({ connectionPool, loadBalancer, outlierDetection, tls }: PolicyInForce = {}): PolicyInForce => ({
+  connectionPool,
+  loadBalancer,
+  outlierDetection,
+  tls,
+})
 
 const defined = (policy: PolicyInForce): PolicyInForce => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined))
 
 /** Connection pool, outlier detection and load balancer. */
 export function applyPolicy(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
-  applyConnectionPool(cluster, policy, snapshot)
+  applyConnectionPool(cluster, policy.connectionPool, snapshot)
   applyOutlierDetection(cluster, policy)
   applyLoadBalancer(cluster, policy)
 }
 
-function applyConnectionPool(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
-  const tcp = policy.connectionPool?.tcp
-  const http = policy.connectionPool?.http
+/** Connect timeout, limits and keepalive of a connection pool. What it leaves open is the mesh's, and of limits the largest that Envoy has (docs/resources.md, C6). */
+export function applyConnectionPool(cluster: ClusterInit, { tcp, http }: ConnectionPool = {}, snapshot: MeshSnapshot): void {
   cluster.connectTimeout = durationOf(tcp?.connectTimeout ?? snapshot.mesh.connectTimeout)
   cluster.circuitBreakers = {
     thresholds: [

@@ -12,7 +12,7 @@ import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import { statName } from '../clusters/outbound.ts'
-import { applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
+import { applyConnectionPool, applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
 import type { Draft } from '../draft.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
@@ -145,14 +145,15 @@ const httpOptions = (value: NonNullable<Parameters<typeof pack<typeof HttpProtoc
 })
 
 function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot): Cluster {
-  return create(ClusterSchema, {
+  const cluster: ClusterInit = {
     name,
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST },
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
-    connectTimeout: durationOf(snapshot.mesh.connectTimeout),
     upstreamBindConfig: bindTo(source),
     typedExtensionProtocolOptions: httpOptions({ case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions: {} } }),
-  })
+  }
+  applyConnectionPool(cluster, undefined, snapshot)
+  return create(ClusterSchema, cluster)
 }
 
 /** Bound listeners of single ports, then the catch-all listener that redirected connections come to. */

@@ -95,12 +95,13 @@ function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
   const targets = (rule.route ?? []).filter((entry, _, all) => all.length === 1 || (entry.weight ?? 0) > 0)
   const features = context.snapshot.settings.features
   const timeout = rule.timeout ?? features.MESH_DEFAULT_REQUEST_TIMEOUT
+  const hashPolicy = distinct(targets.flatMap(({ destination }) => hashPolicyOf(destination, context)))
   const action: RouteAction = {
     timeout: durationOf(timeout),
     ...(timeout > 0 ? { maxStreamDuration: { grpcTimeoutHeaderMax: durationOf(timeout) } } : {}),
-    ...retryField(rule),
+    ...retryField(rule, targets.length === 1 && hashPolicy.length > 0),
     requestMirrorPolicies: mirrorsOf(rule, context),
-    hashPolicy: targets.length > 0 ? hashPolicyOf((targets[0] as RouteDestination).destination, context) : [],
+    hashPolicy,
     ...rewriteFields(rule),
   }
   if (targets.length === 1) {
@@ -171,11 +172,13 @@ export function defaultRetryPolicy(): RetryPolicy {
   }
 }
 
-function retryField(rule: HttpRoute): { retryPolicy?: RetryPolicy } {
+function retryField(rule: HttpRoute, isHashed: boolean): { retryPolicy?: RetryPolicy } {
   const retries = rule.retries
-  if (!retries) return { retryPolicy: defaultRetryPolicy() }
+  // Where a hash chooses the host, another one would not have what the client's requests left at the first.
+  const initial = isHashed ? { ...defaultRetryPolicy(), retryHostPredicate: [] } : defaultRetryPolicy()
+  if (!retries) return { retryPolicy: initial }
   if ((retries.attempts ?? 0) === 0) return {}
-  const policy = defaultRetryPolicy()
+  const policy = initial
   policy.numRetries = retries.attempts ?? 2
   if (retries.retryOn) {
     const conditions = retries.retryOn
@@ -219,6 +222,14 @@ function mirrorsOf(rule: HttpRoute, context: RouteContext) {
 /** A percentage with four decimals. */
 function fraction(percent: number) {
   return { numerator: Math.round(percent * 10_000), denominator: 2 }
+}
+
+/** Every policy once: what several destinations hash alike counts as one. */
+function distinct(policies: readonly HashPolicy[]): HashPolicy[] {
+  const byText = new Map(
+    policies.map((policy) => [JSON.stringify(policy, (_, value) => (typeof value === 'bigint' ? String(value) : value)), policy]),
+  )
+  return [...byText.values()]
 }
 
 function hashPolicyOf(destination: Destination, context: RouteContext): HashPolicy[] {

@@ -33,20 +33,39 @@ export function routedPorts({ service }: ServiceState, egress: EgressListener, v
   })
 }
 
-/** The routes in which a host stands that no service has, when it is called through an egress listener (docs/resources.md, R5). */
-export function routesWithoutService(egress: EgressListener, view: View, snapshot: MeshSnapshot, traits: Traits): RouteName[] {
-  const { port, bind } = egress
-  const route = routeOfEgress(bind, port?.number ?? 80)
-  if (route.port !== 80 || (!port && !offersPort(egress, view.egress, 80, traits.interception))) return []
-  return [route, ...(hasHttpProxy(snapshot, traits) ? [httpProxyRoute] : [])]
+/** A place of a host in the routes of a port that no service of it has. */
+export interface PlaceWithoutService {
+  readonly route: RouteName
+  readonly virtualService: ResolvedVirtualService
 }
 
-/** The VirtualService of a host that no visible service has. */
-export function hostWithoutService(host: string, egress: EgressListener, view: View): ResolvedVirtualService | undefined {
-  if (view.service(host)) return undefined
-  const found = egress.virtualServices.find(host)
+/**
+ * The routes in which a host of a VirtualService stands by itself, when it is called through an egress listener (docs/resources.md, R5): of port 80, and of the
+ * ports with which another host of the VirtualService stands in routes; not of those that a service of the host has.
+ */
+export function placesWithoutService(
+  host: string,
+  egress: EgressListener,
+  view: View,
+  snapshot: MeshSnapshot,
+  traits: Traits,
+): PlaceWithoutService[] {
+  const virtualService = egress.virtualServices.find(host)
   // A wildcard answers for itself; hosts that only it covers are not hosts of their own.
-  return found && found.http.length > 0 && found.hosts.includes(host) ? found : undefined
+  if (!virtualService || virtualService.http.length === 0 || !virtualService.hosts.includes(host)) return []
+  const { interception } = traits
+  const own = new Set(view.service(host)?.service.ports.map(({ number }) => number))
+  const others = virtualService.hosts.flatMap((other) => (other === host ? [] : (view.service(other)?.service ?? [])))
+  const shared = others.flatMap((service) =>
+    portUses(service, egress, view.egress, snapshot, interception).flatMap(({ port, route }) => (route ? [port.number] : [])),
+  )
+  const isOffered = (port: number) => (egress.port ? egress.port.number === port : offersPort(egress, view.egress, port, interception))
+  const ports = [...new Set([80, ...shared])].filter((port) => !own.has(port) && isOffered(port))
+  const routes = ports.flatMap((port) => [
+    routeOfEgress(egress.bind, port),
+    ...(port === httpProxyRoute.port && hasHttpProxy(snapshot, traits) ? [httpProxyRoute] : []),
+  ])
+  return routes.map((route) => ({ route, virtualService }))
 }
 
 /** What the routes of a view may refer to. */
