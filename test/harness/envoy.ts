@@ -49,7 +49,7 @@ export interface EnvoyOptions {
   }
 }
 
-/** A running Envoy. */
+/** A running Envoy, with a stock bootstrap: no keys of its runtime are set. */
 export class Envoy {
   readonly #options: EnvoyOptions
   readonly #dir = mkdtempSync(join(tmpdir(), 'mesh-envoy-'))
@@ -148,7 +148,6 @@ export class Envoy {
           ...(secretsAt === undefined ? [] : [grpcCluster('sds-grpc', secretsAt)]),
         ],
       },
-      layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 1024 } }] },
     }
   }
 }

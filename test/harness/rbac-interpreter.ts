@@ -83,7 +83,10 @@ function stringMatches(matcher: StringMatcher | undefined, text: string): boolea
       return given.startsWith(wanted as string)
     case 'suffix':
       return given.endsWith(wanted as string)
+    case 'contains':
+      return given.includes(wanted as string)
     case 'safeRegex':
+      if (matcher.ignoreCase) throw new Error('Envoy refuses ignore_case of a regular expression')
       return RE2JS.compile((value as { regex: string }).regex).matches(text)
     default:
       throw new Error(`string ${kind}`)

@@ -47,7 +47,14 @@ const configPatch = record(
     applyTo: required(oneOf(...patchKinds)),
     match: record({
       context: oneOf('ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'),
-      proxy: record({ proxyVersion: text({ max: 1024, check: regexFault, examples: ['^1\\..*', ''] }), metadata: map(text()) }),
+      proxy: record({
+        proxyVersion: text({
+          max: 1024,
+          check: (value, report) => (value === '' ? undefined : regexFault(value, report)),
+          examples: ['^1\\..*', ''],
+        }),
+        metadata: map(text()),
+      }),
       listener: listenerMatch,
       routeConfiguration: routeMatch,
       cluster: clusterMatch,

@@ -77,14 +77,14 @@ function permissionOf(condition: Condition): Permission {
   return condition.not ? { rule: { case: 'notRule', value: matched as never } } : matched
 }
 
-function principalsOf({ attribute }: Condition, value: string, { trustDomains }: RuleTarget): Principal[] {
+function principalsOf({ attribute, not }: Condition, value: string, { trustDomains, allows }: RuleTarget): Principal[] {
   const metadata = (match: MetadataMatch): Principal => ({ identifier: { case: 'metadata', value: match } })
   const peer = (principalName: StringMatch): Principal => ({ identifier: { case: 'authenticated', value: { principalName } } })
   switch (attribute.type) {
     case 'principal':
-      return inTrustDomains(value, trustDomains).map((each) => peer(spiffeMatch(patternOf(each))))
+      return inTrustDomains(value, trustDomains).map((each) => allIds(spiffeMatches(patternOf(each)).map(peer)))
     case 'namespace':
-      return [peer(regexMatch(`spiffe://[^/]+/ns/${patternRegex(patternOf(value), '[^/]')}/.*`))]
+      return [allIds(namespaceMatches(patternOf(value)).map(peer))]
     case 'ip':
       return [{ identifier: { case: attribute.of === 'client' ? 'remoteIp' : 'directRemoteIp', value: cidrOf(value) } }]
     case 'requestPrincipal':
@@ -92,7 +92,7 @@ function principalsOf({ attribute }: Condition, value: string, { trustDomains }:
     case 'claim':
       return [metadata(claimMatch(attribute.path, claimValue(patternOf(value), isWholeText(attribute.path))))]
     case 'header':
-      return [{ identifier: { case: 'header', value: headerMatch(attribute.name, patternOf(value)) } }]
+      return headerMatches(attribute.name, patternOf(value), allows === not).map((match) => ({ identifier: { case: 'header', value: match } }))
     case 'metadata':
       return [metadata(metadataMatch(attribute.filter, attribute.path, filterValue(value)))]
     default:
@@ -113,9 +113,11 @@ function requestPrincipalIds(pattern: Pattern, metadata: (match: MetadataMatch) 
 function permissionFor({ attribute }: Condition, value: string): Permission {
   switch (attribute.type) {
     case 'host':
-      return {
-        rule: { case: 'header', value: { name: ':authority', headerMatchSpecifier: stringSpecifier(regexMatch(hostRegex(patternOf(value)))) } },
-      }
+      return anyRule(
+        hostMatches(patternOf(value)).map((match) => ({
+          rule: { case: 'header', value: { name: ':authority', headerMatchSpecifier: stringSpecifier(match) } },
+        })),
+      )
     case 'method':
       return { rule: { case: 'header', value: { name: ':method', headerMatchSpecifier: stringSpecifier(stringMatch(patternOf(value))) } } }
     case 'path':
@@ -125,7 +127,7 @@ function permissionFor({ attribute }: Condition, value: string): Permission {
     case 'ip':
       return { rule: { case: 'destinationIp', value: cidrOf(value) } }
     case 'sni':
-      return { rule: { case: 'requestedServerName', value: { ...stringMatch(patternOf(value)), ignoreCase: true } } }
+      return { rule: { case: 'requestedServerName', value: inAnyCase(stringMatch(patternOf(value))) } }
     default:
       throw new Error(`${attribute.type} does not belong to the operation`)
   }
@@ -133,30 +135,78 @@ function permissionFor({ attribute }: Condition, value: string): Permission {
 
 const regexMatch = (regex: string): StringMatch => ({ matchPattern: { case: 'safeRegex', value: { regex: `(?s)${regex}` } } })
 
+/**
+ * Whether text may stand in one of the regular expressions here: every Envoy takes programs of 100 steps, and what stands around the text takes half of
+ * them at most. Of longer text the same is said by plain matchers.
+ */
+const isShort = ({ text }: { readonly text: string }): boolean =>
+  text.length <= 50 && [...text].reduce((steps, each) => steps + stepsOf(each), 0) <= 50
+
+/** Steps of a character that is matched in any case: `k` and `s` have a third form, and others than ASCII are several bytes in each. */
+const stepsOf = (character: string): number => (character > '\u007f' ? 12 : /[ks]/i.test(character) ? 4 : 1)
+
+const plain = (kind: 'exact' | 'prefix' | 'suffix' | 'contains', value: string): StringMatch => ({ matchPattern: { case: kind, value } })
+
+/** The same in any case of ASCII. Envoy refuses that of a regular expression, and those that stand for stars need it not. */
+const inAnyCase = (match: StringMatch): StringMatch => (match.matchPattern?.case === 'safeRegex' ? match : { ...match, ignoreCase: true })
+
 function stringMatch(pattern: Pattern): StringMatch {
   if (pattern.kind === 'any') return regexMatch('.+')
   if (pattern.kind !== 'exact' && pattern.text === '') return regexMatch('.*')
   return { matchPattern: { case: pattern.kind, value: pattern.text } }
 }
 
-function spiffeMatch(pattern: Pattern): StringMatch {
-  if (pattern.kind === 'exact' || pattern.kind === 'prefix') return { matchPattern: { case: pattern.kind, value: `spiffe://${pattern.text}` } }
-  return regexMatch(`spiffe://${patternRegex(pattern, '.')}`)
+/** All of these match what stands behind `spiffe://`. */
+function spiffeMatches(pattern: Pattern): StringMatch[] {
+  if (pattern.kind === 'exact' || pattern.kind === 'prefix') return [plain(pattern.kind, `spiffe://${pattern.text}`)]
+  const regex = `spiffe://${patternRegex(pattern, '.')}`
+  return pattern.kind === 'any' || isShort(pattern) ? [regexMatch(regex)] : [plain('prefix', 'spiffe://'), plain('suffix', pattern.text)]
 }
 
-/** A host without a port stands for any port, whatever its case and with or without the final dot of a full name. */
-function hostRegex(pattern: Pattern): string {
+/** All of these match an identity of a namespace. */
+function namespaceMatches(pattern: Pattern): StringMatch[] {
+  const regex = `spiffe://[^/]+/ns/${patternRegex(pattern, '[^/]')}/.*`
+  if (pattern.kind === 'any' || isShort(pattern)) return [regexMatch(regex)]
+  const part = { exact: `/ns/${pattern.text}/`, prefix: `/ns/${pattern.text}`, suffix: `${pattern.text}/sa/` }[pattern.kind]
+  return [plain('prefix', 'spiffe://'), plain('contains', part)]
+}
+
+/** Any of these matches a host. One without a port stands for any port, whatever its case and with or without the final dot of a full name. */
+function hostMatches(pattern: Pattern): StringMatch[] {
   const regex = patternRegex(pattern, '.')
   const withPort = pattern.kind !== 'any' && /:\d+$/.test(pattern.text)
-  return withPort || pattern.kind === 'any' || pattern.kind === 'prefix' ? `(?i)${regex}` : `(?i)${regex}\\.?(:[0-9]+)?`
+  const isWhole = withPort || pattern.kind === 'any' || pattern.kind === 'prefix'
+  const whole = isWhole ? `(?i)${regex}` : `(?i)${regex}\\.?(:[0-9]+)?`
+  if (pattern.kind === 'any' || isShort(pattern)) return [regexMatch(whole)]
+  const { kind, text } = pattern
+  const forms = isWhole
+    ? [plain(kind, text)]
+    : ['', '.'].flatMap((dot) => [plain(kind, text + dot), plain(kind === 'exact' ? 'prefix' : 'contains', `${text}${dot}:`)])
+  return forms.map(inAnyCase)
 }
 
 const stringSpecifier = (value: StringMatch) => ({ case: 'stringMatch' as const, value })
 
-/** A header that is sent several times matches by any of its values: Envoy joins them with commas, or looks at each, by release. */
-function headerMatch(name: string, pattern: Pattern): HeaderMatch {
-  if (pattern.kind === 'any') return { name, headerMatchSpecifier: { case: 'presentMatch', value: true } }
-  return { name, headerMatchSpecifier: stringSpecifier(regexMatch(`(.*,)?[ \\t]*${patternRegex(pattern, '[^,]')}[ \\t]*(,.*)?`)) }
+/**
+ * Any of these matches a header. One that is sent several times matches by any of its values: Envoy joins them with commas, or looks at each, by release.
+ * Of a value too long for a regular expression, `wide` says whether one that has it anywhere matches, or one with it between commas alone.
+ */
+function headerMatches(name: string, pattern: Pattern, wide: boolean): HeaderMatch[] {
+  if (pattern.kind === 'any') return [{ name, headerMatchSpecifier: { case: 'presentMatch', value: true } }]
+  const regex = `(.*,)?[ \\t]*${patternRegex(pattern, '[^,]')}[ \\t]*(,.*)?`
+  const matches = isShort(pattern) ? [regexMatch(regex)] : wide ? [plain('contains', pattern.text)] : elementMatches(pattern, [',', ', '], [','])
+  return matches.map((match) => ({ name, headerMatchSpecifier: stringSpecifier(match) }))
+}
+
+/** Any of these matches text that has one element like the pattern; elements stand behind and before the separators. */
+function elementMatches({ kind, text }: Exclude<Pattern, { kind: 'any' }>, before: readonly string[], behind: readonly string[]): StringMatch[] {
+  const [starts, ends] = [kind !== 'suffix', kind !== 'prefix']
+  return [
+    plain(kind, text),
+    ...(kind === 'exact' ? behind.map((end) => plain('prefix', text + end)) : []),
+    ...(kind === 'exact' ? before.map((start) => plain('suffix', start + text)) : []),
+    ...(starts ? before : ['']).flatMap((start) => (ends ? behind : ['']).map((end) => plain('contains', start + text + end))),
+  ]
 }
 
 /**
@@ -181,7 +231,8 @@ export function requestPrincipals(pattern: Pattern): [issuer: Pattern, subject: 
   return pairs
 }
 
-const stringValue = (pattern: Pattern): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: stringMatch(pattern) } })
+const textValue = (match: StringMatch): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: match } })
+const stringValue = (pattern: Pattern): ValueMatch => textValue(stringMatch(pattern))
 const listOf = (value: ValueMatch): ValueMatch => ({
   matchPattern: { case: 'listMatch', value: { matchPattern: { case: 'oneOf', value: value as never } } },
 })
@@ -190,15 +241,15 @@ const eitherValue = (...valueMatchers: ValueMatch[]): ValueMatch => ({
 })
 
 function claimValue(pattern: Pattern, whole: boolean): ValueMatch {
-  return eitherValue(
-    listOf(stringValue(pattern)),
-    whole || /\s/.test('text' in pattern ? pattern.text : '') ? stringValue(pattern) : wordValue(pattern),
-  )
+  const isWhole = whole || /\s/.test('text' in pattern ? pattern.text : '')
+  return eitherValue(listOf(stringValue(pattern)), ...(isWhole ? [stringValue(pattern)] : wordMatches(pattern).map(textValue)))
 }
 
-const wordValue = (pattern: Pattern): ValueMatch => ({
-  matchPattern: { case: 'stringMatch', value: regexMatch(`(.* )?${patternRegex(pattern, '[^ ]')}( .*)?`) },
-})
+/** Any of these matches text that has one word like the pattern. */
+function wordMatches(pattern: Pattern): StringMatch[] {
+  const regex = `(.* )?${patternRegex(pattern, '[^ ]')}( .*)?`
+  return pattern.kind === 'any' || isShort(pattern) ? [regexMatch(regex)] : elementMatches(pattern, [' '], [' '])
+}
 
 /** `[x]` asks for a list that has x in it. */
 function filterValue(value: string): ValueMatch {

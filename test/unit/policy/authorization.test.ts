@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { PolicySchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { conditionKey, resolveRule, type WrittenRule } from '../../../src/config/policy-attributes.ts'
+import { programSize, stockProgramSize } from '../../../src/config/program-size.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { type Circumstances, type DescribedRequest, mismatch } from '../../../src/policy/evaluate.ts'
 import { normalizePath } from '../../../src/policy/paths.ts'
@@ -157,6 +158,86 @@ describe('authorization', () => {
     )
   })
 
+  it('says of values that are too long for a regular expression the same by plain matchers', () => {
+    const long = 'x'.repeat(90)
+    const values = [long, `${long}*`, `*${long}`]
+    const parts = fc.constantFrom(long, `a${long}`, `${long}a`, 'a', '')
+    const joined = (separator: string) => fc.array(parts, { minLength: 1, maxLength: 3 }).map((some) => some.join(separator))
+    const asked: fc.Arbitrary<DescribedRequest> = fc
+      .record({
+        host: fc.tuple(parts, fc.constantFrom('', '.', ':80', '.:80')).map((pair) => pair.join('').toUpperCase()),
+        peer: fc.tuple(fc.constantFrom('own.domain', long), parts, parts).map(([domain, ns, sa]) => `${domain}/ns/${ns}/sa/${sa}`),
+        claims: fc.record({ c: fc.oneof(joined(' '), fc.array(parts)), iss: parts, sub: parts }),
+        headers: joined(',').map((x) => ({ x: [x] })),
+      })
+      .map((made) => ({ ...(fc.sample(request, 1)[0] as DescribedRequest), protocol: 'http', ...made }))
+    const written: fc.Arbitrary<WrittenRule> = fc
+      .constantFrom(...values)
+      .chain((value) =>
+        fc.constantFrom<WrittenRule>(
+          { to: [{ operation: { hosts: [value] } }] },
+          { from: [{ source: { principals: [value.replace(/^x/, 'own.domain/ns/x')] } }] },
+          { from: [{ source: { namespaces: [value] } }] },
+          { from: [{ source: { notNamespaces: [value] } }] },
+          { from: [{ source: { requestPrincipals: [`${long}/${value}`] } }] },
+          { when: [{ key: 'request.auth.claims[c]', values: [value] }] },
+          { when: [{ key: 'request.auth.claims[c]', notValues: [value] }] },
+          { when: [{ key: 'request.headers[x]', values: [value] }] },
+        ),
+      )
+    let matched = 0
+    fc.assert(
+      fc.property(written, asked, (rule, one) => {
+        const resolved = resolveRule(rule)
+        const policy = rulePolicy(resolved, { protocol: 'http', allows: true, trustDomains })
+        const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), one, '/')
+        expect(compiled, JSON.stringify([rule, one])).to.equal(mismatch(resolved, true, one, circumstances) === undefined)
+        matched += Number(compiled)
+      }),
+      { numRuns: 3000 },
+    )
+    expect(matched).to.be.above(500)
+  })
+
+  it('makes no regular expression that a stock proxy refuses', () => {
+    const texts = fc.oneof(
+      fc.stringMatching(/^[ -~]{1,120}$/),
+      fc.stringMatching(/^[a-zK.]{40,60}$/),
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
+    )
+    const regexes = (value: unknown): string[] =>
+      typeof value !== 'object' || value === null
+        ? []
+        : 'regex' in value && typeof value.regex === 'string'
+          ? [value.regex]
+          : Object.values(value).flatMap(regexes)
+    const everywhere = (value: string): WrittenRule => ({
+      from: [{ source: { principals: [value], namespaces: [value], requestPrincipals: [value] } }],
+      to: [{ operation: { hosts: [value], methods: [value], paths: [value] } }],
+      when: ['request.headers[x]', 'request.auth.claims[c]', 'connection.sni', 'experimental.envoy.filters.a[b]'].map((key) => ({
+        key,
+        values: [value],
+      })),
+    })
+    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value)), { protocol: 'http', allows: false, trustDomains })
+    fc.assert(
+      fc.property(texts, fc.constantFrom('', 'before', 'behind'), (text, star) => {
+        const found = regexes(policyOf(star === 'before' ? `*${text}` : star === 'behind' ? `${text}*` : text))
+        for (const regex of found) expect(programSize(regex), regex).to.be.at.most(stockProgramSize)
+      }),
+      { numRuns: 300 },
+    )
+    expect(regexes(policyOf('*')).length).to.be.above(3)
+  })
+
+  it('asks for a server name without a regular expression that ignores case, which Envoy refuses', () => {
+    const names = ['*', 'a.com', '*.com', 'a*', '**'].map((value) =>
+      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }), { protocol: 'tcp', allows: false, trustDomains }),
+    )
+    const any = { ...(fc.sample(request, 1)[0] as DescribedRequest), protocol: 'tcp' as const, sni: 'A.com' }
+    expect(names.map((policy) => policyMatches(create(PolicySchema, policy), any, '/'))).to.deep.equal([true, true, true, true, false])
+  })
+
   it('headers and claims that are names of what every object has are not there unless they came', () => {
     for (const name of ['constructor', 'toString', '__proto__'])
       for (const key of [`request.headers[${name}]`, `request.auth.claims[${name}]`]) {
@@ -244,7 +325,7 @@ describe('policy documents', () => {
       /key: .* not available to CUSTOM/,
     ],
     ['AuthorizationPolicy', '{selector: {matchLabels: {"a*": b}}}', /selector\.matchLabels\[a\*\]: wildcards/],
-    ['AuthorizationPolicy', `{rules: [{to: [{operation: {hosts: [${'x'.repeat(801)}]}}]}]}`, /hosts\[0\]: longer than 800/],
+    ['AuthorizationPolicy', `{rules: [{to: [{operation: {hosts: [${'x'.repeat(4097)}]}}]}]}`, /hosts\[0\]: .*4096/],
     ['RequestAuthentication', '{jwtRules: [{jwksUri: "https://x/"}]}', /jwtRules\[0\]\.issuer: required/],
     ['RequestAuthentication', '{jwtRules: [{issuer: a, jwksUri: "ftp://x/"}]}', /jwksUri: not an http or https URL/],
     ['RequestAuthentication', '{jwtRules: [{issuer: a, jwksUri: "http://user:word@x/"}]}', /jwksUri: must not carry a user name/],
