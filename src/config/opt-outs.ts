@@ -1,7 +1,7 @@
 /** Names of the checks that make policies stricter (`policy-checks.ts` says what each is), and which of them are left out. */
 
 /** All names, sorted. */
-export const policyCheckNames = ['own-namespace-instances'] as const satisfies readonly string[]
+export const policyCheckNames = ['own-namespace-instances', 'undeclared-ports'] as const satisfies readonly string[]
 
 /** Name of a check. */
 export type PolicyCheckName = (typeof policyCheckNames)[number]

@@ -5,6 +5,8 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
 import { isIp } from './addresses.ts'
+import type { AuthorizationPolicySpec } from './kinds/authorization-policy.ts'
+import type { RequestAuthenticationSpec } from './kinds/request-authentication.ts'
 import type { ServiceEntrySpec } from './kinds/service-entry.ts'
 import type { KindName } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
@@ -29,6 +31,14 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
     stricter: 'the ports, protocols and labels of a workload follow from endpoints of services of its own namespace alone',
     kinds: ['ServiceEntry'],
     concerns: ({ spec }) => endpointAddresses(spec as ServiceEntrySpec, isIp),
+  },
+  'undeclared-ports': {
+    stricter: 'ports without a declared protocol, and those of no service, of workloads whose policies judge requests take HTTP only',
+    kinds: ['RequestAuthentication', 'AuthorizationPolicy'],
+    concerns: ({ spec }) => {
+      const { jwtRules, action } = spec as RequestAuthenticationSpec & AuthorizationPolicySpec
+      return [...(jwtRules?.length ? ['spec.jwtRules'] : []), ...(action === 'CUSTOM' ? ['spec.action'] : [])]
+    },
   },
 }
 

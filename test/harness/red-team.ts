@@ -49,6 +49,8 @@ export interface AttackOptions {
   readonly mesh?: string
   /** More configuration, by name of the file. */
   readonly files?: Record<string, string>
+  /** The only side that the attack is for; both without. */
+  readonly side?: 'sidecar' | 'gateway'
 }
 
 const places = envoyBinaries().flatMap(({ version, path }, index) =>
@@ -74,7 +76,7 @@ export function describeAttacks(topic: string, body: (place: Place) => void, opt
     after(async () => {
       await Promise.all([service.dispose(), backend.stop()])
     })
-    for (const { version, path, side, address } of places)
+    for (const { version, path, side, address } of places.filter((place) => !options.side || place.side === options.side))
       describe(`Envoy ${version} as ${side}`, () => {
         const place = new RunningPlace({ version, side, address, service, backend }, path)
         before(() => place.start())

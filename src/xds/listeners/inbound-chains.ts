@@ -82,9 +82,11 @@ export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snap
   }
 }
 
-/** Whether a port is looked into to tell what it speaks. */
-export const sniffs = (port: InboundPort, snapshot: MeshSnapshot): boolean =>
-  port.protocol === 'unknown' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+/** Whether a port of which nobody says what it speaks may speak HTTP. */
+const mayBeHttp = (guard: Guard): boolean => guard.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
+
+/** Whether a port is looked into to tell what it speaks. Where policies judge requests it takes nothing else, so there is nothing to tell (docs/resources.md, A11). */
+export const sniffs = (port: InboundPort, guard: Guard): boolean => port.protocol === 'unknown' && mayBeHttp(guard) && !guard.needRequests
 
 /** Envoy looks among the chains of the transport that it found, and not among those without one if there are any: plain text names its own. */
 const plainHttp = { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
@@ -113,8 +115,8 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   })
   const mode = guard.mode(port.port)
   const mesh = (protocols: readonly string[]) => (mode === 'STRICT' ? {} : { applicationProtocols: [...protocols] })
-  if (!sniffs(port, snapshot)) {
-    const known = isHttp(port.protocol)
+  if (!sniffs(port, guard)) {
+    const known = isHttp(port.protocol) || (port.protocol === 'unknown' && mayBeHttp(guard))
     return [
       ...(mode === 'DISABLE' ? [] : [secured(known, mesh(known ? meshProtocols.http : meshProtocols.tcp))]),
       ...(mode === 'PERMISSIVE' && !known ? [chain(tcp(), opaqueTls)] : []),
@@ -129,7 +131,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
 
 /**
  * Chains for ports that nobody declared, those that a policy names by its own mode: everything is passed on as bytes, and what looks like HTTP as
- * requests, so that policies on requests hold.
+ * requests, so that policies on requests hold. Where there are such policies, requests are all that is passed on.
  */
 export function passthroughChains(declared: readonly number[], guard: Guard): Chain[] {
   const named = guard.named.filter((port) => !declared.includes(port))
@@ -137,7 +139,6 @@ export function passthroughChains(declared: readonly number[], guard: Guard): Ch
     { cluster: inboundPassthrough4, addressPrefix: '0.0.0.0' },
     { cluster: inboundPassthrough6, addressPrefix: '::0' },
   ]
-  const isSniffing = guard.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
   const of = (asHttp: boolean) =>
     [...named, undefined].flatMap((port) =>
       clusters.flatMap(({ cluster, addressPrefix }) => {
@@ -145,15 +146,15 @@ export function passthroughChains(declared: readonly number[], guard: Guard): Ch
         return asHttp ? httpPassthrough(cluster, match, guard.mode(port ?? 0), guard) : tcpPassthrough(cluster, match, guard.mode(port ?? 0), guard)
       }),
     )
-  return [...of(false), ...(isSniffing ? of(true) : [])]
+  const takesRequests = mayBeHttp(guard)
+  return [...(takesRequests && guard.needRequests ? [] : of(false)), ...(takesRequests ? of(true) : [])]
 }
 
 function tcpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode: MutualTls, guard: Guard): Chain[] {
   const { snapshot, traits } = guard
   const filters = [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits)]
   const chain = (more: Chain['filterChainMatch']): Chain => ({ name: 'virtualInbound', filterChainMatch: { ...match, ...more }, filters })
-  const isSniffing = snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
-  const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...(isSniffing ? meshProtocols.tcp : meshProtocols.http)] }
+  const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...(mayBeHttp(guard) ? meshProtocols.tcp : meshProtocols.http)] }
   const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.socket(false) }
   return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(opaqueTls), chain(plainText)])]
 }
@@ -167,11 +168,10 @@ function httpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode
     filterChainMatch: { ...match, ...more },
     filters,
   })
-  const secured: Chain = {
-    ...chain({ ...opaqueTls, applicationProtocols: [...meshProtocols.onlyHttp] }),
-    transportSocket: guard.socket(true),
-  }
-  return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(plainHttp)])]
+  const all = mode === 'STRICT' ? {} : { applicationProtocols: [...meshProtocols.http] }
+  const protocols = guard.needRequests ? all : { applicationProtocols: [...meshProtocols.onlyHttp] }
+  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.socket(true) }
+  return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(guard.needRequests ? plainText : plainHttp)])]
 }
 
 const routesOfPort = ({ port, host, servicePort }: InboundPort) =>

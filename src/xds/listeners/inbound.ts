@@ -184,7 +184,7 @@ function boundListener(port: InboundPort, guard: Guard): Listener {
     name: `${port.bind}_${port.port}`,
     address: socketAddress(port.bind, port.port),
     filterChains: chains,
-    listenerFilters: sniffs(port, snapshot) ? [tlsInspector(), httpInspector()] : guard.asks(port.port) ? [tlsInspector()] : [],
+    listenerFilters: sniffs(port, guard) ? [tlsInspector(), httpInspector()] : guard.asks(port.port) ? [tlsInspector()] : [],
     ...detection(snapshot),
     trafficDirection: 1,
     bindToPort: true,
@@ -209,7 +209,7 @@ function virtualInbound(ports: readonly InboundPort[], guard: Guard): Listener {
     filters: tcpFilters('BlackHoleCluster', [{ cluster: 'BlackHoleCluster', weight: 1 }], undefined, snapshot, traits),
   }
   const own = ports.flatMap((port) => portChains(port, guard, { destinationPort: port.port })).sort((one, other) => compare(one.name, other.name))
-  const quiet = ports.filter((port) => !sniffs(port, snapshot)).map((port) => port.port)
+  const quiet = ports.filter((port) => !sniffs(port, guard)).map((port) => port.port)
   return create(ListenerSchema, {
     name: 'virtualInbound',
     address: socketAddress(wildcardOf(traits), virtualInboundPort),

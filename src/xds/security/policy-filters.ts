@@ -7,7 +7,7 @@ import { JwtAuthenticationSchema } from '../../../protocols/gen/envoy/extensions
 import { RBACSchema as HttpRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.js'
 import { ExtAuthzSchema as NetworkExtAuthzSchema } from '../../../protocols/gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.js'
 import { RBACSchema as NetworkRbacSchema } from '../../../protocols/gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.js'
-import { resolveRule } from '../../config/policy-attributes.ts'
+import { type Condition, isHttpOnly, resolveRule } from '../../config/policy-attributes.ts'
 import { isStandIn } from '../../config/stand-in.ts'
 import { contain } from '../../model/faults.ts'
 import { trustDomainsOf } from '../../policy/patterns.ts'
@@ -38,6 +38,8 @@ const customStat = 'mesh_ext_authz_'
 export interface PolicyFilters {
   readonly http: readonly NamedFilter[]
   readonly tcp: readonly NamedFilter[]
+  /** Whether the policies judge requests, and what they say cannot be said of bytes (docs/resources.md, A11). */
+  readonly needRequests: boolean
 }
 
 /** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
@@ -50,8 +52,37 @@ export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, re
         return [denyAll(protocol, 'default-deny-all-due-to-policies-that-cannot-be-expressed')]
       },
     )
-  return { http: make('http'), tcp: make('tcp') }
+  const needRequests = contain(
+    () => judgeRequests(policies, snapshot),
+    () => true,
+  )
+  return { http: make('http'), tcp: make('tcp'), needRequests }
 }
+
+/**
+ * Whether bytes would pass by what the policies say of requests (tokens; a CUSTOM policy that asks for something only requests have, or whose provider
+ * judges requests alone), or could not pass at all (ALLOW rules that all ask for it; a DENY rule that asks for nothing else).
+ */
+function judgeRequests(policies: WorkloadPolicies, snapshot: MeshSnapshot): boolean {
+  const { plugins, optOuts, names } = snapshot.settings
+  if (optOuts.has('undeclared-ports')) return false
+  if (plugins.includes('authn') && jwtFilter(policies.requests, snapshot.keySets, '')) return true
+  const custom = plugins.includes('ext_authz') ? customPolicies(policies, snapshot) : []
+  const authorizer = custom.length > 0 ? authorizerOf(custom, snapshot) : undefined
+  if (authorizer && 'kind' in authorizer && (authorizer.kind === 'http' || rulesOf(custom).some(asksOfRequests))) return true
+  if (!plugins.includes('authz')) return false
+  const rules = (action: Action) => rulesOf(policies.authorization.filter((policy) => actionOf(policy) === action && !isDryRun(policy, names.domain)))
+  const allow = rules('ALLOW')
+  return (allow.length > 0 && allow.every(asksOfRequests)) || rules('DENY').some((rule) => rule.length > 0 && rule.every(isOfRequests))
+}
+
+/** The conditions of each rule of these policies. */
+const rulesOf = (policies: readonly AuthorizationPolicy[]): (readonly Condition[])[] =>
+  policies.flatMap((policy) =>
+    isStandIn(policy) ? [] : (policy.spec.rules ?? []).map(resolveRule).map(({ from, to, when }) => [from, to, when].flat(2)),
+  )
+const isOfRequests = ({ attribute }: Condition): boolean => isHttpOnly(attribute)
+const asksOfRequests = (conditions: readonly Condition[]): boolean => conditions.some(isOfRequests)
 
 const denyAll = (protocol: Protocol, name: string): NamedFilter =>
   rbac(protocol, { rules: { action: RBAC_Action.DENY, policies: { [name]: matchesAll } } })

@@ -19,6 +19,10 @@ const entry = (namespace: string, address: string, port: string) =>
 /** An example for every check: its row in the table does not compile without one. */
 const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
+  'undeclared-ports': {
+    documents:
+      'apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: ns}\nspec: {jwtRules: [{issuer: a, jwksUri: "https://a.example/keys"}]}\n',
+  },
 }
 
 const policy = (name: string, spec: string) =>
