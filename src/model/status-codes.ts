@@ -39,3 +39,10 @@ const grpcCodes = [
 
 /** The name of a status; codes that gRPC does not know are `Unknown`. */
 export const codeName = (code: number): string => grpcCodes[code] ?? 'Unknown'
+
+/** The code of a status by its name in any spelling (`NOT_FOUND`, `NotFound`) or by its number; undefined for what is neither. */
+export function codeNamed(name: string): number | undefined {
+  const plain = name.replaceAll('_', '').toLowerCase().replace('cancelled', 'canceled')
+  const code = /^\d{1,2}$/.test(name) ? Number(name) : grpcCodes.findIndex((known) => known.toLowerCase() === plain)
+  return code in grpcCodes ? code : undefined
+}

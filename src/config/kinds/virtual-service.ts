@@ -1,11 +1,31 @@
 /** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
+import { codeNamed } from '../../model/status-codes.ts'
 import { regexFault } from '../patterns.ts'
-import { decimal, duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
+import {
+  decimal,
+  duration,
+  flag,
+  integer,
+  list,
+  map,
+  oneOf,
+  type Read,
+  type Report,
+  record,
+  reject,
+  required,
+  type Shape,
+  text,
+  unused,
+} from '../shape.ts'
+import { authorityFault, headerNameFault, headers } from '../shapes/headers.ts'
 import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
+/** What is wrong with a regular expression: the empty one is none to Envoy. */
+const patternFault = (value: string, report: Report) => (value === '' ? 'required, but empty' : regexFault(value, report))
 /** A user's regular expression, at most 1,024 characters. */
-const regex = text({ max: 1024, check: regexFault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
+const regex = text({ max: 1024, check: patternFault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
 
 const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string }, path: string, report: Report) => {
   if ([value.exact, value.prefix, value.regex].filter((part) => part !== undefined).length > 1)
@@ -13,13 +33,20 @@ const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string
 }
 const stringMatch = record({ exact: text(), prefix: text(), regex }, oneStringMatch)
 /** Of something that may be missing: the regular expression `*` means that it is there. */
-const presence = text({ max: 1024, check: (value, report) => (value === '*' ? undefined : regexFault(value, report)), examples: ['*', 'a.*'] })
+const presence = text({ max: 1024, check: (value, report) => (value === '*' ? undefined : patternFault(value, report)), examples: ['*', 'a.*'] })
 const optionalMatch = record({ exact: text(), prefix: text(), regex: presence }, oneStringMatch)
-const headerOperations = record({ set: map(text()), add: map(text()), remove: list(text()) })
-const headers = record({ request: headerOperations, response: headerOperations })
 const percent = record({ value: decimal(0, 100) })
+/** Text that goes into a path or a header. */
+const line = text({
+  max: 16_384,
+  check: (value) => (/[\u0000-\u001f\u007f]/.test(value) ? 'has a control character' : undefined),
+  examples: ['/new', ''],
+})
+const authority = text({ check: authorityFault, examples: ['a.example', 'a.example:8080', ''] })
+/** The name of a header, or `*`. */
+const headerName = text({ check: (value) => (value === '*' ? undefined : headerNameFault(value)), examples: ['x-name', '*'] })
 
-const httpMatch = record({
+const matchFields = {
   name: text(),
   uri: stringMatch,
   ignoreUriCase: flag,
@@ -33,6 +60,18 @@ const httpMatch = record({
   sourceLabels: labels,
   sourceNamespace: text(),
   gateways: list(text()),
+  statPrefix: text({ max: 1024 }),
+}
+const pseudoHeaders = new Set([':method', ':scheme', ':authority', ':path'])
+const httpMatch = record(matchFields, (value, path, report) => {
+  for (const field of ['headers', 'withoutHeaders'] as const)
+    for (const name of Object.keys(value[field] ?? {})) {
+      const reason = pseudoHeaders.has(name) ? undefined : headerNameFault(name)
+      if (reason) reject(report, `${path}.${field}[${name.slice(0, 100)}]`, reason)
+    }
+  for (const name of Object.keys(value.queryParams ?? {}))
+    if (name === '' || Buffer.byteLength(name) > 1024)
+      reject(report, `${path}.queryParams[${name.slice(0, 100)}]`, 'a parameter has a name of 1 to 1024 bytes')
 })
 
 const routeDestination = record({ destination: required(destination), weight: integer(0, 1_000_000), headers })
@@ -53,43 +92,106 @@ const retryOn = text({
   examples: ['5xx', 'connect-failure, 503', ''],
 })
 
+const redirectCodes = new Set([0, 301, 302, 303, 307, 308])
+const redirect = record(
+  {
+    uri: line,
+    prefixRewrite: line,
+    authority,
+    scheme: text({ check: (value) => (/^(https?)?$/.test(value) ? undefined : 'neither http nor https'), examples: ['http', 'https', ''] }),
+    port,
+    derivePort: oneOf('FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'),
+    redirectCode: integer(0, 399, (code) => (redirectCodes.has(code) ? undefined : `${code} is not one of 301, 302, 303, 307, 308`)),
+  },
+  (value, path, report) => {
+    if (value.uri && value.prefixRewrite) reject(report, path, 'only one of uri and prefixRewrite may be set')
+    if (value.port !== undefined && value.derivePort !== undefined) reject(report, path, 'only one of port and derivePort may be set')
+  },
+)
+
+/** Bytes of a direct response at most, as proxies are told with the route configuration. */
+export const largestDirectResponse = 1_048_576
+const body = text({
+  check: (value) => (Buffer.byteLength(value) > largestDirectResponse ? `longer than ${largestDirectResponse} bytes` : undefined),
+  max: largestDirectResponse,
+})
+const base64 = text({
+  max: 1_398_104,
+  check: (value) => (/^[A-Za-z0-9+/_-]*={0,2}$/.test(value) ? undefined : 'not base64'),
+  examples: ['aGVsbG8=', ''],
+})
+const directResponse = record({
+  status: required(integer(200, 599)),
+  body: record({ string: body, bytes: base64 }, (value, path, report) => {
+    if (value.string !== undefined && value.bytes !== undefined) reject(report, path, 'only one of string and bytes may be set')
+  }),
+})
+
+/** A status of gRPC by its name, `NOT_FOUND`, or by its number; read as the number. */
+const grpcStatus: Shape<number> = (() => {
+  const name = text({
+    check: (value) => (codeNamed(value) === undefined ? `${JSON.stringify(value.slice(0, 100))} is not a status of gRPC` : undefined),
+    examples: ['NOT_FOUND', 'UNAVAILABLE', '14'],
+  })
+  return {
+    form: name.form,
+    read(value, path, report) {
+      const read = name.read(typeof value === 'number' ? String(value) : value, path, report)
+      return read === undefined ? undefined : codeNamed(read)
+    },
+  }
+})()
+
+const withoutEffect = (report: Report, path: string, reason: string) => report.warnings.push({ path, reason: `has no effect: ${reason}` })
+const isNone = (value: { percentage?: { value?: number }; percent?: number }) =>
+  ((value.percentage ? value.percentage.value : value.percent) ?? 0) === 0
+const fault = record({
+  delay: record(
+    { fixedDelay: duration(1), exponentialDelay: unused(duration()), percentage: percent, percent: integer(0, 100) },
+    (value, path, report) => {
+      if (value.fixedDelay === undefined) withoutEffect(report, path, 'it has no fixedDelay')
+      else if (isNone(value)) withoutEffect(report, path, 'without a percentage no request is delayed')
+    },
+  ),
+  abort: record({ httpStatus: integer(200, 599), grpcStatus, http2Error: unused(text()), percentage: percent }, (value, path, report) => {
+    if (value.httpStatus !== undefined && value.grpcStatus !== undefined) reject(report, path, 'only one of httpStatus and grpcStatus may be set')
+    if (value.httpStatus === undefined && value.grpcStatus === undefined) withoutEffect(report, path, 'it has neither httpStatus nor grpcStatus')
+    else if (isNone(value)) withoutEffect(report, path, 'without a percentage no request is aborted')
+  }),
+})
+
 const httpRoute = record(
   {
     name: text(),
     match: list(httpMatch),
     route: list(routeDestination),
-    redirect: record({
-      uri: text(),
-      authority: text(),
-      scheme: text(),
-      port,
-      derivePort: unused(oneOf('FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT')),
-      redirectCode: integer(300, 399),
-    }),
-    directResponse: record({
-      status: required(integer(200, 599)),
-      body: record({ string: text({ max: 1_048_576 }), bytes: text({ max: 1_048_576 }) }),
-    }),
+    redirect,
+    directResponse,
     delegate: record({ name: text(), namespace: text() }),
-    rewrite: record({ uri: text(), authority: text(), uriRegexRewrite: record({ match: required(regex), rewrite: required(text()) }) }),
+    rewrite: record({ uri: line, authority, uriRegexRewrite: record({ match: required(regex), rewrite: required(line) }) }),
     timeout: duration(),
-    retries: record({ attempts: integer(0, 1000), perTryTimeout: duration(), retryOn, retryRemoteLocalities: flag }),
-    fault: record({
-      delay: record({ fixedDelay: required(duration(1)), percentage: percent, percent: integer(0, 100) }),
-      abort: record({ httpStatus: integer(200, 599), percentage: percent }),
+    retries: record({
+      attempts: integer(0, 1000),
+      perTryTimeout: duration(),
+      retryOn,
+      retryRemoteLocalities: flag,
+      retryIgnorePreviousHosts: flag,
+      backoff: duration(1),
     }),
+    fault,
     mirror: destination,
     mirrorPercentage: percent,
     mirrorPercent: integer(0, 100),
     mirrors: list(record({ destination: required(destination), percentage: percent })),
     corsPolicy: record({
-      allowOrigin: list(text()),
+      allowOrigin: list(line),
       allowOrigins: list(stringMatch),
-      allowMethods: list(text()),
-      allowHeaders: list(text()),
-      exposeHeaders: list(text()),
+      allowMethods: list(headerName),
+      allowHeaders: list(headerName),
+      exposeHeaders: list(headerName),
       maxAge: duration(),
       allowCredentials: flag,
+      unmatchedPreflights: oneOf('UNSPECIFIED', 'FORWARD', 'IGNORE'),
     }),
     headers,
   },
@@ -102,6 +204,8 @@ const httpRoute = record(
     ].filter(Boolean)
     if (actions.length === 0) reject(report, path, 'needs one of route, redirect, directResponse, delegate')
     if (actions.length > 1) reject(report, path, `${actions.join(' and ')} exclude each other`)
+    if (value.redirect?.prefixRewrite && value.match?.some(({ uri }) => uri && uri.prefix === undefined))
+      reject(report, `${path}.redirect.prefixRewrite`, 'the uri of every match must be a prefix')
     checkWeights(value.route, path, report)
   },
 )
@@ -161,4 +265,3 @@ export type StringMatch = Read<typeof stringMatch>
 export type RouteDestination = Read<typeof routeDestination>
 export type TlsRoute = Read<typeof tlsRoute>
 export type TcpRoute = Read<typeof tcpRoute>
-export type HeaderOperations = Read<typeof headerOperations>

@@ -9,7 +9,7 @@ import {
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
-import type { TcpRoute } from '../../config/kinds/virtual-service.ts'
+import { largestDirectResponse, type TcpRoute } from '../../config/kinds/virtual-service.ts'
 import { configKey } from '../../config/kinds.ts'
 import { contain } from '../../model/faults.ts'
 import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
@@ -435,7 +435,12 @@ function gatewayRoute(
       ),
     )
   if (virtualHosts.length === 0) virtualHosts.push(create(VirtualHostSchema, { name: `blackhole:${port}`, domains: ['*'] }))
-  return create(RouteConfigurationSchema, { name, virtualHosts, validateClusters: false })
+  return create(RouteConfigurationSchema, {
+    name,
+    virtualHosts,
+    validateClusters: false,
+    maxDirectResponseBodySizeBytes: largestDirectResponse,
+  })
 }
 
 /** The hosts a server and a VirtualService have in common, the narrower name of each pair. */

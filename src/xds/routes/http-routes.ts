@@ -12,7 +12,8 @@ import { CorsPolicySchema } from '../../../protocols/gen/envoy/extensions/filter
 import { HTTPFaultSchema } from '../../../protocols/gen/envoy/extensions/filters/http/fault/v3/fault_pb.js'
 import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js'
 import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
-import type { HeaderOperations, HttpMatch, HttpRoute, RouteDestination } from '../../config/kinds/virtual-service.ts'
+import type { HttpMatch, HttpRoute, RouteDestination } from '../../config/kinds/virtual-service.ts'
+import { type HeaderChanges, type HeaderOperations, isAuthority, isFixed } from '../../config/shapes/headers.ts'
 import type { Destination } from '../../config/shapes/hosts.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { MergedRule } from '../../snapshot/destination-rules.ts'
@@ -31,6 +32,8 @@ type HashPolicy = MessageInitShape<typeof RouteAction_HashPolicySchema>
 /** Where the routes will stand, and what they may refer to. */
 export interface RouteContext extends Place {
   readonly snapshot: MeshSnapshot
+  /** Whether requests come over TLS that ends here. */
+  readonly secure?: boolean
   service(host: string): ServiceState | undefined
   rule(state: ServiceState): MergedRule | undefined
 }
@@ -55,9 +58,11 @@ export function routesOf(service: ResolvedVirtualService, context: RouteContext)
 const withoutPlace = ({ port: _, gateways: __, sourceLabels: ___, sourceNamespace: ____, ...rest }: HttpMatch): HttpMatch => rest
 
 function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: ResolvedVirtualService, context: RouteContext): RouteInit {
+  const only = rule.route?.length === 1 ? rule.route[0] : undefined
   const route: RouteInit = {
     name: [rule.name, match?.name].filter(Boolean).join('.'),
     match: routeMatch(match),
+    statPrefix: match?.statPrefix ?? '',
     metadata: {
       filterMetadata: {
         istio: {
@@ -65,10 +70,10 @@ function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: Resolve
         },
       },
     },
-    ...headerFields(rule.headers),
+    ...headerFields([rule.headers, only?.headers]),
     typedPerFilterConfig: filterConfigs(rule),
   }
-  if (rule.redirect) route.action = { case: 'redirect', value: redirectOf(rule.redirect) }
+  if (rule.redirect) route.action = { case: 'redirect', value: redirectOf(rule.redirect, context) }
   else if (rule.directResponse) {
     const body = rule.directResponse.body
     const content =
@@ -104,38 +109,38 @@ function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
     hashPolicy,
     ...rewriteFields(rule),
   }
-  if (targets.length === 1) {
-    const target = targets[0] as RouteDestination
-    action.clusterSpecifier = { case: 'cluster', value: clusterOf(target.destination, context) }
-    if (target.headers)
-      action.clusterSpecifier = {
-        case: 'weightedClusters',
-        value: { clusters: [{ name: clusterOf(target.destination, context), weight: 100, ...headerFields(target.headers) }] },
-      }
+  const [only] = rule.route ?? []
+  if (only && rule.route?.length === 1) {
+    action.clusterSpecifier = { case: 'cluster', value: clusterOf(only.destination, context) }
   } else {
     const clusters = targets.map((target) => ({
       name: clusterOf(target.destination, context),
       weight: target.weight ?? 0,
-      ...headerFields(target.headers),
+      ...headerFields([target.headers]),
+      ...hostRewrite(authorityOf(target.headers)),
     }))
     action.clusterSpecifier = { case: 'weightedClusters', value: { clusters } }
   }
   return action
 }
 
-function rewriteFields(rule: HttpRoute) {
-  const rewrite = rule.rewrite
-  if (!rewrite) return {}
-  const exactOnly = rule.match?.every((match) => match.uri?.regex !== undefined)
-  const regex = rewrite.uriRegexRewrite ?? (rewrite.uri !== undefined && exactOnly ? { match: '^/.*$', rewrite: rewrite.uri } : undefined)
-  return {
-    ...(regex
-      ? { regexRewrite: { pattern: { regex: regex.match }, substitution: regex.rewrite } }
-      : rewrite.uri !== undefined
-        ? { prefixRewrite: rewrite.uri }
-        : {}),
-    ...(rewrite.authority ? { hostRewriteSpecifier: { case: 'hostRewriteLiteral' as const, value: rewrite.authority } } : {}),
-  }
+function rewriteFields({ rewrite, headers, route }: HttpRoute) {
+  const regex = rewrite?.uriRegexRewrite
+  const path = regex
+    ? { regexRewrite: { pattern: { regex: regex.match }, substitution: regex.rewrite } }
+    : rewrite?.uri !== undefined
+      ? { prefixRewrite: rewrite.uri }
+      : {}
+  const host = rewrite?.authority || authorityOf(headers) || (route?.length === 1 ? authorityOf(route[0]?.headers) : '')
+  return { ...path, ...hostRewrite(host) }
+}
+
+const hostRewrite = (host: string) => (host ? { hostRewriteSpecifier: { case: 'hostRewriteLiteral' as const, value: host } } : {})
+
+/** The host that changes of headers give to requests; empty for none. What is set counts before what is added. */
+function authorityOf(headers: HeaderChanges | undefined): string {
+  const { set = {}, add = {} } = headers?.request ?? {}
+  return [...Object.entries(set), ...Object.entries(add)].find(([name, host]) => isAuthority(name) && host !== '')?.[1] ?? ''
 }
 
 const redirectCodes: Readonly<Record<number, RedirectAction_RedirectResponseCode>> = {
@@ -146,12 +151,19 @@ const redirectCodes: Readonly<Record<number, RedirectAction_RedirectResponseCode
   308: RedirectAction_RedirectResponseCode.PERMANENT_REDIRECT,
 }
 
-function redirectOf(redirect: NonNullable<HttpRoute['redirect']>) {
+function redirectOf(redirect: NonNullable<HttpRoute['redirect']>, { port, secure }: RouteContext) {
+  const asked = redirect.derivePort === 'FROM_REQUEST_PORT' ? port : redirect.port
+  // The port that goes without saying is not said (RFC 9110, section 4.2).
+  const usual = (redirect.scheme || (secure ? 'https' : 'http')) === 'https' ? 443 : 80
   return {
     hostRedirect: redirect.authority ?? '',
-    ...(redirect.uri !== undefined ? { pathRewriteSpecifier: { case: 'pathRedirect' as const, value: redirect.uri } } : {}),
+    ...(redirect.prefixRewrite
+      ? { pathRewriteSpecifier: { case: 'prefixRewrite' as const, value: redirect.prefixRewrite } }
+      : redirect.uri !== undefined
+        ? { pathRewriteSpecifier: { case: 'pathRedirect' as const, value: redirect.uri } }
+        : {}),
     ...(redirect.scheme ? { schemeRewriteSpecifier: { case: 'schemeRedirect' as const, value: redirect.scheme } } : {}),
-    ...(redirect.port !== undefined ? { portRedirect: redirect.port } : {}),
+    ...(asked !== undefined && asked !== usual ? { portRedirect: asked } : {}),
     responseCode: redirectCodes[redirect.redirectCode ?? 301] ?? RedirectAction_RedirectResponseCode.MOVED_PERMANENTLY,
   }
 }
@@ -192,6 +204,8 @@ function retryField(rule: HttpRoute, isHashed: boolean): { retryPolicy?: RetryPo
     policy.retriableStatusCodes = codes
   }
   if (retries.perTryTimeout !== undefined) policy.perTryTimeout = durationOf(retries.perTryTimeout)
+  if (retries.retryIgnorePreviousHosts === false) policy.retryHostPredicate = []
+  if (retries.backoff !== undefined) policy.retryBackOff = { baseInterval: durationOf(retries.backoff) }
   if (retries.retryRemoteLocalities) {
     policy.retryPriority = {
       name: 'envoy.retry_priorities.previous_priorities',
@@ -211,10 +225,11 @@ function mirrorsOf(rule: HttpRoute, context: RouteContext) {
       ]
     : []
   return [...single, ...(rule.mirrors ?? [])]
-    .filter((mirror) => mirror.percentage?.value !== 0)
-    .map((mirror) => ({
-      cluster: clusterOf(mirror.destination, context),
-      runtimeFraction: { defaultValue: fraction(mirror.percentage?.value ?? 100) },
+    .map(({ destination, percentage }) => ({ destination, percent: percentage ? (percentage.value ?? 0) : 100 }))
+    .filter(({ percent }) => percent > 0)
+    .map(({ destination, percent }) => ({
+      cluster: clusterOf(destination, context),
+      runtimeFraction: { defaultValue: fraction(percent) },
       traceSampled: false,
     }))
 }
@@ -247,41 +262,30 @@ function hashPolicyOf(destination: Destination, context: RouteContext): HashPoli
   return hash?.httpQueryParameterName ? [{ policySpecifier: { case: 'queryParameter', value: { name: hash.httpQueryParameterName } } }] : []
 }
 
-function headerFields(headers: { request?: HeaderOperations; response?: HeaderOperations } | undefined) {
-  if (!headers) return {}
-  const options = (operations: HeaderOperations | undefined) => [
-    ...Object.entries(operations?.add ?? {}).map(([key, value]) => ({ header: { key, value }, appendAction: 0 })),
-    ...Object.entries(operations?.set ?? {}).map(([key, value]) => ({ header: { key, value }, appendAction: 2 })),
-  ]
+/** Changes of headers, in the order given; pseudo headers and the host are not among them ({@link isFixed}). */
+function headerFields(changes: readonly (HeaderChanges | undefined)[]) {
+  const entries = (values: Readonly<Record<string, string>> | undefined, appendAction: number) =>
+    Object.entries(values ?? {})
+      .filter(([key]) => !isFixed(key))
+      .map(([key, value]) => ({ header: { key, value }, appendAction }))
+  const options = (operations: HeaderOperations | undefined) => [...entries(operations?.set, 2), ...entries(operations?.add, 0)]
+  const removed = (operations: HeaderOperations | undefined) => (operations?.remove ?? []).filter((key) => !isFixed(key))
+  if (changes.every((headers) => !headers)) return {}
   return {
-    requestHeadersToAdd: options(headers.request),
-    requestHeadersToRemove: headers.request?.remove ?? [],
-    responseHeadersToAdd: options(headers.response),
-    responseHeadersToRemove: headers.response?.remove ?? [],
+    requestHeadersToAdd: changes.flatMap((headers) => options(headers?.request)),
+    requestHeadersToRemove: changes.flatMap((headers) => removed(headers?.request)),
+    responseHeadersToAdd: changes.flatMap((headers) => options(headers?.response)),
+    responseHeadersToRemove: changes.flatMap((headers) => removed(headers?.response)),
   }
 }
 
 function filterConfigs(rule: HttpRoute): Record<string, Any> {
   const configs: Record<string, Any> = {}
-  const { delay, abort } = rule.fault ?? {}
-  if (delay || abort) {
-    configs['envoy.filters.http.fault'] = pack(HTTPFaultSchema, {
-      ...(delay
-        ? {
-            delay: {
-              faultDelaySecifier: { case: 'fixedDelay', value: durationOf(delay.fixedDelay ?? 0) },
-              percentage: fraction(delay.percentage?.value ?? delay.percent ?? 100),
-            },
-          }
-        : {}),
-      ...(abort
-        ? { abort: { errorType: { case: 'httpStatus', value: abort.httpStatus ?? 503 }, percentage: fraction(abort.percentage?.value ?? 100) } }
-        : {}),
-    })
-  }
+  const injected = faultOf(rule)
+  if (injected) configs['envoy.filters.http.fault'] = pack(HTTPFaultSchema, injected)
   const cors = rule.corsPolicy
   if (cors) {
-    const origins = [...(cors.allowOrigin ?? []).map((exact) => (exact === '*' ? { regex: '.*' } : { exact })), ...(cors.allowOrigins ?? [])]
+    const origins = cors.allowOrigins ?? (cors.allowOrigin ?? []).map((exact) => (exact === '*' ? { regex: '.*' } : { exact }))
     configs['envoy.filters.http.cors'] = pack(CorsPolicySchema, {
       allowOriginStringMatch: origins.map(stringMatcher),
       allowMethods: (cors.allowMethods ?? []).join(','),
@@ -289,9 +293,30 @@ function filterConfigs(rule: HttpRoute): Record<string, Any> {
       exposeHeaders: (cors.exposeHeaders ?? []).join(','),
       ...(cors.maxAge !== undefined ? { maxAge: String(Math.round(cors.maxAge / 1000)) } : {}),
       ...(cors.allowCredentials !== undefined ? { allowCredentials: cors.allowCredentials } : {}),
+      ...(cors.unmatchedPreflights === 'IGNORE' ? { forwardNotMatchingPreflights: false } : {}),
     })
   }
   return configs
+}
+
+/** The faults that a rule injects; a fault of no share of the requests is none. */
+function faultOf({ fault }: HttpRoute): MessageInitShape<typeof HTTPFaultSchema> | undefined {
+  const { delay, abort } = fault ?? {}
+  const delayed = delay?.percentage ? (delay.percentage.value ?? 0) : (delay?.percent ?? 0)
+  const aborted = abort?.percentage?.value ?? 0
+  const error =
+    abort?.httpStatus !== undefined
+      ? { case: 'httpStatus' as const, value: abort.httpStatus }
+      : abort?.grpcStatus !== undefined
+        ? { case: 'grpcStatus' as const, value: abort.grpcStatus }
+        : undefined
+  const injected = {
+    ...(delay?.fixedDelay !== undefined && delayed > 0
+      ? { delay: { faultDelaySecifier: { case: 'fixedDelay' as const, value: durationOf(delay.fixedDelay) }, percentage: fraction(delayed) } }
+      : {}),
+    ...(error && aborted > 0 ? { abort: { errorType: error, percentage: fraction(aborted) } } : {}),
+  }
+  return injected.delay || injected.abort ? injected : undefined
 }
 
 /** The one route of a service that no VirtualService speaks of. */

@@ -7,6 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { ApiVersion, ConfigSourceSchema } from '../../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { largestDirectResponse } from '../../config/kinds/virtual-service.ts'
 import { checkMessage } from '../resource-check.ts'
 import { Block, isUsable, type Resource, type Slice } from '../slab/resource.ts'
 import { addSums, contentVersion, type KeyedSums, type Sum, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
@@ -23,7 +24,12 @@ export interface HostPiece {
 }
 
 const virtualHostsField = 2
-const validateClustersField = 7
+
+/** Fields of every route configuration of a sidecar: clusters that are not there are no fault of it, and direct responses may be as long as a VirtualService takes them. */
+const commonFields = toBinary(
+  RouteConfigurationSchema,
+  create(RouteConfigurationSchema, { validateClusters: false, maxDirectResponseBodySizeBytes: largestDirectResponse }),
+)
 
 /** Encodes a virtual host. Throws InvalidResource when Envoy would refuse it. */
 export function encodeHost(host: VirtualHost): HostPiece {
@@ -81,7 +87,7 @@ export function routeResource(table: RouteTable, without: Iterable<number>, own:
   for (const piece of own) sum = addSums(sum, sums.ofPart(piece))
   const length = [...stretches.map(({ start, end }) => end - start), ...own.map(({ bytes }) => bytes.length)].reduce((total, part) => total + part, 0)
   const before = textField(1, table.name)
-  const after = Buffer.concat([Uint8Array.of((validateClustersField << 3) | 2, 0), extra])
+  const after = Buffer.concat([commonFields, extra])
   const head = new Block(
     Buffer.concat([elementHead(routeType, before.length + length + after.length), before, after, ...own.map((piece) => piece.bytes)]),
   )
@@ -96,8 +102,8 @@ export function routeResource(table: RouteTable, without: Iterable<number>, own:
 /** The route configuration of proxies that take virtual hosts by themselves (`RouteConfiguration.vhds`): the same whatever hosts there are. */
 export function hostlessRoute(name: string, extra: Uint8Array): Resource {
   const configSource = create(ConfigSourceSchema, { resourceApiVersion: ApiVersion.V3, configSourceSpecifier: { case: 'ads', value: {} } })
-  const route = create(RouteConfigurationSchema, { name, validateClusters: false, vhds: { configSource } })
-  const value = Buffer.concat([toBinary(RouteConfigurationSchema, route), extra])
+  const route = create(RouteConfigurationSchema, { name, vhds: { configSource } })
+  const value = Buffer.concat([toBinary(RouteConfigurationSchema, route), commonFields, extra])
   return wholeResource(name, routeType, value)
 }
 
