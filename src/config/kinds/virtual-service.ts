@@ -1,25 +1,9 @@
 /** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
-import { codeNamed } from '../../model/status-codes.ts'
 import { regexFault } from '../patterns.ts'
-import {
-  decimal,
-  duration,
-  flag,
-  integer,
-  list,
-  map,
-  oneOf,
-  type Read,
-  type Report,
-  record,
-  reject,
-  required,
-  type Shape,
-  text,
-  unused,
-} from '../shape.ts'
-import { authorityFault, headerNameFault, headers } from '../shapes/headers.ts'
+import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text } from '../shape.ts'
+import { headerNameFault, headers } from '../shapes/headers.ts'
 import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
+import { authority, directResponse, fault, line, percent, redirect } from '../shapes/http-actions.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 /** What is wrong with a regular expression: the empty one is none to Envoy. */
@@ -35,14 +19,6 @@ const stringMatch = record({ exact: text(), prefix: text(), regex }, oneStringMa
 /** Of something that may be missing: the regular expression `*` means that it is there. */
 const presence = text({ max: 1024, check: (value, report) => (value === '*' ? undefined : patternFault(value, report)), examples: ['*', 'a.*'] })
 const optionalMatch = record({ exact: text(), prefix: text(), regex: presence }, oneStringMatch)
-const percent = record({ value: decimal(0, 100) })
-/** Text that goes into a path or a header. */
-const line = text({
-  max: 16_384,
-  check: (value) => (/[\u0000-\u001f\u007f]/.test(value) ? 'has a control character' : undefined),
-  examples: ['/new', ''],
-})
-const authority = text({ check: authorityFault, examples: ['a.example', 'a.example:8080', ''] })
 /** The name of a header, or `*`. */
 const headerName = text({ check: (value) => (value === '*' ? undefined : headerNameFault(value)), examples: ['x-name', '*'] })
 
@@ -90,74 +66,6 @@ const retryOn = text({
     return unknown === undefined ? undefined : `${JSON.stringify(unknown.slice(0, 100))} is not a retry condition`
   },
   examples: ['5xx', 'connect-failure, 503', ''],
-})
-
-const redirectCodes = new Set([0, 301, 302, 303, 307, 308])
-const redirect = record(
-  {
-    uri: line,
-    prefixRewrite: line,
-    authority,
-    scheme: text({ check: (value) => (/^(https?)?$/.test(value) ? undefined : 'neither http nor https'), examples: ['http', 'https', ''] }),
-    port,
-    derivePort: oneOf('FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'),
-    redirectCode: integer(0, 399, (code) => (redirectCodes.has(code) ? undefined : `${code} is not one of 301, 302, 303, 307, 308`)),
-  },
-  (value, path, report) => {
-    if (value.uri && value.prefixRewrite) reject(report, path, 'only one of uri and prefixRewrite may be set')
-    if (value.port !== undefined && value.derivePort !== undefined) reject(report, path, 'only one of port and derivePort may be set')
-  },
-)
-
-/** Bytes of a direct response at most, as proxies are told with the route configuration. */
-export const largestDirectResponse = 1_048_576
-const body = text({
-  check: (value) => (Buffer.byteLength(value) > largestDirectResponse ? `longer than ${largestDirectResponse} bytes` : undefined),
-  max: largestDirectResponse,
-})
-const base64 = text({
-  max: 1_398_104,
-  check: (value) => (/^[A-Za-z0-9+/_-]*={0,2}$/.test(value) ? undefined : 'not base64'),
-  examples: ['aGVsbG8=', ''],
-})
-const directResponse = record({
-  status: required(integer(200, 599)),
-  body: record({ string: body, bytes: base64 }, (value, path, report) => {
-    if (value.string !== undefined && value.bytes !== undefined) reject(report, path, 'only one of string and bytes may be set')
-  }),
-})
-
-/** A status of gRPC by its name, `NOT_FOUND`, or by its number; read as the number. */
-const grpcStatus: Shape<number> = (() => {
-  const name = text({
-    check: (value) => (codeNamed(value) === undefined ? `${JSON.stringify(value.slice(0, 100))} is not a status of gRPC` : undefined),
-    examples: ['NOT_FOUND', 'UNAVAILABLE', '14'],
-  })
-  return {
-    form: name.form,
-    read(value, path, report) {
-      const read = name.read(typeof value === 'number' ? String(value) : value, path, report)
-      return read === undefined ? undefined : codeNamed(read)
-    },
-  }
-})()
-
-const withoutEffect = (report: Report, path: string, reason: string) => report.warnings.push({ path, reason: `has no effect: ${reason}` })
-const isNone = (value: { percentage?: { value?: number }; percent?: number }) =>
-  ((value.percentage ? value.percentage.value : value.percent) ?? 0) === 0
-const fault = record({
-  delay: record(
-    { fixedDelay: duration(1), exponentialDelay: unused(duration()), percentage: percent, percent: integer(0, 100) },
-    (value, path, report) => {
-      if (value.fixedDelay === undefined) withoutEffect(report, path, 'it has no fixedDelay')
-      else if (isNone(value)) withoutEffect(report, path, 'without a percentage no request is delayed')
-    },
-  ),
-  abort: record({ httpStatus: integer(200, 599), grpcStatus, http2Error: unused(text()), percentage: percent }, (value, path, report) => {
-    if (value.httpStatus !== undefined && value.grpcStatus !== undefined) reject(report, path, 'only one of httpStatus and grpcStatus may be set')
-    if (value.httpStatus === undefined && value.grpcStatus === undefined) withoutEffect(report, path, 'it has neither httpStatus nor grpcStatus')
-    else if (isNone(value)) withoutEffect(report, path, 'without a percentage no request is aborted')
-  }),
 })
 
 const httpRoute = record(

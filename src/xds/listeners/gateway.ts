@@ -9,8 +9,9 @@ import {
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
-import { largestDirectResponse, type TcpRoute } from '../../config/kinds/virtual-service.ts'
+import type { TcpRoute } from '../../config/kinds/virtual-service.ts'
 import { configKey } from '../../config/kinds.ts'
+import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { contain } from '../../model/faults.ts'
 import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
@@ -282,12 +283,15 @@ const placeOf = ({ gateway, server }: ServerInUse, { sourceLabels, namespace }: 
   sourceNamespace: namespace,
 })
 
+/** Whether a match of connections holds at a server; who calls is nobody of the mesh. */
+const appliesToServer = ({ port, gateways }: { port?: number; gateways?: string[] }, place: Place): boolean => applies({ port, gateways }, place)
+
 function tcpTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): Filter[] {
   const port = use.server.port.number
   const place = placeOf(use, proxy)
   for (const service of boundServices(use, proxy, snapshot)) {
     for (const route of service.tcp) {
-      if (route.match?.length && !route.match.some((match) => applies(match, place))) continue
+      if (route.match?.length && !route.match.some((match) => appliesToServer(match, place))) continue
       return tcpFilters(
         `outbound_${use.listenPort}`,
         targetsOf(route, view, port),
@@ -308,7 +312,7 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
   for (const service of boundServices(use, proxy, snapshot)) {
     for (const route of service.tls) {
       for (const match of route.match) {
-        if (!applies(match, place)) continue
+        if (!appliesToServer(match, place)) continue
         const names = match.sniHosts.filter((name) => !taken.has(name) && use.hosts.some(({ host }) => hostsOverlap(host, name)))
         if (names.length === 0) continue
         for (const name of names) taken.add(name)

@@ -1,4 +1,4 @@
-/** Rules of a VirtualService onto `envoy.config.route.v3.Route` (docs/resources.md, R6 to R9). */
+/** Rules of a VirtualService onto `envoy.config.route.v3.Route` (docs/resources.md, R6 to R9, R14 to R16). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import {
@@ -12,7 +12,7 @@ import { CorsPolicySchema } from '../../../protocols/gen/envoy/extensions/filter
 import { HTTPFaultSchema } from '../../../protocols/gen/envoy/extensions/filters/http/fault/v3/fault_pb.js'
 import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js'
 import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
-import type { HttpMatch, HttpRoute, RouteDestination } from '../../config/kinds/virtual-service.ts'
+import type { HttpMatch, HttpRoute } from '../../config/kinds/virtual-service.ts'
 import { type HeaderChanges, type HeaderOperations, isAuthority, isFixed } from '../../config/shapes/headers.ts'
 import type { Destination } from '../../config/shapes/hosts.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
@@ -22,7 +22,7 @@ import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { durationOf, pack } from '../message.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
-import { applies, isCatchAll, matchAll, type Place, routeMatch, stringMatcher } from './matches.ts'
+import { appliesToRequests, isCatchAll, matchAll, type Place, routeMatch, stringMatcher } from './matches.ts'
 
 export type RouteInit = MessageInitShape<typeof RouteSchema>
 type RouteAction = MessageInitShape<typeof RouteActionSchema>
@@ -47,7 +47,7 @@ export function routesOf(service: ResolvedVirtualService, context: RouteContext)
       return routes
     }
     for (const match of rule.match) {
-      if (!applies(match, context)) continue
+      if (!appliesToRequests(match, context)) continue
       routes.push(routeOf(rule, match, service, context))
       if (isCatchAll(withoutPlace(match))) return routes
     }
@@ -102,8 +102,7 @@ function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
   const timeout = rule.timeout ?? features.MESH_DEFAULT_REQUEST_TIMEOUT
   const hashPolicy = distinct(targets.flatMap(({ destination }) => hashPolicyOf(destination, context)))
   const action: RouteAction = {
-    timeout: durationOf(timeout),
-    ...(timeout > 0 ? { maxStreamDuration: { grpcTimeoutHeaderMax: durationOf(timeout) } } : {}),
+    ...timeouts(timeout),
     ...retryField(rule, targets.length === 1 && hashPolicy.length > 0),
     requestMirrorPolicies: mirrorsOf(rule, context),
     hashPolicy,
@@ -123,6 +122,9 @@ function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
   }
   return action
 }
+
+/** How long an answer may take in milliseconds, 0 for any time; what a client of gRPC asks for counts up to that. With `max_stream_duration` Envoy heeds no `timeout`. */
+const timeouts = (timeout: number) => ({ timeout: durationOf(timeout), maxGrpcTimeout: durationOf(timeout) })
 
 function rewriteFields({ rewrite, headers, route }: HttpRoute) {
   const regex = rewrite?.uriRegexRewrite
@@ -330,8 +332,7 @@ export function defaultRoute(cluster: string, operation: string, state: ServiceS
       case: 'route',
       value: {
         clusterSpecifier: { case: 'cluster', value: cluster },
-        timeout: durationOf(timeout),
-        ...(timeout > 0 ? { maxStreamDuration: { grpcTimeoutHeaderMax: durationOf(timeout) } } : {}),
+        ...timeouts(timeout),
         retryPolicy: defaultRetryPolicy(),
         hashPolicy: state ? hashPolicyOf({ host: state.service.hostname, port: { number: context.port } }, context) : [],
       },

@@ -73,8 +73,15 @@ export interface Place {
   readonly sourceNamespace: string
 }
 
+/** Whether a match of requests holds in a place; where it names gateways, who calls does not matter (docs/resources.md, R6). */
+export const appliesToRequests = (match: HttpMatch, place: Place): boolean =>
+  applies(match.gateways?.length ? { port: match.port, gateways: match.gateways } : match, place)
+
 /** Whether a match of a resolved VirtualService holds in a place, as far as the control plane decides it. */
-export function applies(match: Pick<HttpMatch, 'port' | 'gateways' | 'sourceLabels' | 'sourceNamespace'>, place: Place): boolean {
+export function applies(
+  match: { readonly [Field in 'port' | 'gateways' | 'sourceLabels' | 'sourceNamespace']?: HttpMatch[Field] | undefined },
+  place: Place,
+): boolean {
   if (match.port !== undefined && match.port !== place.port) return false
   if (match.sourceNamespace && match.sourceNamespace !== place.sourceNamespace) return false
   if (!labelsMatch(match.sourceLabels, place.sourceLabels)) return false

@@ -1,0 +1,68 @@
+import { expect } from 'chai'
+import { headerFormatFault, plainOperators } from '../../../src/config/header-format.ts'
+import { codeNamed } from '../../../src/model/status-codes.ts'
+
+describe('values of headers', () => {
+  it('pass with the commands that proxies know', () => {
+    for (const value of [
+      '',
+      'plain',
+      '100%%',
+      '%%%%',
+      'a%REQ(x)%%REQ(y?:path):3%b',
+      '%START_TIME(%Y)%',
+      '%UPSTREAM_METADATA(["a", "b"])%',
+      'a\tb',
+      'é',
+    ])
+      expect(headerFormatFault(value), value).to.equal(undefined)
+    for (const name of plainOperators) expect(headerFormatFault(`%${name}%`), name).to.equal(undefined)
+  })
+
+  // Each of these makes Envoy 1.36 refuse the route configuration that it is in.
+  it('are refused where proxies would refuse them', () => {
+    const refused = [
+      '%',
+      '50% off',
+      'a%b%c',
+      '%NOPE%',
+      '%lower%',
+      '%REQ(x',
+      '%REQ%',
+      '%REQ()%',
+      '%REQ(a b)%',
+      '%REQ(a?b?c)%',
+      '%PROTOCOL(x)%',
+      '%PROTOCOL:3%',
+    ]
+    refused.push(
+      '%START_TIME(a):3%',
+      '%RESPONSE_CODE%%',
+      '%FILTER_STATE(k:FIELD)%',
+      '%DYNAMIC_METADATA(a):3%',
+      '%METADATA(NONE:a)%',
+      '%GRPC_STATUS(X)%',
+    )
+    refused.push(
+      '%COMMON_DURATION(a:b:s)%',
+      '%PATH(WQ:NO)%',
+      '%QUERY_PARAM()%',
+      '%PER_REQUEST_STATE%',
+      '%REQ(a):99999999999999999999%',
+      'a\nb',
+      'a\u0000b',
+    )
+    for (const value of [...refused, 'x'.repeat(16_385), 'é'.repeat(8193)]) expect(headerFormatFault(value), value.slice(0, 50)).to.be.a('string')
+  })
+
+  it('are read in linear time', () => {
+    for (const value of ['%A('.repeat(5000), '%%'.repeat(8000), '%REQ(a)%'.repeat(2000), `%REQ(${'('.repeat(16_000)}`]) headerFormatFault(value)
+  })
+})
+
+describe('statuses of gRPC', () => {
+  it('have codes by name in any spelling, and by number', () => {
+    expect(['OK', 'CANCELLED', 'Canceled', 'NOT_FOUND', 'UNAUTHENTICATED', '14'].map(codeNamed)).to.deep.equal([0, 1, 1, 5, 16, 14])
+    expect(['', 'NOTHING', '17', '-1', 'constructor'].map(codeNamed)).to.deep.equal(Array(5).fill(undefined))
+  })
+})
