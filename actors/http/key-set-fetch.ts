@@ -49,10 +49,10 @@ export class KeySetFetcher {
     }
   }
 
-  /** Fetches the key set of a source: a URL, or `openid:` and an issuer. Its keys come in an order that does not depend on who wrote it. Rejects with the reason. */
-  async fetch(source: string, retry: boolean): Promise<string> {
-    const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), retry) : source
-    const content = await this.#get(uri, retry)
+  /** Fetches the key set of a source: a URL, or `openid:` and an issuer. Its keys come in an order that does not depend on who wrote it. Each request may take `timeoutMs`. Rejects with the reason. */
+  async fetch(source: string, retry: boolean, timeoutMs = this.#bounds.timeoutMs): Promise<string> {
+    const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), retry, timeoutMs) : source
+    const content = await this.#get(uri, retry, timeoutMs)
     // Loaded when there are keys to fetch: most of a configuration's checks, and a client of HTTPS, which few need.
     const { keySetFault } = await import('../../src/config/shapes/key-set.ts')
     const fault = keySetFault(content)
@@ -66,10 +66,10 @@ export class KeySetFetcher {
   }
 
   /** Where an issuer's keys are, by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
-  async #discover(issuer: string, retry: boolean): Promise<string> {
+  async #discover(issuer: string, retry: boolean, timeoutMs: number): Promise<string> {
     const known = this.#discovered.get(issuer)
     if (known && monotonicMs() < known.until) return known.uri
-    const content = await this.#get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, retry)
+    const content = await this.#get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, retry, timeoutMs)
     const { uri, issuer: speaker } = readConfiguration(content)
     if (typeof uri !== 'string' || !/^https?:\/\//.test(uri)) throw new Error('its OpenID configuration names no jwks_uri')
     const fault = this.#urlFault?.(uri)
@@ -79,11 +79,11 @@ export class KeySetFetcher {
     return uri
   }
 
-  async #get(url: string, retry: boolean): Promise<string> {
+  async #get(url: string, retry: boolean, timeoutMs: number): Promise<string> {
     const ended = this.#requests.started(retry)
     try {
       const { boundedFetch } = await import('./bounded-fetch.ts')
-      const content = await boundedFetch(url, this.#bounds)
+      const content = await boundedFetch(url, { ...this.#bounds, timeoutMs })
       this.#metrics.success.inc()
       ended(true)
       return content

@@ -47,8 +47,14 @@ export type WriterEvent =
 /** Key-set resolver to push queue: the keys of a source are these now (a JSON Web Key Set), or could not be had (undefined). */
 export type KeySetEvent = { readonly type: 'KeySetChanged'; readonly source: string; readonly keys: string | undefined }
 
+/** A key set that is wanted: where it comes from, and how long a fetch of it may take, in milliseconds. */
+export interface WantedKeySet {
+  readonly source: string
+  readonly timeoutMs: number
+}
+
 /** Push queue to key-set resolver: these sources are wanted, and no others. */
-export type ResolverCommand = { readonly type: 'ResolveKeySets'; readonly sources: readonly string[] }
+export type ResolverCommand = { readonly type: 'ResolveKeySets'; readonly sources: readonly WantedKeySet[] }
 
 /** Shared memory that slices point into. */
 export interface SlabData {

@@ -174,6 +174,7 @@ function readObject(value: unknown, origin: string, names: MeshNames, checks: Pi
     spec,
     origin,
   }
+  if (report.faults.length === 0) report.warnings.push(...(kind.remarks?.(object, names.domain) ?? []))
   return { key, object, report }
 }
 

@@ -9,6 +9,9 @@ export type Attribute =
   | { readonly type: 'principal' }
   /** The namespace in it. */
   | { readonly type: 'namespace' }
+  /** Namespace and service account in it, `<namespace>/<name>`. */
+  | { readonly type: 'serviceAccount' }
+  | { readonly type: 'trustDomain' }
   /** `<iss>/<sub>` of the token. */
   | { readonly type: 'requestPrincipal' }
   /** A claim of the token by its path; `aud` and `azp` have keys of their own. */
@@ -51,6 +54,8 @@ export interface WrittenRule {
 const fields: Readonly<Record<string, Attribute>> = {
   principals: { type: 'principal' },
   namespaces: { type: 'namespace' },
+  serviceAccounts: { type: 'serviceAccount' },
+  trustDomains: { type: 'trustDomain' },
   requestPrincipals: { type: 'requestPrincipal' },
   ipBlocks: { type: 'ip', of: 'connection' },
   remoteIpBlocks: { type: 'ip', of: 'client' },
@@ -65,6 +70,8 @@ const keys: Readonly<Record<string, Attribute>> = {
   'remote.ip': { type: 'ip', of: 'client' },
   'source.namespace': { type: 'namespace' },
   'source.principal': { type: 'principal' },
+  'source.serviceAccount': { type: 'serviceAccount' },
+  'source.trustDomain': { type: 'trustDomain' },
   'request.auth.principal': { type: 'requestPrincipal' },
   'request.auth.audiences': { type: 'claim', path: ['aud'] },
   'request.auth.presenter': { type: 'claim', path: ['azp'] },
@@ -93,10 +100,14 @@ export function conditionKey(key: string): Attribute | undefined {
   return filter && path ? { type: 'metadata', filter, path } : undefined
 }
 
-/** Resolves the notations of a rule. */
-export function resolveRule(rule: WrittenRule): Rule {
+/** Resolves the notations of a rule of a policy in a namespace: a service account without a namespace is one of that. */
+export function resolveRule(rule: WrittenRule, namespace: string): Rule {
+  const complete = (condition: Condition): Condition => {
+    if (condition.attribute.type !== 'serviceAccount') return condition
+    return { ...condition, values: condition.values.map((value) => (value.includes('/') ? value : `${namespace}/${value}`)) }
+  }
   return {
-    from: (rule.from ?? []).map(({ source }) => conditionsOf(source, 'source')),
+    from: (rule.from ?? []).map(({ source }) => conditionsOf(source, 'source').map(complete)),
     to: (rule.to ?? []).map(({ operation }) => conditionsOf(operation, 'operation')),
     when: (rule.when ?? []).flatMap(({ key, values, notValues }) => {
       const attribute = conditionKey(key)
@@ -104,7 +115,7 @@ export function resolveRule(rule: WrittenRule): Rule {
       return [
         ...(values?.length ? [{ attribute, values, not: false, written: key }] : []),
         ...(notValues?.length ? [{ attribute, values: notValues, not: true, written: key }] : []),
-      ]
+      ].map(complete)
     }),
   }
 }

@@ -4,11 +4,12 @@
  */
 import ipaddr from 'ipaddr.js'
 import type { MeshConfig } from '../config/mesh-config.ts'
+import { isPathTemplate, templateMatches } from '../config/path-templates.ts'
 import { type Attribute, type Condition, isHttpOnly, isWholeText, type Rule, resolveRule } from '../config/policy-attributes.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { type Action, type AuthorizationPolicy, actionOf } from '../snapshot/policies.ts'
 import { normalizePath } from './paths.ts'
-import { inTrustDomains, type Pattern, patternMatches, patternOf, type TrustDomains } from './patterns.ts'
+import { equalTrustDomains, inTrustDomains, type Pattern, patternMatches, patternOf, type TrustDomains } from './patterns.ts'
 
 /** A request, or a connection that carries none, as a proxy would see it. */
 export interface DescribedRequest {
@@ -98,7 +99,7 @@ function look(policy: AuthorizationPolicy, action: Action, request: DescribedReq
   if (isStandIn(policy))
     return [{ ...common, rule: 0, matched: true, because: `the policy is invalid and denies everything until it is mended: ${policy.spec.invalid}` }]
   return (policy.spec.rules ?? []).map((rule, index) => {
-    const because = mismatch(resolveRule(rule), action === 'ALLOW', request, circumstances)
+    const because = mismatch(resolveRule(rule, policy.namespace), action === 'ALLOW', request, circumstances)
     return { ...common, rule: index, matched: because === undefined, because: because ?? '' }
   })
 }
@@ -108,7 +109,8 @@ export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest,
   const unusable = (condition: Condition) => request.protocol === 'tcp' && isHttpOnly(condition.attribute)
   const unusableOne = [...rule.from.flat(), ...rule.to.flat(), ...rule.when].find(unusable)
   if (allows && unusableOne) return `${unusableOne.written} cannot be judged on a TCP connection`
-  const failing = (list: readonly Condition[]) => list.find((condition) => !unusable(condition) && !conditionHolds(condition, request, circumstances))
+  const failing = (list: readonly Condition[]) =>
+    list.find((condition) => !unusable(condition) && !conditionHolds(condition, request, circumstances, condition.not === allows))
   const failsAll = (lists: readonly (readonly Condition[])[]) => {
     if (lists.length === 0) return undefined
     const found = lists.map(failing)
@@ -118,12 +120,13 @@ export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest,
   return because && `${because.written} ${because.not ? 'matches' : 'is none of'} ${because.values.join(', ')}`
 }
 
-function conditionHolds(condition: Condition, request: DescribedRequest, circumstances: Circumstances): boolean {
+function conditionHolds(condition: Condition, request: DescribedRequest, circumstances: Circumstances, widely: boolean): boolean {
   const { attribute, values, not } = condition
-  return values.some((value) => valueMatches(attribute, value, request, circumstances)) !== not
+  return values.some((value) => valueMatches(attribute, value, request, circumstances, widely)) !== not
 }
 
-function valueMatches(attribute: Attribute, value: string, request: DescribedRequest, circumstances: Circumstances): boolean {
+/** `widely`: a match denies. */
+function valueMatches(attribute: Attribute, value: string, request: DescribedRequest, circumstances: Circumstances, widely: boolean): boolean {
   const pattern = patternOf(value)
   switch (attribute.type) {
     case 'principal': {
@@ -133,6 +136,14 @@ function valueMatches(attribute: Attribute, value: string, request: DescribedReq
     case 'namespace': {
       const namespace = /^[^/]+\/ns\/([^/]+)\//.exec(request.peer ?? '')?.[1]
       return namespace !== undefined && patternMatches(pattern, namespace)
+    }
+    case 'serviceAccount': {
+      const [account, name] = value.split('/')
+      return request.peer?.endsWith(`/ns/${account}/sa/${name}`) === true
+    }
+    case 'trustDomain': {
+      const [domain] = request.peer?.split('/') ?? []
+      return domain !== undefined && equalTrustDomains(value, circumstances.trustDomains).some((each) => patternMatches(patternOf(each), domain))
     }
     case 'requestPrincipal': {
       const { iss, sub } = request.claims ?? {}
@@ -149,8 +160,10 @@ function valueMatches(attribute: Attribute, value: string, request: DescribedReq
       return hostMatches(pattern, request.host)
     case 'method':
       return patternMatches(pattern, request.method)
-    case 'path':
-      return patternMatches(pattern, normalizePath(request.path, circumstances.normalization))
+    case 'path': {
+      const path = normalizePath(request.path, circumstances.normalization)
+      return isPathTemplate(value) ? templateMatches(value, path, widely) : patternMatches(pattern, path)
+    }
     case 'header':
       return headerMatches(pattern, headerOf(attribute.name, request))
     case 'sni':

@@ -54,6 +54,12 @@ export interface TrustDomains {
 /** The trust domain of the mesh and its aliases. */
 export const trustDomainsOf = ({ mesh }: MeshSnapshot): TrustDomains => ({ own: mesh.trustDomain, aliases: mesh.trustDomainAliases })
 
+/** A trust domain as users write it, or a pattern of some, with those that count as the same. */
+export function equalTrustDomains(value: string, { own, aliases }: TrustDomains): string[] {
+  const all = [own, ...aliases]
+  return all.includes(value) ? [...new Set(all)] : [value]
+}
+
 /** A principal as users write it, in every trust domain that it stands for; `cluster.local` always means the own one. */
 export function inTrustDomains(value: string, { own, aliases }: TrustDomains): string[] {
   const slash = value.indexOf('/')

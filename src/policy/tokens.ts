@@ -64,9 +64,9 @@ function statusOf(refusals: readonly Refusal[]): 401 | 403 {
   return last?.status === 403 ? 403 : 401
 }
 
-/** The tokens that a rule finds: in its headers and parameters, or else as `Authorization: Bearer` and `access_token`. */
-function tokensOf(rule: Pick<JwtRule, 'fromHeaders' | 'fromParams'>, { path, headers }: Carrier): string[] {
-  const byDefault = !rule.fromHeaders?.length && !rule.fromParams?.length
+/** The tokens that a rule finds: in its headers, parameters and cookies, or else as `Authorization: Bearer` and `access_token`. */
+function tokensOf(rule: Pick<JwtRule, 'fromHeaders' | 'fromParams' | 'fromCookies'>, { path, headers }: Carrier): string[] {
+  const byDefault = !rule.fromHeaders?.length && !rule.fromParams?.length && !rule.fromCookies?.length
   const places = byDefault ? [{ name: 'authorization', prefix: 'Bearer ' }] : (rule.fromHeaders ?? [])
   const query = path.includes('?') ? path.slice(path.indexOf('?') + 1).replace(/#.*$/, '') : ''
   const parameters = new URLSearchParams(query)
@@ -76,7 +76,19 @@ function tokensOf(rule: Pick<JwtRule, 'fromHeaders' | 'fromParams'>, { path, hea
     return [value.slice(value.indexOf(prefix ?? '') + (prefix ?? '').length).trim()]
   })
   const inParameters = (byDefault ? ['access_token'] : (rule.fromParams ?? [])).flatMap((name) => parameters.get(name) ?? [])
-  return [...inHeaders, ...inParameters]
+  const cookies = cookiesOf(headers.cookie ?? [])
+  return [...inHeaders, ...inParameters, ...(rule.fromCookies ?? []).flatMap((name) => cookies.get(name) ?? [])]
+}
+
+/** Cookies by name, the first of each (RFC 6265, section 4.2), without the quotes around a value. */
+function cookiesOf(lines: readonly string[]): ReadonlyMap<string, string> {
+  const pairs = lines
+    .flatMap((line) => line.split(';'))
+    .flatMap((pair) => {
+      const [, name, value] = /^\s*([^=]*)=(.*?)\s*$/s.exec(pair) ?? []
+      return name === undefined || value === undefined ? [] : [[name, value.replace(/^"(.*)"$/s, '$1')] as const]
+    })
+  return new Map(pairs.toReversed())
 }
 
 async function checkToken(token: string, rule: JwtRule, keySets: KeySets, now: number): Promise<Refusal | Accepted> {

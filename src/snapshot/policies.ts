@@ -3,7 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
 import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
 import type { RequestAuthenticationSpec } from '../config/kinds/request-authentication.ts'
-import { selectorLabels } from '../config/shapes/policies.ts'
+import { dryRunOf, isAttached, selectedLabelSets } from '../config/shapes/policies.ts'
 import { isStandIn, type StandIn } from '../config/stand-in.ts'
 import { labelsMatch } from '../model/match.ts'
 
@@ -20,9 +20,9 @@ export function actionOf(policy: AuthorizationPolicy): Action {
   return isStandIn(policy) ? 'DENY' : (policy.spec.action ?? 'ALLOW')
 }
 
-/** Whether a policy only tells what it would do (annotation `security.mesh.io/dry-run`). */
+/** Whether a policy only tells what it would do (annotation `mesh.io/dry-run`). */
 export function isDryRun(policy: AuthorizationPolicy, domain: string): boolean {
-  return policy.annotations[`security.${domain}/dry-run`] === 'true' && !isStandIn(policy)
+  return dryRunOf(policy, domain) === true && !isStandIn(policy)
 }
 
 /** Policies by namespace, the oldest first. */
@@ -58,33 +58,39 @@ export function byNamespace<T extends ConfigObject>(objects: readonly T[]): Read
   return groups
 }
 
-const selectorOf = ({ spec }: { spec: Parameters<typeof selectorLabels>[0] }) => selectorLabels(spec) ?? {}
-const hasSelector = (policy: Parameters<typeof selectorOf>[0]) => Object.keys(selectorOf(policy)).length > 0
+type Targeted = AuthorizationPolicy | RequestAuthentication | PeerAuthentication
+const selectors = ({ spec }: Targeted) => selectedLabelSets(spec)
+const hasSelector = (policy: PeerAuthentication) => selectors(policy).some((labels) => Object.keys(labels).length > 0)
+
+/** Whether a policy that reaches a workload's namespace selects the workload. */
+const selects = (policy: Targeted, { namespace, labels }: Workload): boolean =>
+  selectors(policy).some((wanted) => labelsMatch(wanted, labels)) && (!isAttached(policy.spec) || policy.namespace === namespace)
 
 /** The labels that policies for workloads of a namespace look at. */
 export function selectingLabels(index: PolicyIndex, rootNamespace: string, namespace: string): Set<string> {
   const keys = new Set<string>()
   for (const policies of [index.authorization, index.requests, index.peers])
     for (const each of new Set([rootNamespace, namespace]))
-      for (const policy of policies.get(each) ?? []) for (const key of Object.keys(selectorOf(policy))) keys.add(key)
+      for (const policy of policies.get(each) ?? []) for (const labels of selectors(policy)) for (const key of Object.keys(labels)) keys.add(key)
   return keys
 }
 
 /** Finds the policies that select a workload. */
 export function policiesFor(index: PolicyIndex, rootNamespace: string, workload: Workload): WorkloadPolicies {
-  const { namespace, labels } = workload
+  const { namespace } = workload
   const namespaces = namespace === rootNamespace ? [namespace] : [rootNamespace, namespace]
   const select = <T extends AuthorizationPolicy | RequestAuthentication>(policies: ReadonlyMap<string, readonly T[]>) =>
-    namespaces.flatMap((each) => (policies.get(each) ?? []).filter((policy) => labelsMatch(selectorOf(policy), labels)))
+    namespaces.flatMap((each) => (policies.get(each) ?? []).filter((policy) => selects(policy, workload)))
   return { authorization: select(index.authorization), requests: select(index.requests), peers: peersFor(index, rootNamespace, workload) }
 }
 
 /** Finds the PeerAuthentications that a workload goes by, from the mesh's to its own. */
-export function peersFor(index: PolicyIndex, rootNamespace: string, { namespace, labels }: Workload): readonly PeerAuthentication[] {
+export function peersFor(index: PolicyIndex, rootNamespace: string, workload: Workload): readonly PeerAuthentication[] {
+  const { namespace } = workload
   const own = index.peers.get(namespace) ?? []
   const mesh = index.peers.get(rootNamespace)?.find((policy) => !hasSelector(policy))
   const inNamespace = namespace === rootNamespace ? undefined : own.find((policy) => !hasSelector(policy))
-  const ofWorkload = own.find((policy) => hasSelector(policy) && labelsMatch(selectorOf(policy), labels))
+  const ofWorkload = own.find((policy) => hasSelector(policy) && selects(policy, workload))
   return [mesh, inNamespace, ofWorkload].filter((policy) => policy !== undefined)
 }
 

@@ -8,7 +8,7 @@ import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Indexes } from './indexes.ts'
-import { jwtRules, keySource } from './key-sources.ts'
+import { jwtRules, keySources } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
@@ -27,7 +27,7 @@ export class MeshState {
   #networks: MeshNetworks = {}
   #gateways: MeshSnapshot['networkGateways'] = new Map()
   #keySets: ReadonlyMap<string, string> = new Map()
-  #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlySet<string> } = { of: [], sources: new Set() }
+  #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, number> } = { of: [], sources: new Map() }
   /** Changed objects by key, since the last snapshot. */
   #changed = new Map<string, ObjectChange>()
   /** Whether anything changed that is neither an object nor a service. */
@@ -96,18 +96,18 @@ export class MeshState {
     return true
   }
 
-  /** Where the keys come from that RequestAuthentications need. The same set until one of those changes. */
-  keySources(): ReadonlySet<string> {
+  /** Where the keys come from that RequestAuthentications need, and how long they may take to come, in milliseconds. The same map until one of those changes. */
+  keySources(): ReadonlyMap<string, number> {
     const objects = this.objects.ofKind<RequestAuthentication>('RequestAuthentication')
     if (this.#keySources.of === objects) return this.#keySources.sources
     // One that cannot be read is told where its listeners are made.
-    const sources = objects.flatMap((object) =>
+    const rules = objects.flatMap((object) =>
       contain(
-        () => jwtRules([object]).map(keySource),
+        () => jwtRules([object]),
         () => [],
       ),
     )
-    this.#keySources = { of: objects, sources: new Set(sources.filter((source) => source !== undefined)) }
+    this.#keySources = { of: objects, sources: keySources(rules) }
     return this.#keySources.sources
   }
 

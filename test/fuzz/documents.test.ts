@@ -73,7 +73,7 @@ class Mesh {
   expectUnrelated(): void {
     const name = `new-${++this.#round}`
     const { objects } = parseConfigFile('good', good(name, 'calm'), names)
-    expect(this.planner.state.keySources()).to.be.instanceOf(Set)
+    expect(this.planner.state.keySources()).to.be.instanceOf(Map)
     this.apply(objects)
     const host = `${name}.calm.svc.cluster.local`
     expect([...this.held('calm', clusterType).keys()]).to.include.members([

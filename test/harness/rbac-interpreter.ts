@@ -1,10 +1,12 @@
 /** Reads `envoy.config.rbac.v3` as Envoy does, on a described request: the other half of the property tests. */
-import type { MessageShape } from '@bufbuild/protobuf'
+import { fromBinary, type MessageShape } from '@bufbuild/protobuf'
+import type { Any } from '@bufbuild/protobuf/wkt'
 import ipaddr from 'ipaddr.js'
 import { RE2JS } from 're2js'
 import type { CidrRange } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
 import type { PermissionSchema, PolicySchema, PrincipalSchema } from '../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
 import type { HeaderMatcher } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { UriTemplateMatchConfigSchema } from '../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
 import type { MetadataMatcher } from '../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
 import type { StringMatcher } from '../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ValueMatcher } from '../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
@@ -35,6 +37,17 @@ function permissionMatches({ rule }: Permission, request: DescribedRequest, path
       return request.protocol === 'http' && headerMatches(rule.value, request)
     case 'urlPath':
       return rule.value.rule.case === 'path' && stringMatches(rule.value.rule.value, path)
+    case 'uriTemplate': {
+      // As Envoy's extension reads templates: its operators take these characters and no others.
+      const taken = "[a-zA-Z0-9._~%!$&'()*+,;:@=\\-"
+      const { pathTemplate } = fromBinary(UriTemplateMatchConfigSchema, (rule.value.typedConfig as Any).value)
+      const regex = pathTemplate
+        .replace(/[$().+]/g, '\\$&')
+        .replaceAll('**', '\u0000')
+        .replaceAll('*', () => `${taken}]+`)
+        .replaceAll('\u0000', () => `${taken}/]*`)
+      return RE2JS.compile(regex).matches(path)
+    }
     case 'destinationPort':
       return rule.value === request.destinationPort
     case 'destinationIp':

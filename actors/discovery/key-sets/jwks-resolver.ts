@@ -6,6 +6,7 @@
 import type { JwksResolverConfig } from '../../../protocols/messages/config.ts'
 import type { KeySetEvent, ResolverCommand } from '../../../protocols/messages/push.ts'
 import type { Features } from '../../../src/config/features.ts'
+import { keyFetchMs } from '../../../src/snapshot/key-sources.ts'
 import { fetchBounds, KeySetFetcher } from '../../http/key-set-fetch.ts'
 import { outgoingMetrics } from '../../http/outgoing-metrics.ts'
 import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/actor.ts'
@@ -14,12 +15,12 @@ import { after, type Timer } from '../../runtime/timers.ts'
 
 /** Sources at most, so that no number of policies fills the memory. */
 const mostSources = 2000
-/** How long a fetch may take, in milliseconds. */
-const timeoutMs = 5000
 /** A source that fails is asked again after a second, then after twice as long each time, up to this. */
 const longestRetryMs = 60_000
 
 interface Source {
+  /** How long a fetch may take, in milliseconds. */
+  timeoutMs: number
   keys: string | undefined
   failures: number
   timer: Timer | undefined
@@ -37,7 +38,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     this.#context = context
     this.#refreshMs = features.PILOT_JWT_PUB_KEY_REFRESH_INTERVAL
     const allowed = features.PILOT_JWKS_ALLOWED_ADDRESSES
-    const bounds = fetchBounds(timeoutMs, allowed, (reason) => context.log('default').error(reason))
+    const bounds = fetchBounds(keyFetchMs.usual, allowed, (reason) => context.log('default').error(reason))
     this.#fetcher = new KeySetFetcher(bounds, context.metrics, outgoingMetrics(context.metrics)('jwks'))
   }
 
@@ -46,16 +47,17 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
   }
 
   receive({ sources }: ResolverCommand): void {
-    const wanted = new Set(sources)
+    const wanted = new Map(sources.map(({ source, timeoutMs }) => [source, timeoutMs]))
     for (const [source, { timer }] of this.#sources) {
       if (wanted.has(source)) continue
       timer?.cancel()
       this.#sources.delete(source)
       this.#fetcher.forget(source)
     }
-    for (const source of wanted) {
+    for (const [source, timeoutMs] of wanted) {
       const known = this.#sources.get(source)
       if (known) {
+        known.timeoutMs = timeoutMs
         // The queue may be a new one, which has not heard of it.
         if (known.keys !== undefined || known.failures > 0) this.#tell(source, known.keys)
         continue
@@ -64,7 +66,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
         this.#context.log('default').error(`keys of ${source} are not fetched: more than ${mostSources} key sets; its tokens are refused`)
         continue
       }
-      this.#sources.set(source, { keys: undefined, failures: 0, timer: undefined })
+      this.#sources.set(source, { timeoutMs, keys: undefined, failures: 0, timer: undefined })
       void this.#refresh(source)
     }
   }
@@ -80,7 +82,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     let reason: string | undefined
     let keys: string | undefined
     try {
-      keys = await this.#fetcher.fetch(name, source.failures > 0)
+      keys = await this.#fetcher.fetch(name, source.failures > 0, source.timeoutMs)
     } catch (error) {
       reason = (error as Error).message
     }

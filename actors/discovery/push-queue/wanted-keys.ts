@@ -11,7 +11,7 @@ const keysMs = 6000
 export class WantedKeys {
   readonly #state: Pick<MeshState, 'keySources' | 'setKeySet'>
   #resolver: Peer<ResolverCommand> | undefined
-  #wanted: ReadonlySet<string> = new Set()
+  #wanted: ReadonlyMap<string, number> = new Map()
   /** Those that nothing has been heard of. */
   readonly #awaited = new Set<string>()
   #timer: Timer | undefined
@@ -24,7 +24,7 @@ export class WantedKeys {
   /** A resolver has come, which knows of no source yet. */
   linked(resolver: Peer<ResolverCommand>): void {
     this.#resolver = resolver
-    resolver.tell({ type: 'ResolveKeySets', sources: [...this.#wanted] }, 'sources')
+    this.#tell(resolver)
     this.ask()
   }
 
@@ -35,12 +35,21 @@ export class WantedKeys {
   /** Tells the resolver which key sets are wanted now, if they are others than before. */
   ask(): void {
     const wanted = this.#state.keySources()
-    if (!this.#resolver || wanted === this.#wanted || (wanted.size === this.#wanted.size && [...wanted].every((source) => this.#wanted.has(source))))
+    if (
+      !this.#resolver ||
+      wanted === this.#wanted ||
+      (wanted.size === this.#wanted.size && [...wanted].every(([source, ms]) => this.#wanted.get(source) === ms))
+    )
       return
-    for (const source of wanted) if (!this.#wanted.has(source)) this.#awaited.add(source)
-    for (const source of this.#wanted) if (!wanted.has(source)) this.#state.setKeySet(source, undefined)
+    for (const source of wanted.keys()) if (!this.#wanted.has(source)) this.#awaited.add(source)
+    for (const source of this.#wanted.keys()) if (!wanted.has(source)) this.#state.setKeySet(source, undefined)
     this.#wanted = wanted
-    this.#resolver.tell({ type: 'ResolveKeySets', sources: [...wanted] }, 'sources')
+    this.#tell(this.#resolver)
+  }
+
+  #tell(resolver: Peer<ResolverCommand>): void {
+    const sources = [...this.#wanted].map(([source, timeoutMs]) => ({ source, timeoutMs }))
+    resolver.tell({ type: 'ResolveKeySets', sources }, 'sources')
   }
 
   /** The same once for all events that come together: there may be many. */

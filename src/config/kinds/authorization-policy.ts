@@ -1,8 +1,9 @@
 /** AuthorizationPolicy: which requests are allowed, denied, or put to an authorizer outside (docs/resources.md, A5 to A8). */
 import { isIpOrCidr } from '../addresses.ts'
+import { isPathTemplate, pathTemplateFault } from '../path-templates.ts'
 import { conditionKey } from '../policy-attributes.ts'
 import { list, oneOf, type Read, type Report, reject, required, text } from '../shape.ts'
-import { isPort, selector, selectorLabels, strict } from '../shapes/policies.ts'
+import { checkTargets, dryRunOf, isPort, selectedLabels, strict, targets } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'
 
 /** A value of a rule: exact, `x*`, `*x` or `*`. */
@@ -16,6 +17,10 @@ const source = strict({
   notRequestPrincipals: values,
   namespaces: values,
   notNamespaces: values,
+  serviceAccounts: values,
+  notServiceAccounts: values,
+  trustDomains: values,
+  notTrustDomains: values,
   ipBlocks: values,
   notIpBlocks: values,
   remoteIpBlocks: values,
@@ -40,7 +45,31 @@ const rule = strict({
 })
 
 /** Fields of a source that an external authorizer's policy cannot use: what they look at comes later in the chain. */
-const lateSources = ['namespaces', 'notNamespaces', 'principals', 'notPrincipals', 'requestPrincipals', 'notRequestPrincipals']
+const lateSources = ['namespaces', 'principals', 'requestPrincipals', 'serviceAccounts', 'trustDomains'].flatMap((field) => [
+  field,
+  `not${field.charAt(0).toUpperCase()}${field.slice(1)}`,
+])
+
+/** Longest pattern of trust domains that a regular expression of the default program size can look for. */
+const longestTrustDomain = 60
+
+/** What is wrong with the name of a service account, `<name>` or `<namespace>/<name>`, or undefined. */
+function accountFault(given: string): string | undefined {
+  if (given.includes('*')) return 'a service account is named without wildcards'
+  return /^[^/]+(\/[^/]+)?$/.test(given) ? undefined : `${JSON.stringify(given.slice(0, 100))} is neither <name> nor <namespace>/<name>`
+}
+
+/** What is wrong with a pattern of trust domains, or undefined. */
+function trustDomainPatternFault(given: string): string | undefined {
+  if (given.includes('/')) return 'a trust domain has no slash'
+  if (!/^[\x21-\x7e]*$/.test(given)) return 'never matches: a trust domain is plain ASCII without spaces'
+  if (given.replace(/^\*|\*$/, '').includes('*')) return 'a star counts at the start or at the end only'
+  return given.startsWith('*') && given.length > longestTrustDomain ? `longer than ${longestTrustDomain} characters` : undefined
+}
+
+function rejectIf(report: Report, path: string, reason: string | undefined): void {
+  if (reason !== undefined) reject(report, path, reason)
+}
 
 function checkFields(entry: Readonly<Record<string, readonly string[] | undefined>>, path: string, report: Report): void {
   const present = Object.entries(entry).filter(([, given]) => given !== undefined)
@@ -53,6 +82,9 @@ function checkFields(entry: Readonly<Record<string, readonly string[] | undefine
 
 function checkValue(field: string, given: string, path: string, report: Report): void {
   if (given === '') reject(report, path, 'empty text matches nothing')
+  else if (/paths$/i.test(field) && isPathTemplate(given)) rejectIf(report, path, pathTemplateFault(given))
+  else if (/serviceaccounts?$/i.test(field)) rejectIf(report, path, accountFault(given))
+  else if (/trustdomains?$/i.test(field)) rejectIf(report, path, trustDomainPatternFault(given))
   else if (/ipblocks$/i.test(field) && !isIpOrCidr(given)) reject(report, path, `${JSON.stringify(given)} is not an IP address or CIDR`)
   else if (/ports$/i.test(field) && !isPort(given)) reject(report, path, `${JSON.stringify(given)} is not a port number`)
 }
@@ -65,14 +97,17 @@ function checkCondition(given: Read<typeof condition>, path: string, report: Rep
     for (const [index, one] of (given[field] ?? []).entries()) {
       const at = `${path}.${field}[${index}]`
       if (one === '') reject(report, at, 'empty text matches nothing')
+      else if (attribute?.type === 'serviceAccount') rejectIf(report, at, accountFault(one))
+      else if (attribute?.type === 'trustDomain') rejectIf(report, at, trustDomainPatternFault(one))
       else if (attribute?.type === 'ip' && !isIpOrCidr(one)) reject(report, at, `${JSON.stringify(one)} is not an IP address or CIDR`)
       else if (attribute?.type === 'port' && !isPort(one)) reject(report, at, `${JSON.stringify(one)} is not a port number`)
     }
 }
 
 const shape = strict(
-  { selector, action: oneOf('ALLOW', 'DENY', 'AUDIT', 'CUSTOM'), provider: strict({ name: text({ max: 253 }) }), rules: list(rule) },
+  { ...targets, action: oneOf('ALLOW', 'DENY', 'AUDIT', 'CUSTOM'), provider: strict({ name: text({ max: 253 }) }), rules: list(rule) },
   (spec, path, report) => {
+    checkTargets(spec, path, report)
     const action = spec.action ?? 'ALLOW'
     if ((action === 'DENY' || action === 'CUSTOM') && !spec.rules?.length) reject(report, `${path}.rules`, `${action} needs at least one rule`)
     if (action === 'CUSTOM' && !spec.provider?.name) reject(report, `${path}.provider.name`, 'required, but missing')
@@ -81,13 +116,16 @@ const shape = strict(
       const at = `${path}.rules[${index}]`
       for (const [i, from] of (entry.from ?? []).entries()) {
         checkFields(from.source, `${at}.from[${i}].source`, report)
+        const beside = ['principals', 'notPrincipals', 'namespaces', 'notNamespaces'].find((field) => field in from.source)
+        if (beside && ('serviceAccounts' in from.source || 'notServiceAccounts' in from.source))
+          reject(report, `${at}.from[${i}].source.${beside}`, 'excluded by serviceAccounts')
         const late = action === 'CUSTOM' ? lateSources.find((field) => field in from.source) : undefined
         if (late) reject(report, `${at}.from[${i}].source.${late}`, 'not available to CUSTOM policies')
       }
       for (const [i, to] of (entry.to ?? []).entries()) checkFields(to.operation, `${at}.to[${i}].operation`, report)
       for (const [i, when] of (entry.when ?? []).entries()) {
         checkCondition(when, `${at}.when[${i}]`, report)
-        if (action === 'CUSTOM' && /^(source\.(namespace|principal)|request\.auth\..*)$/.test(when.key))
+        if (action === 'CUSTOM' && /^(source\.(namespace|principal|serviceAccount|trustDomain)|request\.auth\..*)$/.test(when.key))
           reject(report, `${at}.when[${i}].key`, `${when.key} is not available to CUSTOM policies`)
       }
     }
@@ -102,7 +140,15 @@ export const authorizationPolicy = {
   versions: securityVersions,
   spec: shape,
   scope: 'namespace or mesh',
-  selects: { proxies: 'all', labels: selectorLabels },
+  remarks({ annotations, spec: { action = 'ALLOW' } }, domain) {
+    const dryRun = dryRunOf({ annotations }, domain)
+    const warn = (reason: string) => [{ path: `metadata.annotations[${domain}/dry-run]`, reason }]
+    if (dryRun === 'unclear') return warn('neither true nor false: the policy is enforced')
+    if (dryRun && action === 'CUSTOM')
+      return warn('the policy has no effect: an external authorizer is asked to decide, and its answer cannot be tried without that')
+    return []
+  },
+  selects: { proxies: 'all', labels: selectedLabels },
 } satisfies Kind<'AuthorizationPolicy', AuthorizationPolicySpec>
 
 export type AuthorizationPolicySpec = Read<typeof shape>

@@ -1,5 +1,6 @@
 /** What is declared of a kind of configuration object. */
-import type { Shape } from '../shape.ts'
+import type { ConfigObject } from '../../../protocols/data.ts'
+import type { Fault, Shape } from '../shape.ts'
 
 /** A kind of configuration object. Everything that holds for all objects of the kind is declared here, in one file a kind. */
 export interface Kind<Name extends string = string, Spec = unknown> {
@@ -11,6 +12,8 @@ export interface Kind<Name extends string = string, Spec = unknown> {
   /** Shape of the spec, and what is checked in it. */
   readonly spec: Shape<Spec>
   readonly scope: Scope
+  /** Warnings about a valid object that follow from more than its spec. */
+  remarks?(object: ConfigObject<Spec>, domain: string): Fault[]
   /** The proxies whose class an object decides by itself, or undefined: what changes for a proxy then follows from what its namespace sees. */
   readonly selects: Selection<Spec> | undefined
 }

@@ -1,6 +1,6 @@
 /** PeerAuthentication: whether workloads take connections with, without or with and without mutual TLS. */
 import { map, oneOf, type Read, reject } from '../shape.ts'
-import { isPort, selector, selectorLabels, strict } from '../shapes/policies.ts'
+import { isPort, selectedLabels, selector, strict } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'
 
 const mtls = strict({ mode: oneOf('UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT') })
@@ -21,7 +21,7 @@ export const peerAuthentication = {
   versions: securityVersions,
   spec: shape,
   scope: 'namespace or mesh',
-  selects: { proxies: 'all', labels: selectorLabels },
+  selects: { proxies: 'all', labels: selectedLabels },
 } satisfies Kind<'PeerAuthentication', PeerAuthenticationSpec>
 
 export type PeerAuthenticationSpec = Read<typeof shape>

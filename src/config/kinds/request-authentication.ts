@@ -1,7 +1,8 @@
 /** RequestAuthentication: which tokens of end users are accepted. */
-import { flag, list, type Read, type Report, reject, required, text } from '../shape.ts'
+import { isWholeText } from '../policy-attributes.ts'
+import { duration, flag, list, type Read, type Report, reject, required, text } from '../shape.ts'
 import { keySet } from '../shapes/key-set.ts'
-import { selector, selectorLabels, strict } from '../shapes/policies.ts'
+import { checkTargets, selectedLabels, strict, targets } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'
 
 const headerName = text({ max: 256, pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, what: 'a header name' })
@@ -20,22 +21,32 @@ const jwtRule = strict(
     jwks: keySet,
     fromHeaders: list(strict({ name: required(headerName), prefix: text({ max: 256 }) })),
     fromParams: list(text({ max: 256 })),
+    fromCookies: list(text({ max: 256, pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/, what: 'the name of a cookie' })),
     forwardOriginalToken: flag,
     outputPayloadToHeader: headerName,
+    timeout: duration(1),
+    // What the text of a claim is split at is the same for all claims (docs/resources.md, A3).
+    spaceDelimitedClaims: list(text({ max: 1024 }), { max: 64 }),
     outputClaimToHeaders: list(strict({ header: required(headerName), claim: required(text({ max: 1024 })) })),
   },
   (value, path, report) => {
     if (value.issuer === '') reject(report, `${path}.issuer`, 'required, but empty')
     if (value.jwksUri) checkUri(value.jwksUri, `${path}.jwksUri`, report)
     if (value.jwksUri && value.jwks) reject(report, `${path}.jwks`, 'excluded by jwksUri')
-    for (const field of ['audiences', 'fromParams'] as const)
+    for (const field of ['audiences', 'fromParams', 'fromCookies', 'spaceDelimitedClaims'] as const)
       for (const [index, one] of (value[field] ?? []).entries()) if (one === '') reject(report, `${path}.${field}[${index}]`, 'must not be empty')
+    for (const [index, one] of (value.spaceDelimitedClaims ?? []).entries())
+      if (isWholeText([one]))
+        report.warnings.push({
+          path: `${path}.spaceDelimitedClaims[${index}]`,
+          reason: `has no effect: ${one} is a registered claim, which is compared whole`,
+        })
     for (const [index, one] of (value.outputClaimToHeaders ?? []).entries())
       if (one.claim === '') reject(report, `${path}.outputClaimToHeaders[${index}].claim`, 'must not be empty')
   },
 )
 
-const spec = strict({ selector, jwtRules: list(jwtRule, { max: 500 }) })
+const spec = strict({ ...targets, jwtRules: list(jwtRule, { max: 500 }) }, checkTargets)
 
 /** The kind RequestAuthentication. */
 export const requestAuthentication = {
@@ -45,7 +56,7 @@ export const requestAuthentication = {
   versions: securityVersions,
   spec,
   scope: 'namespace or mesh',
-  selects: { proxies: 'all', labels: selectorLabels },
+  selects: { proxies: 'all', labels: selectedLabels },
 } satisfies Kind<'RequestAuthentication', RequestAuthenticationSpec>
 
 export type RequestAuthenticationSpec = Read<typeof spec>

@@ -1,5 +1,5 @@
 /** What the kinds that say who may call whom have in common (docs/resources.md, A1 to A10). Unknown fields are faults in them: a policy without a misspelt condition allows more. */
-import { map, record, reject, text } from '../shape.ts'
+import { list, map, type Read, type Report, record, reject, required, text } from '../shape.ts'
 
 /** A record whose unknown fields are faults. */
 export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?: Parameters<typeof record<F>>[1]) => ReturnType<typeof record<F>> = (
@@ -15,9 +15,71 @@ export const selector = strict({ matchLabels: map(text({ max: 63 })) }, (value, 
   }
 })
 
-/** The labels that a policy, or a stand-in for one, asks of workloads. */
-export const selectorLabels = (spec: { readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> } }) =>
-  spec.selector?.matchLabels
+/** Label of the proxies of a Gateway of the orchestrator's API: its name. */
+const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name'
+const gatewayGroup = 'gateway.networking.k8s.io'
+
+/** An object that a policy is attached to, in the namespace of the policy. */
+const targetRef = strict(
+  { group: text({ max: 253 }), kind: required(text({ max: 63 })), name: required(text({ max: 253 })), namespace: text({ max: 253 }) },
+  ({ group = '', kind, name, namespace }, path, report) => {
+    if (name === '') reject(report, `${path}.name`, 'required, but empty')
+    if (namespace) reject(report, `${path}.namespace`, 'a policy is attached to objects of its own namespace')
+    const named = `${group}/${kind}`
+    if (named === `${gatewayGroup}/Gateway`) return
+    if (/^(\/Service|core\/Service|networking\.[^/]+\/ServiceEntry|gateway\.networking\.k8s\.io\/GatewayClass)$/.test(named))
+      report.warnings.push({ path, reason: `has no effect: a ${kind} is a target for waypoint proxies only, which are not served` })
+    else
+      reject(report, `${path}.kind`, `${JSON.stringify(named.slice(0, 100))} cannot be a target: Gateway, GatewayClass, Service and ServiceEntry can`)
+  },
+)
+
+/** How a policy says which workloads it is for: by labels, or by the objects that it is attached to. */
+export const targets = { selector, targetRef, targetRefs: list(targetRef, { max: 16 }) }
+
+/** What of a policy, or of a stand-in for one, says which workloads it is for. */
+interface Targeted {
+  readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> }
+  readonly targetRef?: Target
+  readonly targetRefs?: readonly Target[]
+}
+type Target = Read<typeof targetRef>
+
+/** Rejects a policy that says in several ways which workloads it is for. */
+export function checkTargets(spec: Targeted, path: string, report: Report): void {
+  const ways = [spec.selector && 'selector', spec.targetRef && 'targetRef', spec.targetRefs?.length && 'targetRefs'].filter(Boolean)
+  if (ways.length > 1) reject(report, `${path}.${ways[1]}`, `excluded by ${ways[0]}`)
+}
+
+const targetsOf = ({ targetRef: one, targetRefs = [] }: Targeted): readonly Target[] => (targetRefs.length > 0 || !one ? targetRefs : [one])
+
+/** Whether a policy is attached to objects, all of its own namespace. */
+export const isAttached = (spec: Targeted): boolean => targetsOf(spec).length > 0
+
+/** Sets of labels: a policy, or a stand-in for one, selects the workloads that have all labels of one of them. None selects nobody. */
+export function selectedLabelSets(spec: Targeted): readonly Readonly<Record<string, string>>[] {
+  if (!isAttached(spec)) return [spec.selector?.matchLabels ?? {}]
+  return targetsOf(spec)
+    .filter(({ group, kind }) => group === gatewayGroup && kind === 'Gateway')
+    .map(({ name }) => ({ [gatewayNameLabel]: name }))
+}
+
+/** Labels that every workload has which a policy selects, as far as they are the same for all. */
+export function selectedLabels(spec: Targeted): Readonly<Record<string, string>> {
+  const [first = {}, ...others] = selectedLabelSets(spec)
+  return others.length === 0 ? first : {}
+}
+
+/** What the annotation `mesh.io/dry-run` says: true and false as Go reads them, `unclear` for anything else, undefined where it is not there. */
+export function dryRunOf(
+  { annotations }: { readonly annotations: Readonly<Record<string, string>> },
+  domain: string,
+): boolean | 'unclear' | undefined {
+  const given = annotations[`${domain}/dry-run`] ?? annotations[`security.${domain}/dry-run`]
+  if (given === undefined) return undefined
+  if (/^(1|t|T|true|TRUE|True)$/.test(given)) return true
+  return /^(0|f|F|false|FALSE|False)$/.test(given) ? false : 'unclear'
+}
 
 /** Whether text is the number of a port. */
 export const isPort = (given: string): boolean => /^\d{1,5}$/.test(given) && Number(given) >= 1 && Number(given) <= 65_535

@@ -56,6 +56,7 @@ function provider(rule: JwtRule, keys: string): MessageInitShape<typeof JwtProvi
     payloadInMetadata: payloadKey,
     fromHeaders: (rule.fromHeaders ?? []).map(({ name, prefix }) => ({ name, valuePrefix: prefix ?? '' })),
     fromParams: rule.fromParams ?? [],
+    fromCookies: rule.fromCookies ?? [],
     claimToHeaders: (rule.outputClaimToHeaders ?? []).map(({ header, claim }) => ({ headerName: header, claimName: claim })),
     jwksSourceSpecifier: inlineKeys(keys),
   }

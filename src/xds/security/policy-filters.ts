@@ -79,7 +79,9 @@ function judgeRequests(policies: WorkloadPolicies, snapshot: MeshSnapshot): bool
 /** The conditions of each rule of these policies. */
 const rulesOf = (policies: readonly AuthorizationPolicy[]): (readonly Condition[])[] =>
   policies.flatMap((policy) =>
-    isStandIn(policy) ? [] : (policy.spec.rules ?? []).map(resolveRule).map(({ from, to, when }) => [from, to, when].flat(2)),
+    isStandIn(policy)
+      ? []
+      : (policy.spec.rules ?? []).map((rule) => resolveRule(rule, policy.namespace)).map(({ from, to, when }) => [from, to, when].flat(2)),
   )
 const isOfRequests = ({ attribute }: Condition): boolean => isHttpOnly(attribute)
 const asksOfRequests = (conditions: readonly Condition[]): boolean => conditions.some(isOfRequests)
@@ -134,7 +136,7 @@ function compile(policies: readonly AuthorizationPolicy[], target: RuleTarget, p
       continue
     }
     for (const [index, rule] of (policy.spec.rules ?? []).entries()) {
-      const made = rulePolicy(resolveRule(rule), target)
+      const made = rulePolicy(resolveRule(rule, policy.namespace), target)
       if (made) compiled[prefix + policyName(policy, index)] = made
     }
   }

@@ -6,11 +6,14 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import ipaddr from 'ipaddr.js'
 import type { PermissionSchema, PolicySchema, PrincipalSchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
 import type { HeaderMatcherSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { UriTemplateMatchConfigSchema } from '../../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
 import type { MetadataMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ValueMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
+import { envoyTemplate, isPathTemplate, templatePath, templatePrefix } from '../../config/path-templates.ts'
 import { type Condition, isHttpOnly, isWholeText, type Rule } from '../../config/policy-attributes.ts'
-import { inTrustDomains, type Pattern, patternOf, patternRegex, type TrustDomains } from '../../policy/patterns.ts'
+import { equalTrustDomains, inTrustDomains, type Pattern, patternOf, patternRegex, type TrustDomains } from '../../policy/patterns.ts'
+import { pack } from '../message.ts'
 
 /** Where `jwt_authn` puts the claims of the token that it accepted. */
 export const payloadKey = 'payload'
@@ -45,7 +48,7 @@ export function rulePolicy(rule: Rule, target: RuleTarget): Policy | undefined {
   const to = rule.to.length > 0 ? rule.to : [[]]
   return {
     principals: from.map((list) => allIds([...usable(list), ...whenSources].map((condition) => principalOf(condition, target)))),
-    permissions: to.map((list) => allRules([...usable(list), ...whenOperations].map(permissionOf))),
+    permissions: to.map((list) => allRules([...usable(list), ...whenOperations].map((condition) => permissionOf(condition, target)))),
   }
 }
 
@@ -72,8 +75,8 @@ function principalOf(condition: Condition, target: RuleTarget): Principal {
   return condition.not ? { identifier: { case: 'notId', value: matched as never } } : matched
 }
 
-function permissionOf(condition: Condition): Permission {
-  const matched = anyRule(condition.values.map((value) => permissionFor(condition, value)))
+function permissionOf(condition: Condition, { allows }: RuleTarget): Permission {
+  const matched = anyRule(condition.values.map((value) => permissionFor(condition, value, condition.not === allows)))
   return condition.not ? { rule: { case: 'notRule', value: matched as never } } : matched
 }
 
@@ -85,6 +88,13 @@ function principalsOf({ attribute, not }: Condition, value: string, { trustDomai
       return inTrustDomains(value, trustDomains).map((each) => allIds(spiffeMatches(patternOf(each)).map(peer)))
     case 'namespace':
       return [allIds(namespaceMatches(patternOf(value)).map(peer))]
+    case 'serviceAccount': {
+      const [namespace, name] = value.split('/')
+      const account = plain('suffix', `/ns/${namespace}/sa/${name}`)
+      return [allIds([peer(plain('prefix', 'spiffe://')), peer(account)])]
+    }
+    case 'trustDomain':
+      return equalTrustDomains(value, trustDomains).map((each) => peer(trustDomainMatch(patternOf(each))))
     case 'ip':
       return [{ identifier: { case: attribute.of === 'client' ? 'remoteIp' : 'directRemoteIp', value: cidrOf(value) } }]
     case 'requestPrincipal':
@@ -110,7 +120,8 @@ function requestPrincipalIds(pattern: Pattern, metadata: (match: MetadataMatch) 
   return pairs.length > 0 ? pairs : [nobody]
 }
 
-function permissionFor({ attribute }: Condition, value: string): Permission {
+/** `widely`: a match denies. */
+function permissionFor({ attribute }: Condition, value: string, widely: boolean): Permission {
   switch (attribute.type) {
     case 'host':
       return anyRule(
@@ -121,7 +132,8 @@ function permissionFor({ attribute }: Condition, value: string): Permission {
     case 'method':
       return { rule: { case: 'header', value: { name: ':method', headerMatchSpecifier: stringSpecifier(stringMatch(patternOf(value))) } } }
     case 'path':
-      return { rule: { case: 'urlPath', value: { rule: { case: 'path', value: stringMatch(patternOf(value)) } } } }
+      if (isPathTemplate(value)) return templatePermission(value, widely)
+      return pathPermission(stringMatch(patternOf(value)))
     case 'port':
       return { rule: { case: 'destinationPort', value: Number(value) } }
     case 'ip':
@@ -131,6 +143,18 @@ function permissionFor({ attribute }: Condition, value: string): Permission {
     default:
       throw new Error(`${attribute.type} does not belong to the operation`)
   }
+}
+
+const pathPermission = (value: StringMatch): Permission => ({ rule: { case: 'urlPath', value: { rule: { case: 'path', value } } } })
+
+/** As {@link templateMatches} has it. */
+function templatePermission(value: string, widely: boolean): Permission {
+  const typedConfig = pack(UriTemplateMatchConfigSchema, { pathTemplate: envoyTemplate(value) })
+  const template: Permission = { rule: { case: 'uriTemplate', value: { name: 'envoy.path.match.uri_template.uri_template_matcher', typedConfig } } }
+  if (!widely) return template
+  const prefix = pathPermission({ matchPattern: { case: 'prefix', value: templatePrefix(value) } })
+  const plain = pathPermission({ matchPattern: { case: 'safeRegex', value: { regex: templatePath } } })
+  return anyRule([template, allRules([prefix, { rule: { case: 'notRule', value: plain as never } }])])
 }
 
 const regexMatch = (regex: string): StringMatch => ({ matchPattern: { case: 'safeRegex', value: { regex: `(?s)${regex}` } } })
@@ -169,6 +193,12 @@ function namespaceMatches(pattern: Pattern): StringMatch[] {
   if (pattern.kind === 'any' || isShort(pattern)) return [regexMatch(regex)]
   const part = { exact: `/ns/${pattern.text}/`, prefix: `/ns/${pattern.text}`, suffix: `${pattern.text}/sa/` }[pattern.kind]
   return [plain('prefix', 'spiffe://'), plain('contains', part)]
+}
+
+/** A trust domain is what stands before the first slash of an identity. */
+function trustDomainMatch(pattern: Pattern): StringMatch {
+  if (pattern.kind === 'suffix') return regexMatch(`spiffe://[^/]*${patternRegex({ kind: 'exact', text: pattern.text }, '')}/.*`)
+  return plain('prefix', `spiffe://${pattern.kind === 'exact' ? `${pattern.text}/` : pattern.kind === 'prefix' ? pattern.text : ''}`)
 }
 
 /** Any of these matches a host. One without a port stands for any port, whatever its case and with or without the final dot of a full name. */

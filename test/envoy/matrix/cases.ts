@@ -67,13 +67,74 @@ export const cases: readonly Case[] = [
   },
   {
     name: 'dry run denies nothing',
-    policies: [{ kind: 'AuthorizationPolicy', spec: { action: 'DENY', rules: [{}] }, annotations: { 'security.istio.io/dry-run': 'true' } }],
+    policies: [{ kind: 'AuthorizationPolicy', spec: { action: 'DENY', rules: [{}] }, annotations: { 'istio.io/dry-run': 'true' } }],
     rows: paths(['/', 200], ['/x', 200]),
   },
   {
     name: 'a dry run of ALLOW requires nothing',
     policies: [{ kind: 'AuthorizationPolicy', spec: { action: 'ALLOW', rules: [] }, annotations: { 'security.mesh.io/dry-run': 'true' } }],
     rows: paths(['/', 200]),
+  },
+  {
+    name: 'a dry run that says no, or nothing that is known, is none',
+    policies: ['false', 'yes'].map((said) => ({ ...deny(to({ paths: [`/${said}`] })), annotations: { 'mesh.io/dry-run': said } })),
+    rows: paths(['/false', 403], ['/yes', 403], ['/', 200]),
+  },
+  {
+    name: 'ALLOW path templates',
+    policies: [allow(to({ paths: ['/a/{*}', '/b/{*}/c/{**}', '/d/{**}/'] }))],
+    rows: paths(
+      ...(['/a/x', '/a/x?y=/z', '/a//x', '/b/x/c/', '/b/x/c/y/z', '/d/x/', '/d/x/y/', '/a/x*y'] as const).map((path) => [path, 200] as const),
+      ...(['/a/', '/a', '/a/x/y', '/a/x%2fy', '/b/c/', '/b/x/y/c/', '/d/x', '/d', '/a/x[y', '/a/x]', '/xa/x'] as const).map(
+        (path) => [path, 403] as const,
+      ),
+    ),
+  },
+  {
+    name: 'DENY path templates: characters that operators do not take lead nobody past them',
+    policies: [deny(to({ paths: ['/a/{*}', '/b/{*}/c/{**}'] }))],
+    rows: paths(
+      ...(
+        [
+          '/a/x',
+          '/a//x',
+          '/./a/x',
+          '/a/x*y',
+          '/a/[',
+          '/a/x]y',
+          '/a/%2a',
+          '/a/x%7Cy',
+          '/a/x|y',
+          '/b/x/c/[',
+          '/b/[/c/y',
+          '/b/x/c/',
+          '/a/%C3%A9',
+        ] as const
+      ).map((path) => [path, 403] as const),
+      ...(['/a/x/y', '/a/', '/b/x', '/c/x[y'] as const).map((path) => [path, 200] as const),
+    ),
+  },
+  {
+    name: 'ALLOW all but a path template',
+    policies: [allow(to({ notPaths: ['/a/{*}'] }))],
+    rows: paths(['/a/x', 403], ['/a/x[y', 403], ['/a/x/y', 200], ['/', 200]),
+  },
+  {
+    name: 'tokens in cookies',
+    policies: [jwt({ ...one, fromCookies: ['auth-token', 'other'] }), allow(from({ requestPrincipals: ['*'] }))],
+    rows: [
+      { headers: [['cookie', 'a=b; auth-token=$one; c=d']], status: 200 },
+      { headers: [['cookie', 'other="$one"']], status: 200 },
+      { headers: [['cookie', 'auth-token=$forged']], status: 401 },
+      { headers: [['cookie', 'auth-token=$one; other=$forged']], status: 401 },
+      { headers: [['cookie', 'auth-tokens=$one']], status: 403 },
+      { token: 'one', status: 403 },
+    ],
+  },
+  {
+    name: 'claims whose words count each, named as such or not',
+    policies: [jwt({ ...one, spaceDelimitedClaims: ['words'] }), allow(when('request.auth.claims[scope]', ['read']))],
+    rows: tokens([undefined, 403]),
   },
   {
     name: 'DENY an exact path, however it is written',

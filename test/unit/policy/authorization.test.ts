@@ -48,16 +48,21 @@ const source = some({
   notPrincipals: values(principal),
   namespaces: values(fc.constantFrom('a', 'b', 'a.b')),
   notNamespaces: values(fc.constantFrom('a', 'a.b')),
+  serviceAccounts: fc.array(fc.constantFrom('s', 'a/s', 'b/s.t', 'a.b/sxt'), { minLength: 1, maxLength: 2 }),
+  notServiceAccounts: fc.array(fc.constantFrom('s', 'b/s'), { minLength: 1, maxLength: 2 }),
+  trustDomains: values(fc.constantFrom('own.domain', 'old.domain', 'own', 'domain')),
+  notTrustDomains: values(fc.constantFrom('ownxdomain', 'old.domain', '.domain')),
   requestPrincipals: values(requestPrincipal),
   notRequestPrincipals: values(requestPrincipal),
   ipBlocks: fc.array(range, { minLength: 1, maxLength: 2 }),
   notRemoteIpBlocks: fc.array(range, { minLength: 1, maxLength: 2 }),
 })
+const templates = fc.array(fc.constantFrom('/{*}', '/{**}', '/a/{*}', '/a/{**}/', '/{*}/b/{**}', '/a.$/{*}'), { minLength: 1, maxLength: 2 })
 const operation = some({
   hosts: values(host),
   notHosts: values(host),
-  paths: values(word.map((text) => `/${text}`)),
-  notPaths: values(word.map((text) => `/${text}`)),
+  paths: fc.oneof(values(word.map((text) => `/${text}`)), templates),
+  notPaths: fc.oneof(values(word.map((text) => `/${text}`)), templates),
   methods: values(fc.constantFrom('GET', 'PUT')),
   ports: fc.array(port, { minLength: 1, maxLength: 2 }),
 })
@@ -128,7 +133,7 @@ describe('authorization', () => {
     let matched = 0
     fc.assert(
       fc.property(rule, request, fc.boolean(), (written, asked, allows) => {
-        const resolved = resolveRule(written)
+        const resolved = resolveRule(written, 'a')
         const policy = rulePolicy(resolved, { protocol: asked.protocol, allows, trustDomains })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), asked, normalizePath(asked.path, 'DEFAULT'))
         const meant = mismatch(resolved, allows, asked, circumstances) === undefined
@@ -148,7 +153,7 @@ describe('authorization', () => {
     )
     fc.assert(
       fc.property(single, request, (written, asked) => {
-        const resolved = resolveRule(written as WrittenRule)
+        const resolved = resolveRule(written as WrittenRule, 'a')
         const http = { ...asked, protocol: 'http' as const }
         const policy = rulePolicy(resolved, { protocol: 'http', allows: true, trustDomains })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), http, normalizePath(asked.path, 'DEFAULT'))
@@ -188,7 +193,7 @@ describe('authorization', () => {
     let matched = 0
     fc.assert(
       fc.property(written, asked, (rule, one) => {
-        const resolved = resolveRule(rule)
+        const resolved = resolveRule(rule, 'a')
         const policy = rulePolicy(resolved, { protocol: 'http', allows: true, trustDomains })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), one, '/')
         expect(compiled, JSON.stringify([rule, one])).to.equal(mismatch(resolved, true, one, circumstances) === undefined)
@@ -219,7 +224,7 @@ describe('authorization', () => {
         values: [value],
       })),
     })
-    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value)), { protocol: 'http', allows: false, trustDomains })
+    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value), 'a'), { protocol: 'http', allows: false, trustDomains })
     fc.assert(
       fc.property(texts, fc.constantFrom('', 'before', 'behind'), (text, star) => {
         const found = regexes(policyOf(star === 'before' ? `*${text}` : star === 'behind' ? `${text}*` : text))
@@ -232,7 +237,7 @@ describe('authorization', () => {
 
   it('asks for a server name without a regular expression that ignores case, which Envoy refuses', () => {
     const names = ['*', 'a.com', '*.com', 'a*', '**'].map((value) =>
-      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }), { protocol: 'tcp', allows: false, trustDomains }),
+      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }, 'a'), { protocol: 'tcp', allows: false, trustDomains }),
     )
     const any = { ...(fc.sample(request, 1)[0] as DescribedRequest), protocol: 'tcp' as const, sni: 'A.com' }
     expect(names.map((policy) => policyMatches(create(PolicySchema, policy), any, '/'))).to.deep.equal([true, true, true, true, false])
@@ -243,7 +248,7 @@ describe('authorization', () => {
       for (const key of [`request.headers[${name}]`, `request.auth.claims[${name}]`]) {
         const [asked] = fc.sample(request, 1)
         const bare = { ...(asked as DescribedRequest), protocol: 'http' as const, headers: {}, claims: {} }
-        expect(mismatch(resolveRule({ when: [{ key, values: ['*'] }] }), true, bare, circumstances), key).not.to.equal(undefined)
+        expect(mismatch(resolveRule({ when: [{ key, values: ['*'] }] }, 'a'), true, bare, circumstances), key).not.to.equal(undefined)
       }
   })
 

@@ -73,7 +73,7 @@ describe('snapshots', () => {
     set(entry('10.0.0.9', '[{number: 81, name: http}]'))
     expect(state.keySources()).to.equal(known)
     set(tokens('https://b'))
-    expect([[...known], [...state.keySources()]]).to.deep.equal([['openid:https://a'], ['openid:https://b']])
+    expect([[...known.keys()], [...state.keySources().keys()]]).to.deep.equal([['openid:https://a'], ['openid:https://b']])
     state.setConfig('RequestAuthentication/ns/t', undefined)
     expect([...state.keySources()]).to.deep.equal([])
     state.take(0)
