@@ -16,6 +16,8 @@ export interface MetadataSources {
   readonly config: ProxyConfig
   /** Port of the token service; 0 for none. */
   readonly stsPort: number
+  /** Ports of the listeners of the bootstrap; the discovery service makes none there. */
+  readonly ports: { readonly PROXY_STATUS_PORT: number; readonly PROXY_PROMETHEUS_PORT: number }
   readonly platform: Readonly<Record<string, string>>
 }
 
@@ -32,7 +34,7 @@ const switches = ['DNS_CAPTURE', 'DNS_AUTO_ALLOCATE', 'PROXY_XDS_VIA_AGENT']
  * entry when a switch is neither true nor false, when the ports of the pod are no list, or when all is larger than 1 MiB.
  */
 export function nodeMetadata(sources: MetadataSources, warn: (text: string) => void): Readonly<Record<string, unknown>> {
-  const { environment, addresses, config, stsPort, platform } = sources
+  const { environment, addresses, config, stsPort, ports, platform } = sources
   // What the configuration has a field for; the metadata of injected containers says it itself.
   const texts: [string, unknown][] = Object.entries({ INTERCEPTION_MODE: config.interceptionMode, MESH_ID: config.meshId }).filter(
     ([, value]) => value,
@@ -56,6 +58,7 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
     PROXY_CONFIG: shownConfig(config),
     PLATFORM_METADATA: platform,
     STS_PORT: stsPort > 0 ? String(stsPort) : '',
+    ...ports,
   }
   const metadata = canonicalMetadata(Object.fromEntries([...texts, ...objects, ...Object.entries(known).filter(([, value]) => isGiven(value))]))
   return checked(metadata)

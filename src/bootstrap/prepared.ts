@@ -64,7 +64,9 @@ export function preparedSettings(sources: ProxySources, warn: (text: string) => 
   const platform = platformMetadata(features.CLOUD_METADATA, features.CLOUD_CLUSTER_URL)
   const addresses = workloadAddresses(features.INSTANCE_IP, sources.interfaces)
   const { labels, annotations } = pod
-  const metadata = nodeMetadata({ environment, labels, addresses, config, stsPort: options.stsPort, platform }, warn)
+  const { PROXY_STATUS_PORT, PROXY_PROMETHEUS_PORT } = features
+  const ports = { PROXY_STATUS_PORT, PROXY_PROMETHEUS_PORT }
+  const metadata = nodeMetadata({ environment, labels, addresses, config, stsPort: options.stsPort, ports, platform }, warn)
   return {
     options,
     features,

@@ -24,7 +24,7 @@ export function servicesOf(entry: ServiceEntry): Service[] {
     name: entry.name,
     provider: 'ServiceEntry',
     cluster: '',
-    addresses: spec.addresses ?? [],
+    addresses: (spec.addresses ?? []).map(single),
     ports,
     resolution: resolutions[spec.resolution ?? 'NONE'] ?? 'passthrough',
     external: spec.location !== 'MESH_INTERNAL',
@@ -34,6 +34,9 @@ export function servicesOf(entry: ServiceEntry): Service[] {
     createdAt: entry.createdAt,
   }))
 }
+
+/** A range of one address is that address. */
+const single = (address: string): string => address.replace(address.includes(':') ? /\/128$/ : /\/32$/, '')
 
 /** The endpoints of a ServiceEntry: those it lists, or those of the given workloads of its namespace that it selects. */
 export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] {

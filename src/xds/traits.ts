@@ -41,8 +41,10 @@ export interface Traits {
   readonly http10: boolean
   /** Milliseconds; undefined when not set. */
   readonly idleTimeout: number | undefined
-  /** Gateway servers on ports below 1024 are skipped. */
+  /** Ports below 1024 cannot be opened. */
   readonly unprivileged: boolean
+  /** Ports of listeners of the bootstrap on all addresses (`PROXY_STATUS_PORT`, `PROXY_PROMETHEUS_PORT`). */
+  readonly bootstrapPorts: readonly number[]
   readonly sniDnat: boolean
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
@@ -108,6 +110,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     http10: text('HTTP10') === '1',
     idleTimeout: idle !== undefined && idle > 0 ? Math.min(idle, longestDurationMs) : undefined,
     unprivileged: text('UNPRIVILEGED_POD') !== '',
+    bootstrapPorts: [metadata.PROXY_STATUS_PORT, metadata.PROXY_PROMETHEUS_PORT].map(Number).filter((port) => port > 0 && port < 65_536),
     sniDnat: text('ROUTER_MODE') === 'sni-dnat',
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
     meshId: text('MESH_ID'),

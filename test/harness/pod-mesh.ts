@@ -81,6 +81,11 @@ export class PodMesh {
     if (child) await endOf(child, () => child.kill(signal))
   }
 
+  /** Writes the mesh configuration. */
+  configure(text: string): void {
+    writeFileSync(join(this.dir, 'mesh-config'), text)
+  }
+
   /** Writes a file of configuration. */
   write(name: string, ...documents: readonly string[]): void {
     writeFileSync(join(this.dir, 'config', name), documents.join('---\n'))

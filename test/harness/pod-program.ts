@@ -6,6 +6,7 @@ import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { Agent, createServer as createHttpServer, request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { emptyResponse } from './dns-upstream.ts'
 
 /** An HTTP request over a connection of its own. */
@@ -69,11 +70,34 @@ const orders = {
     return new Promise((resolve, reject) => server.on('error', reject).listen(port, host, () => resolve()))
   },
 
-  /** What a TCP server says, or the code of the error. */
-  dial({ host, port, from }: { host: string; port: number; from?: string }): Promise<string> {
+  /** Serves TLS: says its name to whoever has shaken hands. */
+  listenTls({ port, host = '::', name, cert, key }: { port: number; host?: string; name: string; cert: string; key: string }): Promise<void> {
+    const server = createTlsServer({ cert, key }, (socket) => {
+      socket.on('error', () => {})
+      socket.end(name)
+    })
+    server.on('tlsClientError', () => {})
+    return new Promise((resolve, reject) => server.on('error', reject).listen(port, host, () => resolve()))
+  },
+
+  /** What a TLS server says, or the code of the error. */
+  dialTls({ host, port, servername }: { host: string; port: number; servername: string }): Promise<string> {
+    return new Promise((resolve) => {
+      let text = ''
+      const socket = connectTls({ host, port, servername, rejectUnauthorized: false, timeout: 3000 })
+      socket.on('data', (bytes) => (text += bytes))
+      socket.on('close', () => resolve(text))
+      socket.on('timeout', () => socket.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })))
+      socket.on('error', (error) => resolve((error as NodeJS.ErrnoException).code ?? 'error'))
+    })
+  },
+
+  /** What a TCP server says, to what it is told if anything, or the code of the error. */
+  dial({ host, port, from, say }: { host: string; port: number; from?: string; say?: string }): Promise<string> {
     return new Promise((resolve) => {
       let text = ''
       const socket = connect({ host, port, ...(from ? { localAddress: from } : {}), timeout: 3000 })
+      if (say !== undefined) socket.write(say)
       socket.on('data', (bytes) => (text += bytes))
       socket.on('end', () => resolve(text))
       socket.on('timeout', () => socket.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })))

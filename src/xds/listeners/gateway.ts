@@ -34,7 +34,7 @@ import type { ProxyClass, Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { type Filter, httpConnectionManager, tcpFilters, tlsInspector } from './filters.ts'
-import { wildcardOf } from './outbound.ts'
+import { wildcardOf } from './own-addresses.ts'
 
 /** A server of a Gateway that selects the proxy. */
 interface ServerInUse {

@@ -15,7 +15,7 @@ import { inboundSocket, meshProtocols } from '../security/mutual-tls.ts'
 import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { type Filter, httpConnectionManager, tcpFilters } from './filters.ts'
-import { wildcardOf } from './outbound.ts'
+import { wildcardOf } from './own-addresses.ts'
 
 /** One port of the workload, whichever way it was declared. */
 export interface InboundPort {

@@ -22,9 +22,7 @@ import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
 import { type Chain, type Guard, guardOf, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
-import { loopbackOf, wildcardOf } from './outbound.ts'
-
-const virtualInboundPort = 15_006
+import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
 
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }

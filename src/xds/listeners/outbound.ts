@@ -14,12 +14,13 @@ import type { Draft, ListenerConflict, Problem } from '../draft.ts'
 import { durationOf, endpointAddress, socketAddress } from '../message.ts'
 import { blackHole, destinationCluster, outboundCluster, passthrough } from '../names.ts'
 import { applies } from '../routes/matches.ts'
-import { isBound, type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts'
+import { isBound, isRange, type PortUse, portUses, virtualAddresses } from '../routes/port-uses.ts'
 import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
+import { isOwnListener, loopbackOf, wildcardOf } from './own-addresses.ts'
 
 interface Chain {
   readonly name?: string
@@ -47,7 +48,6 @@ interface Plan {
   /** Route configuration of the HTTP chain, when there is one. */
   routes: string | undefined
   readonly httpProtocols: Set<Protocol>
-  sniffs: boolean
   /** Whether a server on it may speak first: then nothing on it can wait for what the client says. */
   serverFirst: boolean
   readonly tcp: Chain[]
@@ -74,17 +74,20 @@ export function outboundListeners(
   const problems: Problem[] = []
   const plans = new Map<string, Plan>()
   for (const egress of inputs.view.egress)
-    for (const state of chosen ? chosen.services : egress.services)
-      contain(
-        () => {
-          for (const share of sharesOf(state, egress, inputs))
-            if (!chosen || chosen.names.has(nameOf(share))) addShare(plans, share, egress, state, inputs, conflicts)
-        },
-        (reason) => {
-          const { hostname } = state.service
-          problems.push({ type: 'lds', resource: hostname, objects: [serviceKey(state.service)], reason, consequence: consequences.leftOut })
-        },
-      )
+    for (const state of chosen ? chosen.services : egress.services) {
+      const tell = (reason: string) => {
+        const { hostname } = state.service
+        problems.push({ type: 'lds', resource: hostname, objects: [serviceKey(state.service)], reason, consequence: consequences.leftOut })
+      }
+      contain(() => {
+        for (const share of sharesOf(state, egress, inputs)) {
+          if (chosen && !chosen.names.has(nameOf(share))) continue
+          if (isOwnListener(share.bind, share.port.number, inputs.snapshot, inputs.traits))
+            tell(`the proxy itself listens at ${share.bind}:${share.port.number}`)
+          else addShare(plans, share, egress, state, inputs, conflicts)
+        }
+      }, tell)
+    }
   const sorted = [...plans.entries()].sort(
     ([one, a], [other, b]) => Number(a.routes !== undefined) - Number(b.routes !== undefined) || compare(one, other),
   )
@@ -217,7 +220,6 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
     egress,
     routes: undefined,
     httpProtocols: new Set(),
-    sniffs: false,
     serverFirst: false,
     tcp: [],
     matches: new DistinctMatches(),
@@ -226,16 +228,6 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
   }
   plans.set(name, plan)
   return plan
-}
-
-/** The address all services share on a port. */
-export function wildcardOf(traits: Traits): string {
-  return traits.ipv6 ? '::' : '0.0.0.0'
-}
-
-/** The address of the workload's own machine: what listens there is called by nobody else. */
-export function loopbackOf(traits: Traits): string {
-  return traits.ipv6 ? '::1' : '127.0.0.1'
 }
 
 /** Adds what a service port brings to its listener. */
@@ -263,29 +255,31 @@ function addShare(
     conflicts.push({ kind: 'tcp_over_current_http', view: inputs.view.id, key })
     return
   }
-  // Only of redirected connections is it known where they were going.
-  const isShared = !plan.bindToPort && (at === 'shared' || (at === 'egress' && egress.bind === ''))
-  addTcp(plan, state, port, inputs, isShared, conflicts)
+  addTcp(plan, state, { at, port }, inputs, conflicts)
   plan.serverFirst ||= isServerFirst(port.protocol)
   if (kind !== 'sniffed' || plan.serverFirst) return
-  plan.sniffs = true
   plan.routes ??= route?.name
 }
 
+/** A port of a service as one of bytes, and where. */
+type TcpUse = Pick<PortUse, 'at' | 'port'>
+
 /** Adds the chains of one service port: those its VirtualService asks for, else one to the service itself. */
-function addTcp(plan: Plan, state: ServiceState, port: ServicePort, inputs: OutboundInputs, shared: boolean, conflicts: ListenerConflict[]): void {
+function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
   const { service } = state
   const key = serviceKey(service)
   plan.objects.add(key)
   const chains = contain(
-    () => tcpChains(plan.egress, state, port, inputs),
+    () => tcpChains(plan.egress, state, use, inputs),
     (reason) => {
       const virtualServices = plan.egress.virtualServices.covering(service.hostname)
       plan.lacking = { objects: [key, ...virtualServices.map(({ source }) => configKey(source))], reason }
       return []
     },
   )
-  const cidrs = shared ? service.addresses.filter((address) => address !== '0.0.0.0') : []
+  // Only of redirected connections is it known where they were going.
+  const isShared = !plan.bindToPort && (use.at === 'shared' || (use.at === 'egress' && plan.egress.bind === ''))
+  const cidrs = isShared ? service.addresses.filter((address) => (use.at === 'shared' ? isRange(address) : address !== '0.0.0.0')) : []
   for (const chain of chains) {
     const wanted: DistinctMatch = {
       ...chain.match,
@@ -308,7 +302,7 @@ interface TcpChain {
 /** The gateways of callers that are no gateways. */
 const callersInMesh: ReadonlySet<string> = new Set(['mesh'])
 
-function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePort, inputs: OutboundInputs): TcpChain[] {
+function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: TcpUse, inputs: OutboundInputs): TcpChain[] {
   const { service } = state
   const { snapshot, traits } = inputs
   const statPrefix = outboundCluster(port.number, '', service.hostname)
@@ -329,8 +323,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
           if (!applies(match, place)) continue
           chains.push({
             match: {
-              serverNames: match.sniHosts.includes('*') ? [] : match.sniHosts,
-              transportProtocol: 'tls',
+              ...(match.sniHosts.includes('*') ? {} : { serverNames: match.sniHosts, transportProtocol: 'tls' }),
               prefixRanges: (match.destinationSubnets ?? []).map(cidrOf),
             },
             filters: tcpFilters(statPrefix, targets(route), undefined, snapshot, traits),
@@ -352,11 +345,12 @@ function tcpChains(egress: EgressListener, state: ServiceState, port: ServicePor
   }
   if (caught) return chains
   const filters = tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits)
-  const isBoundHere = isBound(egress, traits.interception)
-  const isNamed = isOpaqueTls(port.protocol) && (isBoundHere || !service.addresses.length)
+  const hasOwnPlace = at === 'egress' && (egress.bind !== '' || isBound(egress, traits.interception))
+  const isTold = at === 'service' || at === 'pods' || (at === 'egress' && !hasOwnPlace && service.addresses.length > 0)
+  const isNamed = isOpaqueTls(port.protocol) && !isTold
   if (isNamed) chains.push({ match: { serverNames: [service.hostname], transportProtocol: 'tls' }, filters })
-  // Where the proxy opens the port itself, the first service has what names none of them.
-  if (!isNamed || isBoundHere) chains.push({ match: {}, filters, isSpare: isNamed })
+  // At an address of the egress listener, the first service has what names none of them.
+  if (!isNamed || hasOwnPlace) chains.push({ match: {}, filters, isSpare: isNamed })
   return chains
 }
 
@@ -368,51 +362,53 @@ function cidrOf(text: string) {
 function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener | undefined {
   const { snapshot, traits } = inputs
   const chains: Chain[] = []
-  const mixed = plan.tcp.length > 0 && plan.routes !== undefined
-  const wildcard = plan.bind === wildcardOf(traits)
+  // On the address that all share, what is no request may go anywhere.
+  const isShared = plan.bind === wildcardOf(traits) && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
+  const inspects = plan.routes !== undefined && (isShared || plan.tcp.length > 0)
   if (plan.routes !== undefined) {
-    const manager = httpConnectionManager(
-      { side: 'outbound', statPrefix: `outbound_${name}`, routes: plan.routes, protocols: plan.httpProtocols },
-      snapshot,
-      traits,
-    )
-    chains.push(
-      mixed
-        ? { filterChainMatch: { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }, filters: [manager] }
-        : { filters: [manager] },
-    )
+    const options = { side: 'outbound' as const, statPrefix: `outbound_${name}`, routes: plan.routes, protocols: plan.httpProtocols }
+    const filters = [httpConnectionManager(options, snapshot, traits)]
+    chains.push(inspects ? { filterChainMatch: plainHttp, filters } : { filters })
   }
   let fallback: Chain | undefined
   for (const chain of plan.tcp) {
-    const open = Object.values(chain.filterChainMatch ?? {}).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
-    if (open && !fallback) fallback = { filters: chain.filters, name: 'default' }
+    if (isOpen(chain) && !fallback) fallback = { filters: chain.filters, name: 'default' }
     else chains.push(chain)
   }
-  // On a shared address, what no service claims goes where the catch-all listener would have sent it.
-  if (!fallback && wildcard && plan.tcp.length > 0)
-    fallback = {
-      name: 'PassthroughFilterChain',
-      filters: tcpFilters(catchAllCluster(inputs), [{ cluster: catchAllCluster(inputs), weight: 1 }], undefined, snapshot, traits),
-    }
+  // What no chain wants goes where the catch-all listener would have sent it.
+  if (!fallback && chains.length > 0 && !chains.some(isOpen)) {
+    const cluster = catchAllCluster(inputs)
+    fallback = { name: 'PassthroughFilterChain', filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits) }
+  }
   if (chains.length === 0 && fallback) {
     chains.push({ filters: fallback.filters })
     fallback = undefined
   }
   if (chains.length === 0) return undefined
-  const needsTls = mixed || chains.some((chain) => chain.filterChainMatch?.serverNames?.length || chain.filterChainMatch?.transportProtocol)
-  const timeout = snapshot.mesh.protocolDetectionTimeout
+  const needsTls =
+    (inspects && plan.tcp.length > 0) ||
+    chains.some(({ filterChainMatch }) => filterChainMatch?.serverNames?.length || filterChainMatch?.transportProtocol === 'tls')
   return create(ListenerSchema, {
     name,
     address: endpointAddress(plan.bind, plan.port),
     filterChains: chains,
     defaultFilterChain: fallback,
-    listenerFilters: [...(needsTls ? [tlsInspector()] : []), ...(mixed ? [httpInspector()] : [])],
-    ...(needsTls ? { listenerFiltersTimeout: durationOf(timeout), continueOnListenerFiltersTimeout: true } : {}),
+    listenerFilters: [...(needsTls ? [tlsInspector()] : []), ...(inspects ? [httpInspector()] : [])],
+    ...(needsTls || inspects
+      ? { listenerFiltersTimeout: durationOf(snapshot.mesh.protocolDetectionTimeout), continueOnListenerFiltersTimeout: true }
+      : {}),
     trafficDirection: 2,
     bindToPort: plan.bindToPort,
     accessLog: listenerAccessLogs(snapshot.mesh),
   })
 }
+
+/** What looks like HTTP without TLS. */
+const plainHttp: DistinctMatch = { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
+
+/** Whether a chain takes every connection. */
+const isOpen = ({ filterChainMatch }: Chain): boolean =>
+  Object.values(filterChainMatch ?? {}).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
 
 function catchAllCluster(inputs: OutboundInputs): string {
   const proxy = inputs.view.egressProxy

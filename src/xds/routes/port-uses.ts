@@ -30,7 +30,10 @@ export interface PortUse {
 }
 
 /** Virtual addresses of a service to which single connections go. */
-export const virtualAddresses = ({ addresses }: Service): string[] => addresses.filter((address) => !address.includes('/') && address !== '0.0.0.0')
+export const virtualAddresses = ({ addresses }: Service): string[] => addresses.filter((address) => !isRange(address) && address !== '0.0.0.0')
+
+/** Whether an address of a service is a range of them (CIDR). */
+export const isRange = (address: string): boolean => address.includes('/')
 
 /** Whether each pod of a headless service has listeners of its own (docs/resources.md, L5). */
 export function hasPodListeners(service: Service, { settings }: MeshSnapshot): boolean {
@@ -87,11 +90,19 @@ export function portUses(
       return [{ port, kind, at: 'egress', route: kind === 'tcp' ? undefined : routeOfEgress(egress.bind, port.number) }]
     }
     if (isHttp(port.protocol)) return [{ port, kind: 'http', at: 'shared', route: routeOfPort(port.number) }]
-    const at = virtualAddresses(service).length > 0 ? 'service' : hasPodListeners(service, snapshot) ? 'pods' : 'shared'
-    if (!isSniffed) return [{ port, kind: 'tcp', at, route: undefined }]
-    const own: RouteName = { name: `${service.hostname}:${port.number}`, port: port.number, catchAll: false }
-    return [{ port, kind: 'sniffed', at, route: at === 'shared' ? routeOfPort(port.number) : own }]
+    return placesOf(service, snapshot).map((at): PortUse => {
+      if (!isSniffed) return { port, kind: 'tcp', at, route: undefined }
+      const own: RouteName = { name: `${service.hostname}:${port.number}`, port: port.number, catchAll: false }
+      return { port, kind: 'sniffed', at, route: at === 'shared' ? routeOfPort(port.number) : own }
+    })
   })
+}
+
+/** Where a port listens that is not declared HTTP: on single addresses of the service or its pods, and for ranges of addresses, or without any, where all do. */
+function placesOf(service: Service, snapshot: MeshSnapshot): ('service' | 'pods' | 'shared')[] {
+  const isShared = service.addresses.some(isRange)
+  if (virtualAddresses(service).length > 0) return isShared ? ['service', 'shared'] : ['service']
+  return [hasPodListeners(service, snapshot) ? 'pods' : 'shared']
 }
 
 /** The protocol that an egress listener gives for its port holds for all services on it. */
