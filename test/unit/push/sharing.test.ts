@@ -238,18 +238,22 @@ describe('what proxies share', () => {
     const mesh = new Mesh().service('n1', 'a.com').service('n2', 'b.com')
     // The first that is made for the namespace of this proxy is made while the service is broken.
     const key = 'ServiceEntry/n1/broken'
-    const spec = { hosts: ['c.com'], addresses: 0, ports: [{ number: 80, name: 'http', protocol: 'HTTP' }] }
-    const broken = {
-      kind: 'ServiceEntry',
-      group: 'networking.mesh.io',
-      version: 'v1',
+    const service = {
+      hostname: 'c.com',
       namespace: 'n1',
       name: 'broken',
-      generation: 1,
-      spec,
-      origin: 'f',
+      provider: 'ServiceEntry',
+      cluster: '',
+      addresses: 0 as never,
+      ports: [{ number: 80, name: 'http', protocol: 'http' as const, targetPort: 0 }],
+      resolution: 'static' as const,
+      external: true,
+      exportTo: [],
+      serviceAccounts: [],
+      selector: undefined,
+      createdAt: 0,
     }
-    mesh.planner.state.setConfig(key, { ...broken, labels: {}, annotations: {}, createdAt: 0 })
+    mesh.planner.state.services.set(key, 'n1/c.com', { service, endpoints: [] })
     mesh.push().connect('p', 'n1', '10.1.0.1').connect('q', 'n2', '10.1.0.2')
     const hosts = (connection: string) => mesh.route(connection, '80')?.virtualHosts.map(({ name }) => name)
     const others = ['a.com:80', 'b.com:80', 'allow_any']
@@ -260,7 +264,8 @@ describe('what proxies share', () => {
         .filter(({ type }) => type === 'rds')
         .map(({ objects }) => objects),
     ).to.deep.include([key])
-    mesh.remove('ServiceEntry', 'n1', 'broken')
+    mesh.planner.state.services.set(key, 'n1/c.com', undefined)
+    mesh.push()
     expect([hosts('p'), hosts('q')]).to.deep.equal([others, others])
     expect(mesh.planner.faults.all()).to.deep.equal([])
   })
