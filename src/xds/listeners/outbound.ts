@@ -1,6 +1,6 @@
 /** Listeners for what a sidecar's workload calls: `envoy.config.listener.v3.Listener` (docs/resources.md, L1 to L9, L14). */
 import { create } from '@bufbuild/protobuf'
-import type { Protocol, ServicePort } from '../../../protocols/data.ts'
+import type { Protocol } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
