@@ -6,7 +6,8 @@ import { configKey, kinds } from './kinds.ts'
 import type { OptOuts } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { readSecret } from './secret-document.ts'
-import { type Fault, isMapping, map, type Report, record, text } from './shape.ts'
+import { type Fault, isMapping, type Report, record, text } from './shape.ts'
+import { labelsOf } from './shapes/hosts.ts'
 import type { StandIn } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
 
@@ -112,14 +113,15 @@ const isPolicy = (kind: string): boolean => kinds.get(kind)?.group === 'security
 function standIn(object: ConfigObject, document: unknown, report: Report): StandIn {
   const spec = isMapping(document) && isMapping(document.spec) ? document.spec : {}
   const labels = isMapping(spec.selector) && isMapping(spec.selector.matchLabels) ? Object.entries(spec.selector.matchLabels) : []
-  const readable = labels.every((entry): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*'))
   const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-  const selector = readable && labels.length > 0 ? { selector: { matchLabels: Object.fromEntries(labels) } } : {}
+  const isReadable = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*')
+  const matchLabels = labels.length > 0 && labels.every(isReadable) ? report.names?.canonicalKeys(Object.fromEntries(labels)) : undefined
+  const selector = matchLabels ? { selector: { matchLabels } } : {}
   return { ...object, spec: { ...selector, invalid, given: object.spec } }
 }
 
 /** Labels and annotations of an object; what else its metadata holds is the orchestrator's. */
-const metadataShape = record({ labels: map(text({ what: 'text' })), annotations: map(text({ max: 262_144 })) })
+const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotations: labelsOf(text({ max: 262_144 })) })
 
 const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
@@ -131,7 +133,7 @@ interface ReadObject {
 }
 
 function readObject(value: unknown, origin: string, names: MeshNames, checks: Pick<Report, 'patterns' | 'optOuts'>): ReadObject | undefined {
-  const report: Report = { faults: [], warnings: [], ...checks }
+  const report: Report = { faults: [], warnings: [], ...checks, names }
   if (!isMapping(value)) {
     report.faults.push({ path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' })
     return { key: undefined, report }
@@ -157,7 +159,7 @@ function readObject(value: unknown, origin: string, names: MeshNames, checks: Pi
   if (!nameSyntax.test(name)) report.faults.push({ path: 'metadata.name', reason: name === '' ? 'required, but missing' : 'not a valid object name' })
   if (namespace !== '' && !nameSyntax.test(namespace)) report.faults.push({ path: 'metadata.namespace', reason: 'not a valid namespace name' })
   if (!kind) return readSecretObject(value, { key, namespace, name, origin }, report)
-  const marks: Report = { faults: report.faults, warnings: [] }
+  const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
   const spec = kind.spec.read(value.spec ?? {}, 'spec', report)
@@ -167,8 +169,8 @@ function readObject(value: unknown, origin: string, names: MeshNames, checks: Pi
     version,
     namespace,
     name,
-    labels: names.canonicalKeys(read.labels ?? {}),
-    annotations: names.canonicalKeys(read.annotations ?? {}),
+    labels: read.labels ?? {},
+    annotations: read.annotations ?? {},
     createdAt: Number.isNaN(created) ? 0 : created,
     generation: Number.isSafeInteger(metadata.generation) ? (metadata.generation as number) : 1,
     spec,

@@ -2,6 +2,7 @@
  * Shapes of configuration documents: each reads untrusted JSON into a typed value and reports what is wrong with the path
  * of the field. Proto-JSON habits are honoured: lowerCamelCase or snake_case names, numbers as strings, null as absent.
  */
+import type { MeshNames } from '../names/mesh-names.ts'
 import { longestDurationMs, parseDuration } from './duration.ts'
 import type { OptOuts } from './opt-outs.ts'
 
@@ -19,6 +20,8 @@ export interface Report {
   readonly patterns?: { fault(pattern: string): string | undefined }
   /** Checks that are left out. */
   readonly optOuts?: OptOuts
+  /** Forms of names that the mesh owns; without them such names stay as they are written. */
+  readonly names?: MeshNames
 }
 
 /** What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. */

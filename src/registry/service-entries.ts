@@ -45,7 +45,7 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
     const wanted = spec.workloadSelector.labels ?? {}
     const found: Endpoint[] = []
     for (const workload of workloads) {
-      const labels = workloadLabels(workload, names)
+      const labels = workloadLabels(workload)
       if (labelsMatch(wanted, labels)) found.push(endpointOf({ ...workload.spec, labels }, workload.namespace, workload.name, names))
     }
     return found
@@ -57,12 +57,12 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
 }
 
 /** The labels of a workload: those of its spec over those of its metadata. */
-export function workloadLabels(workload: WorkloadEntry, names: MeshNames): Record<string, string> {
-  return { ...workload.labels, ...names.canonicalKeys(workload.spec.labels ?? {}) }
+export function workloadLabels(workload: WorkloadEntry): Record<string, string> {
+  return { ...workload.labels, ...workload.spec.labels }
 }
 
 function endpointOf(spec: WorkloadEntrySpec, namespace: string, workload: string, names: MeshNames): Endpoint {
-  const labels = names.canonicalKeys(spec.labels ?? {})
+  const labels = spec.labels ?? {}
   return {
     address: spec.address,
     ports: spec.ports ?? {},

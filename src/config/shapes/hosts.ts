@@ -1,6 +1,6 @@
 /** Hosts, ports and addresses as several kinds name them. */
 import { isIp, isIpOrCidr } from '../addresses.ts'
-import { integer, list, map, type Read, record, required, text } from '../shape.ts'
+import { integer, list, map, type Read, record, required, type Shape, text } from '../shape.ts'
 
 /** Largest number of 32 bits. */
 export const largestUint32 = 4_294_967_295
@@ -8,8 +8,20 @@ export const largestUint32 = 4_294_967_295
 /** Number of a port. */
 export const port = integer(1, 65_535)
 
+/** A map by names of labels, annotations or metadata. Names that the mesh owns come out in its own form, whichever was written: what asks for a label and what has it agree. */
+export function labelsOf(item: Shape<string>): Shape<Record<string, string>> {
+  const { form, read } = map(item)
+  return {
+    form,
+    read(value, path, report) {
+      const given = read(value, path, report)
+      return given && (report.names?.canonicalKeys(given) ?? given)
+    },
+  }
+}
+
 /** Labels of workloads. */
-export const labels = map(text({ max: 1024 }))
+export const labels = labelsOf(text({ max: 1024 }))
 
 /** A host name, a wildcard, or an IP address. */
 export const host = text({ max: 253, pattern: /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/, what: 'a host name' })

@@ -1,5 +1,6 @@
 /** What the kinds that say who may call whom have in common (docs/resources.md, A1 to A10). Unknown fields are faults in them: a policy without a misspelt condition allows more. */
-import { list, map, type Read, type Report, record, reject, required, text } from '../shape.ts'
+import { list, type Read, type Report, record, reject, required, text } from '../shape.ts'
+import { labelsOf } from './hosts.ts'
 
 /** A record whose unknown fields are faults. */
 export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?: Parameters<typeof record<F>>[1]) => ReturnType<typeof record<F>> = (
@@ -8,7 +9,7 @@ export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?:
 ) => record(fields, check, 'fault')
 
 /** Which workloads a policy is for. */
-export const selector = strict({ matchLabels: map(text({ max: 63 })) }, (value, path, report) => {
+export const selector = strict({ matchLabels: labelsOf(text({ max: 63 })) }, (value, path, report) => {
   for (const [key, label] of Object.entries(value.matchLabels ?? {})) {
     if (key === '') reject(report, `${path}.matchLabels`, 'a label needs a name')
     if (key.includes('*') || label.includes('*')) reject(report, `${path}.matchLabels[${key}]`, 'wildcards are not allowed here')
