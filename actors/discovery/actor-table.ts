@@ -68,7 +68,7 @@ type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 /** The wiring of a service. Two actors are linked where one emits what the other consumes. */
 export function actorTable(parts: TableParts): DiscoveryWiring {
   const { options, features, mode } = parts
-  const { configDir, meshConfig, networksConfig, trustDomain, domain, plugins } = options
+  const { allowUnreadableConfig: allowUnreadable, configDir, meshConfig, networksConfig, trustDomain, domain, plugins } = options
   const secrets = processSecrets()
   // An actor that only waits needs no thread of its own: the watcher without a directory, beside the two files of settings.
   const files: Row<FileWatcher> = {
@@ -76,7 +76,7 @@ export function actorTable(parts: TableParts): DiscoveryWiring {
     consumes: { SecretCommand: true },
     emits: { SourceEvent: true, MeshNamesEvent: true, SecretEvent: true },
     runs: configDir === '' ? 'in-thread' : mode,
-    actors: [{ name: 'registry-watcher/files', config: { features, configDir, meshConfig, networksConfig, trustDomain } }],
+    actors: [{ name: 'registry-watcher/files', config: { features, allowUnreadable, configDir, meshConfig, networksConfig, trustDomain } }],
   }
   const mock: Row<MockRegistry> = {
     module: 'sources/mock/mock-registry',

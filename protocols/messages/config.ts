@@ -61,6 +61,8 @@ export interface XdsWriterConfig {
 /** Of a watcher of configuration files. */
 export interface FileWatcherConfig {
   readonly features: object
+  /** Whether what cannot be read at the start is left out, and not waited for. */
+  readonly allowUnreadable: boolean
   readonly configDir: string
   readonly meshConfig: string
   readonly networksConfig: string

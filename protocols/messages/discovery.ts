@@ -13,6 +13,8 @@ export interface DiscoveryOptions {
   readonly monitoringAddr: string
   /** Where ControlZ listens; empty for nowhere. */
   readonly ctrlzAddr: string
+  /** Whether the process becomes ready although not all configuration could be read at its first start. */
+  readonly allowUnreadableConfig: boolean
   readonly configDir: string
   readonly meshConfig: string
   readonly networksConfig: string

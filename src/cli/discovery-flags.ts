@@ -50,6 +50,12 @@ export const rootFlags = {
 
 /** Of `pilot-discovery discovery`. */
 export const discoveryFlags = {
+  allowUnreadableConfig: {
+    type: 'switch',
+    default: false,
+    about:
+      'becomes ready although files of the first start cannot be read, or hold what cannot be told the kind of: what they say is not in force; without it the process waits until they are mended or gone',
+  },
   appNamespace: {
     type: 'string',
     char: 'a',

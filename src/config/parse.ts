@@ -5,16 +5,17 @@ import type { MeshNames } from '../names/mesh-names.ts'
 import { configKey, kinds } from './kinds.ts'
 import type { OptOuts } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
+import { isPolicyKind, meantPolicy, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
-import { type Fault, isMapping, type Report, record, text } from './shape.ts'
+import { describe, type Fault, isMapping, type Report, record, text } from './shape.ts'
 import { labelsOf } from './shapes/hosts.ts'
-import type { StandIn } from './stand-in.ts'
+import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
 
 /** Bytes of one file at most; a larger one is rejected with a clear error before it costs anything. */
 export const fileLimits = { bytes: 32 * 1024 * 1024 }
 
-/** One document of a file that could not be used. */
+/** What is wrong with a document of a file. */
 export interface DocumentFault {
   readonly file: string
   /** 1-based number of the document in its file. */
@@ -23,6 +24,11 @@ export interface DocumentFault {
   readonly key: string | undefined
   readonly path: string
   readonly reason: string
+  /**
+   * What the document may be instead of its key, or besides it: an object of a certain kind, where namespace or name are not certain, or `anything`.
+   * Undefined where its key is certain, and where it is nothing of ours.
+   */
+  readonly mayBe?: string
 }
 
 /** What a file holds. */
@@ -37,6 +43,8 @@ export interface ParsedFile {
    * that is left out would let through what it was written to stop.
    */
   readonly standIns: ReadonlyMap<string, StandIn>
+  /** Documents that are no business of ours, by kind and group, with how many there are. */
+  readonly foreign: ReadonlyMap<string, number>
 }
 
 /** Why a file of more bytes than {@link fileLimits} is not read. */
@@ -44,7 +52,8 @@ export const tooLarge = `the file is larger than ${fileLimits.bytes} bytes`
 
 /** A file that could not be read at all. */
 export function faultyFile(file: string, reason: string): ParsedFile {
-  return { objects: [], secrets: [], faults: [{ file, document: 1, key: undefined, path: '', reason }], warnings: [], standIns: new Map() }
+  const fault = { file, document: 1, key: undefined, path: '', reason, mayBe: 'anything' }
+  return { objects: [], secrets: [], faults: [fault], warnings: [], standIns: new Map(), foreign: new Map() }
 }
 
 /**
@@ -58,44 +67,166 @@ export function parseConfigFile(
   patterns = new PatternChecks(),
   optOuts: OptOuts = new Set(),
 ): ParsedFile {
-  const objects: ConfigObject[] = []
-  const secrets: GatewaySecret[] = []
-  const faults: DocumentFault[] = []
-  const warnings: DocumentFault[] = []
-  const standIns = new Map<string, StandIn>()
   if (content.length > fileLimits.bytes) return faultyFile(file, tooLarge)
-  const seen = new Map<string, number>()
+  const reading = new FileReading(file, names, { patterns, optOuts })
   for (const [index, document] of readDocuments(content).entries()) {
     if (patterns.isExhausted) break
-    const number = index + 1
-    const problem = (key: string | undefined, fault: Fault) => ({ file, document: number, key, path: fault.path, reason: fault.reason })
-    if ('error' in document) {
-      faults.push(problem(undefined, { path: '', reason: document.error }))
-      continue
-    }
-    if (document.value === null || document.value === undefined) continue
-    const read = contained(
-      () => readObject(document.value, `${file}#${number}`, names, { patterns, optOuts }),
-      (reason) => ({ key: undefined, report: { faults: [{ path: '', reason }], warnings: [] } }),
-    )
-    if (!read) continue
-    warnings.push(...read.report.warnings.map((fault) => problem(read.key, fault)))
-    if (read.report.faults.length > 0 || (!read.object && !read.secret)) {
-      faults.push(...read.report.faults.map((fault) => problem(read.key, fault)))
-      if (read.object && read.key !== undefined && isPolicy(read.object.kind))
-        standIns.set(read.key, standIn(read.object, document.value, read.report))
-      continue
-    }
-    const first = seen.get(read.key ?? '')
-    if (first !== undefined) {
-      faults.push(problem(read.key, { path: 'metadata.name', reason: `the same object is already in document ${first}` }))
-      continue
-    }
-    seen.set(read.key ?? '', number)
-    if (read.object) objects.push(read.object)
-    if (read.secret) secrets.push(read.secret)
+    if ('error' in document) reading.unreadable(index + 1, document.error, document.text)
+    else reading.document(index + 1, document.value, '')
   }
-  return { objects, secrets, faults, warnings, standIns }
+  return reading.result()
+}
+
+/** Faults of one document that are told; of more their number is. */
+const mostFaults = 20
+
+/** An object of a file, and the document that it is in. */
+interface Defined {
+  readonly held: ConfigObject | GatewaySecret
+  readonly document: number
+}
+
+type Checks = Pick<Report, 'patterns' | 'optOuts'>
+
+/** Collects what the documents of a file say. */
+class FileReading {
+  readonly #file: string
+  readonly #names: MeshNames
+  readonly #checks: Checks
+  readonly #defined = new Map<string, Defined>()
+  readonly #faults: DocumentFault[] = []
+  readonly #warnings: DocumentFault[] = []
+  readonly #standIns = new Map<string, StandIn>()
+  readonly #foreign = new Map<string, number>()
+
+  constructor(file: string, names: MeshNames, checks: Checks) {
+    this.#file = file
+    this.#names = names
+    this.#checks = checks
+  }
+
+  result(): ParsedFile {
+    // A policy that can be used, and one of the same name that cannot, are two definitions of one.
+    for (const [key, object] of this.#standIns) {
+      const defined = this.#defined.get(key)
+      if (defined && !isSecret(defined.held)) this.#defined.set(key, { ...defined, held: contest([defined.held, object], object.spec.invalid) })
+    }
+    const held = [...this.#defined.values()].map((defined) => defined.held)
+    return {
+      objects: held.filter((each): each is ConfigObject => !isSecret(each)),
+      secrets: held.filter(isSecret),
+      faults: this.#faults,
+      warnings: this.#warnings,
+      standIns: this.#standIns,
+      foreign: this.#foreign,
+    }
+  }
+
+  /** Takes a document, or one of a list of objects: `at` is then its place in the document. */
+  document(number: number, value: unknown, at: string): void {
+    if (value === null || value === undefined) return
+    const items = itemsOf(value)
+    if (items) {
+      for (const [index, item] of items.values.entries()) this.document(number, item, `${at}${items.field}[${index}].`)
+      return
+    }
+    const asText = () => this.#recognised(number, at, asJson(value))
+    const read = contained(
+      () => readObject(value, `${this.#file}#${number}`, this.#names, this.#checks),
+      (reason) => asText()([{ path: '', reason }]),
+    )
+    if (!read) return
+    if ('foreign' in read) return void this.#foreign.set(read.foreign, (this.#foreign.get(read.foreign) ?? 0) + 1)
+    if ('unknown' in read) return asText()([read.unknown])
+    this.#warnings.push(...this.#problems(number, at, read.key, read.report.warnings))
+    if (read.report.faults.length > 0) {
+      this.#faults.push(...this.#problems(number, at, read.key, read.report.faults, read.isCertain ? undefined : read.kind))
+      if (read.object && isPolicyKind(read.kind)) this.#strictest(read.object, value, read.report, number, at)
+    } else if (read.object ?? read.secret) this.#define(number, at, read.key, (read.object ?? read.secret) as Defined['held'])
+  }
+
+  /**
+   * Has a policy with faults stand for the strictest that it could mean. One that lacks nothing but a namespace is judged as it is written: wherever
+   * it was meant for, it can only refuse more than without it, or only less.
+   */
+  #strictest(object: ConfigObject, document: unknown, report: Report, number: number, at: string): void {
+    const strictest = report.faults.every(({ path }) => path === 'metadata.namespace') ? strictestAnywhere(object, this.#names.domain) : 'stand-in'
+    if (strictest === 'as written') this.#define(number, at, configKey(object), object)
+    else if (strictest === 'stand-in') this.#standIn(standIn(object, document, report))
+  }
+
+  /** Takes a document that is no YAML. */
+  unreadable(number: number, reason: string, content: string): void {
+    this.#recognised(number, '', content)([{ path: '', reason }])
+  }
+
+  /** An object is there. Of a policy that is defined twice and not alike neither counts. */
+  #define(number: number, at: string, key: string, held: Defined['held']): void {
+    const first = this.#defined.get(key)
+    if (!first) return void this.#defined.set(key, { held, document: number })
+    const reason = `the same object is already in document ${first.document}`
+    const contested = !isSecret(first.held) && !isSecret(held) && isPolicyKind(held.kind) ? contest([first.held, held], reason) : undefined
+    this.#faults.push(...this.#problems(number, at, key, [{ path: 'metadata.name', reason }]))
+    if (contested) this.#defined.set(key, { held: contested, document: first.document })
+  }
+
+  /** Says what is wrong with a document of which no more is known than what it looks like, and stands in for the policies that it may be. */
+  #recognised(number: number, at: string, content: string): (faults: readonly Fault[]) => undefined {
+    const { objects, others } = recognise(content, this.#names)
+    return (faults) => {
+      if (objects.length === 0) this.#faults.push(...this.#problems(number, at, undefined, faults, others ? undefined : 'anything'))
+      for (const [index, { kind, namespace, name }] of objects.entries()) {
+        // A name that no object has.
+        const key = { kind, namespace, name: name === '' ? `(${this.#file}#${number}.${index + 1})` : name }
+        this.#faults.push(...this.#problems(number, at, configKey(key), faults, kind))
+        if (!isPolicyKind(kind)) continue
+        const origin = `${this.#file}#${number}`
+        const group = `security.${this.#names.domain}`
+        const version = kinds.get(kind)?.versions.at(-1) ?? ''
+        const invalid = faults.map(({ reason }) => reason).join('; ')
+        this.#standIn({ ...key, group, version, labels: {}, annotations: {}, createdAt: 0, generation: 1, origin, spec: { invalid } })
+      }
+    }
+  }
+
+  /** Several that are to stand in for one policy become one. */
+  #standIn(object: StandIn): void {
+    const key = configKey(object)
+    const known = this.#standIns.get(key)
+    this.#standIns.set(key, known ? contest([known, object], known.spec.invalid) : object)
+  }
+
+  #problems(document: number, at: string, key: string | undefined, faults: readonly Fault[], mayBe?: string): DocumentFault[] {
+    const told = faults.slice(0, mostFaults)
+    const last = faults[mostFaults]
+    if (last) told.push({ path: last.path, reason: `${last.reason}; faults beyond this one: ${faults.length - mostFaults - 1}` })
+    return told.map(({ path, reason }) => ({
+      file: this.#file,
+      document,
+      key,
+      path: (at + path).replace(/\.$/, ''),
+      reason,
+      ...(mayBe === undefined ? {} : { mayBe }),
+    }))
+  }
+}
+
+/** A value as text; none where it leads back to itself, as one with aliases may. */
+function asJson(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** The objects of a list: of a kind that ends with `List`, or just written one after the other. Those of a list of one kind need not repeat it. */
+function itemsOf(value: unknown): { readonly field: string; readonly values: readonly unknown[] } | undefined {
+  if (Array.isArray(value)) return { field: '', values: value }
+  if (!isMapping(value) || !Array.isArray(value.items) || typeof value.kind !== 'string' || !value.kind.endsWith('List')) return undefined
+  const { kind, apiVersion } = value
+  const own = kind === 'List' ? {} : { kind: kind.slice(0, -'List'.length), apiVersion }
+  return { field: 'items', values: value.items.map((item: unknown) => (isMapping(item) ? { ...own, ...item } : item)) }
 }
 
 /** The one place where reading may fail in a way that nobody thought of: the document is faulty then, and nothing else is lost. */
@@ -107,18 +238,7 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
   }
 }
 
-const isPolicy = (kind: string): boolean => kinds.get(kind)?.group === 'security'
-
-/** A policy that selects what the document selects, as far as that can be read; else its whole namespace. */
-function standIn(object: ConfigObject, document: unknown, report: Report): StandIn {
-  const spec = isMapping(document) && isMapping(document.spec) ? document.spec : {}
-  const labels = isMapping(spec.selector) && isMapping(spec.selector.matchLabels) ? Object.entries(spec.selector.matchLabels) : []
-  const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-  const isReadable = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*')
-  const matchLabels = labels.length > 0 && labels.every(isReadable) ? report.names?.canonicalKeys(Object.fromEntries(labels)) : undefined
-  const selector = matchLabels ? { selector: { matchLabels } } : {}
-  return { ...object, spec: { ...selector, invalid, given: object.spec } }
-}
+const isSecret = (held: ConfigObject | GatewaySecret): held is GatewaySecret => held.kind === 'Secret'
 
 /** Labels and annotations of an object; what else its metadata holds is the orchestrator's. */
 const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotations: labelsOf(text({ max: 262_144 })) })
@@ -126,39 +246,35 @@ const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotat
 const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 interface ReadObject {
-  readonly key: string | undefined
+  readonly key: string
+  readonly kind: string
+  /** Whether the key is that of the object that is meant. */
+  readonly isCertain: boolean
   readonly object?: ConfigObject
   readonly secret?: GatewaySecret | undefined
   readonly report: Report
 }
 
-function readObject(value: unknown, origin: string, names: MeshNames, checks: Pick<Report, 'patterns' | 'optOuts'>): ReadObject | undefined {
+/** What a document is: an object of ours, one that is no business of ours, or something unknown. Undefined where there is nothing to say. */
+type ReadValue = ReadObject | { readonly foreign: string } | { readonly unknown: Fault } | undefined
+
+function readObject(value: unknown, origin: string, names: MeshNames, checks: Checks): ReadValue {
   const report: Report = { faults: [], warnings: [], ...checks, names }
-  if (!isMapping(value)) {
-    report.faults.push({ path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' })
-    return { key: undefined, report }
-  }
+  if (!isMapping(value)) return { unknown: { path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' } }
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
   const kindName = typeof value.kind === 'string' ? value.kind : ''
-  if (apiVersion === '' || kindName === '') {
-    report.faults.push({ path: apiVersion === '' ? 'apiVersion' : 'kind', reason: 'required, but missing' })
-    return { key: undefined, report }
-  }
+  if (apiVersion === 'v1' && kindName === 'Secret') return readSecretObject(value, origin, report)
   const slash = apiVersion.indexOf('/')
   const group = slash < 0 ? '' : names.canonicalGroup(apiVersion.slice(0, slash))
   const version = apiVersion.slice(slash + 1)
-  const isSecret = apiVersion === 'v1' && kindName === 'Secret'
   const kind = kinds.get(kindName)
-  if (!isSecret && (!kind || group !== `${kind.group}.${names.domain}`)) return undefined
-  const metadata = isMapping(value.metadata) ? value.metadata : {}
-  const name = typeof metadata.name === 'string' ? metadata.name : ''
-  const namespace = typeof metadata.namespace === 'string' ? metadata.namespace : ''
-  const key = configKey({ kind: kindName, namespace, name })
-  if (kind && !kind.versions.includes(version))
+  if (!kind || group !== `${kind.group}.${names.domain}`) return readUnknown(value, kindName, apiVersion, names)
+  if (!kind.versions.includes(version))
     report.faults.push({ path: 'apiVersion', reason: `${kindName} has no version ${JSON.stringify(version)}; it has ${kind.versions.join(', ')}` })
-  if (!nameSyntax.test(name)) report.faults.push({ path: 'metadata.name', reason: name === '' ? 'required, but missing' : 'not a valid object name' })
-  if (namespace !== '' && !nameSyntax.test(namespace)) report.faults.push({ path: 'metadata.namespace', reason: 'not a valid namespace name' })
-  if (!kind) return readSecretObject(value, { key, namespace, name, origin }, report)
+  const isPolicy = isPolicyKind(kindName)
+  if (isPolicy)
+    for (const field of Object.keys(value)) if (!documentFields.has(field)) report.faults.push({ path: field.slice(0, 100), reason: 'unknown field' })
+  const { name, namespace, metadata, isCertain } = readMetadata(value, isPolicy, report)
   const marks: Report = { ...report, warnings: [] }
   const read = metadataShape.read(metadata, 'metadata', marks) ?? {}
   const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN
@@ -177,18 +293,59 @@ function readObject(value: unknown, origin: string, names: MeshNames, checks: Pi
     origin,
   }
   if (report.faults.length === 0) report.warnings.push(...(kind.remarks?.(object, names.domain) ?? []))
-  return { key, object, report }
+  return { key: configKey(object), kind: kindName, isCertain, object, report }
+}
+
+/** What a policy document consists of; the status is the orchestrator's. */
+const documentFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status'])
+
+/** The fields of a mapping that are written like a name, in whatever spelling. */
+const spellingsOf = (mapping: Readonly<Record<string, unknown>>, name: string): string[] =>
+  Object.keys(mapping).filter((field) => field.length <= 64 && field.toLowerCase().replace(/[_-]/g, '') === name)
+
+/** Name and namespace of an object. A policy needs both: without a namespace it could be meant for any. */
+function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, report: Report) {
+  const metadata = isMapping(value.metadata) ? value.metadata : {}
+  const before = report.faults.length
+  const read = (field: 'name' | 'namespace', what: string): string => {
+    const path = `metadata.${field}`
+    const given = metadata[field]
+    const spellings = isPolicy ? spellingsOf(metadata, field) : []
+    const isMissing = given === undefined || given === null || given === ''
+    if (spellings.length > 1) report.faults.push({ path, reason: `given twice, as ${spellings.join(' and ')}` })
+    else if (isMissing && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
+    else if (!isMissing && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
+    else if (typeof given === 'string' && !isMissing && !nameSyntax.test(given)) report.faults.push({ path, reason: `not a valid ${what} name` })
+    else return isMissing ? '' : (given as string)
+    return ''
+  }
+  const [name, namespace] = [read('name', 'object'), read('namespace', 'namespace')]
+  return { name, namespace, metadata, isCertain: report.faults.length === before }
+}
+
+/** A document whose kind and group are not known together. */
+function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, names: MeshNames): ReadValue {
+  const meant = meantPolicy(kindName, apiVersion, names)
+  const written = `kind ${JSON.stringify(kindName.slice(0, 100))}, apiVersion ${JSON.stringify(apiVersion.slice(0, 100))}`
+  if (meant !== undefined)
+    return { unknown: { path: kindName === meant ? 'apiVersion' : 'kind', reason: `there is no ${written}; ${meant} may be meant` } }
+  if (kindName !== '' && apiVersion !== '') {
+    // A list whose objects cannot be had may hold any.
+    if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)
+      return { unknown: { path: 'items', reason: `expected a list of objects in ${written}` } }
+    return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
+  }
+  const isObject = ['apiversion', 'kind', 'metadata', 'spec', 'items'].some((field) => spellingsOf(value, field).length > 0)
+  if (!isObject) return { foreign: 'a document without apiVersion and kind' }
+  return { unknown: { path: apiVersion === '' ? 'apiVersion' : 'kind', reason: 'required, but missing' } }
 }
 
 /** Reads a Secret, unless it is one that gateways do not use: what is wrong with such a one is nobody's business here. */
-function readSecretObject(
-  value: Readonly<Record<string, unknown>>,
-  { key, ...metadata }: { readonly key: string; readonly namespace: string; readonly name: string; readonly origin: string },
-  report: Report,
-): ReadObject | undefined {
+function readSecretObject(value: Readonly<Record<string, unknown>>, origin: string, report: Report): ReadObject | undefined {
+  const { name, namespace, isCertain } = readMetadata(value, false, report)
   const marks = report.faults.length
-  const secret = readSecret(value, metadata, report)
+  const secret = readSecret(value, { namespace, name, origin }, report)
   if (!secret && report.faults.length === marks) return undefined
-  if (metadata.namespace === '') report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
-  return { key, secret, report }
+  if (namespace === '') report.faults.push({ path: 'metadata.namespace', reason: 'required, but missing' })
+  return { key: configKey({ kind: 'Secret', namespace, name }), kind: 'Secret', isCertain: isCertain && namespace !== '', secret, report }
 }

@@ -56,7 +56,7 @@ type ReadFields<F extends Fields> = {
 } & { -readonly [K in keyof F as F[K] extends { required: true } | { unused: true } ? never : K]?: Read<F[K]> }
 
 /** A wrong value in a message. */
-const describe = (value: unknown): string =>
+export const describe = (value: unknown): string =>
   Array.isArray(value)
     ? 'a list'
     : value === null

@@ -2,13 +2,13 @@
  * Reads YAML or JSON that nobody vouches for: documents are separated first, so that each mistake costs one document; nesting and
  * aliases are bounded; the time it takes grows with the size of the text and not with its square.
  */
-import { Composer, type Document, isAlias, isScalar, LineCounter, Parser, visit, YAMLParseError } from 'yaml'
+import { Composer, type Document, isAlias, isMap, isNode, isScalar, LineCounter, type Node, Parser, visit, type YAMLMap, YAMLParseError } from 'yaml'
 
 /** Bounds on the documents of a text. */
 export const documentLimits = { documents: 50_000, depth: 64, aliases: 100 }
 
-/** A document as plain values, or why it cannot be used. */
-export type ReadDocument = { readonly value: unknown } | { readonly error: string }
+/** A document as plain values, or why it cannot be used, with its text. */
+export type ReadDocument = { readonly value: unknown } | { readonly error: string; readonly text: string }
 
 const tooDeep = `nested deeper than ${documentLimits.depth} levels`
 
@@ -17,18 +17,44 @@ export function readDocuments(content: string): ReadDocument[] {
   const json = readJson(content)
   if (json) return [json]
   const texts = separate(content)
-  if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents` }]
+  if (texts.length > documentLimits.documents) return [{ error: `more than ${documentLimits.documents} documents`, text: content }]
   return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
 }
 
-/** A text that is one JSON value; undefined when it is not: YAML's flow style looks alike, and its reader has the better message. */
+/** A text that is one JSON value; undefined when it is not, or gives a key twice: YAML's flow style looks alike, and its reader has the better message. */
 function readJson(content: string): ReadDocument | undefined {
-  if (!content.trimStart().startsWith('{')) return undefined
+  if (!/^\s*[{[]/.test(content)) return undefined
   try {
-    return withinDepth(JSON.parse(content))
+    const value: unknown = JSON.parse(content)
+    const read = withinDepth(value, content)
+    return 'error' in read || keysWritten(content) === keysHeld(value) ? read : undefined
   } catch {
     return undefined
   }
+}
+
+/** Keys of mappings in a text that is JSON: strings before a colon. */
+function keysWritten(content: string): number {
+  let keys = 0
+  for (const { index, 0: string } of content.matchAll(/"(?:[^"\\]|\\.)*"/g)) {
+    let after = index + string.length
+    while (' \t\r\n'.includes(content[after] ?? 'x')) after++
+    if (content[after] === ':') keys++
+  }
+  return keys
+}
+
+/** Keys of mappings in a value: of those that are given twice, JSON's reader keeps one. */
+function keysHeld(value: unknown): number {
+  let keys = 0
+  const left: unknown[] = [value]
+  for (let item = left.pop(); item !== undefined || left.length > 0; item = left.pop()) {
+    if (typeof item !== 'object' || item === null) continue
+    const inside = Object.values(item)
+    if (!Array.isArray(item)) keys += inside.length
+    for (const each of inside) left.push(each)
+  }
+  return keys
 }
 
 interface DocumentText {
@@ -39,31 +65,41 @@ interface DocumentText {
 
 /**
  * Cuts a text where YAML lets a document start: at lines that begin with `---`, and after those that begin with `...` (YAML 1.2,
- * productions 203 and 204), neither of which may be within a document. What comes before a `---` is a document only if it holds more than
- * comments and directives.
+ * productions 203 and 204), neither of which may be within a document. A byte order mark may stand before each (production 202), as it does where
+ * files were joined. What comes before a `---` is a document only if it holds more than comments and directives.
  */
 function separate(content: string): DocumentText[] {
   const texts: DocumentText[] = []
   let [start, line] = [0, 0]
   const cut = (end: number) => {
     const text = content.slice(start, end)
-    if (content.startsWith('---', end) && /^(?:\uFEFF?[ \t]*(?:[#%].*)?(?:\r?\n|$))*$/.test(text)) return
+    if (/^\uFEFF?---/.test(content.slice(end, end + 4)) && /^(?:\uFEFF?[ \t]*(?:[#%].*)?(?:\r?\n|$))*$/.test(text)) return
     texts.push({ text, line })
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) line++
     start = end
   }
-  for (const { index, 0: mark } of content.matchAll(/(?<![^\n])(?:---|\.\.\.)(?![^ \t\r\n])/g)) {
-    const next = mark === '---' ? index : content.indexOf('\n', index) + 1
+  for (const { index, 0: mark } of content.matchAll(/(?<![^\n])\uFEFF?(?:---|\.\.\.)(?![^ \t\r\n])/g)) {
+    const next = mark.endsWith('---') ? index : content.indexOf('\n', index) + 1
     if (next > start) cut(next)
   }
   cut(content.length)
   return texts
 }
 
+/** What YAML lets no text hold (production 1): control characters other than tabs and the ends of lines. */
+const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
+
 /** Reads the document of a separated text. Undefined when it holds none. */
 function readYaml(text: string, line: number): ReadDocument | undefined {
+  const read = readOne(text, line)
+  return read && 'error' in read ? { error: read.error, text } : read
+}
+
+function readOne(text: string, line: number): { readonly value: unknown } | { readonly error: string } | undefined {
   const counter = new LineCounter()
   const at = (offset: number) => line + counter.linePos(offset).line
+  const control = text.search(controls)
+  if (control >= 0) return { error: `not YAML, line ${line + text.slice(0, control).split('\n').length}: a control character` }
   try {
     const document = compose(text, counter)
     return document && readTree(document, at)
@@ -100,38 +136,51 @@ function compose(text: string, counter: LineCounter): Document | undefined {
     documents.push(...composer.next(token))
   }
   documents.push(...composer.end())
-  return documents[0]
+  const [document, another] = documents
+  if (another) throw new YAMLParseError([text.length - 1, text.length], 'UNEXPECTED_TOKEN', 'Unexpected second document')
+  return document
 }
 
-function readTree(document: Document, lineOf: (offset: number) => number): ReadDocument {
+function readTree(document: Document, lineOf: (offset: number) => number) {
   let aliases = 0
-  let repeated: string | undefined
+  const maps: YAMLMap[] = []
+  const anchors = new Map<string, Node>()
   visit(document, {
     Node(_, node) {
       if (isAlias(node)) aliases++
-    },
-    Map(_, { items }) {
-      const keys = new Set<unknown>()
-      for (const { key } of items) {
-        if (!isScalar(key)) continue
-        if (keys.has(key.value))
-          repeated ??= `line ${lineOf(key.range?.[0] ?? 0)}: the key ${JSON.stringify(key.value)?.slice(0, 100)} is given twice`
-        keys.add(key.value)
-      }
+      else if (node.anchor !== undefined) anchors.set(node.anchor, node)
+      if (isMap(node)) maps.push(node)
     },
   })
+  const repeated = repeatedKey(maps, anchors, lineOf)
   if (repeated !== undefined) return { error: `not YAML, ${repeated}` }
   if (aliases > documentLimits.aliases) return { error: `more than ${documentLimits.aliases} aliases` }
-  return withinDepth(document.toJS({ maxAliasCount: documentLimits.aliases }))
+  return withinDepth(document.toJS({ maxAliasCount: documentLimits.aliases }), '')
+}
+
+/** The first key that a mapping gives twice. As values, two are one that are written alike: 1 and "1", or a name and an alias of it. */
+function repeatedKey(maps: readonly YAMLMap[], anchors: ReadonlyMap<string, Node>, lineOf: (offset: number) => number): string | undefined {
+  for (const { items } of maps) {
+    const keys = new Set<string>()
+    for (const { key } of items) {
+      const node = isAlias(key) ? anchors.get(key.source) : key
+      if (!isScalar(node)) continue
+      const name = String(node.value ?? '')
+      if (keys.has(name))
+        return `line ${lineOf(isNode(key) ? (key.range?.[0] ?? 0) : 0)}: the key ${JSON.stringify(name).slice(0, 100)} is given twice`
+      keys.add(name)
+    }
+  }
+  return undefined
 }
 
 /** A value, unless it is nested too deep for those who walk through it by calling themselves. */
-function withinDepth(value: unknown): ReadDocument {
+function withinDepth(value: unknown, text: string): ReadDocument {
   const seen = new Set<unknown>()
   const isNew = (item: unknown): item is object => typeof item === 'object' && item !== null && !seen.has(item) && seen.add(item) !== undefined
   let level = [value].filter(isNew)
   for (let depth = 1; level.length > 0; depth++) {
-    if (depth > documentLimits.depth) return { error: tooDeep }
+    if (depth > documentLimits.depth) return { error: tooDeep, text }
     level = level.flatMap((item) => Object.values(item).filter(isNew))
   }
   return { value }

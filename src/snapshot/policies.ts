@@ -62,15 +62,22 @@ type Targeted = AuthorizationPolicy | RequestAuthentication | PeerAuthentication
 const selectors = ({ spec }: Targeted) => selectedLabelSets(spec)
 const hasSelector = (policy: PeerAuthentication) => selectors(policy).some((labels) => Object.keys(labels).length > 0)
 
+/** The namespace of policies that say none, which are stood in for (docs/resources.md, A12): they select in every namespace. */
+const anyNamespace = ''
+
+/** Whether the policies of a namespace select workloads of all namespaces. */
+export const isMeshWide = (namespace: string, rootNamespace: string): boolean => namespace === rootNamespace || namespace === anyNamespace
+
 /** Whether a policy that reaches a workload's namespace selects the workload. */
 const selects = (policy: Targeted, { namespace, labels }: Workload): boolean =>
-  selectors(policy).some((wanted) => labelsMatch(wanted, labels)) && (!isAttached(policy.spec) || policy.namespace === namespace)
+  selectors(policy).some((wanted) => labelsMatch(wanted, labels)) &&
+  (!isAttached(policy.spec) || policy.namespace === namespace || policy.namespace === anyNamespace)
 
 /** The labels that policies for workloads of a namespace look at. */
 export function selectingLabels(index: PolicyIndex, rootNamespace: string, namespace: string): Set<string> {
   const keys = new Set<string>()
   for (const policies of [index.authorization, index.requests, index.peers])
-    for (const each of new Set([rootNamespace, namespace]))
+    for (const each of new Set([anyNamespace, rootNamespace, namespace]))
       for (const policy of policies.get(each) ?? []) for (const labels of selectors(policy)) for (const key of Object.keys(labels)) keys.add(key)
   return keys
 }
@@ -78,7 +85,7 @@ export function selectingLabels(index: PolicyIndex, rootNamespace: string, names
 /** Finds the policies that select a workload. */
 export function policiesFor(index: PolicyIndex, rootNamespace: string, workload: Workload): WorkloadPolicies {
   const { namespace } = workload
-  const namespaces = namespace === rootNamespace ? [namespace] : [rootNamespace, namespace]
+  const namespaces = [...new Set([anyNamespace, rootNamespace, namespace])]
   const select = <T extends AuthorizationPolicy | RequestAuthentication>(policies: ReadonlyMap<string, readonly T[]>) =>
     namespaces.flatMap((each) => (policies.get(each) ?? []).filter((policy) => selects(policy, workload)))
   return { authorization: select(index.authorization), requests: select(index.requests), peers: peersFor(index, rootNamespace, workload) }
@@ -91,7 +98,8 @@ export function peersFor(index: PolicyIndex, rootNamespace: string, workload: Wo
   const mesh = index.peers.get(rootNamespace)?.find((policy) => !hasSelector(policy))
   const inNamespace = namespace === rootNamespace ? undefined : own.find((policy) => !hasSelector(policy))
   const ofWorkload = own.find((policy) => hasSelector(policy) && selects(policy, workload))
-  return [mesh, inNamespace, ofWorkload].filter((policy) => policy !== undefined)
+  const ofAny = index.peers.get(anyNamespace)?.find((policy) => selects(policy, workload))
+  return [mesh, inNamespace, ofWorkload, ofAny].filter((policy) => policy !== undefined)
 }
 
 export type MutualTls = 'STRICT' | 'PERMISSIVE' | 'DISABLE'

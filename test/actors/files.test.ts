@@ -8,6 +8,7 @@ import { gatewayResolver } from '../../actors/discovery/sources/files/resolve-ga
 import { SettingsFiles, type WatchParts } from '../../actors/discovery/sources/files/settings-files.ts'
 import { createLogger } from '../../actors/runtime/logger.ts'
 import { Registry } from '../../actors/runtime/metrics.ts'
+import { FilePatience } from '../../actors/runtime/patience.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import type { MeshNetworks } from '../../src/config/mesh-config.ts'
 import { LocalDiscovery } from '../harness/discovery.ts'
@@ -153,11 +154,11 @@ describe('watched files', () => {
   it('are remembered under no signature after they could not be read, so that the next look reads them', async () => {
     // There, of no size, and not to be read from its beginning.
     symlinkSync('/proc/self/mem', path('unreadable'))
-    const content = await readContent(path('unreadable'))
+    const content = await readContent(path('unreadable'), new FilePatience())
     expect(content)
       .to.have.property('fault')
       .that.matches(/^cannot be read: EIO/)
-    expect(await signatureOf(path('unreadable'))).not.to.equal('')
+    expect(await signatureOf(path('unreadable'), new FilePatience())).not.to.equal('')
     expect(signatureAfter(content, 'known')).to.equal('')
     expect(signatureAfter({ text: '' }, 'known')).to.equal('known')
   })
@@ -182,7 +183,18 @@ describe('watched files', () => {
         })
         expect(await mesh()).to.deep.include(inForce)
         discovery.service.supervisor.kill('push-queue')
-        await until('a new push queue', async () => (await mesh()).trustDomain === 'flag.example' && discovery.state('push-queue').restarts === 1)
+        // Nobody knows what the file said any more: writers serve what they had until it is mended.
+        const waits = async () => (await (await fetch(`http://127.0.0.1:${discovery.httpPort}/ready`)).text()).split('\n')
+        const reason = `mesh configuration ${path('mesh-config')}: not YAML, line 1: `
+        await until('a new push queue that waits', async () => {
+          const lines = await waits()
+          return discovery.state('push-queue').restarts === 1 && lines.some((line) => line.startsWith(reason))
+        })
+        expect(await waits()).to.include('source registry-watcher/files has not said everything yet')
+        writeFileSync(path('mesh-config'), 'rootNamespace: mended')
+        await until('the mended configuration', async () => (await mesh()).rootNamespace === 'mended')
+        expect(await mesh()).to.deep.include({ trustDomain: 'flag.example' })
+        expect((await waits()).filter((line) => line.includes('source') || line.includes('configuration'))).to.deep.equal([])
       } finally {
         await discovery.dispose()
       }
@@ -214,7 +226,7 @@ describe('watched files', () => {
       resolve?: ConstructorParameters<typeof SettingsFiles>[2],
       wait = true,
     ) => {
-      const config = { features: {}, configDir: '', meshConfig: '', networksConfig: '', trustDomain: '', ...files }
+      const config = { features: {}, allowUnreadable: false, configDir: '', meshConfig: '', networksConfig: '', trustDomain: '', ...files }
       const found = new SettingsFiles(config, parts, resolve)
       started.push(found)
       const start = found.start()

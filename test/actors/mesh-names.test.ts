@@ -15,7 +15,14 @@ describe('the names of the mesh', () => {
   const file = join(dir, 'mesh')
   let watcher: Behaviour<unknown, SourceEvent | MeshNamesEvent>
   const start = async (meshConfig: string, trustDomain: string) => {
-    watcher = await startActor(actor, { features: readFeatures({}).features, configDir: '', meshConfig, networksConfig: '', trustDomain })
+    watcher = await startActor(actor, {
+      features: readFeatures({}).features,
+      allowUnreadable: false,
+      configDir: '',
+      meshConfig,
+      networksConfig: '',
+      trustDomain,
+    })
     const peer = new RecordingPeer<SourceEvent | MeshNamesEvent>('authenticator')
     watcher.linked?.(peer)
     await until('the names', () => peer.told.length > 0)

@@ -40,7 +40,14 @@ describe('secrets of the configuration directory', () => {
   const write = (file: string, text: string) => writeFileSync(join(dir, file), text)
   const document = (name: string, site: number, namespace = 'edge') => secretDocument(`${namespace}/${name}`, pairValues(sites[site] as Pair))
   const start = async () => {
-    const config = { features: readFeatures({}).features, configDir: dir, meshConfig: '', networksConfig: '', trustDomain: '' }
+    const config = {
+      features: readFeatures({}).features,
+      allowUnreadable: false,
+      configDir: dir,
+      meshConfig: '',
+      networksConfig: '',
+      trustDomain: '',
+    }
     watcher = (await startActor(actor, config)) as Behaviour<SecretCommand>
   }
   /** A linked writer, and what it was told of secrets: `<name>=<number of the site>`, or `<name>-` for none. */

@@ -40,6 +40,7 @@ export class LocalDiscovery {
         httpAddr: `127.0.0.1:${this.httpPort}`,
         monitoringAddr: `127.0.0.1:${await freePort()}`,
         ctrlzAddr: '',
+        allowUnreadableConfig: false,
         configDir: this.dir,
         meshConfig: '',
         networksConfig: '',

@@ -75,6 +75,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     shows: 'mesh',
     page: (sources) => sources.writers<Exceeded>('exceeded'),
   },
+  filez: {
+    what: 'configuration files that cannot be read or keep the process from being ready, and policies that are stood in for',
+    shows: 'mesh',
+    page: (sources) => sources.supervisor.ask('registry-watcher/files', 'files'),
+  },
   configz: {
     what: 'all configuration objects; of Secrets the dates of their certificates',
     shows: 'namespaces',

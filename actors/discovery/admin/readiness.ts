@@ -1,5 +1,5 @@
 /** Whether the service is ready, and what is wrong with its parts, from the supervisor's own record alone. */
-import { servingNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
+import { servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ActorState } from '../../runtime/supervisor.ts'
 
 /** An answer to `/ready`: the text names every part that is not well, also while the service is ready. */
@@ -26,6 +26,7 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
   const lines = [
     ...(ready ? [] : [failing ? 'discovery is not ready: an actor keeps failing' : 'discovery is not ready: no complete state is served']),
     ...unsynced.map((source) => `source ${source} has not said everything yet`),
+    ...states.flatMap(({ notes }) => (notes.get(unknownNote) as readonly string[] | undefined) ?? []),
     ...states.flatMap((state) => fault(state) ?? []),
   ]
   return { ready, text: lines.join('\n') }

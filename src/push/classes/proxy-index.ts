@@ -5,6 +5,7 @@ import { kinds } from '../../config/kinds.ts'
 import { contain } from '../../model/faults.ts'
 import { addTo } from '../../model/lists.ts'
 import { labelsMatch } from '../../model/match.ts'
+import { isMeshWide } from '../../snapshot/policies.ts'
 import type { Changes, MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { LabelIndex } from './label-index.ts'
 
@@ -86,7 +87,7 @@ export class ProxyIndex {
       () => ({}),
     )
     const isOfType = (connection: string) => selects.proxies === 'all' || this.#routers.has(connection) === (selects.proxies === 'routers')
-    if (scope === 'namespace' || (scope === 'namespace or mesh' && namespace !== rootNamespace))
+    if (scope === 'namespace' || (scope === 'namespace or mesh' && !isMeshWide(namespace, rootNamespace)))
       return [...(this.#byNamespace.get(namespace) ?? [])].filter(
         (connection) => isOfType(connection) && labelsMatch(labels, this.#labels.of(connection)),
       )

@@ -1,10 +1,15 @@
 import { expect } from 'chai'
+import fc from 'fast-check'
+import { parse as parseYaml } from 'yaml'
 import { parseDuration } from '../../../src/config/duration.ts'
 import { readFeatures } from '../../../src/config/features.ts'
+import { configKey } from '../../../src/config/kinds.ts'
 import { readMeshConfig } from '../../../src/config/mesh-config.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { PatternChecks } from '../../../src/config/patterns.ts'
+import { isStandIn } from '../../../src/config/stand-in.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
+import { seed } from '../../harness/seed.ts'
 
 const names = meshNames('mesh.io')
 const parse = (content: string) => parseConfigFile('file.yaml', content, names)
@@ -80,6 +85,7 @@ describe('configuration files', () => {
       faults: [],
       warnings: [],
       standIns: new Map(),
+      foreign: new Map([['ConfigMap of v1', 1]]),
     })
     expect(parse(rule('{host: a}', 'r', 'networking.mesh.io/v9')).faults[0]?.path).to.equal('apiVersion')
   })
@@ -117,6 +123,168 @@ describe('configuration files', () => {
       expect(faults.map((fault) => fault.path)).to.include(path)
     })
   }
+})
+
+describe('policies of a file', () => {
+  const policy = (kind: string, spec: string, metadata = '{name: p, namespace: shop}', group = 'security.mesh.io') =>
+    `apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: ${metadata}\nspec: ${spec}\n`
+  const deny = '{selector: {matchLabels: {app: a}}, action: DENY, rules: [{}]}'
+  /** What counts of a file: keys, `!` before those that stand in, with the labels that they select. */
+  const counts = (content: string) => {
+    const { objects, standIns } = parse(content)
+    const labels = (spec: unknown) => JSON.stringify((spec as { selector?: { matchLabels?: object } }).selector?.matchLabels ?? {})
+    const all = [...objects, ...[...standIns.values()].filter((one) => !objects.some((other) => configKey(other) === configKey(one)))]
+    return all.map((object) => `${isStandIn(object) ? '!' : ''}${configKey(object)} ${labels(object.spec)}`).sort()
+  }
+
+  it('are stood in for where their document is not YAML and they can be recognised, and no neighbour is lost', () => {
+    const broken = policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {paths: ["/x]}}]}]}', '{name: q, namespace: shop}')
+    expect(counts([policy('AuthorizationPolicy', deny), broken, rule('{host: a}')].join('---\n'))).to.deep.equal([
+      '!AuthorizationPolicy/shop/q {}',
+      'AuthorizationPolicy/shop/p {"app":"a"}',
+      'DestinationRule/ns/r {}',
+    ])
+    expect(counts(`${broken.replace('name: q, ', '')}---\n${policy('PeerAuthentication', '{}')}`)).to.deep.equal([
+      '!AuthorizationPolicy/shop/(file.yaml#1.1) {}',
+      'PeerAuthentication/shop/p {}',
+    ])
+    expect(counts(broken + policy('PeerAuthentication', '{}'))).to.deep.equal(['!AuthorizationPolicy/shop/q {}', '!PeerAuthentication/shop/p {}'])
+  })
+
+  it('are stood in for where kind or group are written wrong', () => {
+    for (const text of [
+      policy('AuthorisationPolicy', deny),
+      policy('authorizationpolicy', deny),
+      policy('Policy', deny),
+      policy('AuthorizationPolicy', deny, undefined, 'security.istio.oi'),
+      policy('AuthorizationPolicy', deny).replace('security.mesh.io/', ''),
+      policy('AuthorizationPolicy', deny).replace(/^apiVersion.*\n/, ''),
+      policy('AuthorizationPolicy', deny).replace(/kind.*\n/, ''),
+      policy('AuthorizationPolicy', deny).replace('kind', 'Kind'),
+    ])
+      expect(counts(text), text).to.deep.equal(['!AuthorizationPolicy/shop/p {}'])
+    expect(parse(policy('AuthorisationPolicy', deny)).faults).to.deep.include({
+      file: 'file.yaml',
+      document: 1,
+      key: 'AuthorizationPolicy/shop/p',
+      path: 'kind',
+      reason: 'there is no kind "AuthorisationPolicy", apiVersion "security.mesh.io/v1"; AuthorizationPolicy may be meant',
+      mayBe: 'AuthorizationPolicy',
+    })
+    expect(counts(policy('AuthorizationPolicy', deny, undefined, 'policy.linkerd.io'))).to.deep.equal([])
+  })
+
+  it('are read from lists', () => {
+    const [one, two] = [policy('AuthorizationPolicy', deny), policy('PeerAuthentication', '{mtls: {mode: STRICT}}')].map(
+      (text) => parseYaml(text) as object,
+    )
+    const both = ['AuthorizationPolicy/shop/p {"app":"a"}', 'PeerAuthentication/shop/p {}']
+    expect(counts(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [one, two] }))).to.deep.equal(both)
+    expect(counts(JSON.stringify([one, two]))).to.deep.equal(both)
+    expect(counts(JSON.stringify([one, [two]], undefined, 2).replaceAll('"', "'"))).to.deep.equal(both)
+    const { apiVersion: _, kind, ...rest } = one as { apiVersion: string; kind: string }
+    const typed = { apiVersion: 'security.istio.io/v1', kind: 'AuthorizationPolicyList', items: [rest] }
+    expect([kind, counts(JSON.stringify(typed))]).to.deep.equal(['AuthorizationPolicy', both.slice(0, 1)])
+    for (const items of [{ Items: [one, two] }, { items: { a: one, b: two } }])
+      expect(counts(JSON.stringify({ apiVersion: 'v1', kind: 'List', ...items }))).to.deep.equal([
+        '!AuthorizationPolicy/shop/p {}',
+        '!PeerAuthentication/shop/p {}',
+      ])
+    const spoilt = parse(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [one, { ...two, spec: { mtls: { mode: 'X' } } }] }))
+    expect(spoilt.objects).to.have.length(1)
+    expect(spoilt.faults[0]).to.include({ path: 'items[1].spec.mtls.mode', key: 'PeerAuthentication/shop/p' })
+  })
+
+  it('without a namespace count in all, as the strictest that they could mean', () => {
+    for (const metadata of [
+      '{name: p}',
+      '{name: p, namespace: null}',
+      '{name: p, namespace: 5}',
+      '{name: p, namespace: ""}',
+      '{name: p, namespace: [shop]}',
+      '{name: p, Namespace: shop}',
+      '{name: p, namespace: other, Namespace: shop}',
+      '{name: p, namespace: "a b"}',
+    ]) {
+      const spec = deny.replace('DENY', 'ALLOW')
+      expect(counts(policy('AuthorizationPolicy', spec, metadata)), metadata).to.deep.equal(['!AuthorizationPolicy//p {"app":"a"}'])
+      expect(counts(policy('AuthorizationPolicy', deny, metadata)), metadata).to.deep.equal(['AuthorizationPolicy//p {"app":"a"}'])
+      const [fault] = parse(policy('AuthorizationPolicy', deny, metadata)).faults
+      expect(fault, metadata).to.include({ path: 'metadata.namespace', key: 'AuthorizationPolicy//p', mayBe: 'AuthorizationPolicy' })
+    }
+    const anywhere = (kind: string, spec: string, metadata = '{name: p}') => counts(policy(kind, spec, metadata))
+    expect(anywhere('PeerAuthentication', '{mtls: {mode: STRICT}}')).to.deep.equal(['PeerAuthentication//p {}'])
+    expect(anywhere('PeerAuthentication', '{mtls: {mode: DISABLE}}')).to.deep.equal([])
+    expect(
+      anywhere('PeerAuthentication', '{selector: {matchLabels: {app: a}}, mtls: {mode: DISABLE}, portLevelMtls: {80: {mode: STRICT}}}'),
+    ).to.deep.equal(['!PeerAuthentication//p {"app":"a"}'])
+    expect(anywhere('RequestAuthentication', '{jwtRules: [{issuer: a}]}')).to.deep.equal(['!RequestAuthentication//p {}'])
+    expect(anywhere('AuthorizationPolicy', '{}', '{name: p, annotations: {istio.io/dry-run: "true"}}')).to.deep.equal(['AuthorizationPolicy//p {}'])
+  })
+
+  it('with two spellings of a field count as the strictest of both', () => {
+    const two = '{selector: {matchLabels: {app: a}}, Selector: {matchLabels: {app: b}}, action: DENY, rules: [{}]}'
+    expect(counts(policy('AuthorizationPolicy', two))).to.deep.equal(['!AuthorizationPolicy/shop/p {}'])
+    expect(counts(policy('AuthorizationPolicy', '{selector: {matchLabels: {app: a}, match_labels: {app: b}}}'))).to.deep.equal([
+      '!AuthorizationPolicy/shop/p {}',
+    ])
+    expect(counts(policy('RequestAuthentication', '{}').replace('spec:', 'Spec:'))).to.deep.equal(['!RequestAuthentication/shop/p {}'])
+    expect(counts(`${policy('AuthorizationPolicy', deny)}spec: {}\n`)).to.deep.equal(['!AuthorizationPolicy/shop/p {}'])
+    expect(
+      counts(`{"apiVersion": "security.mesh.io/v1", "kind": "AuthorizationPolicy", "metadata": {"name": "p", "namespace": "shop", "name": "q"}}`),
+    ).to.deep.equal(['!AuthorizationPolicy/shop/p {}'])
+  })
+
+  it('that are defined twice and not alike count as the strictest of both', () => {
+    const other = deny.replace('app: a', 'app: b')
+    expect(counts(`${policy('AuthorizationPolicy', deny)}---\n${policy('AuthorizationPolicy', deny)}`)).to.deep.equal([
+      'AuthorizationPolicy/shop/p {"app":"a"}',
+    ])
+    expect(counts(`${policy('AuthorizationPolicy', deny)}---\n${policy('AuthorizationPolicy', other)}`)).to.deep.equal([
+      '!AuthorizationPolicy/shop/p {}',
+    ])
+    expect(
+      counts(
+        `${policy('AuthorizationPolicy', deny)}---\n${policy('AuthorizationPolicy', deny.replace('[{}]', '[{to: [{operation: {ports: ["1"]}}]}]'))}`,
+      ),
+    ).to.deep.equal(['!AuthorizationPolicy/shop/p {"app":"a"}'])
+    expect(counts(`${policy('AuthorizationPolicy', deny)}---\n${policy('AuthorizationPolicy', '{actoin: DENY}')}`)).to.deep.equal([
+      '!AuthorizationPolicy/shop/p {}',
+    ])
+  })
+
+  it('are not taken for what they are not where bytes are no UTF-8', () => {
+    const text = policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {paths: ["/\uDC80"]}}]}]}')
+    expect(counts(`# \uDC80\n${policy('PeerAuthentication', '{}')}---\n${text}`)).to.deep.equal([
+      '!AuthorizationPolicy/shop/p {}',
+      'PeerAuthentication/shop/p {}',
+    ])
+  })
+
+  it('are not lost to whatever becomes of the documents beside them', () => {
+    const own = [
+      policy('AuthorizationPolicy', deny, '{name: before, namespace: shop}'),
+      policy('PeerAuthentication', '{mtls: {mode: STRICT}}', '{name: after, namespace: shop}'),
+    ]
+    const victim = `${policy('AuthorizationPolicy', deny)}# [[{\n`
+    const garbled = fc
+      .array(
+        fc.tuple(
+          fc.nat(victim.length),
+          fc.nat(8),
+          fc.oneof(fc.constantFrom(...'"\'[]{}|>#&*!%@`\t\r\n:-,?', '\uFEFF', '\n...\n', '---', '\n--- |\n'), fc.string({ maxLength: 5 })),
+        ),
+        { minLength: 1, maxLength: 5 },
+      )
+      .map((edits) => edits.reduce((text, [at, cut, put]) => text.slice(0, at) + put + text.slice(at + cut), victim))
+    fc.assert(
+      fc.property(garbled, (text) => {
+        const { objects } = parse([own[0], text, own[1]].join('\n---\n'))
+        expect(objects.map(configKey)).to.include.members(['AuthorizationPolicy/shop/before', 'PeerAuthentication/shop/after'])
+      }),
+      { numRuns: 2000, seed },
+    )
+  })
 })
 
 describe('durations, variables, mesh configuration', () => {

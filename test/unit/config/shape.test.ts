@@ -127,7 +127,7 @@ describe('documents of which a part is missing or out of range', () => {
   it('dates and sets of an older YAML are no values', () => {
     const { faults } = parseConfigFile(
       'f',
-      '%YAML 1.1\n---\napiVersion: networking.mesh.io/v1\nkind: WorkloadGroup\nmetadata: {name: x, namespace: n}\nspec: {template: {address: 1.2.3.4}, probe: {at: 2001-12-14, s: !!set {a, b}}}\n',
+      '%YAML 1.1\n---\napiVersion: networking.mesh.io/v1\nkind: WorkloadGroup\nmetadata: {name: x, namespace: ns}\nspec: {template: {address: 1.2.3.4}, probe: {at: 2001-12-14, s: !!set {a, b}}}\n',
       names,
     )
     expect(faults.map((fault) => fault.path)).to.deep.equal(['spec.probe'])

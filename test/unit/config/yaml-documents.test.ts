@@ -19,6 +19,8 @@ describe('documents of a text', () => {
     expect(valuesOf('# only a comment\n---\na: 1\n')).to.deep.equal([{ a: 1 }])
     expect(valuesOf('%YAML 1.2\n---\na: 1\n')).to.deep.equal([{ a: 1 }])
     expect(valuesOf('\uFEFF---\r\na: 1\r\n---\r\nb: 2\r\n')).to.deep.equal([{ a: 1 }, { b: 2 }])
+    // As files are that were joined.
+    expect(valuesOf('a: 1\n\uFEFF---\nb: 2\n...\n\uFEFFc: 3\n')).to.deep.equal([{ a: 1 }, { b: 2 }, { c: 3 }])
     expect(valuesOf('---\na: |\n  ---\n  text\nb: x---y\n')).to.deep.equal([{ a: '---\ntext\n', b: 'x---y' }])
     expect(valuesOf('a: 1\n...\nb: 2\n')).to.deep.equal([{ a: 1 }, { b: 2 }])
     expect(valuesOf('---\n---\na: 1\n')).to.deep.equal([null, { a: 1 }])
@@ -54,7 +56,15 @@ describe('documents of a text', () => {
     const [small, large] = [timed(mapping(5000)), timed(mapping(50_000))]
     expect(large / small).to.be.below(40)
     expect(errorsOf('a: 1\nb: {c: 1, d: 2, c: 3}\n')).to.deep.equal(['not YAML, line 2: the key "c" is given twice'])
-    expect(errorsOf('1: a\n"1": b\n')[0]).to.equal(undefined)
+    // As values these are one key.
+    for (const [content, line, key] of [
+      ['1: a\n"1": b\n', 2, '1'],
+      ['&a selector: x\n*a : y\n', 2, 'selector'],
+      ['{"a": {"b": 1, "c": "b\\":", "b": 2}}', 1, 'b'],
+      ['[{"a": 1},\n{"a": 1, "a": 1}]', 2, 'a'],
+    ] as const)
+      expect(errorsOf(content), content).to.deep.equal([`not YAML, line ${line}: the key "${key}" is given twice`])
+    expect(errorsOf('{"a": {"b": "c\\": "}, "d\\\\": ["a", {"b" : {}}]}')).to.deep.equal([undefined])
   })
 
   it('of any characters are read in time that grows with their length', function () {
@@ -113,6 +123,12 @@ describe('documents of a text', () => {
     expect(second).to.match(/^not YAML, line 5: /)
     expect(third).to.match(/^not YAML, line 9: /)
     expect(errorsOf(`a: b\n${'x'.repeat(10_000)}`)[0]?.length).to.be.below(300)
+  })
+
+  it('with control characters are refused by themselves', () => {
+    const content = 'a: 1\n---\nb: x\n# \0\n---\nc: "\x7f"\n---\nd: "\t"\r\n'
+    expect(valuesOf(content)).to.deep.equal([{ a: 1 }, undefined, undefined, { d: '\t' }])
+    expect(errorsOf(content).slice(1, 3)).to.deep.equal(['not YAML, line 4: a control character', 'not YAML, line 6: a control character'])
   })
 
   it('have a bounded number of aliases', () => {

@@ -1,19 +1,45 @@
 /** Reading configuration files: what one holds, whether it is gone, whether it may have changed. */
-import { readFile, stat } from 'node:fs/promises'
+import { lstat, stat } from 'node:fs/promises'
+import { fileText } from '../../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
+import { NoFile, readBoundedBytes } from '../../../runtime/bounded-file.ts'
 import { isGone } from '../../../runtime/directory-watch.ts'
+import type { FilePatience } from '../../../runtime/patience.ts'
 
-/** What a file holds, or why that cannot be had; a file that is not there has neither. */
-export type Content = { readonly text: string } | { readonly fault: string }
+/**
+ * What a file holds, or why that cannot be had; a file that is not there has neither. What is no file (a pipe, a device, a directory) never held
+ * anything by itself (`isNoFile`), but what was there before it is not gone.
+ */
+export type Content = { readonly text: string } | { readonly fault: string; readonly isNoFile?: boolean }
 
-/** Reads a file. Undefined when there is none; what is no file (a pipe, say) is none. */
-export async function readContent(file: string): Promise<Content | undefined> {
+/** Reads a file. Undefined only when its directory has no entry of the name. Never rejects. */
+export async function readContent(file: string, patience: FilePatience): Promise<Content | undefined> {
   try {
-    const found = await stat(file)
-    if (!found.isFile()) return undefined
-    return found.size > fileLimits.bytes ? { fault: tooLarge } : { text: await readFile(file, 'utf8') }
+    return fileText(await patience.wait(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize })))
   } catch (error) {
-    return isGone(error) ? undefined : { fault: `cannot be read: ${(error as Error).message}` }
+    if (error instanceof NoFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
+    if (error instanceof TooLarge) return { fault: tooLarge }
+    const { message, code } = error as NodeJS.ErrnoException
+    // What opening a socket is answered with.
+    if (code === 'ENXIO') return { fault: `cannot be read: ${message}`, isNoFile: true }
+    if (!isGone(error)) return { fault: `cannot be read: ${message}` }
+    return (await hasEntry(file, patience)) ? { fault: `cannot be read: ${message}` } : undefined
+  }
+}
+
+class TooLarge extends Error {}
+
+function checkSize({ size }: { readonly size: number }): void {
+  if (size > fileLimits.bytes) throw new TooLarge()
+}
+
+/** Whether there may be an entry of the name: a link that leads nowhere is one, and so is what cannot be told, as below a directory that a file took the place of. */
+async function hasEntry(file: string, patience: FilePatience): Promise<boolean> {
+  try {
+    await patience.wait(() => lstat(file))
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
   }
 }
 
@@ -24,9 +50,9 @@ export function sameContent(one: Content | undefined, other: Content | undefined
 }
 
 /** Inode, size and time of the last change of a file. Undefined when there is none; empty when that cannot be told, so that the file is read. */
-export async function signatureOf(file: string): Promise<string | undefined> {
+export async function signatureOf(file: string, patience: FilePatience): Promise<string | undefined> {
   try {
-    const { ino, size, mtimeNs } = await stat(file, { bigint: true })
+    const { ino, size, mtimeNs } = await patience.wait(() => stat(file, { bigint: true }))
     return `${ino}|${size}|${mtimeNs}`
   } catch (error) {
     return isGone(error) ? undefined : ''

@@ -6,6 +6,7 @@
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
 import type { MeshNamesEvent } from '../../../../protocols/messages/identity.ts'
+import { unknownNote } from '../../../../protocols/messages/notes.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { SecretCommand, SecretEvent } from '../../../../protocols/messages/secrets.ts'
 import type { Features } from '../../../../src/config/features.ts'
@@ -23,12 +24,28 @@ import { SettingsFiles, type WatchParts } from './settings-files.ts'
 
 /** How often everything is looked at, in milliseconds. */
 const auditMs = 30_000
+/** Files that a message or a note names at most. */
+const mostNamed = 20
+
+/** What the page of files shows. */
+export interface FilesPage {
+  /** Why the process is not ready: what was never known since the start. */
+  readonly waiting: readonly string[]
+  /** Files and directories that cannot be read or used at present; what was known of them stays. */
+  readonly unreadable: readonly { readonly path: string; readonly reason: string }[]
+  /** Policies that cannot be used and are stood in for by the strictest they could mean. */
+  readonly standIns: readonly { readonly key: string; readonly origin: string; readonly reason: string }[]
+}
 
 type Told = SourceEvent | MeshNamesEvent | SecretEvent
 
 class FileWatcher implements Behaviour<SecretCommand, Told> {
   /** `reload` has every file read again, changed or not; `secrets` are named with what they are good for, without what they hold. */
-  readonly asks = { reload: () => void this.#reload(), secrets: () => this.#loaded.then(() => this.#secrets.summaries()) }
+  readonly asks = {
+    reload: () => void this.#reload(),
+    secrets: () => this.#loaded.then(() => this.#secrets.summaries()),
+    files: (): Promise<FilesPage> => this.#loaded.then(() => this.#page()),
+  }
   readonly #context: ActorContext<FileWatcherConfig>
   readonly #settings: SettingsFiles
   readonly #objects: ObjectDirectory
@@ -41,17 +58,21 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
   #namesText = ''
   /** Whether the last replay could not tell every object, so that nothing was withdrawn. */
   #owesReplay = false
+  /** Whether something was never known since the start, for which the process waits before it becomes ready. */
+  #waits = true
   #loaded: Promise<unknown>
 
   constructor(context: ActorContext<FileWatcherConfig>) {
     this.#context = context
     const { config, log, metrics } = context
+    this.#waits = !config.allowUnreadable
     const unwatchable = new Counter({ name: 'num_file_watcher_failures_total', help: 'failures to add file watchers', registers: [metrics] })
     const parts: WatchParts = {
       log,
       tell: (event) => {
         if (this.#queue) tellEvent(this.#queue, event)
         if (event.type === 'MeshChanged') this.#namesMayDiffer()
+        if (event.type === 'MeshChanged' || event.type === 'NetworksChanged') this.#replayOwed()
       },
       unwatchable: (directory, error) => {
         unwatchable.inc()
@@ -78,9 +99,12 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
           )
         this.#secrets.set(key, secret)
       },
-      settled: () => this.#secrets.certain(),
+      settled: () => {
+        this.#secrets.certain()
+        this.#replayOwed()
+      },
     })
-    this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()])
+    this.#loaded = Promise.all([this.#settings.start(), this.#objects.start()]).then(() => this.#sayUnknown())
     this.#audit = every(auditMs, () => {
       this.#settings.audit()
       this.#objects.audit()
@@ -126,9 +150,43 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     for (const peer of this.#named.values()) peer.tell(names, 'names')
   }
 
-  /** Says everything again once all of it can be told, so that what is gone is withdrawn. */
+  /** Says what was never known at the start, and what follows. */
+  #sayUnknown(): void {
+    const unknown = this.#unknown
+    const log = this.#context.log('source')
+    const what = unknown.slice(0, mostNamed).join('; ') + (unknown.length > mostNamed ? `; and ${unknown.length - mostNamed} more` : '')
+    if (!this.#waits && unknown.length > 0) log.warn(`--allowUnreadableConfig: goes on without what these say: ${what}`)
+    else if (unknown.length > 0)
+      log.error(
+        `not ready: policies may be in what cannot be read: ${what}; mend these or take them away, or let the process go on without what they say (--allowUnreadableConfig)`,
+      )
+    this.#waits &&= unknown.length > 0
+    this.#noteUnknown()
+  }
+
+  get #unknown(): string[] {
+    return [...this.#settings.unknown, ...this.#objects.unknown]
+  }
+
+  #noteUnknown(): void {
+    this.#context.note(unknownNote, this.#waits ? this.#unknown.slice(0, mostNamed) : [])
+  }
+
+  /** Says everything again once all of it can be told, so that what is gone is withdrawn; and once nothing is waited for any more. */
   #replayOwed(): void {
-    if (this.#queue && this.#owesReplay && this.#objects.isComplete) this.#replay(this.#queue)
+    if (!this.#queue || !this.#owesReplay) return
+    const waited = this.#waits
+    this.#waits &&= this.#unknown.length > 0
+    if (waited) this.#noteUnknown()
+    if (waited !== this.#waits || this.#objects.isComplete) this.#replay(this.#queue)
+  }
+
+  #page(): FilesPage {
+    return {
+      waiting: this.#waits ? this.#unknown : [],
+      unreadable: [...this.#settings.troubles(), ...this.#objects.troubles()],
+      standIns: this.#objects.standIns(),
+    }
   }
 
   #replay(queue: Peer<SourceEvent>): void {
@@ -136,7 +194,9 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     const replay = queue.replay()
     for (const event of this.#settings.events()) tellEvent(queue, event)
     for (const event of this.#objects.events()) tellEvent(queue, event)
-    this.#owesReplay = !this.#objects.isComplete
+    this.#owesReplay = this.#waits || !this.#objects.isComplete
+    // A source that has not said everything keeps a process that starts from being ready, and one that is ready as it is.
+    if (this.#waits) return
     if (this.#owesReplay)
       this.#context
         .log('source')

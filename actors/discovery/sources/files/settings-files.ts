@@ -19,6 +19,7 @@ import {
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { DirectoryWatch } from '../../../runtime/directory-watch.ts'
 import type { Logger } from '../../../runtime/logger.ts'
+import { FilePatience } from '../../../runtime/patience.ts'
 import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
@@ -71,6 +72,16 @@ export class SettingsFiles {
   /** What has been told. */
   events(): SourceEvent[] {
     return [this.#mesh, this.#networks].filter((event) => event !== undefined)
+  }
+
+  /** Why settings are not known: files that are there and could not be used so far. */
+  get unknown(): string[] {
+    return [this.#meshFile, this.#networksFile].flatMap((file) => file.unknown ?? [])
+  }
+
+  /** Files that cannot be used at present. */
+  troubles(): { readonly path: string; readonly reason: string }[] {
+    return [this.#meshFile, this.#networksFile].flatMap((file) => file.trouble ?? [])
   }
 
   /** The names of the mesh: what the mesh configuration says of them, or the defaults. */
@@ -159,8 +170,13 @@ class SettingsFile<T> {
   readonly #path: string
   readonly #read: (content: string) => ReadResult<T>
   readonly #log: Logger
+  readonly #patience = new FilePatience()
   #content: Content | undefined
   #signature: string | undefined
+  /** Why it cannot be used at present. */
+  #reason: string | undefined
+  /** Whether it was ever of use. */
+  #isKnown = false
 
   constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger) {
     this.#what = what
@@ -169,25 +185,36 @@ class SettingsFile<T> {
     this.#log = log
   }
 
+  get trouble(): { readonly path: string; readonly reason: string } | undefined {
+    return this.#reason === undefined ? undefined : { path: this.#path, reason: this.#reason }
+  }
+
+  /** Why nobody knows what it says. Undefined where it was read before, or is not there. */
+  get unknown(): string | undefined {
+    return this.#isKnown || this.#reason === undefined ? undefined : `${this.#what} ${this.#path}: ${this.#reason}`
+  }
+
   /**
    * What the file says, if that is new and can be used; that it cannot is logged. A file that seems not to have changed is read
    * if `always` says so.
    */
   async changed(always: boolean): Promise<T | undefined> {
     if (this.#path === '') return undefined
-    const signature = await signatureOf(this.#path)
+    const signature = await signatureOf(this.#path, this.#patience)
     if (!always && signature !== '' && signature === this.#signature) return undefined
-    const content = await readContent(this.#path)
+    const content = await readContent(this.#path, this.#patience)
     const before = this.#content
     this.#content = content
     this.#signature = signatureAfter(content, signature)
     if (sameContent(content, before)) return undefined
     const log = this.#log('default')
     const result = content === undefined ? { error: 'the file is gone' } : 'fault' in content ? { error: content.fault } : this.#read(content.text)
+    this.#reason = 'error' in result ? result.error : undefined
     if ('error' in result) {
       log.error(`${this.#what} ${this.#path}: ${result.error}; what was in force stays`)
       return undefined
     }
+    this.#isKnown = true
     for (const warning of result.warnings) log.warn(`${this.#what} ${this.#path}: ${warning}`)
     return result.value
   }
