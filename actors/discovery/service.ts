@@ -104,7 +104,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   // The actors start while the HTTP servers are loaded.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
-    ...{ supervisor, sources: wiring.sources, options, features, openOnLoopback, metrics, startedAt, log },
+    ...{ supervisor, sources: wiring.sources, writers, options, features, openOnLoopback, metrics, startedAt, log },
     levels: {
       get: () => levels,
       async set(next) {

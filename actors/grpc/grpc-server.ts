@@ -148,7 +148,7 @@ export class GrpcServer {
       () => parts.refused(),
       (count, address) =>
         parts.log.warn(
-          `refused ${count} connections, the last from ${address}: this server has ${most}, as many as the limit of file descriptors allows`,
+          `refused ${count} connections, the last from ${address}: this server has ${most} at most, half of them from one address, as many as the limit of file descriptors allows`,
         ),
     )
   }

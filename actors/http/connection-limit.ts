@@ -3,21 +3,27 @@ import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { every } from '../runtime/timers.ts'
 
-/** Descriptors that are not for connections: files that are watched and read, pages, logs, and the threads' own. */
-const reserved = { least: 128, share: 0.1, atMostShare: 0.5 }
+/**
+ * Descriptors that are not for proxies: those that the process has while nobody is connected (with one writer 52, and 8 more for the thread of each further one), and as many
+ * again for pages, for files that are watched and read, and for logs.
+ */
+const reserved = { process: 64, thread: 8, rest: 96, share: 0.1, atMostShare: 0.5 }
+/** Part of the reserve that is for pages, and part of the connections of proxies that one address may have. */
+const shares = { pages: 0.25, peer: 0.5 }
 
 /** Connections that one of so many writers may have, from the limit of descriptors. */
 export function connectionShare(descriptors: number, writers: number): number {
-  return Math.max(1, Math.floor((descriptors - reserveOf(descriptors)) / writers))
+  return Math.max(1, Math.floor((descriptors - reserveOf(descriptors, writers)) / writers))
 }
 
-/** Connections that one of so many HTTP servers for pages may have: half of what is reserved. */
-export function pageShare(descriptors: number, servers: number): number {
-  return Math.max(1, Math.floor(reserveOf(descriptors) / 2 / servers))
+/** Connections that one of so many HTTP servers for pages may have: a quarter of what is reserved for them all. */
+export function pageShare(descriptors: number, writers: number, servers: number): number {
+  return Math.max(1, Math.floor((reserveOf(descriptors, writers) * shares.pages) / servers))
 }
 
-function reserveOf(descriptors: number): number {
-  return Math.min(Math.max(reserved.least, descriptors * reserved.share), descriptors * reserved.atMostShare)
+function reserveOf(descriptors: number, writers: number): number {
+  const least = reserved.process + reserved.thread * writers + reserved.rest
+  return Math.min(Math.max(least, descriptors * reserved.share), descriptors * reserved.atMostShare)
 }
 
 /** Open files that the process may have; infinite where the system does not say. */
@@ -36,8 +42,8 @@ export function descriptorLimit(): number {
 const sayMs = 10_000
 
 /**
- * Holds several servers together to a number of connections. One more is closed as soon as it is accepted; `refused` hears of
- * each, `say` of how many at most every ten seconds.
+ * Holds several servers together to a number of connections, and each address to half of that: whoever holds connections open from one place
+ * leaves room for all others. One more is closed as soon as it is accepted; `refused` hears of each, `say` of how many at most every ten seconds.
  */
 export function limitConnections(
   servers: readonly Server[],
@@ -47,6 +53,8 @@ export function limitConnections(
 ): { close(): void } {
   if (!Number.isFinite(most)) return { close: () => undefined }
   const open = new Map<Server, number>(servers.map((server) => [server, 0]))
+  const ofPeers = new Map<string, number>()
+  const mostOfPeer = Math.max(1, Math.floor(most * shares.peer))
   const total = () => [...open.values()].reduce((sum, count) => sum + count, 0)
   let unsaid = 0
   let quiet = false
@@ -60,16 +68,28 @@ export function limitConnections(
     const own = () => open.get(server) ?? 0
     // The server compares this with its own connections when it accepts one.
     Object.defineProperty(server, 'maxConnections', { get: () => most - (total() - own()), set: () => undefined, configurable: true })
-    server.prependListener('connection', (socket: Socket) => {
-      open.set(server, own() + 1)
-      socket.once('close', () => open.set(server, own() - 1))
-    })
-    server.on('drop', (data) => {
+    const refuse = (address = '') => {
       refused()
-      lastAddress = data?.remoteAddress ?? ''
+      lastAddress = address
       unsaid++
       if (!quiet) flush()
+    }
+    server.prependListener('connection', (socket: Socket) => {
+      const { remoteAddress: peer = '' } = socket
+      const ofPeer = ofPeers.get(peer) ?? 0
+      open.set(server, own() + 1)
+      ofPeers.set(peer, ofPeer + 1)
+      socket.once('close', () => {
+        open.set(server, own() - 1)
+        const left = (ofPeers.get(peer) ?? 1) - 1
+        if (left > 0) ofPeers.set(peer, left)
+        else ofPeers.delete(peer)
+      })
+      if (ofPeer < mostOfPeer) return
+      refuse(peer)
+      socket.destroy()
     })
+    server.on('drop', (data) => refuse(data?.remoteAddress))
   }
   const timer = every(sayMs, flush).unref()
   return { close: () => timer.cancel() }

@@ -29,9 +29,9 @@ export function listenOn(server: Server, host: string | undefined, port: number)
 
 /**
  * Holds a server to so many connections. For one more, that one gives way which has been without a request for longest, so that whoever opens
- * connections and says nothing keeps nobody out; where all are being answered, the new one is closed.
+ * connections and says nothing keeps nobody out; where all are being answered, the new one is closed. `refused` hears of each that is closed.
  */
-export function limitConnectionsTo(most: number, server: Server): void {
+export function limitConnectionsTo(most: number, server: Server, refused: () => void = () => undefined): void {
   /** Connections without a request, that one first which has been so for longest. */
   const idle = new Set<Socket>()
   let open = 0
@@ -43,7 +43,9 @@ export function limitConnectionsTo(most: number, server: Server): void {
       open--
       idle.delete(socket)
     })
-    if (open > most) oldest.destroy()
+    if (open <= most) return
+    oldest.destroy()
+    refused()
   })
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     idle.delete(socket)

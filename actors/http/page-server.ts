@@ -4,7 +4,7 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { BodyTooLarge, boundedBody } from './bounded-body.ts'
 import { serveWith, tlsDefaults } from './certificate.ts'
-import { answerUnreadable, listenOn } from './http-server.ts'
+import { answerUnreadable, limitConnectionsTo, listenOn } from './http-server.ts'
 import { listenLocally } from './unix-socket.ts'
 
 /** What is answered. */
@@ -53,7 +53,7 @@ export interface Answers {
 
 /** What a server of pages is told when it is made. */
 export interface PageServerOptions {
-  /** Connections at a time; one more is closed at once. As many as come when this is left out. */
+  /** Connections at a time ({@link limitConnectionsTo}; over TLS one more is closed at once). As many as come when this is left out. */
   readonly maxConnections?: number
   /** Longest form in bytes. */
   readonly formBytes?: number
@@ -83,7 +83,11 @@ export class PageServer {
     this.#secure = certificate && createSecureServer({ ...http, ...tlsDefaults }, serve)
     this.#server = this.#secure ?? createServer(http, serve)
     if (certificate) this.useCertificate(certificate)
-    if (maxConnections !== undefined && Number.isFinite(maxConnections)) this.#server.maxConnections = maxConnections
+    if (maxConnections !== undefined && Number.isFinite(maxConnections)) {
+      // The requests of a server over TLS name other sockets than its connections do.
+      if (this.#secure) this.#server.maxConnections = maxConnections
+      else limitConnectionsTo(maxConnections, this.#server, refused)
+    }
     if (refused) this.#server.on('drop', refused)
     answerUnreadable(this.#server)
   }

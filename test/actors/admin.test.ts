@@ -31,6 +31,7 @@ describe('the HTTP servers', () => {
       startAdmin({
         supervisor,
         sources: [],
+        writers: 1,
         options: options as never,
         features,
         openOnLoopback: true,

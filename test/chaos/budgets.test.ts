@@ -243,16 +243,18 @@ describe('a limit of file descriptors', function () {
         sockets.push(socket)
       }
       for (let index = 0; index < 400; index++) open(service.grpcPort)
-      await until('connections to be refused', () => closed >= 400 - 172)
-      await service.output.says(/refused \d+ connections, the last from .*: this server has 172,/)
+      await until('connections to be refused', () => closed >= 400 - 75)
+      await service.output.says(/refused \d+ connections, the last from .*: this server has 150 at most, half of them from one address,/)
       service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
-      // Half of the reserve of 128 is for pages, and half of that for each of their two servers.
+      // A quarter of the reserve of 150 is for pages, and a third of that for each of their three servers.
       for (const socket of sockets.splice(0)) socket.destroy()
       await until('the connections to be gone', () => closed === 400)
       for (let index = 0; index < 100; index++) open(service.httpPort)
-      await until('connections for pages to be refused', () => closed >= 500 - 32)
+      await until('connections for pages to be refused', () => closed >= 500 - 12)
+      // Whoever says nothing keeps nobody out.
+      expect((await fetch(`http://127.0.0.1:${service.httpPort}/ready`)).status).to.equal(200)
       service.remove('a.yaml')
       await until('the service to go', () => !good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local'))
       expect(await service.metrics()).to.contain('pilot_xds_refused_connections_total')

@@ -25,6 +25,8 @@ export interface AdminParts {
   readonly supervisor: Supervisor
   /** Names of the source actors. */
   readonly sources: readonly string[]
+  /** Number of writers. */
+  readonly writers: number
   readonly options: DiscoveryOptions
   readonly features: Features
   /** Whether callers of this machine see the debug pages without a token. */
@@ -78,7 +80,9 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
   })()
   const scraper = new Scraper(supervisor, metrics)
-  const most = pageShare(descriptorLimit(), options.monitoringAddr === '' ? 2 : 3)
+  // The servers of pages: on --httpAddr, on the admin socket, on --monitoringAddr, and on both loopback addresses for ControlZ.
+  const servers = 2 + (options.monitoringAddr === '' ? 0 : 1) + (options.ctrlzAddr === '' ? 0 : 2)
+  const most = pageShare(descriptorLimit(), parts.writers, servers)
   const bounds = { maxConnections: most, refused: refusals(parts, most) }
   const http = new PageServer(bounds)
   const monitoring = options.monitoringAddr === '' ? http : new PageServer(bounds)
@@ -176,7 +180,7 @@ function sendSignal(signal: NodeJS.Signals): void {
 function refusals({ metrics, log }: AdminParts, most: number): () => void {
   const counter = new Counter({
     name: 'pilot_http_refused_connections_total',
-    help: 'connections to the HTTP and monitoring addresses that were closed at once because there were too many',
+    help: 'connections to the HTTP and monitoring addresses that were closed because there were too many: those without a request for longest',
     registers: [metrics],
   })
   let lastMs = Number.NEGATIVE_INFINITY
@@ -184,7 +188,9 @@ function refusals({ metrics, log }: AdminParts, most: number): () => void {
     counter.inc()
     const now = monotonicMs()
     if (now - lastMs > quietRefusalsMs)
-      log('default').warn(`HTTP connections are closed at once: there are ${most}, as many as the limit of file descriptors leaves to one address`)
+      log('default').warn(
+        `HTTP connections are closed, those without a request first: there are ${most}, as many as the limit of file descriptors leaves to one address`,
+      )
     lastMs = now
   }
 }

@@ -22,8 +22,10 @@ export async function readContent(file: string, patience: FilePatience): Promise
     const { message, code } = error as NodeJS.ErrnoException
     // What opening a socket is answered with.
     if (code === 'ENXIO') return { fault: `cannot be read: ${message}`, isNoFile: true }
-    if (!isGone(error)) return { fault: `cannot be read: ${message}` }
-    return (await hasEntry(file, patience)) ? { fault: `cannot be read: ${message}` } : undefined
+    const fault = `cannot be read: ${message}`
+    if (!isGone(error)) return { fault }
+    // Below what is no directory there are no files, but what was there is not gone.
+    return (await hasEntry(file, patience)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
   }
 }
 

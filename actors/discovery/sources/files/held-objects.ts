@@ -64,9 +64,9 @@ export class HeldObjects {
   readonly #definers = new Map<string, Set<string>>()
   /** What counts, as it was told. */
   readonly #told = new Map<string, Held>()
-  /** Objects that are gone from the file that defined them while another file is still being parsed, which may define them. */
+  /** Objects that are gone from the file that defined them, of which it is not known yet whether another file defines them now. */
   readonly #leaving = new Set<string>()
-  /** Objects of which it was said that several files define them, with the files. */
+  /** Objects of which it was said that several files define them, with the files and whether they disagree. */
   readonly #repeated = new Map<string, string>()
 
   constructor(register: Registry, listener: HeldListener) {
@@ -96,6 +96,11 @@ export class HeldObjects {
       for (const key of unusable) if (!this.#told.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
   }
 
+  /** Whether something is gone from a file and may be in another. */
+  get isMoving(): boolean {
+    return this.#leaving.size > 0
+  }
+
   /** Whether every object of every file can be told; otherwise one that was not told may be there all the same. */
   get isComplete(): boolean {
     return this.#leaving.size === 0 && ![...this.#files.values()].some(({ isUnclear }) => isUnclear)
@@ -120,11 +125,12 @@ export class HeldObjects {
   }
 
   /**
-   * Files were read at one time, `undefined` of those that are gone; tells what changed since `at`. While `isParsing`, another file may yet define what is gone.
+   * Files were read at one time, `undefined` of those that are gone; tells what changed since `at`. Unless it is final, another file may yet define what is
+   * gone, and that it is gone is told by the next call that is.
    */
-  apply(readings: ReadonlyMap<string, Reading | undefined>, at: number, isParsing: boolean): void {
-    const touched = new Set(isParsing ? [] : this.#leaving)
-    if (!isParsing) this.#leaving.clear()
+  apply(readings: ReadonlyMap<string, Reading | undefined>, at: number, isFinal: boolean): void {
+    const touched = new Set(isFinal ? this.#leaving : [])
+    if (isFinal) this.#leaving.clear()
     // Before one of them takes effect: what was good in one file may be spoilt in another.
     const known = [...readings].map(([file, reading]) => [file, reading && this.#known(this.#files.get(file), reading)] as const)
     const unusableBefore = new Set<string>()
@@ -145,18 +151,18 @@ export class HeldObjects {
       if (now) this.#files.set(file, now)
       else this.#files.delete(file)
     }
-    for (const key of touched) this.#settle(key, at, isParsing)
+    for (const key of touched) this.#settle(key, at, isFinal)
     for (const key of unusableBefore) if (!this.has(key)) this.#tell(key, undefined, at)
   }
 
   /** Works out what counts of an object, and tells it. */
-  #settle(key: string, at: number, isParsing: boolean): void {
+  #settle(key: string, at: number, isFinal: boolean): void {
     const files = [...(this.#definers.get(key) ?? [])]
     if (files.length === 0) this.#definers.delete(key)
     const before = this.#told.get(key)
     const now = this.#counting(key, files)
     if (now === before) return
-    if (now === undefined && isParsing) {
+    if (now === undefined && !isFinal) {
       this.#leaving.add(key)
       return
     }
@@ -185,8 +191,9 @@ export class HeldObjects {
     const [one, ...rest] = all
     const counts = one && isPolicyKind(one.kind) ? contest([one, ...rest], `${names} define it, and not alike`) : first?.held
     const isContested = counts !== first?.held
-    if (this.#repeated.get(key) !== names) {
-      this.#repeated.set(key, names)
+    const state = `${isContested ? 'otherwise' : ''} ${names}`
+    if (this.#repeated.get(key) !== state) {
+      this.#repeated.set(key, state)
       for (const { held } of others)
         this.#listener
           .log('validation')

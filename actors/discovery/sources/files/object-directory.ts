@@ -32,6 +32,8 @@ const patternsMs = 25
 const parseDeadlineMs = 30_000
 /** Changes of files that come within this time are read together, in milliseconds. */
 const gatherMs = 10
+/** An object that is gone from one file may come in another within this time, in milliseconds: editors and tools write one file after the other. */
+const moveMs = 100
 /** What could not be read is tried again after so many milliseconds, then after twice as many, and so on. */
 const retryMs = { first: 250, longest: 30_000 }
 /** What the directory shares with the watcher. */
@@ -64,6 +66,7 @@ export class ObjectDirectory {
   #pending = new Set<string>()
   #gather: Timer | undefined
   #retry: Timer | undefined
+  #move: Timer | undefined
   #retryMs = retryMs.first
   #pool: Pool | undefined
 
@@ -91,7 +94,7 @@ export class ObjectDirectory {
   /** Reads every file and watches the directory from then on. */
   async start(): Promise<void> {
     if (this.#root === '') return
-    await this.#loadAll(await this.#listing.files())
+    await this.#loadAll(await this.#listing.files(), true)
     await this.#aside.done()
     this.#watch = new DirectoryWatch(this.#root, true, {
       changed: (path) => this.#changed(path),
@@ -140,7 +143,7 @@ export class ObjectDirectory {
   async reload(): Promise<number> {
     if (this.#root === '') return 0
     const files = [...new Set([...this.#held.files.keys(), ...(await this.#listing.files())])]
-    await this.#work.add('reading everything again', () => this.#loadAll(files))
+    await this.#work.add('reading everything again', () => this.#loadAll(files, true))
     await this.#aside.done()
     return files.length
   }
@@ -155,6 +158,7 @@ export class ObjectDirectory {
   async close(): Promise<void> {
     this.#gather?.cancel()
     this.#retry?.cancel()
+    this.#move?.cancel()
     this.#watch?.close()
     this.#parsing.clear()
     await this.#pool?.destroy()
@@ -201,17 +205,30 @@ export class ObjectDirectory {
     }).unref()
   }
 
-  /** Reads files one after the other, and takes what they hold as one change; one that fails in a way that nobody thought of costs itself only. */
-  async #loadAll(files: readonly string[]): Promise<void> {
+  /** Reads files one after the other, and takes what they hold as one change, of all files if `isAll`; one that fails in a way that nobody thought of costs itself only. */
+  async #loadAll(files: readonly string[], isAll = false): Promise<void> {
     const at = monotonicMs()
     const readings = new Map<string, Reading | undefined>()
     for (const file of files)
       await this.#load(file, readings).catch((error: unknown) =>
         this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; what it said before stays`),
       )
-    this.#held.apply(readings, at, this.#parsing.size > 0)
+    this.#apply(readings, at, isAll)
     this.#retryLater()
     this.#parts.settled()
+  }
+
+  /** Takes what was read as one change. What is gone from one file may be in another, which is being parsed, or of whose change nobody has told yet: that it is gone is told a moment later. */
+  #apply(readings: ReadonlyMap<string, Reading | undefined>, at: number, isAll: boolean): void {
+    this.#held.apply(readings, at, isAll && this.#parsing.size === 0)
+    if (!this.#held.isMoving) return
+    this.#move ??= after(moveMs, () => {
+      this.#move = undefined
+      void this.#work.add('telling what is gone', async () => {
+        this.#apply(new Map(), monotonicMs(), true)
+        this.#parts.settled()
+      })
+    })
   }
 
   /** Reads a file, and adds what it holds, unless that is what it held, or is parsed on the pool. */
@@ -268,7 +285,7 @@ export class ObjectDirectory {
       await this.#work.add(`reading ${file}`, async () => {
         if (isNewest()) {
           this.#parsing.delete(file)
-          this.#held.apply(new Map([[file, { name, content, signature, parsed }]]), at, this.#parsing.size > 0)
+          this.#apply(new Map([[file, { name, content, signature, parsed }]]), at, false)
         }
         this.#parts.settled()
       })

@@ -1,0 +1,221 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { ObjectDirectory } from '../../actors/discovery/sources/files/object-directory.ts'
+import { createLogger } from '../../actors/runtime/logger.ts'
+import { Registry } from '../../actors/runtime/metrics.ts'
+import { FilePatience } from '../../actors/runtime/patience.ts'
+import type { SourceEvent } from '../../protocols/messages/push.ts'
+import { isStandIn } from '../../src/config/stand-in.ts'
+import { testSettings } from '../harness/settings.ts'
+import { until } from '../harness/until.ts'
+
+const policy = (name: string, spec = '{action: DENY, rules: [{}]}') =>
+  `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
+const never = { fallback: 'none', scopes: {} } as const
+
+describe('what cannot be read in a configuration directory', () => {
+  let root: string
+  let directory: ObjectDirectory
+  let told: SourceEvent[]
+  let logged: string[]
+  const register = () => new Registry()
+  let metrics: Registry
+  const at = (...parts: string[]) => join(root, ...parts)
+  const write = (name: string, text: string) => writeFileSync(at(name), text)
+  /** What counts: names of policies, `!` before those that stand in. */
+  const counts = () =>
+    [...directory.events()]
+      .flatMap((event) => {
+        const object = event.type === 'ConfigChanged' ? event.object : event.type === 'ConfigUnusable' ? event.standIn : undefined
+        return object ? [`${isStandIn(object) ? '!' : ''}${object.namespace}/${object.name}`] : []
+      })
+      .sort()
+  const gone = () => told.flatMap((event) => (event.type === 'ConfigChanged' && !event.object ? [event.key] : []))
+  const troubles = () => directory.troubles().map(({ path, reason }) => `${path.slice(root.length + 1)}: ${reason}`)
+  const start = async () => {
+    told = []
+    logged = []
+    metrics = register()
+    directory = new ObjectDirectory(root, testSettings(), metrics, {
+      log: createLogger({ output: { fallback: 'debug', scopes: {} }, stackTrace: never, callers: [] }, ({ message }) => logged.push(message)),
+      tell: (event) => void told.push(event),
+      unwatchable: () => {},
+      secret: () => {},
+      settled: () => {},
+    })
+    await directory.start()
+  }
+  beforeEach(async () => {
+    root = join(mkdtempSync(join(tmpdir(), 'mesh-faults-')), 'config')
+    mkdirSync(at('sub'), { recursive: true })
+    write('a.yaml', policy('a'))
+    write('sub/b.yaml', policy('b'))
+    await start()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+  })
+  afterEach(async () => {
+    await directory.close()
+    rmSync(join(root, '..'), { recursive: true, force: true })
+  })
+
+  const places: Record<string, () => void | (() => void)> = {
+    'a directory': () => mkdirSync(at('a.yaml')),
+    'a pipe': () => void execFileSync('mkfifo', [at('a.yaml')]),
+    'a link to a pipe': () => {
+      execFileSync('mkfifo', [at('pipe')])
+      symlinkSync('pipe', at('a.yaml'))
+    },
+    'a device without an end': () => symlinkSync('/dev/zero', at('a.yaml')),
+    'a socket': () => {
+      const server = createServer().listen(at('a.yaml'))
+      return () => void server.close()
+    },
+    'a link to nothing': () => symlinkSync('nothing', at('a.yaml')),
+    'a link to itself': () => symlinkSync('a.yaml', at('a.yaml')),
+    'a link to a directory': () => symlinkSync('sub', at('a.yaml')),
+    'a link to what gives errors': () => symlinkSync('/proc/self/mem', at('a.yaml')),
+  }
+  for (const [what, put] of Object.entries(places))
+    it(`keeps its last state: ${what} in the place of a file`, async () => {
+      unlinkSync(at('a.yaml'))
+      const undo = put()
+      await until('the socket', () => what !== 'a socket' || execFileSync('ls', [root]).includes('a.yaml'))
+      await directory.reload()
+      await directory.reload()
+      expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+      expect(gone()).to.deep.equal([])
+      expect(troubles().join()).to.match(/^a.yaml: cannot be read: /)
+      expect(logged.filter((line) => line.includes('a.yaml, document 1: cannot be read'))).to.have.length(1)
+      expect(directory.unknown, 'what keeps a process that starts from being ready').to.deep.equal([])
+      // It heals by itself, and what is then gone is gone.
+      undo?.()
+      rmSync(at('a.yaml'), { recursive: true, force: true })
+      write('a.yaml', policy('c'))
+      await until('the new object', () => counts().join() === 'ns/b,ns/c')
+      expect(troubles()).to.deep.equal([])
+      rmSync(at('a.yaml'))
+      await until('the deletion', () => counts().join() === 'ns/b')
+    })
+
+  it('keeps its last state: a file in the place of a directory, and of the whole', async () => {
+    renameSync(at('sub'), at('away'))
+    write('sub', '')
+    await directory.reload()
+    // It is found where it is now, and in the directory that is no more.
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+    renameSync(root, `${root}-away`)
+    writeFileSync(root, '')
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+    expect(gone()).to.deep.equal([])
+    expect(directory.troubles().map(({ path }) => path)).to.include(root)
+    rmSync(root)
+    renameSync(`${root}-away`, root)
+    rmSync(at('sub'))
+    rmSync(at('away'), { recursive: true })
+    await until('all to be read again', () => counts().join() === 'ns/a' && directory.troubles().length === 0)
+  })
+
+  it('keeps its last state while a file system is not mounted', async function () {
+    if (process.getuid?.() !== 0 || process.platform !== 'linux') this.skip()
+    const mount = (...args: string[]) => execFileSync('mount', args)
+    await directory.close()
+    mount('-t', 'tmpfs', 'none', at('sub'))
+    try {
+      write('sub/d.yaml', policy('d'))
+      await start()
+      expect(counts()).to.deep.equal(['ns/a', 'ns/d'])
+      rmSync(at('sub', 'nothing'), { force: true })
+    } finally {
+      execFileSync('umount', ['-l', at('sub')])
+    }
+    rmSync(at('sub', 'b.yaml'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/d'])
+    expect(troubles().join()).to.include('sub: it is empty, and on another file system than before')
+    write('sub/e.yaml', policy('e'))
+    await until('what is there now', () => counts().join() === 'ns/a,ns/e')
+  })
+
+  it('is unknown where it never could be read, and known no more than it was after a restart', async () => {
+    rmSync(at('a.yaml'))
+    symlinkSync('a.yaml', at('a.yaml'))
+    write('garbage.yaml', '"never closed')
+    write('policy.yaml', policy('p').replace('DENY', '"DENY'))
+    write('values.yaml', 'replicas: 3\n')
+    execFileSync('mkfifo', [at('pipe.yaml')])
+    await directory.close()
+    await start()
+    expect(counts()).to.deep.equal(['!ns/p', 'ns/b'])
+    expect(directory.unknown.map((reason) => reason.replace(/(line|ELOOP).*/, '$1'))).to.deep.equal([
+      'a.yaml, document 1: cannot be read: ELOOP',
+      'garbage.yaml, document 1: not YAML, line',
+    ])
+    expect(directory.isComplete).to.equal(false)
+    expect(logged).to.include(`${root}: pipes, sockets and devices are not read: pipe.yaml`)
+    expect(logged).to.include('values.yaml: left alone: a document without apiVersion and kind (1)')
+    expect(directory.standIns().map(({ key, origin }) => `${key} ${origin}`)).to.deep.equal(['AuthorizationPolicy/ns/p policy.yaml#1'])
+    rmSync(at('a.yaml'))
+    rmSync(at('garbage.yaml'))
+    await until('all to be known', () => directory.unknown.length === 0)
+  })
+
+  it('has its last good state by object, whichever file and place it moves to', async () => {
+    write('a.yaml', [policy('x'), policy('a')].join('---\n'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
+    // Spoilt and moved, within the file, then to another one.
+    write('a.yaml', [policy('a').replace('DENY', '"DENY'), policy('x')].join('---\n'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
+    write('a.yaml', policy('x').replace('DENY', '"DENY'))
+    write('z.yaml', policy('a').replace('DENY', 'DENIED'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b', 'ns/x'])
+    // What is gone from a file that can be told is gone.
+    write('a.yaml', policy('y'))
+    rmSync(at('z.yaml'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/b', 'ns/y'])
+  })
+
+  it('that several files define counts as the first by path; of policies that disagree, as the strictest', async () => {
+    const allow = policy('b', '{rules: [{}]}')
+    write('a2.yaml', policy('b'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+    write('a2.yaml', allow)
+    await until('the contest', () => counts().join() === '!ns/b,ns/a' || counts().join() === 'ns/a,!ns/b')
+    // Also where a good version was known before.
+    expect(told.at(-1)).to.have.property('type', 'ConfigChanged')
+    expect(logged.filter((line) => line.includes('a2.yaml already defines it, otherwise'))).to.have.length(1)
+    rmSync(at('sub', 'b.yaml'))
+    await until('the one that is left', () => counts().join() === 'ns/a,ns/b')
+    write('a3.yaml', allow.replace('rules', '"rules'))
+    await until('the contest with one that cannot be read', () => counts().includes('!ns/b'))
+    rmSync(at('a2.yaml'))
+    await until('the last good state', () => counts().join() === 'ns/a,ns/b')
+  })
+})
+
+describe('patience with the file system', () => {
+  it('leaves what does not answer, and asks for nothing more while too much is left', async () => {
+    const patience = new FilePatience(20)
+    const answers: (() => void)[] = []
+    const hang = () => new Promise<string>((resolve) => answers.push(() => resolve('late')))
+    const reasonOf = (asked: Promise<unknown>) => asked.then(String, (error: Error) => error.message)
+    expect(await patience.wait(async () => 'quick')).to.equal('quick')
+    expect(await reasonOf(patience.wait(() => Promise.reject(new Error('own'))))).to.equal('own')
+    expect(await Promise.all([hang, hang].map((each) => reasonOf(patience.wait(each))))).to.deep.equal([
+      'no answer within 20 ms',
+      'no answer within 20 ms',
+    ])
+    expect(await reasonOf(patience.wait(async () => 'quick'))).to.equal('not asked for: 2 files have not answered yet')
+    answers[0]?.()
+    await until('room', async () => (await reasonOf(patience.wait(async () => 'quick'))) === 'quick')
+  })
+})
