@@ -65,6 +65,8 @@ export interface Endpoint {
   readonly address: string
   /** Port numbers by service port name; a port without an entry uses the service's target port. */
   readonly ports: Readonly<Record<string, number>>
+  /** Names of the service ports that it serves; all without. */
+  readonly serves?: readonly string[]
   readonly labels: Readonly<Record<string, string>>
   /** `region/zone/subzone`, or empty. */
   readonly locality: string

@@ -29,6 +29,16 @@ export function completeHost(host: string, namespace: string, domain: string): s
   return `${host}.${namespace}.svc.${domain}`
 }
 
+/**
+ * The namespace in a host name of the form `<name>.<namespace>.svc.<domain>`, in which its short names hold, whoever defines the service; undefined for other
+ * names.
+ */
+export function namespaceInHost(host: string, domain: string): string | undefined {
+  const suffix = `.svc.${domain}`
+  const dot = host.indexOf('.')
+  return host.endsWith(suffix) && dot > 0 && dot < host.length - suffix.length ? host.slice(dot + 1, -suffix.length) : undefined
+}
+
 /** Whether an object of `owner` with this `exportTo` list can be seen from `viewer`; an empty list means the mesh default. */
 export function isExported(exportTo: readonly string[] | undefined, fallback: readonly string[], owner: string, viewer: string): boolean {
   const targets = exportTo?.length ? exportTo : fallback

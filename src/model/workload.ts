@@ -15,6 +15,9 @@ export function proxyLabels(node: ProxyNode, instances: readonly ServiceInstance
   return node.labels ?? instances[0]?.endpoint.labels ?? {}
 }
 
+/** Whether an endpoint serves a service port. */
+export const servesPort = ({ serves }: Pick<Endpoint, 'serves'>, { name }: ServicePort): boolean => serves?.includes(name) ?? true
+
 /** Port on which an endpoint serves a service port. */
 export function portOf(endpoint: Pick<Endpoint, 'ports'>, port: ServicePort): number {
   // Names of ports are users': one may be the name of something that every object has.

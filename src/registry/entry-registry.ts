@@ -3,7 +3,7 @@ import type { Faults } from '../model/faults.ts'
 import { byAge } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { MergedServices, ServiceRecord } from './merged-services.ts'
-import { endpointsOf, type ServiceEntry, servicesOf, type WorkloadEntry } from './service-entries.ts'
+import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type WorkloadEntry } from './service-entries.ts'
 
 /** What entries select from in one namespace. */
 interface Namespace {
@@ -34,7 +34,7 @@ export class EntryRegistry {
   recordsOf(entry: ServiceEntry): ServiceRecord[] {
     const workloads = entry.spec.workloadSelector ? [...(this.#namespaces.get(entry.namespace)?.workloads.values() ?? [])].sort(byAge) : []
     const endpoints = endpointsOf(entry, workloads, this.#names)
-    return servicesOf(entry).map((service) => ({ service, endpoints }))
+    return servicesOf(entry).map((service) => ({ service, endpoints: endpoints ?? [hostEndpoint(service, this.#names)] }))
   }
 
   /** Sets an entry with its records, or removes the one of before. */

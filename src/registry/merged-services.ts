@@ -2,11 +2,12 @@
  * Services and endpoints of all sources, merged (docs/resources.md, S9). A source is a registry of a cluster, or one object in it. Only what
  * sources said since the last merge is merged again; what did not change keeps its identity.
  */
-import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
+import type { Endpoint, RegistryId, Service, ServicePort } from '../../protocols/data.ts'
 import type { Faults } from '../model/faults.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
 import { PatchedMap } from '../model/patched-map.ts'
+import { portOf } from '../model/workload.ts'
 
 /** What one source says of one service. */
 export interface ServiceRecord {
@@ -28,7 +29,7 @@ export interface ServiceState {
   readonly shards: readonly Shard[]
 }
 
-/** Services by host name; several when namespaces define the same host, sorted by namespace. */
+/** Services by host name; several when namespaces define the same host, the oldest first, then by namespace. */
 export type ServicesByHost = ReadonlyMap<string, readonly ServiceState[]>
 
 /** What came of a merge. */
@@ -119,14 +120,16 @@ export class MergedServices {
     const records = this.#records.get(key)
     const now = records && stateOf(records, before)
     if (now === before) return
-    if (now) changed.set(hostname, [...others, now].sort(byNamespace))
+    if (now) changed.set(hostname, [...others, now].sort(byAge))
     else changed.set(hostname, others.length > 0 ? others : undefined)
     if (now?.service !== before?.service) this.#definitions++
     if (!now || !before || now.service !== before.service || reachesClusters(now, before)) redefined.add(hostname)
   }
 }
 
-const byNamespace = (one: ServiceState, other: ServiceState): number => compare(one.service.namespace, other.service.namespace)
+/** The oldest first: nobody takes over a host by naming it once more. */
+const byAge = ({ service: one }: ServiceState, { service: other }: ServiceState): number =>
+  one.createdAt - other.createdAt || compare(one.namespace, other.namespace)
 
 function keepEqual(before: ServiceRecord | undefined, now: ServiceRecord): ServiceRecord {
   if (!before) return now
@@ -135,14 +138,57 @@ function keepEqual(before: ServiceRecord | undefined, now: ServiceRecord): Servi
   return service === before.service && endpoints === before.endpoints ? before : { service, endpoints }
 }
 
-/** One service of what all sources say: the first definition in their order counts, endpoints add up. */
+/** One service of what all sources say: the first definition in their order counts, with what entries add to it; endpoints add up. */
 function stateOf(records: ReadonlyMap<string, ServiceRecord>, before: ServiceState | undefined): ServiceState {
   const ordered = [...records].sort(inOrder).map(([, record]) => record)
-  const { service } = ordered[0] as ServiceRecord
-  const shards = shardsOf(ordered, before?.shards ?? [])
+  const service = definitionOf(ordered, before?.service)
+  const shards = shardsOf(
+    ordered.map((record) => serving(record, service, before)),
+    before?.shards ?? [],
+  )
   if (before && before.service === service && sameItems(before.shards, shards)) return before
   const endpoints = shards.length === 1 ? (shards[0] as Shard).endpoints : shards.flatMap((shard) => shard.endpoints)
   return { service, endpoints, shards }
+}
+
+/** The first definition, with the ports and addresses that further entries of the host have. */
+function definitionOf([first, ...others]: readonly ServiceRecord[], before: Service | undefined): Service {
+  const { service } = first as ServiceRecord
+  const adding = others.map((record) => record.service).filter((other) => addsTo(service, other))
+  if (adding.length === 0) return service
+  const ports = new Map(
+    [service, ...adding]
+      .flatMap((of) => of.ports)
+      .toReversed()
+      .map((port) => [port.number, port]),
+  )
+  const numbers = new Set([service, ...adding].flatMap((of) => of.ports.map(({ number }) => number)))
+  const merged: Service = {
+    ...service,
+    addresses: [...new Set([service, ...adding].flatMap(({ addresses }) => addresses))],
+    ports: [...numbers].map((number) => ports.get(number) as ServicePort),
+  }
+  return before && JSON.stringify(before) === JSON.stringify(merged) ? before : merged
+}
+
+/** Whether a definition adds to another: both are of entries, for the same callers, and find their endpoints alike. */
+function addsTo(service: Service, other: Service): boolean {
+  const alike = ({ provider, resolution, exportTo, selector }: Service) => JSON.stringify([provider, resolution, [...exportTo].sort(), selector])
+  return other.provider === 'ServiceEntry' && alike(service) === alike(other)
+}
+
+/** A record whose endpoints serve the ports of the service that it was made for: those that its own definition has, as this one says. */
+function serving(record: ServiceRecord, service: Service, before: ServiceState | undefined): ServiceRecord {
+  const own = record.service.ports
+  const isWhole = own === service.ports || JSON.stringify(own) === JSON.stringify(service.ports)
+  if (isWhole || record.endpoints.length === 0) return record
+  const serves = own.map(({ name }) => name)
+  const known = new Map(before?.endpoints.map((endpoint) => [JSON.stringify(endpoint), endpoint]))
+  const endpoints = record.endpoints.map((endpoint): Endpoint => {
+    const narrowed = { ...endpoint, ports: Object.fromEntries(own.map((port) => [port.name, portOf(endpoint, port)])), serves }
+    return known.get(JSON.stringify(narrowed)) ?? narrowed
+  })
+  return { service: record.service, endpoints }
 }
 
 /** The oldest comes first; of equally old ones that of a ServiceEntry, then by name of the source. */

@@ -38,8 +38,8 @@ export function servicesOf(entry: ServiceEntry): Service[] {
 /** A range of one address is that address. */
 const single = (address: string): string => address.replace(address.includes(':') ? /\/128$/ : /\/32$/, '')
 
-/** The endpoints of a ServiceEntry: those it lists, or those of the given workloads of its namespace that it selects. */
-export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] {
+/** The endpoints of a ServiceEntry for all its hosts: those it lists, or those of the given workloads of its namespace that it selects; undefined where each host is its own endpoint. */
+export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] | undefined {
   const spec = entry.spec
   if (spec.workloadSelector) {
     const wanted = spec.workloadSelector.labels ?? {}
@@ -52,8 +52,12 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
   }
   const listed = (spec.endpoints ?? []).filter((endpoint) => endpoint.address !== undefined)
   if (listed.length > 0) return listed.map((endpoint) => endpointOf({ ...endpoint, address: endpoint.address as string }, entry.namespace, '', names))
-  if (spec.resolution?.startsWith('DNS')) return spec.hosts.map((host) => endpointOf({ address: host }, entry.namespace, '', names))
-  return []
+  return spec.resolution?.startsWith('DNS') ? undefined : []
+}
+
+/** A host as its own endpoint: what its name resolves to. */
+export function hostEndpoint({ hostname, namespace }: Service, names: MeshNames): Endpoint {
+  return endpointOf({ address: hostname }, namespace, '', names)
 }
 
 /** The labels of a workload: those of its spec over those of its metadata. */

@@ -1,6 +1,6 @@
 /** Which services a workload address is behind: kept up to date host by host, never rebuilt. */
 import type { Endpoint } from '../../protocols/data.ts'
-import { portOf, type ServiceInstance } from '../model/workload.ts'
+import { portOf, type ServiceInstance, servesPort } from '../model/workload.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
 
 /** Finds the service instances of an address. */
@@ -46,10 +46,11 @@ export class InstanceIndex {
     for (const address of addresses) {
       for (const hostname of [...(this.#hostsByAddress.get(address) ?? [])].sort()) {
         for (const { service, endpoints } of this.#states.get(hostname) ?? []) {
-          const endpoint = endpoints.find((candidate) => candidate.address === address)
-          if (!endpoint || service.external || (namespace !== undefined && service.namespace !== namespace)) continue
+          if (service.external || (namespace !== undefined && service.namespace !== namespace)) continue
+          const here = endpoints.filter((candidate) => candidate.address === address)
           for (const port of service.ports) {
-            instances.push({ service, port, endpoint, targetPort: portOf(endpoint, port) })
+            const endpoint = here.find((candidate) => servesPort(candidate, port))
+            if (endpoint) instances.push({ service, port, endpoint, targetPort: portOf(endpoint, port) })
           }
         }
       }

@@ -198,7 +198,7 @@ export class MeshState {
       allocated,
       destinationRules,
       virtualServices,
-      visibility: this.#findVisibility({ mesh: this.#mesh, services, definitions, destinationRules, virtualServices }),
+      visibility: this.#findVisibility({ mesh: this.#mesh, domain: this.#settings.domain, services, definitions, destinationRules, virtualServices }),
       sidecars: this.#indexes.of('Sidecar'),
       gateways: this.#indexes.of('Gateway'),
       envoyFilters: this.#indexes.of('EnvoyFilter'),

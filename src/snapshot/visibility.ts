@@ -8,7 +8,7 @@ import { configKey } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
-import { isExported, isPublic } from '../model/match.ts'
+import { isExported, isPublic, namespaceInHost } from '../model/match.ts'
 import { compare } from '../model/order.ts'
 import { type DestinationRuleIndex, type MergedRule, ruleFor } from './destination-rules.ts'
 import { HostNameIndex, type HostNames } from './host-names.ts'
@@ -35,7 +35,9 @@ interface Visible {
 /** What visibility is worked out from. */
 export interface VisibilityInputs {
   readonly mesh: MeshConfig
-  /** Services by host, sorted by namespace. */
+  /** Domain of the hosts of services. */
+  readonly domain: string
+  /** Services by host, the oldest first. */
   readonly services: ReadonlyMap<string, readonly Visible[]>
   /** A number that differs where definitions of services do. */
   readonly definitions: number
@@ -54,6 +56,8 @@ export interface Visibility {
   readonly hosts: readonly string[]
   /** Hosts of which a namespace has a service, whoever may see it. */
   readonly hostsOf: ReadonlyMap<string, readonly string[]>
+  /** Hosts by the namespace in their name, whose callers have short names for them. */
+  readonly hostsNaming: ReadonlyMap<string, readonly string[]>
   /** All hosts of services, to be searched by wildcards. */
   readonly names: Pick<HostNames, 'covered'>
   /** VirtualServices for sidecars that all see. */
@@ -63,7 +67,7 @@ export interface Visibility {
   readonly differences: ReadonlyMap<string, Difference>
 }
 
-/** The service that is seen under a host: the viewer's own namespace wins, else the first by namespace that is visible. Without a viewer, what all see. */
+/** The service that is seen under a host: the viewer's own namespace wins, else the oldest that is visible. Without a viewer, what all see. */
 export function choose<State extends Visible>(states: readonly State[] | undefined, viewer: string | undefined, mesh: MeshConfig): State | undefined {
   let chosen: State | undefined
   for (const state of states ?? []) {
@@ -101,7 +105,7 @@ interface Part {
   readonly faults: readonly ResourceFault[]
 }
 
-interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf'> {
+interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'hostsNaming'> {
   readonly names: HostNames
   /** Namespace of the service that all see, by host. */
   readonly owners: ReadonlyMap<string, string>
@@ -112,7 +116,7 @@ export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | und
   const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
   const services = previous && same('mesh', 'definitions') ? previous.services : servicePart(inputs, previous?.services.names)
   const rules = previous && services === previous.services && same('destinationRules') ? previous.rules : rulePart(inputs, services)
-  const { hosts, hostsOf, names } = services
+  const { hosts, hostsOf, hostsNaming, names } = services
   const outbound = inputs.virtualServices.all.filter((service) => service.gateways.includes('mesh'))
   const shared = outbound.filter((service) => isPublic(service.exportTo, inputs.mesh.defaultVirtualServiceExportTo))
   const virtualServicesOf = new Map<string, ResolvedVirtualService[]>()
@@ -122,7 +126,7 @@ export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | und
   const routes = routePart(inputs, outbound, services, rules)
   const differences = differencesOf(services.differing, rules.differing, routes, previous?.visibility.differences)
   return {
-    visibility: { hosts, hostsOf, names, virtualServices, virtualServicesOf, differences },
+    visibility: { hosts, hostsOf, hostsNaming, names, virtualServices, virtualServicesOf, differences },
     faults: [...services.faults, ...rules.faults, ...routes.faults],
     inputs,
     services,
@@ -130,13 +134,16 @@ export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | und
   }
 }
 
-function servicePart({ services, mesh }: VisibilityInputs, known: HostNames | undefined): ServicePart {
+function servicePart({ services, mesh, domain }: VisibilityInputs, known: HostNames | undefined): ServicePart {
   const owners = new Map<string, string>()
   const hostsOf = new Map<string, string[]>()
+  const hostsNaming = new Map<string, string[]>()
   const differing = new Map<string, Set<string>>()
   const faults: ResourceFault[] = []
   for (const [host, states] of services) {
     const seen = choose(states, undefined, mesh)
+    const named = namespaceInHost(host, domain)
+    if (named !== undefined) append(hostsNaming, named, host)
     if (seen) owners.set(host, seen.service.namespace)
     for (const { service } of states) {
       append(hostsOf, service.namespace, host)
@@ -148,7 +155,7 @@ function servicePart({ services, mesh }: VisibilityInputs, known: HostNames | un
   const owner = (host: string) => owners.get(host) ?? ''
   const hosts = [...owners.keys()].sort((one, other) => compare(owner(one), owner(other)) || compare(one, other))
   const names = known && sameHosts(known, services) ? known : new HostNameIndex(services.keys())
-  return { owners, hosts, hostsOf, names, differing, faults }
+  return { owners, hosts, hostsOf, hostsNaming, names, differing, faults }
 }
 
 function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: ServicePart): Part {

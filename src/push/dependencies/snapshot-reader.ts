@@ -105,6 +105,7 @@ const allNames: About<Visibility['names']> = { of: ({ visibility }) => visibilit
 class VisibilityReader implements Visibility {
   readonly #record: Recording
   readonly hostsOf: Visibility['hostsOf']
+  readonly hostsNaming: Visibility['hostsNaming']
   readonly virtualServicesOf: Visibility['virtualServicesOf']
   readonly differences: ReadonlyMap<string, Difference>
   readonly names: Visibility['names']
@@ -113,6 +114,7 @@ class VisibilityReader implements Visibility {
   constructor(record: Recording) {
     this.#record = record
     this.hostsOf = new RecordedMap(record, ({ visibility }) => visibility.hostsOf, sameItems)
+    this.hostsNaming = new RecordedMap(record, ({ visibility }) => visibility.hostsNaming, sameItems)
     this.virtualServicesOf = new RecordedMap(record, ({ visibility }) => visibility.virtualServicesOf, sameItems)
     this.differences = new RecordedMap(record, ({ visibility }) => visibility.differences)
     this.names = { covered: (pattern) => record.read(allNames, pattern, (names) => names.covered(pattern), sameItems) }

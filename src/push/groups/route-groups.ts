@@ -185,7 +185,7 @@ export class RouteGroups {
     const { snapshot, memo } = this.#making
     const view = this.#making.view(key)
     const { hosts = [], routed = [] } = view.difference ?? {}
-    const own = snapshot.visibility.hostsOf.get(caller.namespace ?? '') ?? []
+    const own = snapshot.visibility.hostsNaming.get(caller.namespace ?? '') ?? []
     const differing = [...own, ...hosts, ...routed, ...hostsForCaller(snapshot, caller.labels)]
     routes.refresh(new HostMaker(view, snapshot, traits, caller, memo), differing)
   }

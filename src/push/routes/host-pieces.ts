@@ -4,6 +4,7 @@ import type { ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
+import { namespaceInHost } from '../../model/match.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { type EnvoyFilter, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -76,7 +77,7 @@ export class HostMaker {
   /** The virtual hosts of a service that is called through an egress listener. */
   ofService(state: ServiceState, egress: EgressListener): Candidate[] {
     const { namespace, hostname } = state.service
-    const own = namespace === this.#caller.namespace
+    const own = this.#caller.namespace !== undefined && namespaceInHost(hostname, this.#snapshot.settings.domain) === this.#caller.namespace
     return routedPorts(state, egress, this.view, this.#snapshot, this.#traits).map(({ route, port }) => ({
       route,
       host: hostname,

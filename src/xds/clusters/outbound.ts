@@ -13,7 +13,7 @@ import { RawBufferSchema } from '../../../protocols/gen/envoy/extensions/transpo
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { isHttp, isHttp2 } from '../../model/protocol.ts'
-import { portOf } from '../../model/workload.ts'
+import { portOf, servesPort } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
@@ -190,7 +190,8 @@ function applyTls(
   if (asked) cluster.transportSocket = socket
   else if (originalDestination) {
     // There are no endpoints to tell apart: all of them must take it.
-    if (state.endpoints.length > 0 && state.endpoints.every((endpoint) => takesMutualTls(endpoint, portOf(endpoint, port), snapshot)))
+    const serving = state.endpoints.filter((endpoint) => servesPort(endpoint, port))
+    if (serving.length > 0 && serving.every((endpoint) => takesMutualTls(endpoint, portOf(endpoint, port), snapshot)))
       cluster.transportSocket = socket
   } else
     cluster.transportSocketMatches = [

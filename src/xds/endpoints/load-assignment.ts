@@ -5,7 +5,7 @@ import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../proto
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { labelsMatch } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
-import { portOf } from '../../model/workload.ts'
+import { portOf, servesPort } from '../../model/workload.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { Subset } from '../../snapshot/destination-rules.ts'
 import { withNetworks } from '../../snapshot/networks.ts'
@@ -40,7 +40,7 @@ export function loadAssignment(
   const wanted = subset?.labels
   const groups = new Map<string, LbEndpoint[]>()
   const targets = reachable(withNetworks(state, snapshot.networks), snapshot, traits).filter(
-    ({ endpoint }) => !wanted || labelsMatch(wanted, endpoint.labels),
+    ({ endpoint }) => servesPort(endpoint, port) && (!wanted || labelsMatch(wanted, endpoint.labels)),
   )
   const weigh = fitting(targets)
   for (const { endpoint, gateway } of targets) {

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { isIp } from '../../config/addresses.ts'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
 import { compare } from '../../model/order.ts'
@@ -139,7 +140,7 @@ function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundI
 
 /** The pods that a caller reaches by a listener: all but itself. */
 function podAddresses({ endpoints }: ServiceState, { ownAddresses }: OutboundInputs): string[] {
-  return [...new Set(endpoints.map(({ address }) => address))].filter((address) => !ownAddresses.includes(address))
+  return [...new Set(endpoints.map(({ address }) => address))].filter((address) => isIp(address) && !ownAddresses.includes(address))
 }
 
 /** What services of a view bring to its listeners, kept to tell in which of them another view differs. */

@@ -35,9 +35,10 @@ export const virtualAddresses = ({ addresses }: Service): string[] => addresses.
 /** Whether an address of a service is a range of them (CIDR). */
 export const isRange = (address: string): boolean => address.includes('/')
 
-/** Whether each pod of a headless service has listeners of its own (docs/resources.md, L5). */
+/** Whether each pod of a headless service, of an orchestrator or of an entry that selects its workloads, has listeners of its own (docs/resources.md, L5). */
 export function hasPodListeners(service: Service, { settings }: MeshSnapshot): boolean {
-  if (virtualAddresses(service).length > 0 || service.resolution !== 'passthrough' || service.provider !== 'Orchestrator') return false
+  if (service.addresses.some((address) => address !== '0.0.0.0') || service.resolution !== 'passthrough') return false
+  if (service.provider !== 'Orchestrator' && service.selector === undefined) return false
   return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
 }
 

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import { namespaceInHost } from '../../model/match.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
@@ -11,7 +12,7 @@ import { clusterOf, defaultRoute, type RouteContext, routesOf } from './http-rou
 
 /** By which names a service is called. */
 export interface Naming {
-  /** The caller is in the service's namespace, so that short names count. */
+  /** The caller is in the namespace that the host names, so that names without it count. */
   readonly own: boolean
   /** Names count without the port as well. */
   readonly withoutPort: boolean
@@ -79,11 +80,11 @@ export function catchAllHost(view: View, context: RouteContext): VirtualHost {
 /** Every name a service answers to: in full, by address, and by the short names that hold from the caller's namespace. */
 function domainsOf(service: Service, port: number, { own, withoutPort }: Naming, domain: string): string[] {
   const names = [service.hostname]
-  const suffix = `.${service.namespace}.svc.${domain}`
-  if (service.hostname.endsWith(suffix)) {
-    const short = service.hostname.slice(0, -suffix.length)
-    if (own) names.push(short)
-    names.push(`${short}.${service.namespace}`, `${short}.${service.namespace}.svc`)
+  const namespace = namespaceInHost(service.hostname, domain)
+  if (namespace !== undefined) {
+    const withNamespace = service.hostname.slice(0, -`.svc.${domain}`.length)
+    if (own) names.push(withNamespace.slice(0, -namespace.length - 1))
+    names.push(withNamespace, `${withNamespace}.svc`)
   }
   if (service.resolution === 'passthrough' && service.provider === 'Orchestrator' && service.addresses.length === 0)
     names.push(`*.${service.hostname}`)
