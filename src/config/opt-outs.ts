@@ -1,7 +1,15 @@
 /** Names of the checks that make policies stricter (`policy-checks.ts` says what each is), and which of them are left out. */
 
 /** All names, sorted. */
-export const policyCheckNames = ['own-namespace-instances', 'undeclared-ports'] as const satisfies readonly string[]
+export const policyCheckNames = [
+  'claim-types',
+  'forwarded-addresses',
+  'host-forms',
+  'never-matching-paths',
+  'own-namespace-instances',
+  'path-forms',
+  'undeclared-ports',
+] as const satisfies readonly string[]
 
 /** Name of a check. */
 export type PolicyCheckName = (typeof policyCheckNames)[number]

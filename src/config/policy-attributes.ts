@@ -91,13 +91,24 @@ export function conditionKey(key: string): Attribute | undefined {
     return key.startsWith(prefix) && names.length > 0 && names.map((name) => `[${name}]`).join('') === rest ? names : undefined
   }
   const header = inBrackets('request.headers')
-  if (header?.length === 1 && /^[:!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header[0] as string))
-    return { type: 'header', name: (header[0] as string).toLowerCase() }
+  if (header?.length === 1 && /^[:!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header[0] as string)) {
+    const name = (header[0] as string).toLowerCase()
+    // To Envoy both are the host of the request, which has forms that no other header has.
+    return name === 'host' || name === ':authority' ? { type: 'host' } : { type: 'header', name }
+  }
   const claim = inBrackets('request.auth.claims')
   if (claim) return { type: 'claim', path: claim }
   const filter = /^experimental\.(envoy\.filters\.[A-Za-z0-9_.]+)/.exec(key)?.[1]
   const path = filter && inBrackets(`experimental.${filter}`)
   return filter && path ? { type: 'metadata', filter, path } : undefined
+}
+
+/** What a field of a source or an operation (`notPaths`), or a key of `when`, looks at; undefined for others. */
+export function attributeOf(written: string): { readonly attribute: Attribute; readonly not: boolean } | undefined {
+  const not = written.startsWith('not')
+  const name = not ? written.charAt(3).toLowerCase() + written.slice(4) : written
+  const attribute = Object.hasOwn(fields, name) ? fields[name] : conditionKey(written)
+  return attribute && { attribute, not }
 }
 
 /** Resolves the notations of a rule of a policy in a namespace: a service account without a namespace is one of that. */
@@ -122,10 +133,8 @@ export function resolveRule(rule: WrittenRule, namespace: string): Rule {
 
 function conditionsOf(given: Fields, where: string): Condition[] {
   return Object.entries(given).flatMap(([field, values]) => {
-    const not = field.startsWith('not')
-    const name = not ? field.charAt(3).toLowerCase() + field.slice(4) : field
-    const attribute = Object.hasOwn(fields, name) ? fields[name] : undefined
-    return attribute && values ? [{ attribute, values, not, written: `${where}.${field}` }] : []
+    const found = attributeOf(field)
+    return found && values ? [{ ...found, values, written: `${where}.${field}` }] : []
   })
 }
 

@@ -10,6 +10,7 @@ import type { RequestAuthenticationSpec } from './kinds/request-authentication.t
 import type { ServiceEntrySpec } from './kinds/service-entry.ts'
 import type { KindName } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
+import { ruleChecks } from './rule-checks.ts'
 import { isStandIn } from './stand-in.ts'
 
 /** A check that makes policies stricter. */
@@ -40,6 +41,7 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
       return [...(jwtRules?.length ? ['spec.jwtRules'] : []), ...(action === 'CUSTOM' ? ['spec.action'] : [])]
     },
   },
+  ...ruleChecks,
 }
 
 /** Paths of the addresses of an entry's endpoints that a check looks at, where workloads of the mesh may be behind them. */

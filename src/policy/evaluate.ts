@@ -1,14 +1,17 @@
 /**
  * What the policies of a workload say of a described request, and why, without a proxy (`/debug/authz`). Says what the
- * specification says (docs/resources.md, A5 to A8); that Envoy does the same is what `test/envoy/matrix.test.ts` shows.
+ * specification says (docs/resources.md, A5 to A8 and M1 to M8); that Envoy does the same is what `test/envoy/matrix.test.ts` shows.
  */
-import ipaddr from 'ipaddr.js'
 import type { MeshConfig } from '../config/mesh-config.ts'
-import { isPathTemplate, templateMatches } from '../config/path-templates.ts'
+import type { OptOuts } from '../config/opt-outs.ts'
 import { type Attribute, type Condition, isHttpOnly, isWholeText, type Rule, resolveRule } from '../config/policy-attributes.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { type Action, type AuthorizationPolicy, actionOf } from '../snapshot/policies.ts'
-import { normalizePath } from './paths.ts'
+import { isInRange } from './address-ranges.ts'
+import { authorities, hostPatternOf, isDefaultPort } from './authorities.ts'
+import { otherValueMatches } from './claim-values.ts'
+import { headerMatches } from './header-lists.ts'
+import { normalizePath, pathMatches } from './paths.ts'
 import { equalTrustDomains, inTrustDomains, type Pattern, patternMatches, patternOf, type TrustDomains } from './patterns.ts'
 
 /** A request, or a connection that carries none, as a proxy would see it. */
@@ -39,6 +42,11 @@ export interface DescribedRequest {
 export interface Circumstances {
   readonly trustDomains: TrustDomains
   readonly normalization: MeshConfig['pathNormalization']['normalization']
+  /** Whether the address of the client may come from a header: proxies before this one are trusted. */
+  readonly trustsForwarded: boolean
+  readonly optOuts: OptOuts
+  /** Is told of each comparison how many characters it looks at; may throw. */
+  spend?(characters: number): void
   /** Whether a policy only tells what it would do. */
   isDryRun(policy: AuthorizationPolicy): boolean
 }
@@ -110,7 +118,7 @@ export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest,
   const unusableOne = [...rule.from.flat(), ...rule.to.flat(), ...rule.when].find(unusable)
   if (allows && unusableOne) return `${unusableOne.written} cannot be judged on a TCP connection`
   const failing = (list: readonly Condition[]) =>
-    list.find((condition) => !unusable(condition) && !conditionHolds(condition, request, circumstances, condition.not === allows))
+    list.find((condition) => !unusable(condition) && !conditionHolds(condition, { guards: condition.not === allows, request, circumstances }))
   const failsAll = (lists: readonly (readonly Condition[])[]) => {
     if (lists.length === 0) return undefined
     const found = lists.map(failing)
@@ -120,13 +128,22 @@ export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest,
   return because && `${because.written} ${because.not ? 'matches' : 'is none of'} ${because.values.join(', ')}`
 }
 
-function conditionHolds(condition: Condition, request: DescribedRequest, circumstances: Circumstances, widely: boolean): boolean {
-  const { attribute, values, not } = condition
-  return values.some((value) => valueMatches(attribute, value, request, circumstances, widely)) !== not
+/** A request and how it is looked at; `guards` says whether a match keeps it out: what is not sure then counts as a match, and else as none. */
+interface Look {
+  readonly guards: boolean
+  readonly request: DescribedRequest
+  readonly circumstances: Circumstances
 }
 
-/** `widely`: a match denies. */
-function valueMatches(attribute: Attribute, value: string, request: DescribedRequest, circumstances: Circumstances, widely: boolean): boolean {
+function conditionHolds({ attribute, values, not }: Condition, look: Look): boolean {
+  return values.some((value) => valueMatches(attribute, value, look)) !== not
+}
+
+function valueMatches(attribute: Attribute, value: string, look: Look): boolean {
+  const { guards, request, circumstances } = look
+  const { normalization, optOuts } = circumstances
+  const compared = lengthOf(attribute, request)
+  circumstances.spend?.(compared + value.length)
   const pattern = patternOf(value)
   switch (attribute.type) {
     case 'principal': {
@@ -151,31 +168,44 @@ function valueMatches(attribute: Attribute, value: string, request: DescribedReq
       return there && patternMatches(pattern, `${iss}/${sub}`)
     }
     case 'claim':
-      return claimMatches(pattern, attribute.path, request.claims)
+      return claimMatches(pattern, attribute.path, look)
     case 'ip':
-      return inRange(value, attribute.of === 'connection' ? request.sourceIp : attribute.of === 'client' ? request.remoteIp : request.destinationIp)
+      return addressMatches(value, attribute.of, look)
     case 'port':
       return Number(value) === request.destinationPort
     case 'host':
-      return hostMatches(pattern, request.host)
+      return hostMatches(value, request.host, { guards, forms: !optOuts.has('host-forms') })
     case 'method':
       return patternMatches(pattern, request.method)
-    case 'path': {
-      const path = normalizePath(request.path, circumstances.normalization)
-      return isPathTemplate(value) ? templateMatches(value, path, widely) : patternMatches(pattern, path)
-    }
+    case 'path':
+      return pathMatches(value, normalizePath(request.path, normalization), { normalization, guards, forms: !optOuts.has('path-forms') })
     case 'header':
-      return headerMatches(pattern, headerOf(attribute.name, request))
+      return headerMatches(pattern, headerOf(attribute.name, request), guards)
     case 'sni':
       return patternMatches('text' in pattern ? { ...pattern, text: pattern.text.toLowerCase() } : pattern, request.sni.toLowerCase())
     case 'metadata':
-      return metadataMatches(value, valueAt(request.metadata, [attribute.filter, ...attribute.path]))
+      return metadataMatches(value, valueAt(request.metadata, [attribute.filter, ...attribute.path]), guards && !optOuts.has('claim-types'))
   }
 }
 
-function claimMatches(pattern: Pattern, path: readonly string[], claims: DescribedRequest['claims']): boolean {
-  const value = valueAt(claims, path)
+/** About how many characters of a request an attribute looks at. */
+function lengthOf(attribute: Attribute, request: DescribedRequest): number {
+  switch (attribute.type) {
+    case 'path':
+      return request.path.length
+    case 'header':
+      return (headerOf(attribute.name, request) ?? []).reduce((sum, value) => sum + value.length, 0)
+    case 'host':
+      return request.host.length
+    default:
+      return 100
+  }
+}
+
+function claimMatches(pattern: Pattern, path: readonly string[], { guards, request, circumstances }: Look): boolean {
+  const value = valueAt(request.claims, path)
   const matches = (text: unknown) => typeof text === 'string' && patternMatches(pattern, text)
+  if (guards && !circumstances.optOuts.has('claim-types') && otherValueMatches(pattern, value)) return true
   if (Array.isArray(value)) return value.some(matches)
   if (typeof value !== 'string') return false
   // One text is a list of its words, unless what is looked for has several itself.
@@ -183,10 +213,10 @@ function claimMatches(pattern: Pattern, path: readonly string[], claims: Describ
 }
 
 /** `[x]` asks for a list that has x in it. */
-function metadataMatches(wanted: string, found: unknown): boolean {
+function metadataMatches(wanted: string, found: unknown, otherTypes: boolean): boolean {
   const inList = wanted.startsWith('[') && wanted.endsWith(']')
   const pattern = patternOf(inList ? wanted.slice(1, -1) : wanted)
-  const matches = (one: unknown) => typeof one === 'string' && patternMatches(pattern, one)
+  const matches = (one: unknown) => (typeof one === 'string' && patternMatches(pattern, one)) || (otherTypes && otherValueMatches(pattern, one))
   return inList ? Array.isArray(found) && found.some(matches) : matches(found)
 }
 
@@ -200,47 +230,42 @@ function valueAt(start: unknown, path: readonly string[]): unknown {
   return value
 }
 
-function inRange(range: string, address: string): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.parse(address)
-  const [base = '', bits] = range.split('/')
-  const start = ipaddr.parse(base)
-  if (start.kind() !== parsed.kind()) return false
-  return parsed.match(start as never, bits === undefined ? (start.kind() === 'ipv6' ? 128 : 32) : Number(bits))
+/** The client is who the connection's other end is, unless a proxy that is trusted says otherwise; what others say can only keep a request out. */
+function addressMatches(range: string, of: 'connection' | 'client' | 'destination', { guards, request, circumstances }: Look): boolean {
+  const { sourceIp, remoteIp, destinationIp, protocol } = request
+  if (of !== 'client') return isInRange(range, of === 'connection' ? sourceIp : destinationIp)
+  const trusted = circumstances.trustsForwarded || protocol === 'tcp' || circumstances.optOuts.has('forwarded-addresses')
+  return trusted ? isInRange(range, remoteIp) : isInRange(range, sourceIp) || (guards && isInRange(range, remoteIp))
 }
 
-function hostMatches(pattern: Pattern, given: string): boolean {
-  const host = given.toLowerCase()
-  if (pattern.kind === 'any') return host !== ''
-  const wanted: Pattern = { ...pattern, text: pattern.text.toLowerCase() }
-  if (pattern.kind === 'prefix' || /:\d+$/.test(pattern.text)) return patternMatches(wanted, host)
-  const withoutPort = [host, host.replace(/:[0-9]+$/, '')]
-  return [...withoutPort, ...withoutPort.map((each) => each.replace(/\.$/, ''))].some((each) => patternMatches(wanted, each))
+const has = (form: keyof typeof authorities, text: string): boolean => new RegExp(`^(?:${authorities[form]})$`, 's').test(text)
+
+/** Whether an authority is of a host: of one of its plain forms, or, where a match keeps requests out, of any that a server may take for it. */
+function hostMatches(value: string, given: string, { guards, forms }: { guards: boolean; forms: boolean }): boolean {
+  const wanted = hostPatternOf(value)
+  const authority = given.toLowerCase()
+  const wide = guards && forms
+  if (wanted.kind === 'any') return wide || authority !== ''
+  if (wide && !has('readable', authority)) return true
+  if (forms && !wide && !has('plain', authority)) return false
+  const [, text = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/s.exec(authority) ?? []
+  if (wanted.kind === 'prefix') {
+    const plain = `${text.replace(/\.$/, '')}${port === undefined ? '' : `:${port}`}`
+    return authority.startsWith(wanted.host) || (wide && wanted.host.indexOf(':') > 0 && plain.startsWith(wanted.host))
+  }
+  if (!forms && !has('anyHost', authority)) return false
+  const isHost = [text, text.replace(/\.$/, '')].some((each) => (wanted.kind === 'exact' ? each === wanted.host : each.endsWith(wanted.host)))
+  if (wanted.port === undefined) return isHost
+  if (!wide) return wanted.kind === 'exact' ? authority === `${wanted.host}:${wanted.port}` : authority.endsWith(`${wanted.host}:${wanted.port}`)
+  if (port === undefined) return isHost && wanted.host !== '' && isDefaultPort(wanted.port)
+  return isHost && (port === wanted.port || !has('plainPort', authority))
 }
 
 function headerOf(name: string, request: DescribedRequest): readonly string[] | undefined {
   const pseudo = new Map([
     [':method', request.method],
-    [':authority', request.host],
     [':path', request.path],
   ])
   const value = pseudo.get(name)
   return value === undefined ? (Object.hasOwn(request.headers, name) ? request.headers[name] : undefined) : [value]
-}
-
-/** Some of the values of a header matches, whether they came on lines of their own or between commas. */
-function headerMatches(pattern: Pattern, values: readonly string[] | undefined): boolean {
-  if (values === undefined) return false
-  if (pattern.kind === 'any') return true
-  const elements = values.join(',').split(',')
-  for (let from = 0; from < elements.length; from++) {
-    for (let to = from + 1; to <= elements.length; to++) {
-      const run = elements.slice(from, to).join(',')
-      const candidates = [run, run.replace(/^[ \t]+/, ''), run.replace(/[ \t]+$/, ''), run.replace(/^[ \t]+|[ \t]+$/g, '')]
-      const rest = (text: string) =>
-        pattern.kind === 'prefix' ? text.slice(pattern.text.length) : text.slice(0, Math.max(0, text.length - pattern.text.length))
-      if (candidates.some((text) => patternMatches(pattern, text) && (pattern.kind === 'exact' || !rest(text).includes(',')))) return true
-    }
-  }
-  return false
 }

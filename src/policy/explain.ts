@@ -22,12 +22,30 @@ export interface Explanation {
 /** Envoy's bound on the headers of a request, in bytes. */
 const headerBytes = 60 * 1024
 
-/** Explains a request at a time (Unix seconds). Claims that are given count as those of a good token. */
-export async function explain(policies: WorkloadPolicies, request: DescribedRequest, snapshot: MeshSnapshot, now: number): Promise<Explanation> {
+/** Characters that an explanation may compare: some hundredths of a second. */
+const mostCompared = 20_000_000
+
+/**
+ * Explains a request at a time (Unix seconds). Claims that are given count as those of a good token. Throws where there is so much to compare that
+ * others would wait for it.
+ */
+export async function explain(
+  policies: WorkloadPolicies,
+  request: DescribedRequest,
+  snapshot: MeshSnapshot,
+  { now, trustsForwarded }: { readonly now: number; readonly trustsForwarded: boolean },
+): Promise<Explanation> {
   const { mesh, settings } = snapshot
+  let left = mostCompared
   const circumstances: Circumstances = {
     trustDomains: trustDomainsOf(snapshot),
     normalization: mesh.pathNormalization.normalization,
+    trustsForwarded,
+    optOuts: settings.optOuts,
+    spend: (characters) => {
+      left -= characters
+      if (left < 0) throw new Error(`the policies of this proxy and this request have more to compare than ${mostCompared} characters`)
+    },
     isDryRun: (policy) => isDryRun(policy, settings.names.domain),
   }
   const http = request.protocol === 'http'

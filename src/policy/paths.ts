@@ -3,22 +3,14 @@
  * mesh configuration asks for less, `//` is merged and escaped slashes are decoded, since servers may take them for one.
  */
 import type { MeshConfig } from '../config/mesh-config.ts'
+import { decodesSlashes, mergesSlashes, type PathPattern, pathCharacters, pathPatternOf } from '../config/path-patterns.ts'
+import { templatePath } from '../config/path-templates.ts'
 
 type Normalization = MeshConfig['pathNormalization']['normalization']
 
-/** Whether slashes in a row become one. */
-export function mergesSlashes(normalization: Normalization | undefined): boolean {
-  return normalization !== 'NONE' && normalization !== 'BASE'
-}
-
-/** Whether `%2F` and `%5C` become slashes. */
-export function decodesSlashes(normalization: Normalization | undefined): boolean {
-  return mergesSlashes(normalization) && normalization !== 'MERGE_SLASHES'
-}
-
 /**
  * What a path is to policies: without its query, and as Envoy normalizes it (RFC 3986, section 6.2.2, as browsers do): dot
- * segments resolved, backslashes turned into slashes, characters decoded that need no encoding.
+ * segments resolved, backslashes turned into slashes, characters decoded that need no encoding. Of a path that is nothing but slashes two stay.
  */
 export function normalizePath(path: string, normalization: Normalization | undefined): string {
   const end = path.search(/[?#]/)
@@ -31,5 +23,76 @@ export function normalizePath(path: string, normalization: Normalization | undef
     })
     result = URL.parse(`http://x${decoded}`)?.pathname ?? decoded
   }
-  return mergesSlashes(normalization) ? result.replace(/\/{2,}/g, '/') : result
+  if (!mergesSlashes(normalization)) return result
+  return /^\/{2,}$/.test(result) ? '//' : result.replace(/\/{2,}/g, '/')
+}
+
+/**
+ * Normalized paths in which servers may see other segments than Envoy: dot segments with parameters (`/..;x/`), and characters in more bytes than
+ * they need. An expression that RE2 and JavaScript share, for a whole path.
+ */
+export const oddPath = '.*(/\\.\\.?(;|%3[Bb])|%[Cc][01]%[89ABab]|%[Ee]0%[89]|%[Ff]0%8).*'
+const isOdd = new RegExp(`^(?:${oddPath})$`, 's')
+
+/** How paths are compared. */
+interface PathComparison {
+  readonly normalization: Normalization | undefined
+  /** Whether a match keeps requests out: then what may be another path matches too, else it does not. */
+  readonly guards: boolean
+  /** Whether a character may come plain or escaped (policy check `path-forms`). */
+  readonly forms: boolean
+}
+
+/** Whether a path, normalized, matches a path value. */
+export function pathMatches(value: string, path: string, { normalization, guards, forms }: PathComparison): boolean {
+  const pattern = pathPatternOf(value)
+  if (pattern.kind === 'any') return path !== ''
+  const compared = forms ? normalization : 'NONE'
+  const hasForms = compared !== 'NONE'
+  if (hasForms && isOdd.test(path)) return guards
+  if (pattern.kind === 'template') return templateMatches(pattern.text, path, { normalization: compared, guards: guards && forms })
+  return (hasForms && guards && path === '//' && sameText(pattern, '/', compared)) || sameText(pattern, path, compared)
+}
+
+function sameText(pattern: PathPattern, path: string, normalization: Normalization | undefined): boolean {
+  const [given, wanted] = [standsFor(path, normalization), standsFor(pattern.text, normalization)]
+  switch (pattern.kind) {
+    case 'exact':
+      return given === wanted
+    case 'prefix':
+      return given.startsWith(wanted)
+    default:
+      return given.endsWith(wanted)
+  }
+}
+
+/** A text with one character for each that a path stands for: those that are only ever escaped are put where no other is. */
+function standsFor(text: string, normalization: Normalization | undefined): string {
+  return pathCharacters(text, normalization)
+    .map((character) => (typeof character === 'string' ? character : standIn(character)))
+    .join('')
+}
+
+const standIn = ({ plain, escaped }: { plain: string | undefined; escaped: string }): string =>
+  plain !== undefined && plain !== '%' ? plain : String.fromCharCode(0x100 + Number.parseInt(escaped.slice(1), 16))
+
+const isTemplateText = new RegExp(`^${templatePath}$`)
+
+/**
+ * `{*}` is one segment that is not empty, `{**}` one or more, of the characters that Envoy's templates know. Where a match keeps requests out, a path
+ * with others matches if it begins as the template does before its first operator: they would lead past it otherwise.
+ */
+function templateMatches(template: string, path: string, { normalization, guards }: Pick<PathComparison, 'normalization' | 'guards'>): boolean {
+  if (!isTemplateText.test(path) && guards)
+    return standsFor(path, normalization).startsWith(standsFor(template.slice(0, template.indexOf('{')), normalization))
+  const [wanted, given] = [template.split('/'), path.split('/')]
+  const rest = wanted.indexOf('{**}')
+  const surplus = given.length - wanted.length
+  if (rest < 0 ? surplus !== 0 : surplus < 0) return false
+  const same = (want: string, have = '') =>
+    want === '{*}' ? have !== '' && isTemplateText.test(have) : standsFor(want, normalization) === standsFor(have, normalization)
+  return wanted.every((want, index) => {
+    if (index === rest) return given.slice(index, index + surplus + 1).every((segment) => isTemplateText.test(segment))
+    return same(want, given[rest >= 0 && index > rest ? index + surplus : index])
+  })
 }

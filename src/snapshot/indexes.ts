@@ -4,9 +4,10 @@ import { configKey, type KindName } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
+import { matchableByNamespace } from './matchable-policies.ts'
 import type { ObjectStore } from './object-store.ts'
 import type { DestinationRule, EnvoyFilter, Gateway, Sidecar, VirtualService } from './objects.ts'
-import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type RequestAuthentication } from './policies.ts'
+import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type PolicyIndex, type RequestAuthentication } from './policies.ts'
 import type { Settings } from './snapshot.ts'
 import { indexVirtualServices, type VirtualServiceIndex } from './virtual-services.ts'
 
@@ -14,6 +15,8 @@ import { indexVirtualServices, type VirtualServiceIndex } from './virtual-servic
 interface Context {
   readonly settings: Settings
   readonly mesh: MeshConfig
+  /** Tells of an object that counts as another than it is. */
+  tell(fault: ResourceFault): void
 }
 
 /**
@@ -36,7 +39,8 @@ const indexers = {
   Gateway: (objects: readonly Gateway[]): readonly Gateway[] => objects,
   Sidecar: (objects: readonly Sidecar[]) => byNamespace(objects),
   EnvoyFilter: (objects: readonly EnvoyFilter[]): readonly EnvoyFilter[] => objects,
-  AuthorizationPolicy: (objects: readonly AuthorizationPolicy[]) => byNamespace(objects),
+  AuthorizationPolicy: (objects: readonly AuthorizationPolicy[], context: Context, before: PolicyIndex['authorization'] | undefined) =>
+    matchableByNamespace(objects, context, before),
   RequestAuthentication: (objects: readonly RequestAuthentication[]) => byNamespace(objects),
   PeerAuthentication: (objects: readonly PeerAuthentication[]) => byNamespace(objects),
   // Entries are services and endpoints by then.
@@ -93,14 +97,15 @@ export class Indexes {
       this.#readMesh.add(kind)
       return this.#mesh
     }
+    const faults: ResourceFault[] = []
     const context: Context = {
       settings,
+      tell: (fault) => faults.push(fault),
       get mesh() {
         return mesh()
       },
     }
     const make = (of: readonly ConfigObject[]) => indexer(of, context, before)
-    const faults: ResourceFault[] = []
     const index = contain(
       () => make(objects),
       (whole) => {

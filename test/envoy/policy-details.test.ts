@@ -227,7 +227,7 @@ spec:
             rules: [
               {
                 from: [{ source: { principals: values, namespaces: values, requestPrincipals: values } }],
-                to: [{ operation: { hosts: values, methods: values, paths: values } }],
+                to: [{ operation: { hosts: values, methods: values, paths: values.map((value) => (value.startsWith('*') ? value : `/${value}`)) } }],
                 when: ['request.headers[x]', 'request.auth.claims[a]', 'connection.sni'].map((key) => ({ key, values })),
               },
             ],

@@ -1,9 +1,10 @@
 /** Reads `envoy.config.rbac.v3` as Envoy does, on a described request: the other half of the property tests. */
-import { fromBinary, type MessageShape } from '@bufbuild/protobuf'
-import type { Any } from '@bufbuild/protobuf/wkt'
+import type { MessageShape } from '@bufbuild/protobuf'
+import { fromBinary } from '@bufbuild/protobuf'
 import ipaddr from 'ipaddr.js'
 import { RE2JS } from 're2js'
 import type { CidrRange } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
+import type { TypedExtensionConfig } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import type { PermissionSchema, PolicySchema, PrincipalSchema } from '../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
 import type { HeaderMatcher } from '../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { UriTemplateMatchConfigSchema } from '../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
@@ -15,15 +16,23 @@ import type { DescribedRequest } from '../../src/policy/evaluate.ts'
 type Permission = MessageShape<typeof PermissionSchema>
 type Principal = MessageShape<typeof PrincipalSchema>
 
-/** Whether a policy matches. `path` is the normalized one. */
-export function policyMatches(policy: MessageShape<typeof PolicySchema>, request: DescribedRequest, path: string): boolean {
-  return (
-    policy.permissions.some((permission) => permissionMatches(permission, request, path)) &&
-    policy.principals.some((principal) => principalMatches(principal, request))
-  )
+/** A request, and whether several values of a header are joined or looked at one by one, as releases have it. */
+interface Seen extends DescribedRequest {
+  readonly joined: boolean
 }
 
-function permissionMatches({ rule }: Permission, request: DescribedRequest, path: string): boolean {
+/** Whether a policy matches. `path` is the normalized one. Throws where the answer depends on how a release of Envoy reads several values of a header. */
+export function policyMatches(policy: MessageShape<typeof PolicySchema>, request: DescribedRequest, path: string): boolean {
+  const matches = (seen: Seen) =>
+    policy.permissions.some((permission) => permissionMatches(permission, seen, path)) &&
+    policy.principals.some((principal) => principalMatches(principal, seen))
+  const joined = matches({ ...request, joined: true })
+  if (joined !== matches({ ...request, joined: false }))
+    throw new Error(`${JSON.stringify(request.headers)} is judged differently joined and one by one`)
+  return joined
+}
+
+function permissionMatches({ rule }: Permission, request: Seen, path: string): boolean {
   switch (rule.case) {
     case 'any':
       return true
@@ -37,17 +46,8 @@ function permissionMatches({ rule }: Permission, request: DescribedRequest, path
       return request.protocol === 'http' && headerMatches(rule.value, request)
     case 'urlPath':
       return rule.value.rule.case === 'path' && stringMatches(rule.value.rule.value, path)
-    case 'uriTemplate': {
-      // As Envoy's extension reads templates: its operators take these characters and no others.
-      const taken = "[a-zA-Z0-9._~%!$&'()*+,;:@=\\-"
-      const { pathTemplate } = fromBinary(UriTemplateMatchConfigSchema, (rule.value.typedConfig as Any).value)
-      const regex = pathTemplate
-        .replace(/[$().+]/g, '\\$&')
-        .replaceAll('**', '\u0000')
-        .replaceAll('*', () => `${taken}]+`)
-        .replaceAll('\u0000', () => `${taken}/]*`)
-      return RE2JS.compile(regex).matches(path)
-    }
+    case 'uriTemplate':
+      return templateMatches(rule.value, path)
     case 'destinationPort':
       return rule.value === request.destinationPort
     case 'destinationIp':
@@ -59,7 +59,7 @@ function permissionMatches({ rule }: Permission, request: DescribedRequest, path
   }
 }
 
-function principalMatches({ identifier }: Principal, request: DescribedRequest): boolean {
+function principalMatches({ identifier }: Principal, request: Seen): boolean {
   switch (identifier.case) {
     case 'any':
       return true
@@ -106,17 +106,13 @@ function stringMatches(matcher: StringMatcher | undefined, text: string): boolea
   }
 }
 
-function headerMatches({ name, headerMatchSpecifier: matcher }: HeaderMatcher, request: DescribedRequest): boolean {
+function headerMatches({ name, headerMatchSpecifier: matcher }: HeaderMatcher, request: Seen): boolean {
   const pseudo: Record<string, string> = { ':method': request.method, ':authority': request.host, ':path': request.path }
-  const values = pseudo[name] === undefined ? request.headers[name] : [pseudo[name]]
+  const values = pseudo[name] === undefined ? request.headers[name]?.map((value) => value.replace(/^[ \t]+|[ \t]+$/g, '')) : [pseudo[name]]
   if (!values) return false
   if (matcher.case === 'presentMatch') return matcher.value
   if (matcher.case !== 'stringMatch') throw new Error(`header ${matcher.case}`)
-  // Joined or one by one, as releases have it: the answer must be the same.
-  const joined = stringMatches(matcher.value, values.join(','))
-  const each = values.some((value) => stringMatches(matcher.value, value))
-  if (joined !== each) throw new Error(`${name}: ${values.join(' | ')} is judged differently joined and one by one`)
-  return joined
+  return request.joined ? stringMatches(matcher.value, values.join(',')) : values.some((value) => stringMatches(matcher.value, value))
 }
 
 function metadataMatches({ filter, path, value }: MetadataMatcher, request: DescribedRequest): boolean {
@@ -136,11 +132,28 @@ function valueMatches({ matchPattern }: ValueMatcher, found: unknown): boolean {
       const { matchPattern: inner } = matchPattern.value
       return Array.isArray(found) && inner.case === 'oneOf' && found.some((one) => valueMatches(inner.value, one))
     }
+    case 'boolMatch':
+      return found === matchPattern.value
+    case 'doubleMatch': {
+      const { matchPattern: of } = matchPattern.value
+      if (typeof found !== 'number') return false
+      return of.case === 'exact' ? found === of.value : of.case === 'range' && found >= of.value.start && found < of.value.end
+    }
+    case 'presentMatch':
+      return matchPattern.value
     case 'orMatch':
       return matchPattern.value.valueMatchers.some((one) => valueMatches(one, found))
     default:
       throw new Error(`value ${matchPattern.case}`)
   }
+}
+
+/** `envoy.extensions.path.match.uri_template.v3`: operators stand for characters of a set that has no brackets. */
+function templateMatches({ typedConfig }: TypedExtensionConfig, path: string): boolean {
+  const { pathTemplate } = fromBinary(UriTemplateMatchConfigSchema, typedConfig?.value as Uint8Array)
+  const text = "-A-Za-z0-9._~%!$&'()*+,;:@="
+  const regex = pathTemplate.split(/(\*\*?)/).map((part) => (part === '*' ? `[${text}]+` : part === '**' ? `[${text}/]*` : RE2JS.quote(part)))
+  return RE2JS.compile(regex.join('')).matches(path)
 }
 
 function inRange({ addressPrefix, prefixLen }: CidrRange, address: string): boolean {

@@ -95,7 +95,9 @@ function proxyAnswers(planner: Planner) {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass
       if (!found) return undefined
       const { explain } = await import('../../../src/policy/explain.ts')
-      return explain(policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found), request, snapshot, wallClockMs() / 1000)
+      const policies = policiesFor(snapshot.policies, snapshot.mesh.rootNamespace, found)
+      const { trustsForwarded } = await import('../../../src/xds/security/trusted-proxies.ts')
+      return explain(policies, request, snapshot, { now: wallClockMs() / 1000, trustsForwarded: trustsForwarded(found.traits, snapshot.mesh) })
     },
     sidecarScope: (connection: string) => {
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass

@@ -1,5 +1,6 @@
 /** AuthorizationPolicy: which requests are allowed, denied, or put to an authorizer outside (docs/resources.md, A5 to A8). */
 import { isIpOrCidr } from '../addresses.ts'
+import { pathFault } from '../path-patterns.ts'
 import { isPathTemplate, pathTemplateFault } from '../path-templates.ts'
 import { conditionKey } from '../policy-attributes.ts'
 import { list, oneOf, type Read, type Report, reject, required, text } from '../shape.ts'
@@ -87,6 +88,11 @@ function checkValue(field: string, given: string, path: string, report: Report):
   else if (/trustdomains?$/i.test(field)) rejectIf(report, path, trustDomainPatternFault(given))
   else if (/ipblocks$/i.test(field) && !isIpOrCidr(given)) reject(report, path, `${JSON.stringify(given)} is not an IP address or CIDR`)
   else if (/ports$/i.test(field) && !isPort(given)) reject(report, path, `${JSON.stringify(given)} is not a port number`)
+  else if (/paths$/i.test(field) && !report.optOuts?.has('never-matching-paths')) {
+    // What depends on the normalization of the mesh is looked at with the mesh configuration (src/snapshot/policies.ts).
+    const fault = pathFault(given, 'NONE')
+    if (fault) reject(report, path, `${JSON.stringify(given.slice(0, 200))} ${fault}`)
+  }
 }
 
 function checkCondition(given: Read<typeof condition>, path: string, report: Report): void {

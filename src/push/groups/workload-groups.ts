@@ -11,6 +11,7 @@ import { addedClusters, clusterPatcher, routePatcher } from '../../xds/envoy-fil
 import { gatewayListeners, gatewayRoutes } from '../../xds/listeners/gateway.ts'
 import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
 import { filtersOf, type PolicyFilters } from '../../xds/security/policy-filters.ts'
+import { trustsForwarded } from '../../xds/security/trusted-proxies.ts'
 import type { Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
@@ -71,10 +72,11 @@ export class WorkloadGroups {
   }
 
   /** What enforces policies; what cannot be expressed is a problem of the policies it came from. */
-  #policyFilters(policies: WorkloadPolicies): { filters: PolicyFilters; problems: Outcome[] } {
+  #policyFilters(policies: WorkloadPolicies, { traits }: ProxyClass): { filters: PolicyFilters; problems: Outcome[] } {
     const objects = [...policies.requests, ...policies.authorization].map(configKey)
     const reasons = new Set<string>()
-    const filters = filtersOf(policies, this.#making.snapshot, (found) => reasons.add(found))
+    const { snapshot } = this.#making
+    const filters = filtersOf(policies, snapshot, { trustsForwarded: trustsForwarded(traits, snapshot.mesh) }, (found) => reasons.add(found))
     const problem = (reason: string): Outcome => ({
       problem: { type: 'policy', resource: objects.join(), objects, reason, consequence: 'the workloads that they select let nothing through' },
     })
@@ -87,7 +89,7 @@ export class WorkloadGroups {
     const policies = this.#policies(proxy)
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
       const { ports, conflicts } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
-      const { filters, problems } = this.#policyFilters(policies)
+      const { filters, problems } = this.#policyFilters(policies, proxy)
       const drafts = inboundListeners(ports, policies, filters, view, snapshot, proxy.traits)
       const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
       return [...makeListeners(drafts, context), ...problems, ...told]
@@ -96,7 +98,7 @@ export class WorkloadGroups {
 
   #gatewayListeners(proxy: ProxyClass): Outcome[] {
     return patched(proxy.traits, 'GATEWAY', (context) => {
-      const { filters, problems } = this.#policyFilters(this.#policies(proxy))
+      const { filters, problems } = this.#policyFilters(this.#policies(proxy), proxy)
       const { listeners, rejected } = gatewayListeners(proxy, this.#making.view(proxy.viewKey), filters, this.#making.snapshot)
       const refused = rejected.map(({ gateway, reason }): Outcome => {
         return { problem: { type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason, consequence: 'the server is left out' } }

@@ -19,10 +19,11 @@ import {
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { MongoProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
-import { decodesSlashes, mergesSlashes } from '../../policy/paths.ts'
+import { decodesSlashes, mergesSlashes } from '../../config/path-patterns.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, overAds, pack } from '../message.ts'
 import type { NamedFilter } from '../security/policy-filters.ts'
+import { topologyOf } from '../security/trusted-proxies.ts'
 import type { Traits } from '../traits.ts'
 import { accessLogs } from './access-log.ts'
 
@@ -47,7 +48,7 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
   const { mesh } = snapshot
   const { features } = snapshot.settings
   const gateway = options.side === 'gateway'
-  const topology = { ...mesh.defaultConfig.gatewayTopology, ...traits.proxyConfig.gatewayTopology }
+  const topology = topologyOf(traits, mesh)
   const hops = topology.numTrustedProxies ?? 0
   // What a workload sends to others is theirs to understand; only where policies are enforced is the safe form the default.
   const asked = mesh.pathNormalization.normalization ?? 'DEFAULT'

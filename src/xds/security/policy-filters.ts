@@ -28,6 +28,8 @@ export interface NamedFilter {
 }
 
 type Protocol = RuleTarget['protocol']
+/** What a proxy takes for true of a request. */
+type Trust = Pick<RuleTarget, 'trustsForwarded'>
 
 const filterNames = { http: 'envoy.filters.http', tcp: 'envoy.filters.network' } as const
 /** Names of policies that send a request to an external authorizer start so. */
@@ -43,10 +45,10 @@ export interface PolicyFilters {
 }
 
 /** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
-export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, report: (reason: string) => void): PolicyFilters {
+export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, trust: Trust, report: (reason: string) => void): PolicyFilters {
   const make = (protocol: Protocol) =>
     contain(
-      () => policyFilters(protocol, policies, snapshot),
+      () => policyFilters(protocol, policies, snapshot, trust),
       (reason) => {
         report(reason)
         return [denyAll(protocol, 'default-deny-all-due-to-policies-that-cannot-be-expressed')]
@@ -90,31 +92,39 @@ const denyAll = (protocol: Protocol, name: string): NamedFilter =>
   rbac(protocol, { rules: { action: RBAC_Action.DENY, policies: { [name]: matchesAll } } })
 
 /** The filters for one protocol; none when no policy selects the workload. */
-export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot, trust: Trust): NamedFilter[] {
+  const common = { protocol, ...trust, ...judgedBy(snapshot) }
   const jwt = protocol === 'http' ? jwtFilter(policies.requests, snapshot.keySets, snapshot.settings.lockedKeys) : undefined
   const plugins: Readonly<Record<string, () => NamedFilter[]>> = {
-    ext_authz: () => customFilters(protocol, policies, snapshot),
+    ext_authz: () => customFilters({ ...common, allows: false }, policies, snapshot),
     authn: () => (jwt ? [named('envoy.filters.http.jwt_authn', pack(JwtAuthenticationSchema, jwt))] : []),
-    authz: () => (['AUDIT', 'DENY', 'ALLOW'] as const).flatMap((action) => stage(action, protocol, policies, snapshot)),
+    authz: () =>
+      (['AUDIT', 'DENY', 'ALLOW'] as const).flatMap((action) => stage(action, { ...common, allows: action === 'ALLOW' }, policies, snapshot)),
   }
   return snapshot.settings.plugins.flatMap((name) => (Object.hasOwn(plugins, name) ? (plugins[name]?.() ?? []) : []))
 }
 
+/** What of the mesh the meaning of rules depends on. */
+const judgedBy = (snapshot: MeshSnapshot) => ({
+  trustDomains: trustDomainsOf(snapshot),
+  normalization: snapshot.mesh.pathNormalization.normalization,
+  optOuts: snapshot.settings.optOuts,
+})
+
 const named = (name: string, value: Any): NamedFilter => ({ name, configType: { case: 'typedConfig', value } })
 
-function stage(action: Exclude<Action, 'CUSTOM'>, protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+function stage(action: Exclude<Action, 'CUSTOM'>, target: RuleTarget, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
   const { domain } = snapshot.settings.names
   const chosen = policies.authorization.filter((policy) => actionOf(policy) === action)
   const enforced = chosen.filter((policy) => !isDryRun(policy, domain))
   const tried = chosen.filter((policy) => isDryRun(policy, domain))
   if (chosen.length === 0) return []
-  const target: RuleTarget = { protocol, allows: action === 'ALLOW', trustDomains: trustDomainsOf(snapshot) }
   const rules = (list: readonly AuthorizationPolicy[]): Rules => ({
     action: action === 'AUDIT' ? RBAC_Action.LOG : RBAC_Action[action],
     policies: compile(list, target, ''),
   })
   return [
-    rbac(protocol, {
+    rbac(target.protocol, {
       ...(enforced.length > 0 ? { rules: rules(enforced) } : {}),
       ...(tried.length > 0 ? { shadowRules: rules(tried), shadowRulesStatPrefix: `mesh_dry_run_${action.toLowerCase()}_` } : {}),
     }),
@@ -147,13 +157,13 @@ const customPolicies = ({ authorization }: WorkloadPolicies, { settings }: MeshS
   authorization.filter((policy) => actionOf(policy) === 'CUSTOM' && !isDryRun(policy, settings.names.domain))
 
 /** Requests that match go to the workload's external authorizer; if that is not to be had, they are denied. */
-function customFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+function customFilters(target: RuleTarget, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
+  const { protocol } = target
   const custom = customPolicies(policies, snapshot)
   if (custom.length === 0) return []
   const authorizer = authorizerOf(custom, snapshot)
   if ('reason' in authorizer) return [denyAll(protocol, 'default-deny-all-due-to-bad-CUSTOM-action')]
   if (protocol === 'tcp' && authorizer.kind === 'http') return []
-  const target: RuleTarget = { protocol, allows: false, trustDomains: trustDomainsOf(snapshot) }
   const rules: Rules = { action: RBAC_Action.DENY, policies: compile(custom, target, customPrefix) }
   return [rbac(protocol, { shadowRules: rules, shadowRulesStatPrefix: customStat }), externalAuthorization(protocol, authorizer)]
 }

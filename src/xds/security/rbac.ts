@@ -3,28 +3,40 @@
  * (`Principal.authenticated`), tokens from what `jwt_authn` leaves in the metadata under {@link payloadKey}.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import ipaddr from 'ipaddr.js'
-import type { PermissionSchema, PolicySchema, PrincipalSchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
-import type { HeaderMatcherSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
-import { UriTemplateMatchConfigSchema } from '../../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
+import type { PolicySchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
 import type { MetadataMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
-import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ValueMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
-import { envoyTemplate, isPathTemplate, templatePath, templatePrefix } from '../../config/path-templates.ts'
+import type { MeshConfig } from '../../config/mesh-config.ts'
+import type { OptOuts } from '../../config/opt-outs.ts'
 import { type Condition, isHttpOnly, isWholeText, type Rule } from '../../config/policy-attributes.ts'
+import { type AddressRange, rangesOf } from '../../policy/address-ranges.ts'
+import { looksLikeBoolean, looksLikeNumber, numberOf } from '../../policy/claim-values.ts'
 import { equalTrustDomains, inTrustDomains, type Pattern, patternOf, patternRegex, type TrustDomains } from '../../policy/patterns.ts'
-import { pack } from '../message.ts'
+import { headerIds } from './header-matchers.ts'
+import { hostPermission } from './host-matchers.ts'
+import {
+  allIds,
+  allRules,
+  anyId,
+  anyRule,
+  headerRule,
+  notId,
+  notRule,
+  type Permission,
+  type Principal,
+  regexMatch,
+  type StringMatch,
+  stringMatch,
+  textMatch,
+} from './matchers.ts'
+import { pathPermission } from './path-matchers.ts'
 
 /** Where `jwt_authn` puts the claims of the token that it accepted. */
 export const payloadKey = 'payload'
 const jwtFilter = 'envoy.filters.http.jwt_authn'
 
-type Permission = MessageInitShape<typeof PermissionSchema>
-type Principal = MessageInitShape<typeof PrincipalSchema>
 type Policy = MessageInitShape<typeof PolicySchema>
-type StringMatch = MessageInitShape<typeof StringMatcherSchema>
 type ValueMatch = MessageInitShape<typeof ValueMatcherSchema>
-type HeaderMatch = MessageInitShape<typeof HeaderMatcherSchema>
 type MetadataMatch = MessageInitShape<typeof MetadataMatcherSchema>
 
 /** What a rule is compiled for. */
@@ -33,6 +45,11 @@ export interface RuleTarget {
   /** Whether a match lets a request pass: then what cannot be judged must not match, else it must. */
   readonly allows: boolean
   readonly trustDomains: TrustDomains
+  readonly normalization: MeshConfig['pathNormalization']['normalization'] | undefined
+  /** Whether the address of the client may come from a header: proxies before this one are trusted, or it takes none but its own word for it. */
+  readonly trustsForwarded: boolean
+  /** Checks that are left out. */
+  readonly optOuts: OptOuts
 }
 
 /** One rule as a policy, or undefined where it can never match: an ALLOW rule that looks at what a TCP connection does not have. */
@@ -63,51 +80,100 @@ function isOfOperation({ attribute }: Condition): boolean {
   return ['host', 'method', 'path', 'port', 'sni'].includes(attribute.type) || (attribute.type === 'ip' && attribute.of === 'destination')
 }
 
-const allIds = (ids: Principal[]): Principal =>
-  ids.length === 1 && ids[0] ? ids[0] : { identifier: ids.length === 0 ? { case: 'any', value: true } : { case: 'andIds', value: { ids } } }
-const anyId = (ids: Principal[]): Principal => (ids.length === 1 && ids[0] ? ids[0] : { identifier: { case: 'orIds', value: { ids } } })
-const allRules = (rules: Permission[]): Permission =>
-  rules.length === 1 && rules[0] ? rules[0] : { rule: rules.length === 0 ? { case: 'any', value: true } : { case: 'andRules', value: { rules } } }
-const anyRule = (rules: Permission[]): Permission => (rules.length === 1 && rules[0] ? rules[0] : { rule: { case: 'orRules', value: { rules } } })
+/** Whether a match of a condition keeps requests out: what is not sure then counts as a match, and else as none. */
+const guards = ({ not }: Condition, { allows }: RuleTarget): boolean => not === allows
 
 function principalOf(condition: Condition, target: RuleTarget): Principal {
-  const matched = anyId(condition.values.flatMap((value) => principalsOf(condition, value, target)))
-  return condition.not ? { identifier: { case: 'notId', value: matched as never } } : matched
+  const { attribute, values } = condition
+  const matched =
+    attribute.type === 'header'
+      ? headerIds(attribute.name, values.map(patternOf), guards(condition, target))
+      : anyId(values.flatMap((value) => principalsOf(condition, value, target)))
+  return condition.not ? notId(matched) : matched
 }
 
-function permissionOf(condition: Condition, { allows }: RuleTarget): Permission {
-  const matched = anyRule(condition.values.map((value) => permissionFor(condition, value, condition.not === allows)))
-  return condition.not ? { rule: { case: 'notRule', value: matched as never } } : matched
+function permissionOf(condition: Condition, target: RuleTarget): Permission {
+  const { attribute, values } = condition
+  const { optOuts, normalization } = target
+  const comparison = { guards: guards(condition, target), normalization }
+  const matched =
+    attribute.type === 'host'
+      ? hostPermission(values, { ...comparison, forms: !optOuts.has('host-forms') })
+      : attribute.type === 'path'
+        ? pathPermission(values, { ...comparison, forms: !optOuts.has('path-forms') })
+        : anyRule(values.flatMap((value) => permissionsFor(condition, value)))
+  return condition.not ? notRule(matched) : matched
 }
 
-function principalsOf({ attribute, not }: Condition, value: string, { trustDomains, allows }: RuleTarget): Principal[] {
+function principalsOf(condition: Condition, value: string, target: RuleTarget): Principal[] {
+  const { attribute } = condition
+  const { trustDomains, optOuts } = target
   const metadata = (match: MetadataMatch): Principal => ({ identifier: { case: 'metadata', value: match } })
-  const peer = (principalName: StringMatch): Principal => ({ identifier: { case: 'authenticated', value: { principalName } } })
+  const otherTypes = guards(condition, target) && !optOuts.has('claim-types')
   switch (attribute.type) {
     case 'principal':
-      return inTrustDomains(value, trustDomains).map((each) => allIds(spiffeMatches(patternOf(each)).map(peer)))
+      return inTrustDomains(value, trustDomains).map((each) => peerId(patternOf(each)))
     case 'namespace':
-      return [allIds(namespaceMatches(patternOf(value)).map(peer))]
+      return [namespaceId(patternOf(value))]
     case 'serviceAccount': {
       const [namespace, name] = value.split('/')
-      const account = plain('suffix', `/ns/${namespace}/sa/${name}`)
-      return [allIds([peer(plain('prefix', 'spiffe://')), peer(account)])]
+      return [allIds([peer(textMatch('prefix', 'spiffe://')), peer(textMatch('suffix', `/ns/${namespace}/sa/${name}`))])]
     }
     case 'trustDomain':
       return equalTrustDomains(value, trustDomains).map((each) => peer(trustDomainMatch(patternOf(each))))
     case 'ip':
-      return [{ identifier: { case: attribute.of === 'client' ? 'remoteIp' : 'directRemoteIp', value: cidrOf(value) } }]
+      return rangesOf(value).flatMap((range) =>
+        attribute.of === 'client' ? clientIds(range, condition, target) : addressId('directRemoteIp', range),
+      )
     case 'requestPrincipal':
       return requestPrincipalIds(patternOf(value), metadata)
     case 'claim':
-      return [metadata(claimMatch(attribute.path, claimValue(patternOf(value), isWholeText(attribute.path))))]
-    case 'header':
-      return headerMatches(attribute.name, patternOf(value), allows === not).map((match) => ({ identifier: { case: 'header', value: match } }))
+      return [metadata(claimMatch(attribute.path, claimValue(patternOf(value), isWholeText(attribute.path), otherTypes)))]
     case 'metadata':
-      return [metadata(metadataMatch(attribute.filter, attribute.path, filterValue(value)))]
+      return [metadata(metadataMatch(attribute.filter, attribute.path, filterValue(value, otherTypes)))]
     default:
       throw new Error(`${attribute.type} belongs to the operation`)
   }
+}
+
+const addressId = (identifier: 'directRemoteIp' | 'remoteIp', value: AddressRange): Principal => ({ identifier: { case: identifier, value } })
+
+/**
+ * The address of the client. Where no proxy is trusted to say it in a header, everybody can say there what he likes: the connection's own address
+ * decides, and what the header says can only keep requests out.
+ */
+function clientIds(range: AddressRange, condition: Condition, target: RuleTarget): Principal[] {
+  const said = addressId('remoteIp', range)
+  if (target.trustsForwarded || target.protocol === 'tcp' || target.optOuts.has('forwarded-addresses')) return [said]
+  const own = addressId('directRemoteIp', range)
+  return guards(condition, target) ? [said, own] : [own]
+}
+
+const peer = (principalName: StringMatch): Principal => ({ identifier: { case: 'authenticated', value: { principalName } } })
+
+/** A SPIFFE identity, written without its scheme. */
+function peerId(pattern: Pattern): Principal {
+  const scheme = 'spiffe://'
+  if (pattern.kind === 'any') return peer(textMatch('prefix', scheme))
+  if (pattern.kind !== 'suffix') return peer(textMatch(pattern.kind, scheme + pattern.text))
+  return allIds([peer(textMatch('prefix', scheme)), ...(pattern.text === '' ? [] : [peer(textMatch('suffix', pattern.text))])])
+}
+
+/** A trust domain is what stands before the first slash of an identity. */
+function trustDomainMatch(pattern: Pattern): StringMatch {
+  if (pattern.kind === 'suffix') return regexMatch(`spiffe://[^/]*${patternRegex({ kind: 'exact', text: pattern.text }, '')}/.*`)
+  return textMatch('prefix', `spiffe://${pattern.kind === 'exact' ? `${pattern.text}/` : pattern.kind === 'prefix' ? pattern.text : ''}`)
+}
+
+/** Longest name that a regular expression may hold; namespaces of the orchestrator have at most 63 characters. */
+const longestNamespace = 63
+
+/** The namespace in a SPIFFE identity, which has no characters but those of ASCII. */
+function namespaceId(pattern: Pattern): Principal {
+  const shape = (name: string) => peer(regexMatch(`spiffe://[!-.0-~]+/ns/${name}/[!-~]*`))
+  if (pattern.kind === 'any' || new TextEncoder().encode(pattern.text).length <= longestNamespace) return shape(patternRegex(pattern, '[!-.0-~]'))
+  const part = { exact: `/ns/${pattern.text}/`, prefix: `/ns/${pattern.text}`, suffix: `${pattern.text}/sa/` }[pattern.kind]
+  return allIds([peer(textMatch('contains', part)), shape('[!-.0-~]+')])
 }
 
 /** An exact value without a slash that could part it is nobody's: a policy must say so in some way. */
@@ -116,127 +182,22 @@ function requestPrincipalIds(pattern: Pattern, metadata: (match: MetadataMatch) 
     const ids = [claimMatch(['iss'], stringValue(issuer)), claimMatch(['sub'], stringValue(subject))].map(metadata)
     return { identifier: { case: 'andIds', value: { ids } } }
   })
-  const nobody: Principal = { identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } as never } }
-  return pairs.length > 0 ? pairs : [nobody]
+  return pairs.length > 0 ? pairs : [notId(allIds([]))]
 }
 
-/** `widely`: a match denies. */
-function permissionFor({ attribute }: Condition, value: string, widely: boolean): Permission {
+function permissionsFor({ attribute }: Condition, value: string): Permission[] {
   switch (attribute.type) {
-    case 'host':
-      return anyRule(
-        hostMatches(patternOf(value)).map((match) => ({
-          rule: { case: 'header', value: { name: ':authority', headerMatchSpecifier: stringSpecifier(match) } },
-        })),
-      )
     case 'method':
-      return { rule: { case: 'header', value: { name: ':method', headerMatchSpecifier: stringSpecifier(stringMatch(patternOf(value))) } } }
-    case 'path':
-      if (isPathTemplate(value)) return templatePermission(value, widely)
-      return pathPermission(stringMatch(patternOf(value)))
+      return [headerRule(':method', stringMatch(patternOf(value)))]
     case 'port':
-      return { rule: { case: 'destinationPort', value: Number(value) } }
+      return [{ rule: { case: 'destinationPort', value: Number(value) } }]
     case 'ip':
-      return { rule: { case: 'destinationIp', value: cidrOf(value) } }
+      return rangesOf(value).map((range) => ({ rule: { case: 'destinationIp', value: range } }))
     case 'sni':
-      return { rule: { case: 'requestedServerName', value: inAnyCase(stringMatch(patternOf(value))) } }
+      return [{ rule: { case: 'requestedServerName', value: stringMatch(patternOf(value), true) } }]
     default:
       throw new Error(`${attribute.type} does not belong to the operation`)
   }
-}
-
-const pathPermission = (value: StringMatch): Permission => ({ rule: { case: 'urlPath', value: { rule: { case: 'path', value } } } })
-
-/** As {@link templateMatches} has it. */
-function templatePermission(value: string, widely: boolean): Permission {
-  const typedConfig = pack(UriTemplateMatchConfigSchema, { pathTemplate: envoyTemplate(value) })
-  const template: Permission = { rule: { case: 'uriTemplate', value: { name: 'envoy.path.match.uri_template.uri_template_matcher', typedConfig } } }
-  if (!widely) return template
-  const prefix = pathPermission({ matchPattern: { case: 'prefix', value: templatePrefix(value) } })
-  const plain = pathPermission({ matchPattern: { case: 'safeRegex', value: { regex: templatePath } } })
-  return anyRule([template, allRules([prefix, { rule: { case: 'notRule', value: plain as never } }])])
-}
-
-const regexMatch = (regex: string): StringMatch => ({ matchPattern: { case: 'safeRegex', value: { regex: `(?s)${regex}` } } })
-
-/**
- * Whether text may stand in one of the regular expressions here: every Envoy takes programs of 100 steps, and what stands around the text takes half of
- * them at most. Of longer text the same is said by plain matchers.
- */
-const isShort = ({ text }: { readonly text: string }): boolean =>
-  text.length <= 50 && [...text].reduce((steps, each) => steps + stepsOf(each), 0) <= 50
-
-/** Steps of a character that is matched in any case: `k` and `s` have a third form, and others than ASCII are several bytes in each. */
-const stepsOf = (character: string): number => (character > '\u007f' ? 12 : /[ks]/i.test(character) ? 4 : 1)
-
-const plain = (kind: 'exact' | 'prefix' | 'suffix' | 'contains', value: string): StringMatch => ({ matchPattern: { case: kind, value } })
-
-/** The same in any case of ASCII. Envoy refuses that of a regular expression, and those that stand for stars need it not. */
-const inAnyCase = (match: StringMatch): StringMatch => (match.matchPattern?.case === 'safeRegex' ? match : { ...match, ignoreCase: true })
-
-function stringMatch(pattern: Pattern): StringMatch {
-  if (pattern.kind === 'any') return regexMatch('.+')
-  if (pattern.kind !== 'exact' && pattern.text === '') return regexMatch('.*')
-  return { matchPattern: { case: pattern.kind, value: pattern.text } }
-}
-
-/** All of these match what stands behind `spiffe://`. */
-function spiffeMatches(pattern: Pattern): StringMatch[] {
-  if (pattern.kind === 'exact' || pattern.kind === 'prefix') return [plain(pattern.kind, `spiffe://${pattern.text}`)]
-  const regex = `spiffe://${patternRegex(pattern, '.')}`
-  return pattern.kind === 'any' || isShort(pattern) ? [regexMatch(regex)] : [plain('prefix', 'spiffe://'), plain('suffix', pattern.text)]
-}
-
-/** All of these match an identity of a namespace. */
-function namespaceMatches(pattern: Pattern): StringMatch[] {
-  const regex = `spiffe://[^/]+/ns/${patternRegex(pattern, '[^/]')}/.*`
-  if (pattern.kind === 'any' || isShort(pattern)) return [regexMatch(regex)]
-  const part = { exact: `/ns/${pattern.text}/`, prefix: `/ns/${pattern.text}`, suffix: `${pattern.text}/sa/` }[pattern.kind]
-  return [plain('prefix', 'spiffe://'), plain('contains', part)]
-}
-
-/** A trust domain is what stands before the first slash of an identity. */
-function trustDomainMatch(pattern: Pattern): StringMatch {
-  if (pattern.kind === 'suffix') return regexMatch(`spiffe://[^/]*${patternRegex({ kind: 'exact', text: pattern.text }, '')}/.*`)
-  return plain('prefix', `spiffe://${pattern.kind === 'exact' ? `${pattern.text}/` : pattern.kind === 'prefix' ? pattern.text : ''}`)
-}
-
-/** Any of these matches a host. One without a port stands for any port, whatever its case and with or without the final dot of a full name. */
-function hostMatches(pattern: Pattern): StringMatch[] {
-  const regex = patternRegex(pattern, '.')
-  const withPort = pattern.kind !== 'any' && /:\d+$/.test(pattern.text)
-  const isWhole = withPort || pattern.kind === 'any' || pattern.kind === 'prefix'
-  const whole = isWhole ? `(?i)${regex}` : `(?i)${regex}\\.?(:[0-9]+)?`
-  if (pattern.kind === 'any' || isShort(pattern)) return [regexMatch(whole)]
-  const { kind, text } = pattern
-  const forms = isWhole
-    ? [plain(kind, text)]
-    : ['', '.'].flatMap((dot) => [plain(kind, text + dot), plain(kind === 'exact' ? 'prefix' : 'contains', `${text}${dot}:`)])
-  return forms.map(inAnyCase)
-}
-
-const stringSpecifier = (value: StringMatch) => ({ case: 'stringMatch' as const, value })
-
-/**
- * Any of these matches a header. One that is sent several times matches by any of its values: Envoy joins them with commas, or looks at each, by release.
- * Of a value too long for a regular expression, `wide` says whether one that has it anywhere matches, or one with it between commas alone.
- */
-function headerMatches(name: string, pattern: Pattern, wide: boolean): HeaderMatch[] {
-  if (pattern.kind === 'any') return [{ name, headerMatchSpecifier: { case: 'presentMatch', value: true } }]
-  const regex = `(.*,)?[ \\t]*${patternRegex(pattern, '[^,]')}[ \\t]*(,.*)?`
-  const matches = isShort(pattern) ? [regexMatch(regex)] : wide ? [plain('contains', pattern.text)] : elementMatches(pattern, [',', ', '], [','])
-  return matches.map((match) => ({ name, headerMatchSpecifier: stringSpecifier(match) }))
-}
-
-/** Any of these matches text that has one element like the pattern; elements stand behind and before the separators. */
-function elementMatches({ kind, text }: Exclude<Pattern, { kind: 'any' }>, before: readonly string[], behind: readonly string[]): StringMatch[] {
-  const [starts, ends] = [kind !== 'suffix', kind !== 'prefix']
-  return [
-    plain(kind, text),
-    ...(kind === 'exact' ? behind.map((end) => plain('prefix', text + end)) : []),
-    ...(kind === 'exact' ? before.map((start) => plain('suffix', start + text)) : []),
-    ...(starts ? before : ['']).flatMap((start) => (ends ? behind : ['']).map((end) => plain('contains', start + text + end))),
-  ]
 }
 
 /**
@@ -261,42 +222,69 @@ export function requestPrincipals(pattern: Pattern): [issuer: Pattern, subject: 
   return pairs
 }
 
-const textValue = (match: StringMatch): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: match } })
-const stringValue = (pattern: Pattern): ValueMatch => textValue(stringMatch(pattern))
+const stringValue = (pattern: Pattern): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: stringMatch(pattern) } })
 const listOf = (value: ValueMatch): ValueMatch => ({
   matchPattern: { case: 'listMatch', value: { matchPattern: { case: 'oneOf', value: value as never } } },
 })
-const eitherValue = (...valueMatchers: ValueMatch[]): ValueMatch => ({
-  matchPattern: { case: 'orMatch', value: { valueMatchers: valueMatchers as never[] } },
-})
+const eitherValue = (...valueMatchers: ValueMatch[]): ValueMatch =>
+  valueMatchers.length === 1 && valueMatchers[0]
+    ? valueMatchers[0]
+    : { matchPattern: { case: 'orMatch', value: { valueMatchers: valueMatchers as never[] } } }
 
-function claimValue(pattern: Pattern, whole: boolean): ValueMatch {
+/** A claim that is a text, or a list with such a text; with `otherTypes` also one that is no text and reads like it. */
+function claimValue(pattern: Pattern, whole: boolean, otherTypes: boolean): ValueMatch {
   const isWhole = whole || /\s/.test('text' in pattern ? pattern.text : '')
-  return eitherValue(listOf(stringValue(pattern)), ...(isWhole ? [stringValue(pattern)] : wordMatches(pattern).map(textValue)))
+  const texts = [listOf(stringValue(pattern)), ...(isWhole ? [stringValue(pattern)] : wordValues(pattern))]
+  return eitherValue(...texts, ...(otherTypes ? otherValues(pattern) : []))
 }
 
-/** Any of these matches text that has one word like the pattern. */
-function wordMatches(pattern: Pattern): StringMatch[] {
-  const regex = `(.* )?${patternRegex(pattern, '[^ ]')}( .*)?`
-  return pattern.kind === 'any' || isShort(pattern) ? [regexMatch(regex)] : elementMatches(pattern, [' '], [' '])
+/** One of the words of a text, between spaces. */
+function wordValues(pattern: Pattern): ValueMatch[] {
+  const matching = (match: StringMatch): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: match } })
+  if (pattern.kind === 'any' || (pattern.kind !== 'exact' && pattern.text === '')) return [matching(regexMatch('.*[^ ].*'))]
+  const { kind, text } = pattern
+  const first = kind === 'suffix' ? [] : [textMatch('prefix', kind === 'exact' ? `${text} ` : text)]
+  const last = kind === 'prefix' ? [] : [textMatch('suffix', kind === 'exact' ? ` ${text}` : text)]
+  const between = textMatch('contains', `${kind === 'suffix' ? '' : ' '}${text}${kind === 'prefix' ? '' : ' '}`)
+  return [...(kind === 'exact' ? [textMatch('exact', text)] : []), ...first, ...last, between].map(matching)
+}
+
+/** What is no text and reads like a pattern: true and false in any case, numbers by value, and either in a list, or a list in a list. */
+function otherValues(pattern: Pattern): ValueMatch[] {
+  if (pattern.kind === 'any') return [{ matchPattern: { case: 'presentMatch', value: true } }]
+  const scalars = [...[true, false].filter((one) => looksLikeBoolean(pattern, one)).map(booleanValue), ...numberValues(pattern)]
+  const nested = listOf(eitherValue(listOf(eitherValue(stringValue(pattern), ...scalars)), ...scalars))
+  return [...scalars, nested]
+}
+
+const booleanValue = (value: boolean): ValueMatch => ({ matchPattern: { case: 'boolMatch', value } })
+
+function numberValues(pattern: Pattern): ValueMatch[] {
+  if (!looksLikeNumber(pattern)) return []
+  const exact = pattern.kind === 'exact' ? numberOf(pattern.text) : undefined
+  const whole = { start: -Number.MAX_VALUE, end: Number.MAX_VALUE }
+  return [
+    {
+      matchPattern: {
+        case: 'doubleMatch',
+        value: { matchPattern: exact !== undefined ? { case: 'exact', value: exact } : { case: 'range', value: whole } },
+      },
+    },
+  ]
 }
 
 /** `[x]` asks for a list that has x in it. */
-function filterValue(value: string): ValueMatch {
-  return value.startsWith('[') && value.endsWith(']') ? listOf(stringValue(patternOf(value.slice(1, -1)))) : stringValue(patternOf(value))
+function filterValue(value: string, otherTypes: boolean): ValueMatch {
+  const inList = value.startsWith('[') && value.endsWith(']')
+  const pattern = patternOf(inList ? value.slice(1, -1) : value)
+  const either = eitherValue(stringValue(pattern), ...(otherTypes ? otherValues(pattern) : []))
+  return inList ? listOf(either) : otherTypes ? either : stringValue(pattern)
 }
 
 const claimMatch = (path: readonly string[], value: ValueMatch): MetadataMatch => metadataMatch(jwtFilter, [payloadKey, ...path], value)
 
 function metadataMatch(filter: string, path: readonly string[], value: ValueMatch): MetadataMatch {
   return { filter, path: path.map((key) => ({ segment: { case: 'key', value: key } })), value: value as never }
-}
-
-/** `envoy.config.core.v3.CidrRange` of an address or a range. */
-function cidrOf(value: string) {
-  const [addressPrefix = '', bits] = value.split('/')
-  const whole = ipaddr.parse(addressPrefix).kind() === 'ipv6' ? 128 : 32
-  return { addressPrefix, prefixLen: bits === undefined ? whole : Number(bits) }
 }
 
 /** A name that no user's rule can have: namespaces have no brackets. */

@@ -16,8 +16,16 @@ interface Example {
 const entry = (namespace: string, address: string, port: string) =>
   `apiVersion: networking.mesh.io/v1\nkind: ServiceEntry\nmetadata: {name: app, namespace: ${namespace}}\nspec: {hosts: [app.${namespace}.example], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: ${port}}], endpoints: [{address: ${address}}]}\n---\n`
 
+const rules = (action: string, rule: string) =>
+  `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: policy, namespace: ns}\nspec: {action: ${action}, rules: [{from: [{source: {ipBlocks: [10.0.0.0/8]}}], ${rule}}]}\n---\n`
+
 /** An example for every check: its row in the table does not compile without one. */
 const examples: { readonly [Name in PolicyCheckName]: Example } = {
+  'claim-types': { documents: rules('DENY', "when: [{key: 'request.auth.claims[staff]', values: ['true']}]") },
+  'forwarded-addresses': { documents: rules('ALLOW', 'when: [{key: remote.ip, values: [10.0.0.0/8]}]') },
+  'host-forms': { documents: rules('DENY', 'to: [{operation: {hosts: [secret.example]}}]') },
+  'never-matching-paths': { documents: rules('DENY', "to: [{operation: {paths: ['/a//b']}}]") },
+  'path-forms': { documents: rules('DENY', "to: [{operation: {paths: ['/a@b']}}]") },
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
   'undeclared-ports': {
     documents:

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { PolicySchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
 import { parseConfigFile } from '../../../src/config/parse.ts'
+import { pathFault } from '../../../src/config/path-patterns.ts'
 import { conditionKey, resolveRule, type WrittenRule } from '../../../src/config/policy-attributes.ts'
 import { programSize, stockProgramSize } from '../../../src/config/program-size.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
@@ -13,7 +14,7 @@ import { requestPrincipals, rulePolicy } from '../../../src/xds/security/rbac.ts
 import { policyMatches } from '../../harness/rbac-interpreter.ts'
 
 const trustDomains = { own: 'own.domain', aliases: ['old.domain'] }
-const circumstances: Circumstances = { trustDomains, normalization: 'DEFAULT', isDryRun: () => false }
+const circumstances: Circumstances = { trustDomains, normalization: 'DEFAULT', trustsForwarded: false, optOuts: new Set(), isDryRun: () => false }
 
 /** Text from an alphabet that collides often, full of what regular expressions take for their own. */
 const word = fc.stringMatching(/^[ab.+*[(|$/-]{0,4}$/)
@@ -32,9 +33,61 @@ const principal = fc
     fc.constantFrom('s', 's.t', 'sxt'),
   )
   .map(([domain, namespace, account]) => `${domain}/ns/${namespace}/sa/${account}`)
-const host = fc.constantFrom('a.com', 'A.com', 'a.com:80', 'a.com.', 'b.a.com', 'axcom', 'a.com:x', 'a.com.:8080')
-const address = fc.constantFrom('10.0.0.1', '10.0.1.1', '192.168.0.1', '::1', 'fd00::1')
-const range = fc.constantFrom('10.0.0.0/24', '10.0.0.1', '0.0.0.0/0', '::/0', 'fd00::/8', '192.168.0.1/32')
+const host = fc.oneof(
+  fc.constantFrom('a.com', 'A.com', 'a.com:80', 'a.com.', 'b.a.com', 'axcom', 'a.com:x', 'a.com.:8080', '[::1]:80', '::1', 'com:80'),
+  fc
+    .tuple(
+      fc.constantFrom('a.com', 'b.a.com', '.a.com', 'u@a.com', 'a%2ecom', '[::1]', 'x,a.com', ''),
+      fc.constantFrom('', '.', '..'),
+      fc.constantFrom('', ':', ':80', ':080', ':8080', ':x', ':80a', ':+80', ':80:80'),
+    )
+    .map((parts) => parts.join('')),
+)
+/** `*:` would be the end of a host, or of an address. */
+const goodHost = host.filter((text) => text !== ':')
+/** Parts of paths that collide often: characters that come plain and escaped, in either case, and what is nearly one. */
+const path = fc
+  .array(
+    fc.constantFrom(
+      'a',
+      'A',
+      'b',
+      '/',
+      '@',
+      '%40',
+      '+',
+      '%2b',
+      '%2B',
+      '|',
+      '%7c',
+      'é',
+      '%c3%A9',
+      '%',
+      '4',
+      '%25',
+      ';',
+      '=',
+      '%3d',
+      '.',
+      '..;',
+      '%c0%af',
+      '%61',
+      '*',
+      '{*}',
+      '/{*}',
+      '/{**}',
+      '2',
+    ),
+    { maxLength: 6 },
+  )
+  .map((parts) => `/${parts.join('')}`)
+const goodPath = starred(path.map((text) => text.slice(1)))
+  .map((value) => (value.startsWith('*') ? value : `/${value}`))
+  .filter((value) => pathFault(value, 'DEFAULT') === undefined)
+/** A path as it comes: nothing in it is refused. */
+const sentPath = path.map((text) => text.replaceAll('é', '%C3%a9').replaceAll(/[{}]/g, ''))
+const address = fc.constantFrom('10.0.0.1', '::ffff:10.0.0.1', '10.0.1.1', '192.168.0.1', '::1', 'fd00::1')
+const range = fc.constantFrom('10.0.0.0/24', '::ffff:10.0.0.0/120', '10.0.0.1', '0.0.0.0/0', '::/0', 'fd00::/8', '192.168.0.1/32')
 const port = fc.constantFrom('80', '443')
 const requestPrincipal = fc.tuple(word, word).map(([issuer, subject]) => `${issuer}/${subject}`)
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
@@ -59,16 +112,17 @@ const source = some({
 })
 const templates = fc.array(fc.constantFrom('/{*}', '/{**}', '/a/{*}', '/a/{**}/', '/{*}/b/{**}', '/a.$/{*}'), { minLength: 1, maxLength: 2 })
 const operation = some({
-  hosts: values(host),
-  notHosts: values(host),
-  paths: fc.oneof(values(word.map((text) => `/${text}`)), templates),
-  notPaths: fc.oneof(values(word.map((text) => `/${text}`)), templates),
+  hosts: values(goodHost),
+  notHosts: values(goodHost),
+  paths: fc.oneof(fc.array(goodPath, { minLength: 1, maxLength: 3 }), templates),
+  notPaths: fc.oneof(fc.array(goodPath, { minLength: 1, maxLength: 3 }), templates),
   methods: values(fc.constantFrom('GET', 'PUT')),
   ports: fc.array(port, { minLength: 1, maxLength: 2 }),
 })
 const condition = fc.record({
   key: fc.constantFrom(
     'request.headers[x]',
+    'request.headers[host]',
     'request.auth.claims[c]',
     'request.auth.claims[c][d]',
     'request.auth.audiences',
@@ -80,7 +134,7 @@ const condition = fc.record({
   values: values(
     fc.oneof(
       word,
-      fc.constant('a b'),
+      fc.constantFrom('a b', 'true', 'True', 'false', '1', '1.0', '1e0', '12', 'tr', '1.5'),
       requestPrincipal,
       word.map((text) => `[${text}]`),
     ),
@@ -94,22 +148,23 @@ const rule: fc.Arbitrary<WrittenRule> = fc.record({
 })
 const claim = fc.oneof(
   word,
-  fc.array(fc.oneof(word, fc.integer()), { maxLength: 3 }),
+  fc.array(fc.oneof(word, fc.constantFrom(1, 12)), { maxLength: 3 }),
   fc.tuple(word, word).map((words) => words.join(' ')),
-  fc.integer(),
+  fc.constantFrom(0, 1, 1.5, 12, -3),
   fc.boolean(),
+  fc.constantFrom<unknown>([true], [[1, 'a']], [['a'], 'b'], null, {}),
 )
 const request: fc.Arbitrary<DescribedRequest> = fc.record({
   protocol: fc.constantFrom('http', 'tcp'),
   method: fc.constantFrom('GET', 'PUT', 'get'),
   host,
-  path: word.map((text) => `/${text.replaceAll('|', '').replaceAll('[', '')}`),
+  path: sentPath,
   headers: maybe(
     fc.array(
       fc.oneof(
         word,
         fc.tuple(word, word).map((pair) => pair.join(',')),
-        word.map((text) => ` ${text}`),
+        fc.tuple(word, fc.constantFrom(', ', ' ,', ',  ', '\t,', ' , '), word).map((parts) => parts.join('')),
       ),
       { minLength: 1, maxLength: 3 },
     ),
@@ -134,7 +189,7 @@ describe('authorization', () => {
     fc.assert(
       fc.property(rule, request, fc.boolean(), (written, asked, allows) => {
         const resolved = resolveRule(written, 'a')
-        const policy = rulePolicy(resolved, { protocol: asked.protocol, allows, trustDomains })
+        const policy = rulePolicy(resolved, { ...circumstances, protocol: asked.protocol, allows })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), asked, normalizePath(asked.path, 'DEFAULT'))
         const meant = mismatch(resolved, allows, asked, circumstances) === undefined
         expect(compiled).to.equal(meant)
@@ -155,7 +210,7 @@ describe('authorization', () => {
       fc.property(single, request, (written, asked) => {
         const resolved = resolveRule(written as WrittenRule, 'a')
         const http = { ...asked, protocol: 'http' as const }
-        const policy = rulePolicy(resolved, { protocol: 'http', allows: true, trustDomains })
+        const policy = rulePolicy(resolved, { ...circumstances, protocol: 'http', allows: true })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), http, normalizePath(asked.path, 'DEFAULT'))
         expect(compiled).to.equal(mismatch(resolved, true, http, circumstances) === undefined)
       }),
@@ -194,7 +249,7 @@ describe('authorization', () => {
     fc.assert(
       fc.property(written, asked, (rule, one) => {
         const resolved = resolveRule(rule, 'a')
-        const policy = rulePolicy(resolved, { protocol: 'http', allows: true, trustDomains })
+        const policy = rulePolicy(resolved, { ...circumstances, protocol: 'http', allows: true })
         const compiled = policy !== undefined && policyMatches(create(PolicySchema, policy), one, '/')
         expect(compiled, JSON.stringify([rule, one])).to.equal(mismatch(resolved, true, one, circumstances) === undefined)
         matched += Number(compiled)
@@ -224,7 +279,7 @@ describe('authorization', () => {
         values: [value],
       })),
     })
-    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value), 'a'), { protocol: 'http', allows: false, trustDomains })
+    const policyOf = (value: string) => rulePolicy(resolveRule(everywhere(value), 'a'), { ...circumstances, protocol: 'http', allows: false })
     fc.assert(
       fc.property(texts, fc.constantFrom('', 'before', 'behind'), (text, star) => {
         const found = regexes(policyOf(star === 'before' ? `*${text}` : star === 'behind' ? `${text}*` : text))
@@ -237,7 +292,7 @@ describe('authorization', () => {
 
   it('asks for a server name without a regular expression that ignores case, which Envoy refuses', () => {
     const names = ['*', 'a.com', '*.com', 'a*', '**'].map((value) =>
-      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }, 'a'), { protocol: 'tcp', allows: false, trustDomains }),
+      rulePolicy(resolveRule({ when: [{ key: 'connection.sni', values: [value] }] }, 'a'), { ...circumstances, protocol: 'tcp', allows: false }),
     )
     const any = { ...(fc.sample(request, 1)[0] as DescribedRequest), protocol: 'tcp' as const, sni: 'A.com' }
     expect(names.map((policy) => policyMatches(create(PolicySchema, policy), any, '/'))).to.deep.equal([true, true, true, true, false])

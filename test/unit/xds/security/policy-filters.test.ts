@@ -21,9 +21,9 @@ function filters(plugins: readonly string[], protocol: 'http' | 'tcp' = 'http'):
   ].join('---\n')
   for (const object of parseConfigFile('f.yaml', text, names).objects) state.setConfig(configKey(object), object)
   const { snapshot } = state.take(0)
-  return policyFilters(protocol, policiesFor(snapshot.policies, 'mesh-system', { namespace: 'ns', labels: {} }), snapshot).map(({ name }) =>
-    name.split('.').slice(2).join('.'),
-  )
+  return policyFilters(protocol, policiesFor(snapshot.policies, 'mesh-system', { namespace: 'ns', labels: {} }), snapshot, {
+    trustsForwarded: true,
+  }).map(({ name }) => name.split('.').slice(2).join('.'))
 }
 
 describe('filters of policies (--plugins)', () => {

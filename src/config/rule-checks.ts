@@ -1,0 +1,74 @@
+/** The checks that judge values in rules of AuthorizationPolicies more strictly, as rows of the table of checks (`policy-checks.ts`). */
+import type { ConfigObject } from '../../protocols/data.ts'
+import { pathCharacters, pathFault } from './path-patterns.ts'
+import { type Attribute, attributeOf } from './policy-attributes.ts'
+
+/** A value of a rule: where it stands, what it is compared with, and whether a match keeps requests out. */
+interface RuleValue {
+  readonly at: string
+  readonly attribute: Attribute
+  readonly value: string
+  readonly guards: boolean
+}
+
+type Fields = Readonly<Record<string, unknown>>
+interface GivenSpec {
+  readonly action?: string
+  readonly rules?: readonly {
+    readonly from?: readonly { readonly source?: Fields }[]
+    readonly to?: readonly { readonly operation?: Fields }[]
+    readonly when?: readonly { readonly key?: string; readonly values?: unknown; readonly notValues?: unknown }[]
+  }[]
+}
+
+const listed = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [])
+
+/** All values of a policy's rules. */
+function ruleValues({ spec }: ConfigObject): RuleValue[] {
+  const { action = 'ALLOW', rules = [] } = spec as GivenSpec
+  const valuesOf = (at: string, attribute: Attribute | undefined, values: unknown, not: boolean): RuleValue[] =>
+    attribute ? listed(values).map((value, index) => ({ at: `${at}[${index}]`, attribute, value, guards: not === (action === 'ALLOW') })) : []
+  const ofFields = (at: string, fields: Fields = {}) =>
+    Object.entries(fields).flatMap(([field, values]) => valuesOf(`${at}.${field}`, attributeOf(field)?.attribute, values, field.startsWith('not')))
+  return rules.flatMap(({ from = [], to = [], when = [] }, rule) => [
+    ...from.flatMap(({ source }, index) => ofFields(`spec.rules[${rule}].from[${index}].source`, source)),
+    ...to.flatMap(({ operation }, index) => ofFields(`spec.rules[${rule}].to[${index}].operation`, operation)),
+    ...when.flatMap(({ key = '', values, notValues }, index) => [
+      ...valuesOf(`spec.rules[${rule}].when[${index}].values`, attributeOf(key)?.attribute, values, false),
+      ...valuesOf(`spec.rules[${rule}].when[${index}].notValues`, attributeOf(key)?.attribute, notValues, true),
+    ]),
+  ])
+}
+
+const check = (stricter: string, isConcerned: (value: RuleValue) => boolean) => ({
+  stricter,
+  kinds: ['AuthorizationPolicy' as const],
+  concerns: (object: ConfigObject) =>
+    ruleValues(object)
+      .filter(isConcerned)
+      .map(({ at }) => at),
+})
+
+/** The rows. */
+export const ruleChecks = {
+  'claim-types': check(
+    'where a match keeps requests out, claims and metadata that are true, false or numbers match the text that they are written as, also in lists',
+    ({ attribute, guards }) => guards && (attribute.type === 'claim' || attribute.type === 'metadata'),
+  ),
+  'forwarded-addresses': check(
+    'at a sidecar without trusted proxies (numTrustedProxies) the address of the client that X-Forwarded-For says lets nobody in',
+    ({ attribute }) => attribute.type === 'ip' && attribute.of === 'client',
+  ),
+  'host-forms': check(
+    'where a match keeps requests out, a host matches in every form that a server may take for it, and requests for no readable host match; elsewhere only plain hosts match',
+    ({ attribute, value }) => attribute.type === 'host' && value !== '*',
+  ),
+  'never-matching-paths': check(
+    'a policy with a path that can never match is invalid',
+    ({ attribute, value }) => attribute.type === 'path' && pathFault(value, undefined) !== undefined,
+  ),
+  'path-forms': check(
+    'characters of a path match plain and escaped, and paths in which servers may see other segments than Envoy match where that keeps requests out',
+    ({ attribute, value }) => attribute.type === 'path' && pathCharacters(value, undefined).some((character) => typeof character !== 'string'),
+  ),
+} as const

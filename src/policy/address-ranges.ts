@@ -1,0 +1,32 @@
+/** Ranges of IP addresses in rules. An IPv4 address and its form in IPv6 (`::ffff:a.b.c.d`, RFC 4291, section 2.5.5.2) are one address. */
+import ipaddr from 'ipaddr.js'
+
+/** A range as `envoy.config.core.v3.CidrRange` has it. */
+export interface AddressRange {
+  readonly addressPrefix: string
+  readonly prefixLen: number
+}
+
+/** The range that a value of a rule names, in both forms where it has two. */
+export function rangesOf(value: string): AddressRange[] {
+  const [addressPrefix = '', bits] = value.split('/')
+  const address = ipaddr.parse(addressPrefix)
+  const whole = address.kind() === 'ipv6' ? 128 : 32
+  const prefixLen = bits === undefined ? whole : Number(bits)
+  const own = { addressPrefix, prefixLen }
+  if (address instanceof ipaddr.IPv6) {
+    if (!address.isIPv4MappedAddress() || prefixLen < 96) return [own]
+    return [own, { addressPrefix: address.toIPv4Address().toString(), prefixLen: prefixLen - 96 }]
+  }
+  return [own, { addressPrefix: `::ffff:${address.toString()}`, prefixLen: prefixLen + 96 }]
+}
+
+/** Whether an address is in the range that a value of a rule names. */
+export function isInRange(value: string, address: string): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.parse(address)
+  return rangesOf(value).some(({ addressPrefix, prefixLen }) => {
+    const start = ipaddr.parse(addressPrefix)
+    return start.kind() === parsed.kind() && parsed.match(start as never, prefixLen)
+  })
+}

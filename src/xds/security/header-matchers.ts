@@ -1,0 +1,37 @@
+/** Headers of rules as principals (docs/resources.md, M6). */
+import type { Pattern } from '../../policy/patterns.ts'
+import { allIds, anyId, type Comparison, type Principal, textMatch } from './matchers.ts'
+
+/** Spaces around a comma that make its elements more than one space away from it: what is listed there is found by its text alone. */
+const wideSpacing = [',  ', ', \t', ',\t', '  ,', '\t ,', '\t,']
+
+/**
+ * What some value of a header matches. It may be any element of a list with commas, be it of one line or of several: Envoy joins the values of
+ * several lines with commas, or looks at each, by release. `guards` says whether a match keeps requests out.
+ */
+export function headerIds(name: string, patterns: readonly Pattern[], guards: boolean): Principal {
+  if (patterns.some(({ kind }) => kind === 'any'))
+    return { identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } } }
+  const value = (comparison: Comparison, text: string): Principal => ({
+    identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'stringMatch', value: textMatch(comparison, text) } } },
+  })
+  const texts = patterns.flatMap((pattern) => ('text' in pattern ? [pattern] : []))
+  const found = texts.flatMap(({ kind, text }) => elementMatches(kind, text).map(([comparison, part]) => value(comparison, part)))
+  if (!guards) return anyId(found)
+  const anywhere = anyId(texts.map(({ text }) => value('contains', text)))
+  return anyId([...found, allIds([anyId(wideSpacing.map((spacing) => value('contains', spacing))), anywhere])])
+}
+
+/** Comparisons of a whole header of which one holds if an element matches. */
+function elementMatches(kind: 'exact' | 'prefix' | 'suffix', text: string): [Comparison, string][] {
+  const starts = [',', ', ']
+  const ends = [',', ' ,']
+  if (kind === 'prefix') return [['prefix', text], ...starts.map((start): [Comparison, string] => ['contains', start + text])]
+  if (kind === 'suffix') return [['suffix', text], ...ends.map((end): [Comparison, string] => ['contains', text + end])]
+  return [
+    ['exact', text],
+    ...ends.map((end): [Comparison, string] => ['prefix', text + end]),
+    ...starts.map((start): [Comparison, string] => ['suffix', start + text]),
+    ...starts.flatMap((start) => ends.map((end): [Comparison, string] => ['contains', start + text + end])),
+  ]
+}
