@@ -182,7 +182,7 @@ function valueMatches(attribute: Attribute, value: string, look: Look): boolean 
     case 'header':
       return headerMatches(pattern, headerOf(attribute.name, request), guards)
     case 'sni':
-      return patternMatches('text' in pattern ? { ...pattern, text: pattern.text.toLowerCase() } : pattern, request.sni.toLowerCase())
+      return sniMatches(pattern, request.sni.toLowerCase(), guards)
     case 'metadata':
       return metadataMatches(value, valueAt(request.metadata, [attribute.filter, ...attribute.path]), guards && !optOuts.has('claim-types'))
   }
@@ -197,9 +197,19 @@ function lengthOf(attribute: Attribute, request: DescribedRequest): number {
       return (headerOf(attribute.name, request) ?? []).reduce((sum, value) => sum + value.length, 0)
     case 'host':
       return request.host.length
+    case 'claim':
+      return sizeOf(valueAt(request.claims, attribute.path))
+    case 'metadata':
+      return sizeOf(valueAt(request.metadata, [attribute.filter, ...attribute.path]))
     default:
       return 100
   }
+}
+
+/** About how many characters a value has; a list counts with its elements and theirs, as far as they are compared. */
+function sizeOf(value: unknown, depth = 2): number {
+  if (typeof value === 'string') return value.length
+  return Array.isArray(value) && depth > 0 ? value.reduce((sum: number, one: unknown) => sum + 10 + sizeOf(one, depth - 1), 0) : 10
 }
 
 function claimMatches(pattern: Pattern, path: readonly string[], { guards, request, circumstances }: Look): boolean {
@@ -259,6 +269,12 @@ function hostMatches(value: string, given: string, { guards, forms }: { guards: 
   if (!wide) return wanted.kind === 'exact' ? authority === `${wanted.host}:${wanted.port}` : authority.endsWith(`${wanted.host}:${wanted.port}`)
   if (port === undefined) return isHost && wanted.host !== '' && isDefaultPort(wanted.port)
   return isHost && (port === wanted.port || !has('plainPort', authority))
+}
+
+/** A server name (RFC 6066, section 3, has it without a final dot; where a match keeps connections out, one with it matches too). */
+function sniMatches(pattern: Pattern, sni: string, guards: boolean): boolean {
+  const wanted = 'text' in pattern ? { ...pattern, text: pattern.text.toLowerCase() } : pattern
+  return patternMatches(wanted, sni) || (guards && patternMatches(wanted, sni.replace(/\.$/, '')))
 }
 
 function headerOf(name: string, request: DescribedRequest): readonly string[] | undefined {

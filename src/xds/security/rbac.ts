@@ -101,7 +101,7 @@ function permissionOf(condition: Condition, target: RuleTarget): Permission {
       ? hostPermission(values, { ...comparison, forms: !optOuts.has('host-forms') })
       : attribute.type === 'path'
         ? pathPermission(values, { ...comparison, forms: !optOuts.has('path-forms') })
-        : anyRule(values.flatMap((value) => permissionsFor(condition, value)))
+        : anyRule(values.flatMap((value) => permissionsFor(condition, value, comparison.guards)))
   return condition.not ? notRule(matched) : matched
 }
 
@@ -185,7 +185,7 @@ function requestPrincipalIds(pattern: Pattern, metadata: (match: MetadataMatch) 
   return pairs.length > 0 ? pairs : [notId(allIds([]))]
 }
 
-function permissionsFor({ attribute }: Condition, value: string): Permission[] {
+function permissionsFor({ attribute }: Condition, value: string, wide: boolean): Permission[] {
   switch (attribute.type) {
     case 'method':
       return [headerRule(':method', stringMatch(patternOf(value)))]
@@ -194,11 +194,15 @@ function permissionsFor({ attribute }: Condition, value: string): Permission[] {
     case 'ip':
       return rangesOf(value).map((range) => ({ rule: { case: 'destinationIp', value: range } }))
     case 'sni':
-      return [{ rule: { case: 'requestedServerName', value: stringMatch(patternOf(value), true) } }]
+      return sniPatterns(patternOf(value), wide).map((pattern) => ({ rule: { case: 'requestedServerName', value: stringMatch(pattern, true) } }))
     default:
       throw new Error(`${attribute.type} does not belong to the operation`)
   }
 }
+
+/** A server name has no final dot (RFC 6066, section 3); where a match keeps connections out, one with it matches too. */
+const sniPatterns = (pattern: Pattern, wide: boolean): Pattern[] =>
+  wide && (pattern.kind === 'exact' || pattern.kind === 'suffix') ? [pattern, { ...pattern, text: `${pattern.text}.` }] : [pattern]
 
 /**
  * Pairs of patterns for issuer and subject that together say what one says of `<iss>/<sub>`: either may contain slashes, so

@@ -1,0 +1,64 @@
+import { expect } from 'chai'
+import { configKey } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { Faults } from '../../../src/model/faults.ts'
+import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
+import { explain } from '../../../src/policy/explain.ts'
+import { policiesFor } from '../../../src/snapshot/policies.ts'
+import { MeshState } from '../../../src/snapshot/state.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+const request: DescribedRequest = {
+  protocol: 'http',
+  method: 'GET',
+  host: 'a.example',
+  path: '/',
+  headers: {},
+  sourceIp: '10.0.0.1',
+  remoteIp: '10.0.0.1',
+  destinationIp: '10.0.0.2',
+  destinationPort: 80,
+  sni: '',
+  peer: undefined,
+  claims: undefined,
+  metadata: {},
+}
+
+/** Explains a request to a workload with one policy. */
+function explained(spec: object, asked: Partial<DescribedRequest>) {
+  const state = new MeshState(testSettings(), new Faults())
+  const document = { apiVersion: 'security.mesh.io/v1', kind: 'AuthorizationPolicy', metadata: { name: 'p', namespace: 'ns' }, spec }
+  for (const object of parseConfigFile('f.yaml', JSON.stringify(document), names).objects) state.setConfig(configKey(object), object)
+  const { snapshot } = state.take(0)
+  const policies = policiesFor(snapshot.policies, 'mesh-system', { namespace: 'ns', labels: {} })
+  return explain(policies, { ...request, ...asked }, snapshot, { now: 0, trustsForwarded: false })
+}
+
+const deny = (values: readonly string[], key = 'request.headers[x]') => ({ action: 'DENY', rules: [{ when: [{ key, values }] }] })
+
+describe('what an explanation costs', () => {
+  const most = 59_000
+  for (const [name, header] of [
+    ['commas', ','.repeat(most)],
+    ['spaces and commas', ' ,'.repeat(most / 2)],
+    ['elements that nearly match', 'aaaaaaaab,'.repeat(most / 10)],
+    ['one letter', 'a'.repeat(most)],
+  ] as const)
+    it(`grows with the length of a header: ${name}`, async () => {
+      const values = Array.from({ length: 50 }, (_, index) => `aaaaaaaa${'b,'.repeat(index)}*`)
+      const before = process.threadCpuUsage()
+      const value = await explained(deny(values), { headers: { x: [header] } })
+      const { user, system } = process.threadCpuUsage(before)
+      expect(value.status).to.equal(name === 'one letter' || name.startsWith('elements') ? 403 : 200)
+      expect((user + system) / 1000, 'milliseconds of CPU').to.be.below(500)
+    })
+
+  it('has an end: where there is too much to compare it says so', async () => {
+    const values = Array.from({ length: 1000 }, (_, index) => `value-${index}`)
+    const asked = explained(deny(values), { headers: { x: [','.repeat(most)] } })
+    expect(await asked.then(String, (error: Error) => error.message)).to.match(/more to compare than 20000000 characters/)
+    const claims = { c: Array.from({ length: 30_000 }, (_, index) => index) }
+    const listed = explained(deny(values, 'request.auth.claims[c]'), { claims })
+    expect(await listed.then(String, (error: Error) => error.message)).to.match(/more to compare than 20000000 characters/)
+  })
+})
