@@ -61,7 +61,7 @@ export interface Service extends RegistryId {
 
 /** One workload behind a service. */
 export interface Endpoint {
-  /** IP address, host name (DNS resolution) or `unix://` path. */
+  /** IP address, host name (DNS resolution) or `unix://` path; empty for a workload that is reached through the gateways of its network alone. */
   readonly address: string
   /** Port numbers by service port name; a port without an entry uses the service's target port. */
   readonly ports: Readonly<Record<string, number>>

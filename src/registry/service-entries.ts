@@ -50,8 +50,7 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
     }
     return found
   }
-  const listed = (spec.endpoints ?? []).filter((endpoint) => endpoint.address !== undefined)
-  if (listed.length > 0) return listed.map((endpoint) => endpointOf({ ...endpoint, address: endpoint.address as string }, entry.namespace, '', names))
+  if (spec.endpoints?.length) return spec.endpoints.map((endpoint) => endpointOf(endpoint, entry.namespace, '', names))
   return spec.resolution?.startsWith('DNS') ? undefined : []
 }
 
@@ -68,7 +67,7 @@ export function workloadLabels(workload: WorkloadEntry): Record<string, string> 
 function endpointOf(spec: WorkloadEntrySpec, namespace: string, workload: string, names: MeshNames): Endpoint {
   const labels = spec.labels ?? {}
   return {
-    address: spec.address,
+    address: spec.address ?? '',
     ports: spec.ports ?? {},
     labels,
     locality: spec.locality ?? localityLabel(labels) ?? '',

@@ -63,6 +63,7 @@ function endpointsByAddress(states: readonly ServiceState[]): Map<string, Endpoi
   const found = new Map<string, Endpoint[]>()
   for (const { endpoints } of states)
     for (const endpoint of endpoints) {
+      if (endpoint.address === '') continue
       const there = found.get(endpoint.address)
       if (there) there.push(endpoint)
       else found.set(endpoint.address, [endpoint])

@@ -173,7 +173,15 @@ function takesAll(sidecar: Sidecar | undefined): boolean {
   if (sidecar?.spec.outboundTrafficPolicy?.egressProxy) return false
   if (!egress?.length) return true
   const [entry] = egress
-  return egress.length === 1 && !!entry && !entry.port?.number && !entry.bind && entry.captureMode !== 'NONE' && entry.hosts.includes('*/*')
+  return (
+    egress.length === 1 &&
+    !!entry &&
+    !entry.port?.number &&
+    !entry.bind &&
+    entry.captureMode !== 'NONE' &&
+    entry.hosts.includes('*/*') &&
+    !entry.hosts.some((host) => host.startsWith('~'))
+  )
 }
 
 /** Everything that is visible. */
@@ -235,15 +243,22 @@ interface HostPattern {
 }
 
 function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, visible: Visible): EgressListener {
-  const patterns = entry.hosts.map((text): HostPattern => {
+  const patternOf = (text: string): HostPattern => {
     const slash = text.indexOf('/')
     const namespace = text.slice(0, slash)
     const host = completeHost(text.slice(slash + 1), viewer, snapshot.settings.domain).toLowerCase()
-    return { namespace: namespace === '.' ? viewer : namespace, host }
-  })
-  const seen = [...new Set(patterns.flatMap((pattern) => virtualServicesOf(snapshot, viewer, pattern)))].sort((one, other) =>
-    byAge(one.source, other.source),
+    return { namespace: namespace === '.' ? viewer : namespace || '*', host }
+  }
+  const [without = [], patterns = []] = [true, false].map((excludes) =>
+    entry.hosts.filter((text) => text.startsWith('~') === excludes).map((text) => patternOf(text.replace('~', ''))),
   )
+  const isExcluded = (namespace: string, host: string) =>
+    without.some((pattern) => [namespace, '*'].includes(pattern.namespace) && hostCovers(pattern.host, host))
+  const isSeen = (service: ResolvedVirtualService, { host }: HostPattern) =>
+    service.hosts.some((pattern) => hostsOverlap(host, pattern) && !isExcluded(service.namespace, pattern))
+  const seen = [
+    ...new Set(patterns.flatMap((pattern) => virtualServicesOf(snapshot, viewer, pattern).filter((service) => isSeen(service, pattern)))),
+  ].sort((one, other) => byAge(one.source, other.source))
   const chosen = new Map<string, ServiceState>()
   const choosing = (host: string, namespace: string) => {
     const state = visible(host)
@@ -251,7 +266,8 @@ function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, vi
     if (entry.port?.number && !state.service.ports.some((port) => port.number === entry.port?.number)) return
     chosen.set(host, state)
   }
-  for (const pattern of patterns) for (const host of hostsOf(snapshot, pattern)) choosing(host, pattern.namespace)
+  const isKept = (host: string) => without.length === 0 || !isExcluded(visible(host)?.service.namespace ?? '', host)
+  for (const pattern of patterns) for (const host of hostsOf(snapshot, pattern)) if (isKept(host)) choosing(host, pattern.namespace)
   for (const { destinations } of seen) for (const host of destinations) choosing(host, '*')
   const port = entry.port?.number ? { number: entry.port.number, protocol: entry.port.protocol ?? '', name: entry.port.name ?? '' } : undefined
   const hosts = [...chosen.values()].sort(byNamespaceThenHost).map(({ service }) => service.hostname)

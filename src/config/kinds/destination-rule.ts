@@ -22,6 +22,27 @@ function isPrime(value: number): boolean {
   return value > 1
 }
 
+/** Limits and times of connections to a workload. */
+export const connectionPool = record({
+  tcp: record({
+    maxConnections: integer(1, 2_147_483_647),
+    connectTimeout: duration(1),
+    tcpKeepalive: tcpKeepaliveShape,
+    maxConnectionDuration: unused(duration()),
+    idleTimeout: duration(),
+  }),
+  http: record({
+    http1MaxPendingRequests: integer(1, 2_147_483_647),
+    http2MaxRequests: integer(1, 2_147_483_647),
+    maxRequestsPerConnection: integer(0, 536_870_912),
+    maxRetries: integer(0, 2_147_483_647),
+    idleTimeout: duration(),
+    h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
+    useClientProtocol: flag,
+    maxConcurrentStreams: integer(1, 2_147_483_647),
+  }),
+})
+
 const trafficFields = {
   loadBalancer: record({
     simple: oneOf('UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'),
@@ -37,25 +58,7 @@ const trafficFields = {
     localityLbSetting: localityLbShape,
     warmupDurationSecs: unused(duration()),
   }),
-  connectionPool: record({
-    tcp: record({
-      maxConnections: integer(1, 2_147_483_647),
-      connectTimeout: duration(1),
-      tcpKeepalive: tcpKeepaliveShape,
-      maxConnectionDuration: unused(duration()),
-      idleTimeout: duration(),
-    }),
-    http: record({
-      http1MaxPendingRequests: integer(1, 2_147_483_647),
-      http2MaxRequests: integer(1, 2_147_483_647),
-      maxRequestsPerConnection: integer(0, 536_870_912),
-      maxRetries: integer(0, 2_147_483_647),
-      idleTimeout: duration(),
-      h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
-      useClientProtocol: flag,
-      maxConcurrentStreams: integer(1, 2_147_483_647),
-    }),
-  }),
+  connectionPool,
   outlierDetection: record({
     consecutiveErrors: integer(0, largestUint32),
     consecutive5xxErrors: integer(0, largestUint32),

@@ -3,11 +3,12 @@ import { isIp } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
 import { destination, ip, labels } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
+import { connectionPool } from './destination-rule.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 const listenerPort = record({ number: integer(0, 65_535), protocol: text(), name: text(), targetPort: integer(0, 65_535) })
 const captureMode = oneOf('DEFAULT', 'IPTABLES', 'NONE')
-const egressHost = text({ max: 512, pattern: /^(\.|\*|~|[a-z0-9-]+)\/.+$/, what: 'namespace/host' })
+const egressHost = text({ max: 512, pattern: /^(~|~?(\.|\*|[a-z0-9-]+))\/.+$/, what: 'namespace/host or ~namespace/host' })
 
 const bind = text({
   check: (value) =>
@@ -32,8 +33,10 @@ const spec = record(
           examples: ['127.0.0.1:80', 'unix:///tmp/x', '[::1]:65535', '0.0.0.0:0'],
         }),
         tls: serverTls,
+        connectionPool,
       }),
     ),
+    inboundConnectionPool: connectionPool,
     egress: list(record({ port: listenerPort, bind, captureMode, hosts: required(list(egressHost, { min: 1 })) })),
     outboundTrafficPolicy: record({ mode: oneOf('REGISTRY_ONLY', 'ALLOW_ANY'), egressProxy: destination }),
   },

@@ -1,9 +1,11 @@
 /** WorkloadEntry: a workload that ServiceEntries of its namespace select by its labels. */
-import { type Read, record, required } from '../shape.ts'
+import { type Read, record, reject } from '../shape.ts'
 import { workloadAddress, workloadFields } from '../shapes/workload.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
-const spec = record({ address: required(workloadAddress), ...workloadFields })
+const spec = record({ address: workloadAddress, ...workloadFields }, (value, path, report) => {
+  if (!value.address && !value.network) reject(report, `${path}.address`, 'required without a network, but missing')
+})
 
 /** The kind WorkloadEntry. */
 export const workloadEntry = {

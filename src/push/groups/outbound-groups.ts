@@ -213,7 +213,7 @@ export class OutboundGroups {
 
 /** A service with those of its endpoints that EDS can tell of: Envoy refuses an assignment with a host name in it. The others are told. */
 function withAddresses(state: ServiceState): { addressed: ServiceState; problems: Outcome[] } {
-  const usable = ({ address }: Endpoint) => isIp(address) || address.startsWith('unix://')
+  const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
   const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
   if (odd.length === 0) return { addressed: state, problems: [] }
   const { service } = state

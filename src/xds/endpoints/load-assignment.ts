@@ -40,7 +40,7 @@ export function loadAssignment(
   const wanted = subset?.labels
   const groups = new Map<string, LbEndpoint[]>()
   const targets = reachable(withNetworks(state, snapshot.networks), snapshot, traits).filter(
-    ({ endpoint }) => servesPort(endpoint, port) && (!wanted || labelsMatch(wanted, endpoint.labels)),
+    ({ endpoint }) => endpoint.address !== '' && servesPort(endpoint, port) && (!wanted || labelsMatch(wanted, endpoint.labels)),
   )
   const weigh = fitting(targets)
   for (const { endpoint, gateway } of targets) {

@@ -43,6 +43,9 @@ export interface HttpOptions {
   readonly first?: readonly NamedFilter[]
 }
 
+/** Whether requests of HTTP/1.0 are taken as such. */
+export const acceptsHttp10 = ({ settings }: MeshSnapshot, { http10 }: Traits): boolean => http10 || settings.features.PILOT_HTTP10
+
 /** `envoy.filters.network.http_connection_manager`. */
 export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapshot, traits: Traits): Filter {
   const { mesh } = snapshot
@@ -53,7 +56,7 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
   // What a workload sends to others is theirs to understand; only where policies are enforced is the safe form the default.
   const asked = mesh.pathNormalization.normalization ?? 'DEFAULT'
   const normalization = asked === 'DEFAULT' && options.side === 'outbound' ? 'BASE' : asked
-  const http10 = traits.http10 || features.PILOT_HTTP10
+  const http10 = acceptsHttp10(snapshot, traits)
   const manager = pack(HttpConnectionManagerSchema, {
     statPrefix: options.statPrefix,
     routeSpecifier:

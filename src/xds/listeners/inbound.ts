@@ -12,7 +12,7 @@ import type { WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import { statName } from '../clusters/outbound.ts'
-import { applyConnectionPool, applyPolicy, type ClusterInit, policyFor } from '../clusters/traffic-policy.ts'
+import { applyConnectionPool, applyPolicy, type ClusterInit, type PolicyInForce, policyFor } from '../clusters/traffic-policy.ts'
 import type { Draft } from '../draft.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
@@ -114,7 +114,7 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
   }
   if (!loopbacks.has(port.endpoint) && !port.endpoint.startsWith('unix://'))
     cluster.upstreamBindConfig = bindTo(port.endpoint.includes(':') ? pastRedirection.ipv6 : pastRedirection.ipv4)
-  const { connectionPool } = port.instance ? policyFor(view.ruleFor(port.instance.service), undefined, port.servicePort) : {}
+  const connectionPool = connectionPoolOf(port, view)
   applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
   cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
   if (isHttp2(port.protocol))
@@ -132,6 +132,13 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
       filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } },
     }
   return create(ClusterSchema, cluster)
+}
+
+/** What a Sidecar says for its port, else for all ports, else the rule of the service (docs/resources.md, C12). */
+function connectionPoolOf({ port, instance, servicePort }: InboundPort, view: View): PolicyInForce['connectionPool'] {
+  const { ingress = [], inboundConnectionPool } = view.sidecar?.spec ?? {}
+  const own = ingress.find((entry) => entry.port.number === port)?.connectionPool ?? inboundConnectionPool
+  return own ?? (instance && policyFor(view.ruleFor(instance.service), undefined, servicePort).connectionPool)
 }
 
 const bindTo = (address: string): ClusterInit['upstreamBindConfig'] => ({

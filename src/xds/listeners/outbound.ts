@@ -20,7 +20,7 @@ import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
-import { type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
+import { acceptsHttp10, type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
 import { isOwnListener, loopbackOf, wildcardOf } from './own-addresses.ts'
 
 interface Chain {
@@ -369,7 +369,7 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
   if (plan.routes !== undefined) {
     const options = { side: 'outbound' as const, statPrefix: `outbound_${name}`, routes: plan.routes, protocols: plan.httpProtocols }
     const filters = [httpConnectionManager(options, snapshot, traits)]
-    chains.push(inspects ? { filterChainMatch: plainHttp, filters } : { filters })
+    chains.push(inspects ? { filterChainMatch: plainHttp(inputs), filters } : { filters })
   }
   let fallback: Chain | undefined
   for (const chain of plan.tcp) {
@@ -404,8 +404,11 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
   })
 }
 
-/** What looks like HTTP without TLS. */
-const plainHttp: DistinctMatch = { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
+/** What looks like HTTP without TLS. Requests of HTTP/1.0 are bytes unless they are taken: the proxy would answer them with 426. */
+function plainHttp({ snapshot, traits }: OutboundInputs): DistinctMatch {
+  const old = acceptsHttp10(snapshot, traits) ? ['http/1.0'] : []
+  return { applicationProtocols: [...old, 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
+}
 
 /** Whether a chain takes every connection. */
 const isOpen = ({ filterChainMatch }: Chain): boolean =>
