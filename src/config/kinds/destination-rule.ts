@@ -1,6 +1,6 @@
 /** DestinationRule: what holds for requests once their host is known: policies and subsets. */
 import { anything, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
-import { localityLbShape, tcpKeepaliveShape } from '../shapes/connections.ts'
+import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
 import { credentialName } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
@@ -21,27 +21,6 @@ function isPrime(value: number): boolean {
   for (let factor = 2; factor * factor <= value; factor++) if (value % factor === 0) return false
   return value > 1
 }
-
-/** Limits and times of connections to a workload. */
-export const connectionPool = record({
-  tcp: record({
-    maxConnections: integer(1, 2_147_483_647),
-    connectTimeout: duration(1),
-    tcpKeepalive: tcpKeepaliveShape,
-    maxConnectionDuration: unused(duration()),
-    idleTimeout: duration(),
-  }),
-  http: record({
-    http1MaxPendingRequests: integer(1, 2_147_483_647),
-    http2MaxRequests: integer(1, 2_147_483_647),
-    maxRequestsPerConnection: integer(0, 536_870_912),
-    maxRetries: integer(0, 2_147_483_647),
-    idleTimeout: duration(),
-    h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
-    useClientProtocol: flag,
-    maxConcurrentStreams: integer(1, 2_147_483_647),
-  }),
-})
 
 const trafficFields = {
   loadBalancer: record({

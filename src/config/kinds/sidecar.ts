@@ -1,9 +1,9 @@
 /** Sidecar: what the sidecars of a namespace see, and where they listen. */
 import { isIp } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
+import { connectionPool } from '../shapes/connections.ts'
 import { destination, ip, labels } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
-import { connectionPool } from './destination-rule.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 const listenerPort = record({ number: integer(0, 65_535), protocol: text(), name: text(), targetPort: integer(0, 65_535) })

@@ -1,5 +1,5 @@
 /** How connections are kept and spread, in a rule and in the mesh configuration. */
-import { duration, flag, integer, list, map, type Read, record, required, text, unused } from '../shape.ts'
+import { duration, flag, integer, list, map, oneOf, type Read, record, required, text, unused } from '../shape.ts'
 import { largestUint32 } from './hosts.ts'
 
 /** Shape of `localityLbSetting`. */
@@ -18,3 +18,24 @@ export const tcpKeepaliveShape = record({
 })
 
 export type LocalityLb = Read<typeof localityLbShape>
+
+/** Limits and times of connections to a workload. */
+export const connectionPool = record({
+  tcp: record({
+    maxConnections: integer(1, 2_147_483_647),
+    connectTimeout: duration(1),
+    tcpKeepalive: tcpKeepaliveShape,
+    maxConnectionDuration: unused(duration()),
+    idleTimeout: duration(),
+  }),
+  http: record({
+    http1MaxPendingRequests: integer(1, 2_147_483_647),
+    http2MaxRequests: integer(1, 2_147_483_647),
+    maxRequestsPerConnection: integer(0, 536_870_912),
+    maxRetries: integer(0, 2_147_483_647),
+    idleTimeout: duration(),
+    h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
+    useClientProtocol: flag,
+    maxConcurrentStreams: integer(1, 2_147_483_647),
+  }),
+})
