@@ -12,3 +12,57 @@ export function isIpOrCidr(text: string): boolean {
   if (more !== undefined || !isIp(address)) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32))
 }
+
+/** Metadata services of clouds that have addresses of an ordinary range. */
+const metadataServices: ReadonlySet<string> = new Set(['100.100.100.200', '168.63.129.16', '192.0.0.192'])
+const metadataServiceIpv6 = 'fd00:ec2::254'
+
+/** Whether four decimal parts mean the machine itself, its link, a group of machines, or the metadata service of its cloud. */
+function leadsToCallerIpv4(address: string): boolean {
+  const [first, second] = address.split('.', 2).map(Number) as [number, number]
+  if (first === 0 || first === 127 || (first >= 224 && first <= 239) || address === '255.255.255.255') return true
+  return (first === 169 && second === 254) || metadataServices.has(address)
+}
+
+const ipv6Ranges: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'unspecified', 'multicast'])
+/** Prefixes of IPv6 addresses with the 32 bits of an IPv4 address in them, and at which of their bytes: NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056), compatible and translated ones (RFC 4291, RFC 2765). */
+const embedding = (
+  [
+    ['64:ff9b::/96', 12],
+    ['64:ff9b:1::/48', 12],
+    ['2002::/16', 2],
+    ['::/96', 12],
+    ['::ffff:0:0:0/96', 12],
+  ] as const
+).map(([range, at]) => ({ range: ipaddr.parseCIDR(range) as [ipaddr.IPv6, number], at }))
+
+function leadsToCallerIpv6(text: string): boolean {
+  // A zone is only told of addresses of the link.
+  if (text.includes('%')) return true
+  if (!ipaddr.IPv6.isValid(text)) return false
+  const address = ipaddr.IPv6.parse(text)
+  if (address.isIPv4MappedAddress()) return leadsToCallerIpv4(address.toIPv4Address().toString())
+  if (ipv6Ranges.has(address.range()) || address.toString() === metadataServiceIpv6) return true
+  return embedding.some(
+    ({ range, at }) =>
+      address.match(range) &&
+      leadsToCallerIpv4(
+        address
+          .toByteArray()
+          .slice(at, at + 4)
+          .join('.'),
+      ),
+  )
+}
+
+/**
+ * Whether an endpoint leads every caller to its own machine or link: a path of a unix socket, an address that means the machine itself, its link, a
+ * group of machines or the metadata service of its cloud, in IPv6 clothes too, a name of the machine itself (RFC 6761), or a number that is no address
+ * of four decimal parts, which some resolvers take for one. What other names resolve to cannot be seen.
+ */
+export function leadsToCaller(address: string): boolean {
+  if (address.startsWith('unix:')) return true
+  if (address.includes(':')) return leadsToCallerIpv6(address)
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return leadsToCallerIpv4(address)
+  return /^((.*\.)?localhost|ip6-(localhost|loopback)|localhost\.localdomain)\.?$/i.test(address) || /(^|\.)(\d+|0x[0-9a-f]*)\.?$/i.test(address)
+}

@@ -3,6 +3,7 @@
 /** All names, sorted. */
 export const policyCheckNames = [
   'claim-types',
+  'endpoint-addresses',
   'forwarded-addresses',
   'host-forms',
   'never-matching-paths',

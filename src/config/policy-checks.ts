@@ -4,10 +4,12 @@
  */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
-import { isIp } from './addresses.ts'
+import { isIp, leadsToCaller } from './addresses.ts'
 import type { AuthorizationPolicySpec } from './kinds/authorization-policy.ts'
 import type { RequestAuthenticationSpec } from './kinds/request-authentication.ts'
 import type { ServiceEntrySpec } from './kinds/service-entry.ts'
+import type { SidecarSpec } from './kinds/sidecar.ts'
+import type { WorkloadEntrySpec } from './kinds/workload-entry.ts'
 import type { KindName } from './kinds.ts'
 import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { ruleChecks } from './rule-checks.ts'
@@ -28,10 +30,23 @@ export interface PolicyCheck {
 
 /** The table. A check asks for its opt-out where it acts (`optOuts` of the report of a document, or of the settings of the snapshot). */
 export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
+  'endpoint-addresses': {
+    stricter:
+      'endpoints on the machine or link of whoever calls them are for callers of their own namespace, and none leads to a port of the proxy or its agent there',
+    kinds: ['ServiceEntry', 'WorkloadEntry', 'Sidecar'],
+    concerns: ({ kind, spec }) => {
+      if (kind === 'WorkloadEntry') return leadsToCaller((spec as WorkloadEntrySpec).address) ? ['spec.address'] : []
+      if (kind === 'ServiceEntry') return endpointAddresses(spec as ServiceEntrySpec, leadsToCaller)
+      return ((spec as SidecarSpec).ingress ?? []).flatMap(({ defaultEndpoint }, index) =>
+        defaultEndpoint !== undefined && /:150\d\d$|\/(SDS|XDS)$/.test(defaultEndpoint) ? [`spec.ingress[${index}].defaultEndpoint`] : [],
+      )
+    },
+  },
   'own-namespace-instances': {
     stricter: 'the ports, protocols and labels of a workload follow from endpoints of services of its own namespace alone',
     kinds: ['ServiceEntry'],
-    concerns: ({ spec }) => endpointAddresses(spec as ServiceEntrySpec, isIp),
+    // External services have no workloads of the mesh behind them.
+    concerns: ({ spec }) => ((spec as ServiceEntrySpec).location === 'MESH_INTERNAL' ? endpointAddresses(spec as ServiceEntrySpec, isIp) : []),
   },
   'undeclared-ports': {
     stricter: 'ports without a declared protocol, and those of no service, of workloads whose policies judge requests take HTTP only',
@@ -44,12 +59,16 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   ...ruleChecks,
 }
 
-/** Paths of the addresses of an entry's endpoints that a check looks at, where workloads of the mesh may be behind them. */
-function endpointAddresses({ location, endpoints }: ServiceEntrySpec, isConcerned: (address: string) => boolean): string[] {
-  if (location !== 'MESH_INTERNAL') return []
-  return (endpoints ?? []).flatMap(({ address }, index) =>
-    address !== undefined && isConcerned(address) ? [`spec.endpoints[${index}].address`] : [],
-  )
+/** Paths of the addresses of an entry's endpoints that a check looks at; an entry without endpoints may lead to its hosts. */
+function endpointAddresses({ hosts, endpoints, resolution }: ServiceEntrySpec, isConcerned: (address: string) => boolean): string[] {
+  const paths = (list: readonly (string | undefined)[], path: (index: number) => string) =>
+    list.flatMap((address, index) => (address !== undefined && isConcerned(address) ? [path(index)] : []))
+  if (endpoints?.length)
+    return paths(
+      endpoints.map(({ address }) => address),
+      (index) => `spec.endpoints[${index}].address`,
+    )
+  return resolution?.startsWith('DNS') ? paths(hosts, (index) => `spec.hosts[${index}]`) : []
 }
 
 /** A warning for each check that is left out. */

@@ -3,6 +3,7 @@
  * sources said since the last merge is merged again; what did not change keeps its identity.
  */
 import type { Endpoint, RegistryId, Service, ServicePort } from '../../protocols/data.ts'
+import { leadsToCaller } from '../config/addresses.ts'
 import type { Faults } from '../model/faults.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { compare } from '../model/order.ts'
@@ -27,6 +28,8 @@ export interface ServiceState {
   readonly endpoints: readonly Endpoint[]
   /** Sorted by cluster, then provider. */
   readonly shards: readonly Shard[]
+  /** Whether some endpoint leads every caller to its own machine: not all callers are given those (docs/resources.md, E7). */
+  readonly hasLocalEndpoints: boolean
 }
 
 /** Services by host name; several when namespaces define the same host, the oldest first, then by namespace. */
@@ -35,7 +38,7 @@ export type ServicesByHost = ReadonlyMap<string, readonly ServiceState[]>
 /** What came of a merge. */
 export interface Merge {
   readonly services: ServicesByHost
-  /** A number that changes with the definition of any service, and not with endpoints. */
+  /** A number that changes with the definition of any service and with whether it has endpoints on the machine of its callers, and not with other endpoints. */
   readonly definitions: number
   /** Hosts of which anything changed. */
   readonly hosts: ReadonlySet<string>
@@ -122,8 +125,9 @@ export class MergedServices {
     if (now === before) return
     if (now) changed.set(hostname, [...others, now].sort(byAge))
     else changed.set(hostname, others.length > 0 ? others : undefined)
-    if (now?.service !== before?.service) this.#definitions++
-    if (!now || !before || now.service !== before.service || reachesClusters(now, before)) redefined.add(hostname)
+    const isOther = now?.service !== before?.service || now?.hasLocalEndpoints !== before?.hasLocalEndpoints
+    if (isOther) this.#definitions++
+    if (!now || !before || isOther || reachesClusters(now, before)) redefined.add(hostname)
   }
 }
 
@@ -148,7 +152,7 @@ function stateOf(records: ReadonlyMap<string, ServiceRecord>, before: ServiceSta
   )
   if (before && before.service === service && sameItems(before.shards, shards)) return before
   const endpoints = shards.length === 1 ? (shards[0] as Shard).endpoints : shards.flatMap((shard) => shard.endpoints)
-  return { service, endpoints, shards }
+  return { service, endpoints, shards, hasLocalEndpoints: endpoints.some(({ address }) => leadsToCaller(address)) }
 }
 
 /** The first definition, with the ports and addresses that further entries of the host have. */

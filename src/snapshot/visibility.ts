@@ -19,7 +19,7 @@ import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualS
 export interface Difference {
   /** Hosts whose service may be another; there may be none, or one that others do not see. */
   readonly services: readonly string[]
-  /** Hosts whose service or rule may be another. */
+  /** Hosts whose service, rule or endpoints may be others. */
   readonly hosts: readonly string[]
   /** Hosts of services and of VirtualServices to which another VirtualService may apply, or one that means something else. */
   readonly routed: readonly string[]
@@ -30,6 +30,7 @@ export interface Difference {
 /** A service that may be seen. */
 interface Visible {
   readonly service: Service
+  readonly hasLocalEndpoints?: boolean
 }
 
 /** What visibility is worked out from. */
@@ -106,6 +107,8 @@ interface Part {
 }
 
 interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'hostsNaming'> {
+  /** Hosts of services of which a namespace has endpoints that others have not, those on the machine of the caller. */
+  readonly local: ReadonlyMap<string, ReadonlySet<string>>
   readonly names: HostNames
   /** Namespace of the service that all see, by host. */
   readonly owners: ReadonlyMap<string, string>
@@ -124,7 +127,7 @@ export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | und
   const before = previous?.visibility.virtualServices
   const virtualServices = before && sameItems(before.all, shared) ? before : hostLookup(shared)
   const routes = routePart(inputs, outbound, services, rules)
-  const differences = differencesOf(services.differing, rules.differing, routes, previous?.visibility.differences)
+  const differences = differencesOf(services, rules.differing, routes, previous?.visibility.differences)
   return {
     visibility: { hosts, hostsOf, hostsNaming, names, virtualServices, virtualServicesOf, differences },
     faults: [...services.faults, ...rules.faults, ...routes.faults],
@@ -139,13 +142,15 @@ function servicePart({ services, mesh, domain }: VisibilityInputs, known: HostNa
   const hostsOf = new Map<string, string[]>()
   const hostsNaming = new Map<string, string[]>()
   const differing = new Map<string, Set<string>>()
+  const local = new Map<string, Set<string>>()
   const faults: ResourceFault[] = []
   for (const [host, states] of services) {
     const seen = choose(states, undefined, mesh)
     const named = namespaceInHost(host, domain)
     if (named !== undefined) append(hostsNaming, named, host)
     if (seen) owners.set(host, seen.service.namespace)
-    for (const { service } of states) {
+    for (const { service, hasLocalEndpoints } of states) {
+      if (hasLocalEndpoints && service.namespace !== mesh.rootNamespace) addTo(local, service.namespace, host)
       append(hostsOf, service.namespace, host)
       for (const viewer of audience(serviceKey(service), service.exportTo, mesh.defaultServiceExportTo, service.namespace, faults))
         addTo(differing, viewer, host)
@@ -155,7 +160,11 @@ function servicePart({ services, mesh, domain }: VisibilityInputs, known: HostNa
   const owner = (host: string) => owners.get(host) ?? ''
   const hosts = [...owners.keys()].sort((one, other) => compare(owner(one), owner(other)) || compare(one, other))
   const names = known && sameHosts(known, services) ? known : new HostNameIndex(services.keys())
+<<<<<<< HEAD
   return { owners, hosts, hostsOf, hostsNaming, names, differing, faults }
+=======
+  return { owners, hosts, hostsOf, names, differing, local, faults }
+>>>>>>> 115bdf8 (Endpoints on the machine of whoever calls them are for callers of their own namespace, and none leads to a proxy or its agent: an entry of anybody led every gateway to its own administration port)
 }
 
 function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: ServicePart): Part {
@@ -212,18 +221,18 @@ function routePart(
 }
 
 function differencesOf(
-  services: Part['differing'],
+  { differing: services, local }: ServicePart,
   rules: Part['differing'],
   routes: RoutePart,
   previous: ReadonlyMap<string, Difference> | undefined,
 ): ReadonlyMap<string, Difference> {
   const found = new Map<string, Difference>()
   const sorted = (...sets: readonly (ReadonlySet<string> | undefined)[]) => [...new Set(sets.flatMap((set) => [...(set ?? [])]))].sort()
-  for (const viewer of new Set([services, rules, routes.differing, routes.virtualServices].flatMap((all) => [...all.keys()]))) {
+  for (const viewer of new Set([services, local, rules, routes.differing, routes.virtualServices].flatMap((all) => [...all.keys()]))) {
     const before = previous?.get(viewer)
     const now: Difference = {
       services: sorted(services.get(viewer)),
-      hosts: sorted(services.get(viewer), rules.get(viewer)),
+      hosts: sorted(services.get(viewer), local.get(viewer), rules.get(viewer)),
       routed: sorted(routes.differing.get(viewer)),
       virtualServices: routes.virtualServices.get(viewer) ?? [],
     }

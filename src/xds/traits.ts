@@ -17,7 +17,9 @@ export interface Traits {
   readonly key: string
   /** Equal where clusters are alike, but for endpoints that DNS clusters carry. */
   readonly clusterKey: string
-  /** Equal where endpoints are alike: networks and locality. */
+  /** Equal where endpoints on the own machine are alike: whether anything is redirected, and ports of the proxy and its agent. */
+  readonly machineKey: string
+  /** Equal where endpoints are alike: networks, locality and the own machine. */
   readonly placeKey: string
   /** Equal where outbound listeners are alike before EnvoyFilters change them. */
   readonly listenerShape: string
@@ -127,7 +129,9 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   }
   const filtersOf = { clusters: filtersFor('clusters'), routes: filtersFor('routes'), listeners: filtersFor('listeners') }
   const takesVirtualHosts = node.type === 'sidecar' && node.takesVirtualHosts
-  const placeKey = JSON.stringify([place, requested])
+  const { proxyAdminPort, statusPort } = shape.proxyConfig
+  const machineKey = JSON.stringify([shape.interception === 'NONE', proxyAdminPort, statusPort])
+  const placeKey = JSON.stringify([place, requested, machineKey])
   const listenerShape = JSON.stringify(shape)
   const listenerKey = JSON.stringify([listenerShape, filtersOf.listeners.key])
   return {
@@ -139,6 +143,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     allocates: capturesDns && isSet('DNS_AUTO_ALLOCATE') && shape.interception !== 'NONE' ? (shape.ipv6 ? 'ipv6' : 'ipv4') : undefined,
     key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts, capturesDns]),
     clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filtersOf.clusters.key]),
+    machineKey,
     placeKey,
     listenerShape,
     listenerKey,

@@ -2,7 +2,7 @@
  * Groups of clusters and load assignments for what proxies call. What all see is made once, whoever sees it; a namespace that sees some
  * hosts otherwise has these in a group of its own, and they are hidden from it in the shared one. A Sidecar's choice is one group.
  */
-import type { Endpoint } from '../../../protocols/data.ts'
+import type { Endpoint, Service } from '../../../protocols/data.ts'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ClusterLoadAssignmentSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
 import { isIp } from '../../config/addresses.ts'
@@ -16,6 +16,7 @@ import { policyFor } from '../../xds/clusters/traffic-policy.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
+import { openKey, openTo } from '../../xds/endpoints/own-machine.ts'
 import { addedClusters, clusterPatcher, type PatchContext } from '../../xds/envoy-filter/apply.ts'
 import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
@@ -143,12 +144,14 @@ export class OutboundGroups {
   #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Outcome[] {
     const { snapshot, memo } = this.#making
     const rule = view.ruleFor(state.service)
+    // Other clusters have no endpoints in them.
+    const open = () => (state.service.resolution === 'dns' ? openTo(view.namespace, state, traits, snapshot).state : state)
     return memo.get(
-      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey : ''}`,
+      `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + openKey(view.namespace, state, traits) : ''}`,
       [dependsOnEndpoints(state) ? state : state.service, rule],
       '',
       [rule, accountsOf(state, snapshot).join(), ...traits.filtersOf.clusters.filters],
-      () => patched(traits, contextOf(traits), (context) => makeClusters(make(state, rule, snapshot, traits), context)),
+      () => patched(traits, contextOf(traits), (context) => makeClusters(make(open(), rule, snapshot, traits), context)),
       allUsable,
     )
   }
@@ -185,7 +188,7 @@ export class OutboundGroups {
     const rule = view.ruleFor(service)
     const subsets = [undefined, ...(rule?.subsets ?? [])]
     const local = service.ports.some((port) => subsets.some((subset) => dependsOnLocality(policyFor(rule, subset, port.number), snapshot)))
-    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}`
+    const place = `${traits.type}|${traits.network}|${traits.networkView ? [...traits.networkView].join() : '*'}|${local ? traits.locality : ''}|${traits.sniDnat}|${openKey(view.namespace, state, traits)}`
     return memo.get(
       `endpoints|${place}`,
       [state, rule],
@@ -193,7 +196,9 @@ export class OutboundGroups {
       [rule],
       () => {
         const names = traits.sniDnat ? [outboundCluster, sniCluster] : [outboundCluster]
-        const { addressed, problems } = withAddresses(state)
+        const open = openTo(view.namespace, state, traits, snapshot)
+        const { addressed, problems } = withAddresses(open.state)
+        const refused = open.refused.map((endpoint) => leftOut(endpoint, service, 'leads to a port or socket of the proxy or its agent'))
         const drafts = service.ports
           .filter((port) => port.protocol !== 'udp')
           .flatMap((port) =>
@@ -204,7 +209,7 @@ export class OutboundGroups {
             objects: () => objectsOf(state, rule),
             make: () => loadAssignment(name, addressed, port, subset, policyFor(rule, subset, port.number), snapshot, traits),
           }))
-        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...problems]
+        return [...makeAll(ClusterLoadAssignmentSchema, 'eds', drafts), ...problems, ...refused]
       },
       allUsable,
     )
@@ -216,14 +221,15 @@ function withAddresses(state: ServiceState): { addressed: ServiceState; problems
   const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
   const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
   if (odd.length === 0) return { addressed: state, problems: [] }
-  const { service } = state
-  const problems = odd.map(({ address, namespace, workload }): Outcome => {
-    const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
-    const reason = `endpoint ${address} is not an IP address`
-    return { problem: { type: 'eds', resource: service.hostname, objects, reason, consequence: consequences.leftOut } }
-  })
+  const problems = odd.map((endpoint) => leftOut(endpoint, state.service, 'is not an IP address'))
   const shards = state.shards.map((shard) => ({ ...shard, endpoints: shard.endpoints.filter(usable) }))
-  return { addressed: { service, endpoints: state.endpoints.filter(usable), shards }, problems }
+  return { addressed: { ...state, endpoints: state.endpoints.filter(usable), shards }, problems }
+}
+
+/** An endpoint that is left out of the assignments of its service, and why. */
+function leftOut({ address, namespace, workload }: Endpoint, service: Service, why: string): Outcome {
+  const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
+  return { problem: { type: 'eds', resource: service.hostname, objects, reason: `endpoint ${address} ${why}`, consequence: consequences.leftOut } }
 }
 
 const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${sniDnat}|${placeKey}`

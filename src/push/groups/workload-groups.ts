@@ -60,7 +60,7 @@ export class WorkloadGroups {
   #inboundClusters(proxy: ProxyClass): Outcome[] {
     const view = this.#making.view(proxy.viewKey)
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
-      const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+      const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, this.#making.snapshot)
       const drafts = inboundClusters(ports, view, this.#making.snapshot, proxy.traits)
       return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', addedClusters(context))]
     })
@@ -88,11 +88,16 @@ export class WorkloadGroups {
     const view = this.#making.view(proxy.viewKey)
     const policies = this.#policies(proxy)
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
-      const { ports, conflicts } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address)
+      const { ports, conflicts, refused } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, snapshot)
       const { filters, problems } = this.#policyFilters(policies, proxy)
       const drafts = inboundListeners(ports, policies, filters, view, snapshot, proxy.traits)
       const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
-      return [...makeListeners(drafts, context), ...problems, ...told]
+      const objects = view.sidecar ? [configKey(view.sidecar)] : []
+      const closed = refused.map((port): Outcome => {
+        const reason = `ingress port ${port}, a port or socket of the proxy or its agent`
+        return { problem: { type: 'lds', resource: proxy.id, objects, reason, consequence: consequences.leftOut } }
+      })
+      return [...makeListeners(drafts, context), ...problems, ...told, ...closed]
     })
   }
 

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
+import type { SidecarSpec } from '../../config/kinds/sidecar.ts'
 import { configKey } from '../../config/kinds.ts'
 import { compare } from '../../model/order.ts'
 import { isHttp2, selectProtocol } from '../../model/protocol.ts'
@@ -14,6 +15,7 @@ import type { View } from '../../snapshot/view.ts'
 import { statName } from '../clusters/outbound.ts'
 import { applyConnectionPool, applyPolicy, type ClusterInit, type PolicyInForce, policyFor } from '../clusters/traffic-policy.ts'
 import type { Draft } from '../draft.ts'
+import { isOwnPort, isOwnSocket } from '../endpoints/own-machine.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
 import { loopbacks } from '../routes/port-uses.ts'
@@ -27,42 +29,64 @@ import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
 
+/** The ports of a workload, and what keeps others from being among them. */
+export interface InboundPorts {
+  readonly ports: InboundPort[]
+  /** Services that want one port for different protocols. */
+  readonly conflicts: string[]
+  /** Sidecar listeners that lead to a port or socket of the proxy or its agent. */
+  readonly refused: string[]
+}
+
 /**
- * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. Services that
- * want one port for different protocols are in conflict.
+ * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. None leads to a
+ * port of the proxy or its agent: what listens there trusts the machine that it is on (docs/resources.md, E8).
  */
 export function inboundPorts(
   view: View,
   instances: readonly ServiceInstance[],
   traits: Traits,
   address: string,
-): { ports: InboundPort[]; conflicts: string[] } {
+  snapshot: MeshSnapshot,
+): InboundPorts {
+  const isChecked = !snapshot.settings.optOuts.has('endpoint-addresses')
+  const isOpen = ({ endpoint, endpointPort }: InboundPort) =>
+    !isChecked || !(endpoint.startsWith('unix://') ? isOwnSocket(endpoint) : isOwnPort(endpointPort, traits, snapshot))
+  const listed = view.sidecar?.spec.ingress
+  if (!listed?.length) {
+    const { ports, conflicts } = portsOfServices(instances, traits, address)
+    return { ports: ports.filter(isOpen), conflicts, refused: [] }
+  }
+  const all = [...new Map(listed.map((entry) => portOfIngress(entry, instances, traits, address)).map((port) => [port.port, port])).values()]
+  const refused = all.filter((port) => !isOpen(port)).map(({ port, endpoint, endpointPort }) => `${port} leads to ${endpoint}:${endpointPort}`)
+  return { ports: all.filter(isOpen), conflicts: [], refused }
+}
+
+type Ingress = NonNullable<SidecarSpec['ingress']>[number]
+
+function portOfIngress(entry: Ingress, instances: readonly ServiceInstance[], traits: Traits, address: string): InboundPort {
+  const port = entry.port.number as number
+  const endpoint = entry.defaultEndpoint ?? `${loopbackOf(traits)}:${port}`
+  const colon = endpoint.lastIndexOf(':')
+  const unix = endpoint.startsWith('unix://')
+  const own = entry.captureMode === 'NONE' || traits.interception === 'NONE' || (entry.bind ?? '') !== ''
+  const given = endpoint.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
+  const instance = instances.find((known) => known.targetPort === port || known.port.number === port)
+  return {
+    port,
+    protocol: selectProtocol(entry.port.protocol, entry.port.name ?? '', port),
+    servicePort: instance?.port.number ?? port,
+    host: instance?.service.hostname ?? '',
+    endpoint: unix ? endpoint : given === '0.0.0.0' || given === '::' ? address : given,
+    endpointPort: unix ? 0 : Number(endpoint.slice(colon + 1)),
+    bind: own ? entry.bind || address : '',
+    instance,
+  }
+}
+
+function portsOfServices(instances: readonly ServiceInstance[], traits: Traits, address: string): Pick<InboundPorts, 'ports' | 'conflicts'> {
   const ports = new Map<number, InboundPort>()
   const conflicts: string[] = []
-  const ingress = view.sidecar?.spec.ingress
-  if (ingress?.length) {
-    for (const entry of ingress) {
-      const port = entry.port.number as number
-      const endpoint = entry.defaultEndpoint ?? `${loopbackOf(traits)}:${port}`
-      const colon = endpoint.lastIndexOf(':')
-      const unix = endpoint.startsWith('unix://')
-      const own = entry.captureMode === 'NONE' || traits.interception === 'NONE' || (entry.bind ?? '') !== ''
-      const given = endpoint.slice(0, colon).replace(/^\[(.*)\]$/, '$1')
-      const host = unix ? endpoint : given === '0.0.0.0' || given === '::' ? address : given
-      const instance = instances.find((known) => known.targetPort === port || known.port.number === port)
-      ports.set(port, {
-        port,
-        protocol: selectProtocol(entry.port.protocol, entry.port.name ?? '', port),
-        servicePort: instance?.port.number ?? port,
-        host: instance?.service.hostname ?? '',
-        endpoint: host,
-        endpointPort: unix ? 0 : Number(endpoint.slice(colon + 1)),
-        bind: own ? entry.bind || address : '',
-        instance,
-      })
-    }
-    return { ports: [...ports.values()], conflicts }
-  }
   for (const instance of instances) {
     if (instance.port.protocol === 'udp') continue
     const there = ports.get(instance.targetPort)

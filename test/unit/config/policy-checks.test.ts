@@ -26,6 +26,7 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'host-forms': { documents: rules('DENY', 'to: [{operation: {hosts: [secret.example]}}]') },
   'never-matching-paths': { documents: rules('DENY', "to: [{operation: {paths: ['/a//b']}}]") },
   'path-forms': { documents: rules('DENY', "to: [{operation: {paths: ['/a@b']}}]") },
+  'endpoint-addresses': { documents: entry('lab', '127.0.0.1', 'http') },
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
   'undeclared-ports': {
     documents:
