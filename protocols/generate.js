@@ -64,6 +64,7 @@ const envoyPaths = [
   'extensions/filters/network/sni_cluster/v3',
   'extensions/filters/network/tcp_proxy/v3',
   'extensions/filters/network/thrift_proxy/v3',
+  'extensions/http/early_header_mutation/header_mutation/v3',
   'extensions/path/match/uri_template/v3',
   'extensions/retry/host/previous_hosts/v3',
   'extensions/retry/priority/previous_priorities/v3',

@@ -5,6 +5,7 @@ export const policyCheckNames = [
   'claim-types',
   'endpoint-addresses',
   'forwarded-addresses',
+  'header-underscores',
   'host-forms',
   'never-matching-paths',
   'own-namespace-instances',

@@ -2,6 +2,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
+import { headerOutputsOfText } from './header-outputs.ts'
 import { configKey, kinds } from './kinds.ts'
 import type { OptOuts } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
@@ -184,7 +185,7 @@ class FileReading {
         const group = `security.${this.#names.domain}`
         const version = kinds.get(kind)?.versions.at(-1) ?? ''
         const invalid = faults.map(({ reason }) => reason).join('; ')
-        this.#standIn({ ...key, group, version, labels: {}, annotations: {}, createdAt: 0, generation: 1, origin, spec: { invalid } })
+        this.#standIn({ ...key, group, version, labels: {}, annotations: {}, createdAt: 0, generation: 1, origin, spec: { invalid, headers: headerOutputsOfText(content) } })
       }
     }
   }

@@ -5,6 +5,7 @@
 import type { ConfigObject } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
 import { isIp, leadsToCaller } from './addresses.ts'
+import { headerOutputs } from './header-outputs.ts'
 import type { AuthorizationPolicySpec } from './kinds/authorization-policy.ts'
 import type { RequestAuthenticationSpec } from './kinds/request-authentication.ts'
 import type { ServiceEntrySpec } from './kinds/service-entry.ts'
@@ -42,6 +43,20 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
       )
     },
   },
+  'header-underscores': {
+    stricter: 'requests lose headers whose names differ from those that policies set or judge only in hyphens and underscores',
+    kinds: ['RequestAuthentication', 'AuthorizationPolicy'],
+    concerns: ({ spec }) => {
+      const { jwtRules, rules } = spec as RequestAuthenticationSpec & AuthorizationPolicySpec
+      const outputs = (jwtRules ?? []).flatMap((rule, index) => (headerOutputs(rule).some(hasSpellings) ? [`spec.jwtRules[${index}]`] : []))
+      const judged = (rules ?? []).flatMap(({ when }, rule) =>
+        (when ?? []).flatMap(({ key }, index) =>
+          key.startsWith('request.headers[') && hasSpellings(key) ? [`spec.rules[${rule}].when[${index}].key`] : [],
+        ),
+      )
+      return [...outputs, ...judged]
+    },
+  },
   'own-namespace-instances': {
     stricter: 'the ports, protocols and labels of a workload follow from endpoints of services of its own namespace alone',
     kinds: ['ServiceEntry'],
@@ -58,6 +73,8 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   },
   ...ruleChecks,
 }
+
+const hasSpellings = (name: string): boolean => /[-_]/.test(name)
 
 /** Paths of the addresses of an entry's endpoints that a check looks at; an entry without endpoints may lead to its hosts. */
 function endpointAddresses({ hosts, endpoints, resolution }: ServiceEntrySpec, isConcerned: (address: string) => boolean): string[] {

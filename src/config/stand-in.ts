@@ -1,5 +1,6 @@
 /** Stand-ins: what takes the place of a policy that cannot be used and has no last good state, as the strictest it could have meant. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import { headerOutputsOfAny } from './header-outputs.ts'
 import { isMapping, type Report } from './shape.ts'
 import { dryRunOf } from './shapes/policies.ts'
 
@@ -8,6 +9,8 @@ interface StandInSpec {
   readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> }
   /** Why the policy cannot be used. */
   readonly invalid: string
+  /** Headers that it would set of tokens, as far as that can be read. */
+  readonly headers?: readonly string[]
   /** What could be read of the spec; nothing is enforced by it. */
   readonly given?: unknown
   /** Whether it also counts where a valid version was known before: of two definitions none is the last good one. */
@@ -30,7 +33,8 @@ export function standIn(object: ConfigObject, document: unknown, report: Report)
   // A label in two spellings may be meant either way.
   const isOne = labels.length > 0 && Object.keys(matchLabels).length === labels.length
   const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-  return { ...object, spec: { ...(isOne ? { selector: { matchLabels } } : {}), invalid, given: object.spec } }
+  const headers = headerOutputsOfAny(document)
+  return { ...object, spec: { ...(isOne ? { selector: { matchLabels } } : {}), invalid, ...(headers.length > 0 ? { headers } : {}), given: object.spec } }
 }
 
 /** The labels that a document asks of workloads. Undefined where one of the fields that lead to them is there in several spellings, or in another one. */
@@ -56,7 +60,8 @@ export function contest<T extends ConfigObject>(definitions: readonly [T, ...T[]
   const selector = ({ spec }: ConfigObject) => JSON.stringify((spec as Partial<StandInSpec>).selector)
   const isOne = definitions.every((each) => selector(each) === selector(first))
   const own = isOne ? (first.spec as Partial<StandInSpec>).selector : undefined
-  return { ...first, spec: { ...(own ? { selector: own } : {}), invalid: reason, isContested: true } }
+  const headers = [...new Set(definitions.flatMap(({ spec }) => [...((spec as Partial<StandInSpec>).headers ?? []), ...headerOutputsOfAny(spec)]))]
+  return { ...first, spec: { ...(own ? { selector: own } : {}), invalid: reason, isContested: true, ...(headers.length > 0 ? { headers } : {}) } }
 }
 
 /**

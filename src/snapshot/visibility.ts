@@ -160,11 +160,7 @@ function servicePart({ services, mesh, domain }: VisibilityInputs, known: HostNa
   const owner = (host: string) => owners.get(host) ?? ''
   const hosts = [...owners.keys()].sort((one, other) => compare(owner(one), owner(other)) || compare(one, other))
   const names = known && sameHosts(known, services) ? known : new HostNameIndex(services.keys())
-<<<<<<< HEAD
-  return { owners, hosts, hostsOf, hostsNaming, names, differing, faults }
-=======
-  return { owners, hosts, hostsOf, names, differing, local, faults }
->>>>>>> 115bdf8 (Endpoints on the machine of whoever calls them are for callers of their own namespace, and none leads to a proxy or its agent: an entry of anybody led every gateway to its own administration port)
+  return { owners, hosts, hostsOf, hostsNaming, names, differing, local, faults }
 }
 
 function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owners, names }: ServicePart): Part {

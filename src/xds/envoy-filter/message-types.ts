@@ -38,6 +38,7 @@ import { RedisProxySchema } from '../../../protocols/gen/envoy/extensions/filter
 import { SniClusterSchema } from '../../../protocols/gen/envoy/extensions/filters/network/sni_cluster/v3/sni_cluster_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
 import { ThriftProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/thrift_proxy/v3/thrift_proxy_pb.js'
+import { HeaderMutationSchema as EarlyHeaderMutationSchema } from '../../../protocols/gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js'
 import { UriTemplateMatchConfigSchema } from '../../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
 import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js'
 import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
@@ -67,6 +68,7 @@ export const messageSchemas: readonly DescMessage[] = [
   GrpcWebSchema,
   HeaderMutationPerRouteSchema,
   HeaderMutationSchema,
+  EarlyHeaderMutationSchema,
   HealthCheckSchema,
   JwtAuthenticationSchema,
   PerRouteConfigSchema,

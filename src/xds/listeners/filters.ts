@@ -1,6 +1,7 @@
 /** Network and HTTP filters that listeners are made of (docs/resources.md, L12). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
+import { HttpProtocolOptions_HeadersWithUnderscoresAction } from '../../../protocols/gen/envoy/config/core/v3/protocol_pb.js'
 import type { FilterSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
 import type { RouteConfiguration } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { CorsSchema } from '../../../protocols/gen/envoy/extensions/filters/http/cors/v3/cors_pb.js'
@@ -19,10 +20,12 @@ import {
 } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
 import { MongoProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js'
 import { TcpProxySchema } from '../../../protocols/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js'
+import { HeaderMutationSchema as EarlyHeaderMutationSchema } from '../../../protocols/gen/envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation_pb.js'
 import { decodesSlashes, mergesSlashes } from '../../config/path-patterns.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, overAds, pack } from '../message.ts'
-import type { NamedFilter } from '../security/policy-filters.ts'
+import { type GuardedHeaders, noGuardedHeaders } from '../security/guarded-headers.ts'
+import type { PolicyFilters } from '../security/policy-filters.ts'
 import { topologyOf } from '../security/trusted-proxies.ts'
 import type { Traits } from '../traits.ts'
 import { accessLogs } from './access-log.ts'
@@ -39,8 +42,8 @@ export interface HttpOptions {
   readonly routes: string | RouteConfiguration
   /** Protocols of the services behind it: some have filters of their own. */
   readonly protocols: ReadonlySet<Protocol>
-  /** Filters that come before all others: those of the policies. */
-  readonly first?: readonly NamedFilter[]
+  /** What enforces policies: filters that come before all others, and what is removed of requests before that. */
+  readonly policies?: Pick<PolicyFilters, 'http' | 'headers'> | undefined
 }
 
 /** Whether requests of HTTP/1.0 are taken as such. */
@@ -56,6 +59,7 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
   // What a workload sends to others is theirs to understand; only where policies are enforced is the safe form the default.
   const asked = mesh.pathNormalization.normalization ?? 'DEFAULT'
   const normalization = asked === 'DEFAULT' && options.side === 'outbound' ? 'BASE' : asked
+  const headers = options.policies?.headers ?? noGuardedHeaders
   const http10 = acceptsHttp10(snapshot, traits)
   const manager = pack(HttpConnectionManagerSchema, {
     statPrefix: options.statPrefix,
@@ -69,10 +73,11 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
             },
           }
         : { case: 'routeConfig', value: options.routes },
-    httpFilters: [...(options.first ?? []), ...httpFilters(options.protocols)],
+    httpFilters: [...(options.policies?.http ?? []), ...httpFilters(options.protocols)],
     accessLog: accessLogs(mesh),
     streamIdleTimeout: durationOf(0),
-    ...(traits.idleTimeout !== undefined ? { commonHttpProtocolOptions: { idleTimeout: durationOf(traits.idleTimeout) } } : {}),
+    ...protocolOptions(headers, traits),
+    ...(headers.removed.length > 0 ? { earlyHeaderMutationExtensions: [removal(headers.removed)] } : {}),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     normalizePath: normalization !== 'NONE',
     mergeSlashes: mergesSlashes(normalization),
@@ -98,6 +103,22 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
   })
   return { name: 'envoy.filters.network.http_connection_manager', configType: { case: 'typedConfig', value: manager } }
 }
+
+function protocolOptions({ dropsUnderscores }: GuardedHeaders, { idleTimeout }: Traits) {
+  if (!dropsUnderscores && idleTimeout === undefined) return {}
+  return {
+    commonHttpProtocolOptions: {
+      ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
+      ...(dropsUnderscores ? { headersWithUnderscoresAction: HttpProtocolOptions_HeadersWithUnderscoresAction.DROP_HEADER } : {}),
+    },
+  }
+}
+
+/** Removes headers before any filter, route or log looks at a request. */
+const removal = (names: readonly string[]) => ({
+  name: 'envoy.http.early_header_mutation.header_mutation',
+  typedConfig: pack(EarlyHeaderMutationSchema, { mutations: names.map((name) => ({ action: { case: 'remove' as const, value: name } })) }),
+})
 
 function tracingOf(snapshot: MeshSnapshot, traits: Traits) {
   const { features } = snapshot.settings

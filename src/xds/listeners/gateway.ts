@@ -29,7 +29,7 @@ import { routeContext } from '../routes/sidecar-routes.ts'
 import { certificateName } from '../secrets/secret-names.ts'
 import { authoritiesContext, gatewaySecret } from '../security/credentials.ts'
 import { certificateContext, meshProtocols } from '../security/mutual-tls.ts'
-import type { NamedFilter, PolicyFilters } from '../security/policy-filters.ts'
+import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { ProxyClass, Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
@@ -148,9 +148,9 @@ function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: P
   const matches = new DistinctMatches()
   const chains: ChainInit[] =
     port.plainHttp.length > 0
-      ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard.http, proxy, snapshot)] }]
+      ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard, proxy, snapshot)] }]
       : port.others
-          .flatMap((use) => serverChains(use, port, guard.http, proxy, view, snapshot))
+          .flatMap((use) => serverChains(use, port, guard, proxy, view, snapshot))
           .flatMap((chain): ChainInit[] => {
             const match = matches.take<DistinctMatch>(chain.filterChainMatch ?? {})
             return match ? [{ ...chain, ...(chain.filterChainMatch ? { filterChainMatch: match } : {}) }] : []
@@ -169,9 +169,9 @@ function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: P
   })
 }
 
-function httpFilter(routes: string, port: PortPlan, guard: readonly NamedFilter[], proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
+function httpFilter(routes: string, port: PortPlan, guard: PolicyFilters, proxy: ProxyClass, snapshot: MeshSnapshot): Filter {
   return httpConnectionManager(
-    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocols: new Set(), first: guard },
+    { side: 'gateway', statPrefix: `outbound_${port.bind}_${port.port}`, routes, protocols: new Set(), policies: guard },
     snapshot,
     proxy.traits,
   )
@@ -186,14 +186,7 @@ interface ChainInit {
   readonly http?: boolean
 }
 
-function serverChains(
-  use: ServerInUse,
-  port: PortPlan,
-  guard: readonly NamedFilter[],
-  proxy: ProxyClass,
-  view: View,
-  snapshot: MeshSnapshot,
-): ChainInit[] {
+function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): ChainInit[] {
   const names = use.hosts.map(({ host }) => host)
   const serverNames = names.includes('*') ? [] : names
   if (isTls(use) && terminates(use)) {

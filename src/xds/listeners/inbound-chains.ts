@@ -102,7 +102,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   const cluster = inboundCluster(port.port)
   const http = () => [
     httpConnectionManager(
-      { side: 'inbound', statPrefix: `inbound_${name}`, routes: routesOfPort(port), protocols: new Set([port.protocol]), first: guard.http },
+      { side: 'inbound', statPrefix: `inbound_${name}`, routes: routesOfPort(port), protocols: new Set([port.protocol]), policies: guard },
       snapshot,
       traits,
     ),
@@ -162,7 +162,7 @@ function tcpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode:
 function httpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode: MutualTls, guard: Guard): Chain[] {
   const { snapshot, traits } = guard
   const routes = inboundRoutes(cluster, 'inbound|http|0', `${cluster}:0/*`)
-  const filters = [httpConnectionManager({ side: 'inbound', statPrefix: cluster, routes, protocols: new Set(), first: guard.http }, snapshot, traits)]
+  const filters = [httpConnectionManager({ side: 'inbound', statPrefix: cluster, routes, protocols: new Set(), policies: guard }, snapshot, traits)]
   const chain = (more: Chain['filterChainMatch']): Chain => ({
     name: 'virtualInbound-catchall-http',
     filterChainMatch: { ...match, ...more },

@@ -1,12 +1,12 @@
 /** Listeners and clusters for what reaches a sidecar's own workload (docs/resources.md, L8, C12, V11). */
-import { create } from '@bufbuild/protobuf'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import type { SidecarSpec } from '../../config/kinds/sidecar.ts'
 import { configKey } from '../../config/kinds.ts'
 import { compare } from '../../model/order.ts'
-import { isHttp2, selectProtocol } from '../../model/protocol.ts'
+import { isHttp, isHttp2, selectProtocol } from '../../model/protocol.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
 import type { WorkloadPolicies } from '../../snapshot/policies.ts'
@@ -141,16 +141,8 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
   const connectionPool = connectionPoolOf(port, view)
   applyPolicy(cluster, { connectionPool, loadBalancer: undefined, outlierDetection: undefined, tls: undefined }, snapshot)
   cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
-  if (isHttp2(port.protocol))
-    cluster.typedExtensionProtocolOptions = httpOptions({
-      case: 'explicitHttpConfig',
-      value: { protocolConfig: { case: 'http2ProtocolOptions', value: {} } },
-    })
-  else if (port.protocol === 'unknown')
-    cluster.typedExtensionProtocolOptions = httpOptions({
-      case: 'useDownstreamProtocolConfig',
-      value: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
-    })
+  const options = inboundHttpOptions(port, connectionPool)
+  if (options) cluster.typedExtensionProtocolOptions = options
   if (port.instance)
     cluster.metadata = {
       filterMetadata: { istio: { services: [{ host: port.host, name: port.instance.service.name, namespace: port.instance.service.namespace }] } },
@@ -169,9 +161,37 @@ const bindTo = (address: string): ClusterInit['upstreamBindConfig'] => ({
   sourceAddress: { address, portSpecifier: { case: 'portValue', value: 0 } },
 })
 
-const httpOptions = (value: NonNullable<Parameters<typeof pack<typeof HttpProtocolOptionsSchema>>[1]>['upstreamProtocolOptions']) => ({
-  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': pack(HttpProtocolOptionsSchema, { upstreamProtocolOptions: value }),
+type HttpOptions = MessageInitShape<typeof HttpProtocolOptionsSchema>
+
+const httpOptions = (options: HttpOptions) => ({
+  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': pack(HttpProtocolOptionsSchema, options),
 })
+
+/** What the proxy speaks to its workload, and the part of the connection pool that holds for HTTP; undefined where that is HTTP/1.1 without more. */
+function inboundHttpOptions({ protocol }: InboundPort, pool: PolicyInForce['connectionPool']): ClusterInit['typedExtensionProtocolOptions'] {
+  if (protocol !== 'unknown' && !isHttp(protocol)) return undefined
+  const { idleTimeout = pool?.tcp?.idleTimeout, maxRequestsPerConnection, maxConcurrentStreams, useClientProtocol } = pool?.http ?? {}
+  const common = {
+    ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
+    ...(maxRequestsPerConnection ? { maxRequestsPerConnection } : {}),
+  }
+  const isTuned = Object.keys(common).length > 0
+  const http2ProtocolOptions = maxConcurrentStreams !== undefined ? { maxConcurrentStreams } : {}
+  const commonOf = isTuned ? { commonHttpProtocolOptions: common } : {}
+  if (protocol === 'unknown' || useClientProtocol)
+    return httpOptions({
+      ...commonOf,
+      upstreamProtocolOptions: { case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions } },
+    })
+  const explicit = (protocolConfig: ExplicitProtocol) =>
+    httpOptions({ ...commonOf, upstreamProtocolOptions: { case: 'explicitHttpConfig', value: { protocolConfig } } })
+  if (isHttp2(protocol)) return explicit({ case: 'http2ProtocolOptions', value: http2ProtocolOptions })
+  return isTuned ? explicit({ case: 'httpProtocolOptions', value: {} }) : undefined
+}
+
+type ExplicitProtocol = NonNullable<
+  Extract<NonNullable<HttpOptions['upstreamProtocolOptions']>, { case: 'explicitHttpConfig' }>['value']['protocolConfig']
+>
 
 function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot): Cluster {
   const cluster: ClusterInit = {
@@ -179,7 +199,9 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.ORIGINAL_DST },
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
     upstreamBindConfig: bindTo(source),
-    typedExtensionProtocolOptions: httpOptions({ case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions: {} } }),
+    typedExtensionProtocolOptions: httpOptions({
+      upstreamProtocolOptions: { case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions: {} } },
+    }),
   }
   applyConnectionPool(cluster, undefined, snapshot)
   return create(ClusterSchema, cluster)

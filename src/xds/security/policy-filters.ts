@@ -15,6 +15,7 @@ import { type Action, type AuthorizationPolicy, actionOf, isDryRun, type Workloa
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { pack } from '../message.ts'
 import { type Authorizer, authorizerOf, grpcAuthorizer, httpAuthorizer } from './authorizers.ts'
+import { type GuardedHeaders, guardedHeaders, noGuardedHeaders } from './guarded-headers.ts'
 import { jwtFilter } from './jwt-filter.ts'
 import { matchesAll, policyName, type RuleTarget, rulePolicy } from './rbac.ts'
 
@@ -42,6 +43,8 @@ export interface PolicyFilters {
   readonly tcp: readonly NamedFilter[]
   /** Whether the policies judge requests, and what they say cannot be said of bytes (docs/resources.md, A11). */
   readonly needRequests: boolean
+  /** What is removed of requests before anything else. */
+  readonly headers: GuardedHeaders
 }
 
 /** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
@@ -58,7 +61,11 @@ export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, tr
     () => judgeRequests(policies, snapshot),
     () => true,
   )
-  return { http: make('http'), tcp: make('tcp'), needRequests }
+  const headers = contain(
+    () => guardedHeaders(policies, snapshot),
+    () => ({ ...noGuardedHeaders, dropsUnderscores: true }),
+  )
+  return { http: make('http'), tcp: make('tcp'), needRequests, headers }
 }
 
 /**

@@ -27,6 +27,10 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'never-matching-paths': { documents: rules('DENY', "to: [{operation: {paths: ['/a//b']}}]") },
   'path-forms': { documents: rules('DENY', "to: [{operation: {paths: ['/a@b']}}]") },
   'endpoint-addresses': { documents: entry('lab', '127.0.0.1', 'http') },
+  'header-underscores': {
+    documents:
+      'apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: ns}\nspec: {jwtRules: [{issuer: a, jwksUri: "https://a.example/keys", outputPayloadToHeader: x-payload}]}\n',
+  },
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
   'undeclared-ports': {
     documents:

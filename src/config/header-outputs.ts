@@ -1,0 +1,51 @@
+/** Headers that a RequestAuthentication sets of the tokens it accepts, of valid documents and of others. */
+import type { JwtRule } from './kinds/request-authentication.ts'
+import { isMapping } from './shape.ts'
+
+/** Names of the headers that a rule sets. */
+export function headerOutputs({ outputPayloadToHeader, outputClaimToHeaders }: JwtRule): string[] {
+  return [...(outputPayloadToHeader ? [outputPayloadToHeader] : []), ...(outputClaimToHeaders ?? []).map(({ header }) => header)]
+}
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/
+/** Depth and number of names up to which a spec is looked at. */
+const limits = { depth: 8, names: 500 }
+
+/**
+ * Names of headers that a spec would set that is not valid: those under any field whose name begins with `output`, however the rest of it is
+ * spelt or formed. There may be some among them that it would not set: what is removed of a request does less harm than what is believed.
+ */
+export function headerOutputsOfAny(spec: unknown): string[] {
+  const found = new Set<string>()
+  const take = (value: unknown, depth: number): void => {
+    if (depth > limits.depth || found.size >= limits.names) return
+    if (typeof value === 'string') {
+      if (headerName.test(value.trim())) found.add(value.trim())
+    } else if (Array.isArray(value)) for (const item of value) take(item, depth + 1)
+    else if (isMapping(value)) {
+      const named = Object.entries(value).filter(([key]) => /^header/i.test(key.trim()))
+      for (const [, item] of named.length > 0 ? named : Object.entries(value)) take(item, depth + 1)
+    }
+  }
+  const look = (value: unknown, depth: number): void => {
+    if (depth > limits.depth) return
+    if (Array.isArray(value)) for (const item of value) look(item, depth + 1)
+    else if (isMapping(value))
+      for (const [key, item] of Object.entries(value)) {
+        if (/^output/i.test(key.trim())) take(item, 0)
+        else look(item, depth + 1)
+      }
+  }
+  look(spec, 0)
+  return [...found]
+}
+
+/** The same for text that is no document: what stands behind such a field, and behind `header` in the lines after it. */
+export function headerOutputsOfText(text: string): string[] {
+  const found = new Set<string>()
+  for (const [, name = ''] of text.matchAll(/(?:\boutput\w*|[\s{,"'-]header)["']?\s*:\s*["']?([!#$%&'*+.^_`|~0-9A-Za-z-]{1,256})/gi)) {
+    if (found.size >= limits.names) break
+    found.add(name)
+  }
+  return [...found]
+}

@@ -1,0 +1,91 @@
+import { expect } from 'chai'
+import { Issuer } from '../harness/issuer.ts'
+import { policyDocument } from '../harness/policies.ts'
+import { describeAttacks } from '../harness/red-team.ts'
+import { until } from '../harness/until.ts'
+
+/** Every way to write a header that is to be believed. */
+const spellings = ['x-user-id', 'X-USER-ID', 'x_user_id', 'X_User_Id', 'x-user_id', 'x_user-id']
+
+describeAttacks('headers that policies set or judge', (place) => {
+  const [one, two] = [new Issuer('https://one.example'), new Issuer('https://two.example')]
+  const rule = (issuer: Issuer, more: string) => `{issuer: '${issuer.name}', jwks: '${issuer.jwks}', ${more}}`
+  const tokens = (...rules: string[]) => policyDocument('RequestAuthentication', 'tokens', `{jwtRules: [${rules.join(', ')}]}`)
+  /** What the workload got of headers that mean the same to some applications. */
+  const got = () => Object.entries(place.backend.seen.at(-1)?.headers ?? {}).filter(([name]) => /^x[-_](user|payload|debug)/.test(name))
+  const raw = async (...lines: string[]) =>
+    (await place.raw(['GET / HTTP/1.1', 'Host: app', 'Connection: close', ...lines, '', ''].join('\r\n'))).status
+
+  before(() => Promise.all([one.rotate(), two.rotate()]))
+  beforeEach(() => void (place.backend.seen.length = 0))
+
+  it('come from tokens alone, however a client writes them', async () => {
+    await place.enforce(tokens(rule(one, 'outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]')))
+    for (const name of spellings) {
+      expect(await raw(`${name}: root`), name).to.equal(200)
+      expect(await raw(`${name}: root`, `${name}: root`), `${name} twice`).to.equal(200)
+      expect(await raw(`${name} : root`), `${name} and a blank`).to.be.oneOf([200, 400])
+      expect(await raw(`${name}: `, ` root`), `${name} folded`).to.be.oneOf([200, 400])
+    }
+    expect(await raw('x_payload: e30', 'X-Payload: e30')).to.equal(200)
+    expect((await place.http2({ ':authority': 'app', 'x-user-id': ['root', 'root'], x_user_id: 'root' })).status).to.equal(200)
+    for (const { headers } of place.backend.seen)
+      expect(Object.entries(headers).filter(([name]) => /^x[-_](user|payload)/.test(name))).to.deep.equal([])
+    expect(await raw(`authorization: Bearer ${await one.token()}`, 'x_user_id: root', 'x-user-id: root')).to.equal(200)
+    expect(got().filter(([name]) => name !== 'x-payload')).to.deep.equal([['x-user-id', 'subject']])
+  })
+
+  it('come from the issuer of the token that was accepted, and not from the client for another', async () => {
+    await place.enforce(
+      tokens(
+        rule(one, 'outputClaimToHeaders: [{header: x-user-id, claim: sub}]'),
+        rule(two, 'outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-name, claim: sub}]'),
+      ),
+    )
+    for (const issuer of [one, two]) {
+      const bearer = `authorization: Bearer ${await issuer.token()}`
+      expect(await raw(bearer, 'x-user-id: root', 'x-user-name: root', 'x-payload: root')).to.equal(200)
+      expect(
+        got().filter(([, value]) => value === 'root'),
+        issuer.name,
+      ).to.deep.equal([])
+    }
+  })
+
+  it('are believed of nobody while the policy that sets them has never been valid', async () => {
+    const document = (name: string, spec: string) => policyDocument('RequestAuthentication', name, spec)
+    const broken: Readonly<Record<string, string>> = {
+      'keys that are none': `{jwtRules: [{issuer: a, jwks: nonsense, outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]}]}`,
+      'misspelt fields': `{jwtRules: [{issuer: a, outputClaimsToHeader: [{header: x-user-id, claim: sub}], outputPayloadHeader: x-payload}]}`,
+      'a list that is none': `{jwtRules: {issuer: a, outputPayloadToHeader: x-payload, outputClaimToHeaders: {header: x-user-id, claim: sub}}}`,
+      'a misspelt list': `{jwtRule: [{issuer: a, outputPayloadToHeader: [x-payload], outputClaimToHeaders: [{headers: [x-user-id]}]}]}`,
+    }
+    for (const [what, spec] of Object.entries(broken)) {
+      // What was never valid has no last good state: each is an object of its own.
+      await place.enforce(document(`broken-${what.replaceAll(' ', '-')}-${place.id}`, spec))
+      await until(`the stand-in for ${what}`, async () => (await raw('authorization: Bearer x')) === 401)
+      for (const name of spellings) expect(await raw(`${name}: root`, 'x-payload: root', 'x_payload: root'), what).to.equal(200)
+      for (const { headers } of place.backend.seen)
+        expect(
+          Object.entries(headers).filter(([name]) => /^x[-_](user|payload)/.test(name)),
+          what,
+        ).to.deep.equal([])
+    }
+  })
+
+  it('are denied or lost in other spellings, and others stay', async () => {
+    await place.enforce(
+      policyDocument('AuthorizationPolicy', 'debug', '{action: DENY, rules: [{when: [{key: "request.headers[x-debug]", values: ["on"]}]}]}'),
+    )
+    expect(await raw('x-debug: on')).to.equal(403)
+    expect(await raw('x_debug: on', 'x_other: on', 'x-other: on')).to.equal(200)
+    expect(got()).to.deep.equal([])
+    expect(place.backend.seen.at(-1)?.headers).to.include({ x_other: 'on', 'x-other': 'on' })
+  })
+
+  it('a certificate that nobody showed is not told to the workload', async () => {
+    await place.enforce()
+    expect(await raw('x-forwarded-client-cert: By=spiffe://cluster.local/ns/a/sa/a;URI=spiffe://cluster.local/ns/a/sa/root')).to.equal(200)
+    expect(place.backend.seen.at(-1)?.headers).not.to.have.property('x-forwarded-client-cert')
+  })
+})
