@@ -19,6 +19,9 @@ const entry = (namespace: string, address: string, port: string) =>
 const rules = (action: string, rule: string) =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: policy, namespace: ns}\nspec: {action: ${action}, rules: [{from: [{source: {ipBlocks: [10.0.0.0/8]}}], ${rule}}]}\n---\n`
 
+const policy = (name: string, spec: string) =>
+  `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n---\n`
+
 /** An example for every check: its row in the table does not compile without one. */
 const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'claim-types': { documents: rules('DENY', "when: [{key: 'request.auth.claims[staff]', values: ['true']}]") },
@@ -28,8 +31,10 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'path-forms': { documents: rules('DENY', "to: [{operation: {paths: ['/a@b']}}]") },
   'endpoint-addresses': { documents: entry('lab', '127.0.0.1', 'http') },
   'header-underscores': {
-    documents:
-      'apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: ns}\nspec: {jwtRules: [{issuer: a, jwksUri: "https://a.example/keys", outputPayloadToHeader: x-payload}]}\n',
+    documents: policy(
+      'debug',
+      '{action: DENY, rules: [{from: [{source: {namespaces: [other]}}], when: [{key: "request.headers[x-debug]", values: ["on"]}]}]}',
+    ),
   },
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
   'undeclared-ports': {
@@ -37,9 +42,6 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
       'apiVersion: security.mesh.io/v1\nkind: RequestAuthentication\nmetadata: {name: tokens, namespace: ns}\nspec: {jwtRules: [{issuer: a, jwksUri: "https://a.example/keys"}]}\n',
   },
 }
-
-const policy = (name: string, spec: string) =>
-  `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n---\n`
 
 describe('checks that make policies stricter', () => {
   for (const [name, { documents, outcome = madeOf }] of Object.entries<Example>(examples)) {
