@@ -185,7 +185,17 @@ class FileReading {
         const group = `security.${this.#names.domain}`
         const version = kinds.get(kind)?.versions.at(-1) ?? ''
         const invalid = faults.map(({ reason }) => reason).join('; ')
-        this.#standIn({ ...key, group, version, labels: {}, annotations: {}, createdAt: 0, generation: 1, origin, spec: { invalid, headers: headerOutputsOfText(content) } })
+        this.#standIn({
+          ...key,
+          group,
+          version,
+          labels: {},
+          annotations: {},
+          createdAt: 0,
+          generation: 1,
+          origin,
+          spec: { invalid, headers: headerOutputsOfText(content) },
+        })
       }
     }
   }

@@ -34,7 +34,10 @@ export function standIn(object: ConfigObject, document: unknown, report: Report)
   const isOne = labels.length > 0 && Object.keys(matchLabels).length === labels.length
   const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
   const headers = headerOutputsOfAny(document)
-  return { ...object, spec: { ...(isOne ? { selector: { matchLabels } } : {}), invalid, ...(headers.length > 0 ? { headers } : {}), given: object.spec } }
+  return {
+    ...object,
+    spec: { ...(isOne ? { selector: { matchLabels } } : {}), invalid, ...(headers.length > 0 ? { headers } : {}), given: object.spec },
+  }
 }
 
 /** The labels that a document asks of workloads. Undefined where one of the fields that lead to them is there in several spellings, or in another one. */

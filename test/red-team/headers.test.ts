@@ -54,12 +54,15 @@ describeAttacks('headers that policies set or judge', (place) => {
 
   it('are believed of nobody while the policy that sets them has never been valid', async () => {
     const document = (name: string, spec: string) => policyDocument('RequestAuthentication', name, spec)
-    const broken: Readonly<Record<string, string>> = {
+    const broken: Record<string, string> = {
       'keys that are none': `{jwtRules: [{issuer: a, jwks: nonsense, outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]}]}`,
       'misspelt fields': `{jwtRules: [{issuer: a, outputClaimsToHeader: [{header: x-user-id, claim: sub}], outputPayloadHeader: x-payload}]}`,
       'a list that is none': `{jwtRules: {issuer: a, outputPayloadToHeader: x-payload, outputClaimToHeaders: {header: x-user-id, claim: sub}}}`,
       'a misspelt list': `{jwtRule: [{issuer: a, outputPayloadToHeader: [x-payload], outputClaimToHeaders: [{headers: [x-user-id]}]}]}`,
     }
+    // A document that cannot be read is looked at as text.
+    broken['a quote that is never closed'] =
+      '{jwtRules: [{issuer: "a, outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-user-id, claim: sub}]}]}'
     for (const [what, spec] of Object.entries(broken)) {
       // What was never valid has no last good state: each is an object of its own.
       await place.enforce(document(`broken-${what.replaceAll(' ', '-')}-${place.id}`, spec))
