@@ -36,7 +36,7 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
       'endpoints on the machine or link of whoever calls them are for callers of their own namespace, and none leads to a port of the proxy or its agent there',
     kinds: ['ServiceEntry', 'WorkloadEntry', 'Sidecar'],
     concerns: ({ kind, spec }) => {
-      if (kind === 'WorkloadEntry') return leadsToCaller((spec as WorkloadEntrySpec).address) ? ['spec.address'] : []
+      if (kind === 'WorkloadEntry') return leadsToCaller((spec as WorkloadEntrySpec).address ?? '') ? ['spec.address'] : []
       if (kind === 'ServiceEntry') return endpointAddresses(spec as ServiceEntrySpec, leadsToCaller)
       return ((spec as SidecarSpec).ingress ?? []).flatMap(({ defaultEndpoint }, index) =>
         defaultEndpoint !== undefined && /:150\d\d$|\/(SDS|XDS)$/.test(defaultEndpoint) ? [`spec.ingress[${index}].defaultEndpoint`] : [],
