@@ -76,7 +76,7 @@ describeAttacks(
           const service = entry(owner, name, 'http', `{address: ${address}, ports: {http: ${place.backend.port}}}`)
           place.service.write(`${place.id}.yaml`, [gateway, route(`${name}.${owner}.example`), service].join('---\n'))
           await until('the route to lead there', async () => (await place.envoy.admin('/config_dump?resource=dynamic_route_configs')).includes(name))
-          expect((await place.call('/')).status, `${address} of ${owner}`).to.equal(status)
+          await until(`${address} of ${owner} to be answered ${status}`, async () => (await place.call('/')).status === status)
         }
     })
   },
