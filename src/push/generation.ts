@@ -212,10 +212,11 @@ export class Generation implements Making {
   }
 
   #specsOf(proxy: ProxyClass): GroupSpec[] {
+    // What reaches the workload comes first: no service at its address takes the place of a listener of its own (docs/resources.md, L16).
     const own =
       proxy.traits.type === 'router'
         ? this.#workloads.gateway(proxy)
-        : [...this.#listeners.specs(proxy), ...this.#routes.specs(proxy), ...this.#workloads.inbound(proxy), ...this.#names.specs(proxy)]
+        : [...this.#workloads.inbound(proxy), ...this.#listeners.specs(proxy), ...this.#routes.specs(proxy), ...this.#names.specs(proxy)]
     return [...this.#outbound.specs(proxy), ...own, ...extensions(proxy)]
   }
 
