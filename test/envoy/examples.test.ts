@@ -138,7 +138,7 @@ for (const { version, path: binary } of envoyBinaries())
         object(
           'Sidecar',
           'client',
-          `{workloadSelector: {labels: {app: client}}, outboundTrafficPolicy: {mode: REGISTRY_ONLY}, egress: [{port: {number: ${ports.http}, protocol: HTTP, name: http}, bind: "unix://${egress}", hosts: ["./pipe.shop.svc.cluster.local"]}, {bind: 127.0.5.2, captureMode: NONE, hosts: ["./*", "*/wall.shop.svc.cluster.local", "~./closed.shop.svc.cluster.local"]}]}`,
+          `{workloadSelector: {labels: {app: client}}, outboundTrafficPolicy: {mode: REGISTRY_ONLY}, egress: [{port: {number: 0, protocol: HTTP, name: all}, bind: "unix://${egress}", hosts: ["./pipe.shop.svc.cluster.local"]}, {bind: 127.0.5.2, captureMode: NONE, hosts: ["./*", "*/wall.shop.svc.cluster.local", "~./closed.shop.svc.cluster.local"]}]}`,
         ),
         object('Sidecar', 'default', '{egress: [{hosts: ["./*", "mesh-system/*"]}]}'),
       ]
@@ -147,7 +147,15 @@ for (const { version, path: binary } of envoyBinaries())
       await service.start()
       for (const [app, address] of Object.entries({ server: '127.0.5.1', client: '127.0.5.2' })) {
         const metadata = { NAMESPACE: 'shop', LABELS: { app }, INTERCEPTION_MODE: 'NONE' }
-        envoys.push(new Envoy({ binary, grpcPort: service.grpcPort, nodeId: `sidecar~${address}~${app}.shop~shop.svc.cluster.local`, metadata }))
+        envoys.push(
+          new Envoy({
+            binary,
+            delta: version === '1.40',
+            grpcPort: service.grpcPort,
+            nodeId: `sidecar~${address}~${app}.shop~shop.svc.cluster.local`,
+            metadata,
+          }),
+        )
       }
       await Promise.all(envoys.map((envoy) => envoy.start()))
       await until('the client to call', async () => (await ask('pipe')).status === 200)
@@ -171,7 +179,7 @@ for (const { version, path: binary } of envoyBinaries())
       expect((await ask('pipe')).body).to.equal('behind a socket')
       expect((await ask('server')).body).to.equal('behind a socket')
       const body = await new Promise<string>((resolve, reject) => {
-        const asked = request({ socketPath: egress, path: '/', headers: { host: 'pipe.shop.svc.cluster.local' } }, (response) => {
+        const asked = request({ socketPath: egress, path: '/', headers: { host: `pipe.shop.svc.cluster.local:${ports.http}` } }, (response) => {
           let text = ''
           response.on('data', (part) => (text += part)).on('end', () => resolve(text))
         })

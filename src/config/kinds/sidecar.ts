@@ -41,7 +41,10 @@ const spec = record(
     outboundTrafficPolicy: record({ mode: oneOf('REGISTRY_ONLY', 'ALLOW_ANY'), egressProxy: destination }),
   },
   (value, path, report) => {
+    const sockets = new Set<string>()
     for (const [index, entry] of (value.egress ?? []).entries()) {
+      if (entry.bind?.startsWith('unix://') && sockets.has(entry.bind)) reject(report, `${path}.egress[${index}].bind`, `${entry.bind} is used twice`)
+      sockets.add(entry.bind ?? '')
       if (!entry.port && index !== (value.egress?.length ?? 0) - 1)
         reject(report, `${path}.egress[${index}]`, 'the entry without a port must be the last')
     }

@@ -165,8 +165,7 @@ export class HostMaker {
       [virtualService, port, ...inputs, ...(virtualService ? [view] : []), ...this.filters],
       () => {
         const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
-        // Who asks an HTTP proxy for a host without a port means port 80.
-        const withoutPort = route !== httpProxyRoute || port.number === httpProxyRoute.port
+        const withoutPort = !route.isOfAllPorts || port.number === route.port
         const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number)), without)
         return this.#encode(route, `${state.service.hostname}:${port.number}`, route.catchAll ? make : () => anyDomain(make()), objects)
       },

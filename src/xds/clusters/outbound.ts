@@ -125,7 +125,7 @@ function applyDiscovery(
 
 /** Sets HTTP/2 and sniffing options; returns whether the cluster always speaks HTTP/2. */
 function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForce, snapshot: MeshSnapshot, traits: Traits): boolean {
-  const http = policy.connectionPool?.http
+  const { http, tcp } = policy.connectionPool ?? {}
   if (cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST)
     cluster.lbPolicy = Cluster_LbPolicy.CLUSTER_PROVIDED
   const sniffed = port.protocol === 'unknown' && traits.type === 'sidecar' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
@@ -136,8 +136,9 @@ function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForc
         ? snapshot.mesh.h2UpgradePolicy
         : 'DO_NOT_UPGRADE'
   const http2 = isHttp2(port.protocol) || (upgrade === 'UPGRADE' && !http?.useClientProtocol)
+  const idleTimeout = http?.idleTimeout ?? tcp?.idleTimeout
   const common = {
-    ...(http?.idleTimeout !== undefined ? { idleTimeout: durationOf(http.idleTimeout) } : {}),
+    ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
     ...(http?.maxRequestsPerConnection ? { maxRequestsPerConnection: http.maxRequestsPerConnection } : {}),
   }
   const followsClient = sniffed || http?.useClientProtocol

@@ -117,7 +117,7 @@ interface Share extends PortUse {
   readonly bind: string
 }
 
-const nameOf = ({ bind, port }: Share): string => `${bind}_${port.number}`
+const nameOf = ({ bind, port, route }: Share): string => (route?.isOfAllPorts ? bind : `${bind}_${port.number}`)
 
 /** The listeners that a service has a share in when it is called through an egress listener. */
 function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundInputs): Share[] {
@@ -209,14 +209,13 @@ export class ListenerShares {
 const bytes = 'bytes'
 const broughtBy = ({ kind, port }: Share): string => (kind === 'http' ? port.protocol : bytes)
 
-function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, port: number, inputs: OutboundInputs): Plan {
-  const name = `${bind}_${port}`
+function planAt(plans: Map<string, Plan>, egress: EgressListener, name: string, { bind, port }: Share, inputs: OutboundInputs): Plan {
   const known = plans.get(name)
   if (known) return known
   const bindToPort = isBound(egress, inputs.traits.interception)
   const plan: Plan = {
     bind,
-    port,
+    port: port.number,
     bindToPort,
     egress,
     routes: undefined,
@@ -234,15 +233,16 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, bind: string, 
 /** Adds what a service port brings to its listener. */
 function addShare(
   plans: Map<string, Plan>,
-  { bind, port, kind, at, route }: Share,
+  share: Share,
   egress: EgressListener,
   state: ServiceState,
   inputs: OutboundInputs,
   conflicts: ListenerConflict[],
 ): void {
   const sniffing = inputs.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
-  const plan = planAt(plans, egress, bind, port.number, inputs)
-  const key = `${bind}_${port.number}`
+  const { port, kind, at, route } = share
+  const key = nameOf(share)
+  const plan = planAt(plans, egress, key, share, inputs)
   if (kind === 'http') {
     if (!egress.port && plan.tcp.length > 0 && (!sniffing || plan.serverFirst)) {
       conflicts.push({ kind: 'http_over_current_tcp', view: inputs.view.id, key })

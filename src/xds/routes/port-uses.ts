@@ -14,6 +14,8 @@ export interface RouteName {
   readonly port: number
   /** Whether unknown hosts are dealt with; sniffed ports of one service need no such thing. */
   readonly catchAll: boolean
+  /** Whether it has the ports of all services: names without a port mean its own. */
+  readonly isOfAllPorts?: boolean
   /** Whether it is there without any service; all others come with their first. */
   readonly isFixed?: boolean
 }
@@ -49,6 +51,12 @@ export const routeOfPort = (port: number): RouteName => ({ name: String(port), p
 export function routeOfEgress(bind: string, port: number): RouteName {
   return bind === '' ? routeOfPort(port) : { name: `${bind}_${port}`, port, catchAll: true }
 }
+
+/** Whether an egress listener is a unix socket without a port: one listener, and one route, for requests to all ports. */
+export const isSocket = ({ bind, port }: EgressListener): boolean => port === undefined && bind.startsWith('unix://')
+
+/** The route configuration of a unix socket for all ports. */
+const routeOfSocket = (bind: string): RouteName => ({ name: bind, port: 80, catchAll: true, isOfAllPorts: true })
 
 /** How the connections of a proxy are redirected. */
 type Interception = Traits['interception']
@@ -86,6 +94,7 @@ export function portUses(
   return service.ports.flatMap((port): PortUse[] => {
     if (port.protocol === 'udp' || !offersPort(egress, all, port.number, interception)) return []
     const isSniffed = port.protocol === 'unknown' && isSniffing
+    if (isSocket(egress)) return isHttp(port.protocol) ? [{ port, kind: 'http', at: 'egress', route: routeOfSocket(egress.bind) }] : []
     if (hasPlace) {
       const kind = isHttp(port.protocol) ? 'http' : isSniffed ? 'sniffed' : 'tcp'
       return [{ port, kind, at: 'egress', route: kind === 'tcp' ? undefined : routeOfEgress(egress.bind, port.number) }]

@@ -6,7 +6,7 @@ import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Traits } from '../traits.ts'
 import type { RouteContext } from './http-routes.ts'
-import { offersPort, portUses, type RouteName, routeOfEgress, routeOfPort } from './port-uses.ts'
+import { isSocket, offersPort, portUses, type RouteName, routeOfEgress, routeOfPort } from './port-uses.ts'
 
 /** A service port that takes part in a route. */
 export interface RoutedPort {
@@ -15,7 +15,7 @@ export interface RoutedPort {
 }
 
 /** Route of what is sent to the HTTP proxy port; it has hosts of all ports (docs/resources.md, L14). */
-export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true, isFixed: true }
+export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true, isFixed: true, isOfAllPorts: true }
 
 /** Whether proxies have a listener that is an HTTP proxy. */
 export function hasHttpProxy({ mesh }: MeshSnapshot, { interception }: Traits): boolean {
@@ -52,7 +52,7 @@ export function placesWithoutService(
 ): PlaceWithoutService[] {
   const virtualService = egress.virtualServices.find(host)
   // A wildcard answers for itself; hosts that only it covers are not hosts of their own.
-  if (!virtualService || virtualService.http.length === 0 || !virtualService.hosts.includes(host)) return []
+  if (!virtualService || virtualService.http.length === 0 || !virtualService.hosts.includes(host) || isSocket(egress)) return []
   const { interception } = traits
   const own = new Set(view.service(host)?.service.ports.map(({ number }) => number))
   const others = virtualService.hosts.flatMap((other) => (other === host ? [] : (view.service(other)?.service ?? [])))
