@@ -42,7 +42,7 @@ export function agentSecret(name: string): SdsSecretConfigJson {
 export function peerTls(settings: TlsSettings | undefined, peer: TlsPeer, files: ClientFiles): TransportSocketJson | undefined {
   const mode = settings?.mode ?? 'DISABLE'
   if (!settings || mode === 'DISABLE') return undefined
-  const isMesh = mode === 'ISTIO_MUTUAL' || mode === 'MESH_MUTUAL'
+  const isMesh = mode === 'MESH_MUTUAL'
   const { sni = isMesh ? peer.serverName : '' } = settings
   return tlsSocket(
     { ...(isMesh ? meshContext() : fileContext(settings, mode === 'MUTUAL', peer, files)), ...alpn(isMesh, peer) },

@@ -1,9 +1,10 @@
 /** The configuration of one proxy (`defaultConfig` of the mesh configuration, `PROXY_CONFIG`, an annotation): shape and defaults. */
 import { anything, decimal, duration, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from './shape.ts'
 import { tcpKeepaliveShape } from './shapes/connections.ts'
+import { tlsMode } from './shapes/tls.ts'
 
 const tlsSettings = record({
-  mode: oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL', 'MESH_MUTUAL'),
+  mode: tlsMode('DISABLE', 'SIMPLE', 'MUTUAL', 'MESH_MUTUAL'),
   clientCertificate: text(),
   privateKey: text(),
   caCertificates: text(),

@@ -37,3 +37,8 @@ export function isOpaqueTls(protocol: Protocol): boolean {
 export function isServerFirst(protocol: Protocol): boolean {
   return protocol === 'mongo' || protocol === 'mysql'
 }
+
+const plainHttp: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB'])
+
+/** Whether a server of a Gateway with this protocol takes requests in plain text. */
+export const isPlainHttp = (protocol: string): boolean => plainHttp.has(protocol.toUpperCase())

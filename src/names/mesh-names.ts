@@ -84,6 +84,9 @@ export function canonicalCloudName(name: string): string {
   return cloudAliases.get(name) ?? name
 }
 
+/** The mode of TLS with certificates of the mesh in the mesh form; another mode as it is. */
+export const canonicalTlsMode = (mode: string): string => (mode === 'ISTIO_MUTUAL' ? 'MESH_MUTUAL' : mode)
+
 /** gRPC services that have an alias name. */
 const serviceAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({ 'mesh.v1.auth.MeshCertificateService': 'istio.v1.auth.IstioCertificateService' }),

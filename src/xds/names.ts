@@ -23,6 +23,9 @@ export function sniCluster(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`
 }
 
+/** Whether a cluster or load assignment is that of an SNI name: what is sent there is TLS of the mesh, passed on as it is. */
+export const isSniName = (name: string): boolean => name.startsWith('outbound_.')
+
 /**
  * What a resource belongs to, by which classes hide it: of `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments) and of
  * `80/a.com:80` (virtual hosts on their own) it is the host, `a.com`. A listener or a route configuration belongs to itself. Every other resource

@@ -96,8 +96,8 @@ const targets: Readonly<Record<string, FilterTarget>> = {
 /** What counts as true in metadata, which agents write as text. */
 const trueWords: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'True'])
 
-/** Reads the traits of a proxy; `locality` is that of its first service instance, if it has one. */
-export function traitsOf(node: ProxyNode, locality: string, filters: readonly EnvoyFilter[]): Traits {
+/** Reads the traits of a proxy; `locality` is that of its first service instance, if it has one. One that `forwards` has a server of mode AUTO_PASSTHROUGH. */
+export function traitsOf(node: ProxyNode, locality: string, filters: readonly EnvoyFilter[], forwards: boolean): Traits {
   const { metadata } = node
   const text = (name: string) => (typeof metadata[name] === 'string' ? (metadata[name] as string) : '')
   const mode = text('INTERCEPTION_MODE')
@@ -113,7 +113,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     idleTimeout: idle !== undefined && idle > 0 ? Math.min(idle, longestDurationMs) : undefined,
     unprivileged: text('UNPRIVILEGED_POD') !== '',
     bootstrapPorts: [metadata.PROXY_STATUS_PORT, metadata.PROXY_PROMETHEUS_PORT].map(Number).filter((port) => port > 0 && port < 65_536),
-    sniDnat: text('ROUTER_MODE') === 'sni-dnat',
+    sniDnat: text('ROUTER_MODE') === 'sni-dnat' || forwards,
     proxyConfig: proxyConfigOf(metadata.PROXY_CONFIG),
     meshId: text('MESH_ID'),
     certificates: certificatesOf(metadata),

@@ -2,11 +2,11 @@
 import { anything, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
-import { credentialName } from '../shapes/tls.ts'
+import { credentialName, tlsMode } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 const tlsSettings = record({
-  mode: oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'),
+  mode: tlsMode('DISABLE', 'SIMPLE', 'MUTUAL', 'MESH_MUTUAL'),
   clientCertificate: text(),
   privateKey: text(),
   caCertificates: text(),

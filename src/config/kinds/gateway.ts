@@ -1,34 +1,55 @@
 /** Gateway: which hosts the routers with certain labels serve on which ports. */
-import { integer, list, type Read, record, reject, required, text } from '../shape.ts'
+import { isPlainHttp } from '../../model/protocol.ts'
+import { integer, list, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
 import { ip, labels, port } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
+
+/** `<host>` or `<namespace>/<host>`, where the namespace may be `.` (that of the Gateway) or `*` (any), and the host `*` or `*.<suffix>`. */
+const serverHost = text({
+  max: 320,
+  pattern: /^(([.*]|[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)\/)?(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/,
+  what: 'a host, or a namespace and a host',
+  examples: ['*', 'a.example', 'ns/*.example', './a.example', '*/a.example'],
+})
 
 const gatewayServer = record(
   {
     port: required(record({ number: required(port), protocol: required(text()), name: required(text()), targetPort: integer(0, 65_535) })),
     bind: ip,
-    hosts: required(list(text(), { min: 1 })),
+    hosts: required(list(serverHost, { min: 1 })),
     tls: serverTls,
-    name: text(),
-    defaultEndpoint: text(),
+    name: text({ max: 1024 }),
+    defaultEndpoint: unused(text()),
   },
   (value, path, report) => {
     const protocol = value.port.protocol.toUpperCase()
     const secure = protocol === 'HTTPS' || protocol === 'TLS'
     if (secure && !value.tls) reject(report, `${path}.tls`, `required for protocol ${protocol}`)
-    if (!secure && value.tls && !(protocol === 'HTTP' && value.tls.httpsRedirect && Object.keys(value.tls).length === 1))
-      reject(report, `${path}.tls`, `not allowed for protocol ${protocol}`)
-    const mode = value.tls?.mode ?? 'PASSTHROUGH'
-    if (secure && (mode === 'SIMPLE' || mode === 'MUTUAL') && !value.tls?.credentialName && !(value.tls?.serverCertificate && value.tls.privateKey)) {
-      reject(report, `${path}.tls`, `${mode} needs serverCertificate and privateKey, or credentialName`)
-    }
-    if (secure && mode === 'MUTUAL' && !value.tls?.credentialName && !value.tls?.caCertificates)
-      reject(report, `${path}.tls.caCertificates`, 'required for MUTUAL')
-    if (secure && mode === 'ISTIO_MUTUAL' && (value.tls?.serverCertificate || value.tls?.credentialName))
-      reject(report, `${path}.tls`, 'ISTIO_MUTUAL takes no certificates')
+    const isRedirect = value.tls?.httpsRedirect && (value.tls.mode ?? 'PASSTHROUGH') === 'PASSTHROUGH' && !hasCertificate(value.tls)
+    if (!secure && value.tls && !(isPlainHttp(protocol) && isRedirect)) reject(report, `${path}.tls`, `not allowed for protocol ${protocol}`)
+    if (secure && value.tls) checkMode(value.tls, `${path}.tls`, report)
   },
 )
+
+type ServerTls = Read<typeof serverTls>
+
+const hasCertificate = ({ serverCertificate, privateKey, credentialName, credentialNames, tlsCertificates }: ServerTls): boolean =>
+  Boolean(serverCertificate || privateKey || credentialName || credentialNames?.length || tlsCertificates?.length)
+
+/** What a mode needs besides. */
+function checkMode(tls: ServerTls, path: string, report: Report): void {
+  const { mode = 'PASSTHROUGH', credentialName, credentialNames, tlsCertificates } = tls
+  const isNamed = Boolean(credentialName || credentialNames?.length)
+  if (mode === 'SIMPLE' || mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') {
+    const pairs = tlsCertificates?.length ? tlsCertificates : [tls]
+    if (!isNamed && !pairs.every(({ serverCertificate, privateKey }) => serverCertificate && privateKey))
+      reject(report, path, `${mode} needs serverCertificate and privateKey, or credentialName`)
+  }
+  const authorities = tls.caCertificates || tlsCertificates?.some(({ caCertificates }) => caCertificates)
+  if (mode === 'MUTUAL' && !isNamed && !authorities && !tls.caCertCredentialName) reject(report, `${path}.caCertificates`, 'required for MUTUAL')
+  if (mode === 'MESH_MUTUAL' && hasCertificate(tls)) reject(report, path, 'MESH_MUTUAL takes no certificates')
+}
 
 const spec = record({ servers: required(list(gatewayServer, { min: 1 })), selector: labels }, (value, path, report) => {
   const names = new Set<string>()

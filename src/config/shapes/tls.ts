@@ -1,5 +1,6 @@
 /** Termination of TLS, as gateways and sidecars do it. */
-import { flag, list, oneOf, record, text } from '../shape.ts'
+import { canonicalTlsMode } from '../../names/mesh-names.ts'
+import { flag, list, oneOf, record, type Shape, text, unused } from '../shape.ts'
 
 /** Name of a Secret, `<name>` or `<namespace>/<name>`, with or without `kubernetes://` before it (docs/resources.md, K1). */
 export const credentialName = text({
@@ -9,17 +10,35 @@ export const credentialName = text({
   examples: ['site', 'shop/site', 'kubernetes://site'],
 })
 
+/** One of these modes, by its name or the alias of its name. */
+export function tlsMode<const T extends string>(...names: T[]): Shape<T> {
+  const modes = oneOf(...names)
+  return { form: modes.form, read: (value, path, report) => modes.read(typeof value === 'string' ? canonicalTlsMode(value) : value, path, report) }
+}
+
+const hash = text({
+  pattern: /^([0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31})$/,
+  what: 'a SHA-256 in hexadecimal',
+  examples: ['ab'.repeat(32)],
+})
+const spki = text({ pattern: /^[A-Za-z0-9+/]{43}=$/, what: 'a SHA-256 in base64', examples: [`${'A'.repeat(43)}=`] })
+
 /** How a server terminates TLS. */
 export const serverTls = record({
-  mode: oneOf('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL'),
+  mode: tlsMode('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'MESH_MUTUAL', 'OPTIONAL_MUTUAL'),
   httpsRedirect: flag,
   serverCertificate: text(),
   privateKey: text(),
   caCertificates: text(),
   credentialName,
+  credentialNames: list(credentialName, { max: 2 }),
+  caCertCredentialName: credentialName,
+  tlsCertificates: list(record({ serverCertificate: text(), privateKey: text(), caCertificates: text() }), { max: 2 }),
+  caCrl: unused(text()),
+  insecureSkipVerify: unused(flag),
   subjectAltNames: list(text()),
-  verifyCertificateSpki: list(text()),
-  verifyCertificateHash: list(text()),
+  verifyCertificateSpki: list(spki),
+  verifyCertificateHash: list(hash),
   minProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
   maxProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
   cipherSuites: list(text()),

@@ -4,7 +4,7 @@ import type { ProxyNode } from '../../../protocols/data.ts'
 import { gateway as gatewayKind } from '../../config/kinds/gateway.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
-import type { EnvoyFilter } from '../../snapshot/objects.ts'
+import type { EnvoyFilter, Gateway } from '../../snapshot/objects.ts'
 import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { viewKeyOf } from '../../snapshot/view.ts'
@@ -16,16 +16,19 @@ import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
 export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], snapshot: MeshSnapshot): ProxyClass {
   const labels = proxyLabels(node, instances)
   const filters: readonly EnvoyFilter[] = filtersFor(snapshot, node, labels)
-  const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters)
+  const selected = node.type === 'router' ? selectedGateways(snapshot, node.namespace, labels) : []
+  const forwards = selected.some(({ spec }) => spec.servers.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH'))
+  const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters, forwards)
   const viewKey = viewKeyOf(snapshot, { namespace: node.namespace, labels, type: node.type, allocates: traits.allocates })
   const sourceLabels = Object.fromEntries(
     [...snapshot.virtualServices.byCallerLabel.keys()].sort().flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
   )
-  const own = node.type === 'sidecar' ? instances : []
+  // A gateway listens on the ports of its workload to which those of its services lead.
+  const own = node.type === 'sidecar' || selected.length > 0 ? instances : []
   const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
   const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
-  const headless = headlessOf(own, node, snapshot)
-  const gateways = node.type === 'router' ? selectedGateways(snapshot, node.namespace, labels) : []
+  const headless = headlessOf(node.type === 'sidecar' ? own : [], node, snapshot)
+  const gateways = selected.map((gateway) => `${gateway.namespace}/${gateway.name}`)
   const { policies: index, mesh } = snapshot
   const policies = policiesFor(index, mesh.rootNamespace, { namespace: node.namespace, labels })
   const policyNames = [policies.authorization, policies.requests, policies.peers].map((list) =>
@@ -44,11 +47,11 @@ function headlessOf(instances: readonly ServiceInstance[], { addresses }: ProxyN
   return hosts.length > 0 ? { hosts: [...new Set(hosts)].sort(), addresses } : { hosts: [], addresses: [] }
 }
 
-function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): string[] {
+function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Readonly<Record<string, string>>): Gateway[] {
   const scoped = snapshot.settings.features.PILOT_SCOPE_GATEWAY_TO_NAMESPACE
-  return snapshot.gateways
-    .filter((gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gatewayKind.selects.labels(gateway.spec), labels))
-    .map((gateway) => `${gateway.namespace}/${gateway.name}`)
+  return snapshot.gateways.filter(
+    (gateway) => (!scoped || gateway.namespace === namespace) && labelsMatch(gatewayKind.selects.labels(gateway.spec), labels),
+  )
 }
 
 /** Whether two classes with the same id are alike in everything that resources are made from. */

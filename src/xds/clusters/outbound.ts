@@ -172,11 +172,11 @@ function applyTls(
   traits: Traits,
 ): void {
   const { tls } = policy
-  if (tls?.mode !== undefined && tls.mode !== 'ISTIO_MUTUAL') {
+  if (tls?.mode !== undefined && tls.mode !== 'MESH_MUTUAL') {
     if (tls.mode !== 'DISABLE') cluster.transportSocket = tlsSocket(tls, http2, traits, snapshot)
     return
   }
-  const asked = tls?.mode === 'ISTIO_MUTUAL'
+  const asked = tls?.mode === 'MESH_MUTUAL'
   const { service } = state
   const able = traits.certificates.client !== undefined || traits.certificates.agent
   if (!asked && (!able || service.external || !snapshot.mesh.enableAutoMtls)) return

@@ -13,6 +13,7 @@ import { mutualTls, peersFor } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 import { endpointAddress } from '../message.ts'
+import { isSniName } from '../names.ts'
 import type { Traits } from '../traits.ts'
 import { type PlacedLocality, placeLocalities } from './locality.ts'
 
@@ -42,8 +43,10 @@ export function loadAssignment(
   const targets = reachable(withNetworks(state, snapshot.networks), snapshot, traits).filter(
     ({ endpoint }) => endpoint.address !== '' && servesPort(endpoint, port) && (!wanted || labelsMatch(wanted, endpoint.labels)),
   )
-  const weigh = fitting(targets)
-  for (const { endpoint, gateway } of targets) {
+  // What comes by SNI is mutual TLS of callers: it may reach nothing that would take it in plain text (docs/resources.md, G6).
+  const taken = isSniName(name) ? targets.filter(({ endpoint }) => takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) : targets
+  const weigh = fitting(taken)
+  for (const { endpoint, gateway } of taken) {
     const list = groups.get(endpoint.locality)
     const entry = lbEndpoint(endpoint, gateway ?? portOf(endpoint, port), weigh(endpoint.weight), snapshot)
     if (list) list.push(entry)

@@ -309,8 +309,8 @@ function patchFilters(chain: FilterChain, network: readonly Patch[], http: reado
   }
 }
 
-/** `http.<port>`, or `https.<port>.<port name>.<gateway>.<namespace>`; the name of a Gateway may have dots. */
-const gatewayRoute = /^http\.(?<plain>\d+)$|^https\.(?<secure>\d+)\.(?<portName>[^.]*)\.(?<gateway>.+)\.(?<owner>[^.]+)$/
+/** `http.<port>`, with the address behind it where it listens on one, or `https.<port>.<port name>.<gateway>.<namespace>`; the name of a Gateway may have dots. */
+const gatewayRoute = /^http\.(?<plain>\d+)(?:\..+)?$|^https\.(?<secure>\d+)\.(?<portName>[^.]*)\.(?<gateway>.+)\.(?<owner>[^.]+)$/
 
 function matchesRouteName(name: string, { patch, namespace }: Patch): boolean {
   const match = patch.match?.routeConfiguration

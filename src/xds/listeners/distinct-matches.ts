@@ -13,7 +13,7 @@ export interface DistinctMatch {
   readonly prefixRanges?: { addressPrefix: string; prefixLen: number }[]
 }
 
-/** What the chains of one listener want so far. */
+/** What the chains of one listener want so far; server names count in any case, and what a match names twice counts once. */
 export class DistinctMatches {
   readonly #taken = new Set<string>()
 
@@ -22,7 +22,7 @@ export class DistinctMatches {
    * undefined when nothing is left.
    */
   take<Match extends DistinctMatch>(match: Match): Match | undefined {
-    const narrowed = this.#narrowed(match)
+    const narrowed = this.#narrowed(withoutRepetition(match))
     if (narrowed) for (const key of keysOf(narrowed)) this.#taken.add(key)
     return narrowed
   }
@@ -39,6 +39,14 @@ export class DistinctMatches {
     const prefixRanges = match.prefixRanges?.filter((range) => this.isFree({ ...match, prefixRanges: [range] })) ?? []
     return prefixRanges.length > 0 ? { ...match, prefixRanges } : undefined
   }
+}
+
+function withoutRepetition<Match extends DistinctMatch>(match: Match): Match {
+  const { serverNames = [], prefixRanges = [] } = match
+  const names = new Set(serverNames.map((name) => name.toLowerCase()))
+  const ranges = new Map(prefixRanges.map((range) => [networkOf(range), range]))
+  const isAlike = names.size === serverNames.length && serverNames.every((name) => names.has(name)) && ranges.size === prefixRanges.length
+  return isAlike ? match : { ...match, serverNames: [...names], prefixRanges: [...ranges.values()] }
 }
 
 /** Every combination of conditions that a match stands for. */

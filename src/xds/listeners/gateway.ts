@@ -1,5 +1,6 @@
 /** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (docs/resources.md, G1 to G6). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import type { Any } from '@bufbuild/protobuf/wkt'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import {
   type VirtualHost,
@@ -7,7 +8,6 @@ import {
   VirtualHostSchema,
 } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
-import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
 import type { TcpRoute } from '../../config/kinds/virtual-service.ts'
 import { configKey } from '../../config/kinds.ts'
@@ -15,25 +15,26 @@ import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { contain } from '../../model/faults.ts'
 import { hostCovers, hostsOverlap, isExported } from '../../model/match.ts'
 import { compare } from '../../model/order.ts'
+import { isPlainHttp } from '../../model/protocol.ts'
+import type { ServiceState } from '../../registry/merged-services.ts'
 import type { Gateway } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Draft } from '../draft.ts'
-import { durationOf, pack, socketAddress } from '../message.ts'
+import { durationOf, socketAddress } from '../message.ts'
 import { destinationCluster, sniCluster } from '../names.ts'
 import { checkMessage } from '../resource-check.ts'
 import { type RouteInit, routesOf } from '../routes/http-routes.ts'
 import { applies, type Place } from '../routes/matches.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
-import { certificateName } from '../secrets/secret-names.ts'
-import { authoritiesContext, gatewaySecret } from '../security/credentials.ts'
-import { certificateContext, meshProtocols } from '../security/mutual-tls.ts'
+import { meshProtocols } from '../security/mutual-tls.ts'
 import type { PolicyFilters } from '../security/policy-filters.ts'
-import type { ProxyClass, Traits } from '../traits.ts'
+import type { ProxyClass } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { type Filter, httpConnectionManager, tcpFilters, tlsInspector } from './filters.ts'
+import { lacksCertificate, serverSocket, terminates } from './gateway-tls.ts'
 import { wildcardOf } from './own-addresses.ts'
 
 /** A server of a Gateway that selects the proxy. */
@@ -56,15 +57,14 @@ export interface RejectedServer {
 
 interface PortPlan {
   readonly bind: string
+  /** Whether it listens on all addresses. */
+  readonly isWildcard: boolean
   readonly port: number
   readonly plainHttp: ServerInUse[]
   readonly others: ServerInUse[]
 }
 
 const isTls = (use: ServerInUse): boolean => use.protocol === 'HTTPS' || use.protocol === 'TLS'
-const isPlainHttp = (use: ServerInUse): boolean => ['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB'].includes(use.protocol)
-const terminates = (use: ServerInUse): boolean =>
-  use.server.tls?.mode !== undefined && use.server.tls.mode !== 'PASSTHROUGH' && use.server.tls.mode !== 'AUTO_PASSTHROUGH'
 
 /** Sorts the servers of all Gateways that select the proxy onto ports; servers that cannot share a port are rejected. */
 function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; rejected: RejectedServer[] } {
@@ -84,13 +84,13 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
       if (proxy.traits.unprivileged && use.listenPort < 1024) continue
       const bind = server.bind || wildcardOf(proxy.traits)
       const key = `${bind}_${use.listenPort}`
-      const there = ports.get(key) ?? { bind, port: use.listenPort, plainHttp: [], others: [] }
-      const reason = conflict(there, use)
+      const there = ports.get(key) ?? { bind, isWildcard: bind === wildcardOf(proxy.traits), port: use.listenPort, plainHttp: [], others: [] }
+      const reason = conflict(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
       if (reason) {
         rejected.push({ gateway: name, reason: `server ${server.port.name} on port ${server.port.number}: ${reason}` })
         continue
       }
-      if (isPlainHttp(use)) there.plainHttp.push(use)
+      if (isPlainHttp(use.protocol)) there.plainHttp.push(use)
       else there.others.push(use)
       ports.set(key, there)
     }
@@ -99,7 +99,7 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
 }
 
 function conflict(there: PortPlan, use: ServerInUse): string | undefined {
-  if (isPlainHttp(use)) return there.others.length > 0 ? 'another gateway uses the port with another protocol' : undefined
+  if (isPlainHttp(use.protocol)) return there.others.length > 0 ? 'another gateway uses the port with another protocol' : undefined
   if (there.plainHttp.length > 0) return 'another gateway uses the port for HTTP'
   if (!isTls(use)) return there.others.length > 0 ? 'a TCP server needs the port for itself' : undefined
   if (there.others.some((other) => !isTls(other))) return 'another gateway uses the port for TCP'
@@ -148,14 +148,14 @@ function gatewayListener(port: PortPlan, proxy: ProxyClass, view: View, guard: P
   const matches = new DistinctMatches()
   const chains: ChainInit[] =
     port.plainHttp.length > 0
-      ? [{ filters: [httpFilter(`http.${(port.plainHttp[0] as ServerInUse).server.port.number}`, port, guard, proxy, snapshot)] }]
+      ? [{ judge: 'request', filters: [httpFilter(plainRouteName(port), port, guard, proxy, snapshot)] }]
       : port.others
           .flatMap((use) => serverChains(use, port, guard, proxy, view, snapshot))
           .flatMap((chain): ChainInit[] => {
             const match = matches.take<DistinctMatch>(chain.filterChainMatch ?? {})
             return match ? [{ ...chain, ...(chain.filterChainMatch ? { filterChainMatch: match } : {}) }] : []
           })
-          .map((chain) => (chain.http ? chain : { ...chain, filters: [...guard.tcp, ...chain.filters] }))
+          .map((chain) => (chain.judge === 'connection' ? { ...chain, filters: [...guard.tcp, ...chain.filters] } : chain))
   if (chains.length === 0) return undefined
   return create(ListenerSchema, {
     name: `${port.bind}_${port.port}`,
@@ -180,77 +180,32 @@ function httpFilter(routes: string, port: PortPlan, guard: PolicyFilters, proxy:
 interface ChainInit {
   readonly name?: string
   readonly filterChainMatch?: DistinctMatch
-  readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: ReturnType<typeof pack> } }
+  readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: Any } }
   readonly filters: Filter[]
-  /** Whether requests are seen in it, so that policies judge those, and not the connection. */
-  readonly http?: boolean
+  /** Who judges by policies what comes in it: this proxy each request or the connection, or the workload at its other end, with which alone the client speaks. */
+  readonly judge: 'request' | 'connection' | 'other end'
 }
 
 function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): ChainInit[] {
   const names = use.hosts.map(({ host }) => host)
   const serverNames = names.includes('*') ? [] : names
-  if (isTls(use) && terminates(use)) {
-    const socket = {
-      name: 'envoy.transport_sockets.tls',
-      configType: { case: 'typedConfig' as const, value: serverTls(use, proxy.traits, snapshot) },
-    }
-    const http = use.protocol === 'HTTPS'
-    const filters = http ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : tcpTargets(use, proxy, view, snapshot)
-    return filters.length > 0 ? [{ http, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket: socket, filters }] : []
+  if (isTls(use) && terminates(use.server)) {
+    const transportSocket = serverSocket(use.server, proxy.traits.certificates, snapshot)
+    const judge = use.protocol === 'HTTPS' ? 'request' : 'connection'
+    const filters = judge === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : tcpTargets(use, proxy, view, snapshot)
+    return filters.length > 0 ? [{ judge, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
   }
-  if (use.server.tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthroughChains(view, proxy, snapshot)
+  if (use.server.tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthroughChains(use, view, proxy, snapshot)
   if (isTls(use)) return passthroughChains(use, proxy, view, snapshot)
   const filters = tcpTargets(use, proxy, view, snapshot)
-  return filters.length > 0 ? [{ filters }] : []
+  return filters.length > 0 ? [{ judge: 'connection', filters }] : []
 }
+
+/** The route configuration that all plain HTTP servers of a port share. */
+const plainRouteName = ({ bind, isWildcard, port }: PortPlan): string => (isWildcard ? `http.${port}` : `http.${port}.${bind}`)
 
 const secureRouteName = ({ server, gateway }: ServerInUse): string =>
   `https.${server.port.number}.${server.port.name}.${gateway.name}.${gateway.namespace}`
-
-const tlsVersions: Readonly<Record<string, number>> = { TLS_AUTO: 0, TLSV1_0: 1, TLSV1_1: 2, TLSV1_2: 3, TLSV1_3: 4 }
-const knownCiphers = new Set(
-  'ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA AES256-SHA'.split(
-    ' ',
-  ),
-)
-
-function serverTls(use: ServerInUse, traits: Traits, snapshot: MeshSnapshot) {
-  const tls = use.server.tls ?? {}
-  const file = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
-  const mutual = tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL' || tls.mode === 'OPTIONAL_MUTUAL'
-  const params = {
-    ...(tls.minProtocolVersion ? { tlsMinimumProtocolVersion: tlsVersions[tls.minProtocolVersion] } : {}),
-    ...(tls.maxProtocolVersion ? { tlsMaximumProtocolVersion: tlsVersions[tls.maxProtocolVersion] } : {}),
-    cipherSuites: (tls.cipherSuites ?? []).filter((name) => knownCiphers.has(name)),
-  }
-  const sans = (tls.subjectAltNames ?? []).map((name) => ({
-    sanType: name.includes('://') ? 3 : 2,
-    matcher: { matchPattern: { case: 'exact' as const, value: name } },
-  }))
-  const checks = {
-    matchTypedSubjectAltNames: sans,
-    verifyCertificateHash: tls.verifyCertificateHash ?? [],
-    verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
-  }
-  const own =
-    tls.mode === 'ISTIO_MUTUAL'
-      ? certificateContext(traits.certificates.server, [])
-      : tls.credentialName
-        ? {
-            tlsCertificateSdsSecretConfigs: [gatewaySecret(certificateName(tls.credentialName), snapshot)],
-            ...(mutual ? authoritiesContext(tls.credentialName, checks, snapshot) : {}),
-          }
-        : {
-            tlsCertificates: [{ certificateChain: file(tls.serverCertificate ?? ''), privateKey: file(tls.privateKey ?? '') }],
-            ...(mutual && tls.caCertificates
-              ? { validationContextType: { case: 'validationContext' as const, value: { trustedCa: file(tls.caCertificates), ...checks } } }
-              : {}),
-          }
-  return pack(DownstreamTlsContextSchema, {
-    requireClientCertificate: mutual && tls.mode !== 'OPTIONAL_MUTUAL',
-    commonTlsContext: { tlsParams: params, alpnProtocols: use.protocol === 'HTTPS' ? ['h2', 'http/1.1'] : [], ...own },
-  })
-}
 
 /** VirtualServices bound to a server's Gateway that have a host in common with it. */
 function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapshot): ResolvedVirtualService[] {
@@ -306,26 +261,32 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
     for (const route of service.tls) {
       for (const match of route.match) {
         if (!appliesToServer(match, place)) continue
-        const names = match.sniHosts.filter((name) => !taken.has(name) && use.hosts.some(({ host }) => hostsOverlap(host, name)))
+        const names = match.sniHosts.flatMap((name) => narrowed(use, service, name.toLowerCase())).filter((name) => !taken.has(name))
         if (names.length === 0) continue
         for (const name of names) taken.add(name)
         const filters = tcpFilters(`outbound_${use.listenPort}`, targetsOf(route, view, port), undefined, snapshot, proxy.traits)
-        chains.push({ filterChainMatch: { serverNames: names.includes('*') ? [] : names, transportProtocol: 'tls' }, filters })
+        chains.push({ judge: 'connection', filterChainMatch: { serverNames: names.includes('*') ? [] : names, transportProtocol: 'tls' }, filters })
       }
     }
   }
   return chains
 }
 
-/** One chain a service port: SNI decides, and the connection is passed on as it is; only mutual TLS of the mesh, which says so in its ALPN. */
-function autoPassthroughChains(view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
-  return view.services.flatMap((state) =>
+/**
+ * One chain a service port, for services that the server's hosts cover: SNI decides, and the connection is passed on as it is; only mutual TLS of the mesh, which
+ * says so in its ALPN.
+ */
+function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
+  const isOffered = ({ service }: ServiceState) =>
+    hosts.some(({ namespace, host }) => (namespace === '*' || namespace === service.namespace) && hostCovers(host, service.hostname))
+  return view.services.filter(isOffered).flatMap((state) =>
     state.service.ports
       .filter((port) => port.protocol !== 'udp' && !state.service.external)
       .flatMap((port) =>
         [undefined, ...(view.ruleFor(state.service)?.subsets ?? [])].map((subset): ChainInit => {
           const cluster = sniCluster(port.number, subset?.name ?? '', state.service.hostname)
           return {
+            judge: 'other end',
             filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls', applicationProtocols: [...meshProtocols.http] },
             filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, proxy.traits),
           }
@@ -354,14 +315,11 @@ export function gatewayRoutes(
 ): Draft<RouteConfiguration>[] {
   const { ports } = plan(proxy, snapshot)
   const byName = new Map<string, { port: number; uses: ServerInUse[] }>()
-  for (const { plainHttp, others } of ports) {
-    const [first] = plainHttp
-    if (first) {
-      const name = `http.${first.server.port.number}`
-      byName.set(name, { port: first.server.port.number, uses: [...(byName.get(name)?.uses ?? []), ...plainHttp] })
-    }
-    for (const use of others)
-      if (use.protocol === 'HTTPS' && terminates(use)) byName.set(secureRouteName(use), { port: use.server.port.number, uses: [use] })
+  for (const port of ports) {
+    const [first] = port.plainHttp
+    if (first) byName.set(plainRouteName(port), { port: first.server.port.number, uses: port.plainHttp })
+    for (const use of port.others)
+      if (use.protocol === 'HTTPS' && terminates(use.server)) byName.set(secureRouteName(use), { port: use.server.port.number, uses: [use] })
   }
   return [...byName.entries()].map(([name, { port, uses }]) => ({
     name,
@@ -399,7 +357,8 @@ function gatewayRoute(
     }
     if (redirect) for (const { host } of use.hosts) hosts.set(host, { sources: hosts.get(host)?.sources ?? [], redirect })
   }
-  const context = routeContext(view, snapshot, port, proxy.sourceLabels, proxy.namespace)
+  const secure = uses.some((use) => isTls(use))
+  const context = { ...routeContext(view, snapshot, port, proxy.sourceLabels, proxy.namespace), secure }
   const made = new Map<string, RouteInit[]>()
   const routesFrom = ({ service, gateway }: Host['sources'][number]): RouteInit[] => {
     const key = `${service.namespace}/${service.name}|${gateway}`
@@ -441,16 +400,14 @@ function gatewayRoute(
 }
 
 /** The hosts a server and a VirtualService have in common, the narrower name of each pair. */
-function narrowHosts(use: ServerInUse, service: ResolvedVirtualService): string[] {
-  const common = new Set<string>()
-  for (const host of service.hosts) {
-    for (const own of use.hosts) {
-      if (own.namespace !== '*' && own.namespace !== service.namespace) continue
-      if (hostCovers(own.host, host)) common.add(host)
-      else if (hostCovers(host, own.host)) common.add(own.host)
-    }
-  }
-  return [...common]
+const narrowHosts = (use: ServerInUse, service: ResolvedVirtualService): string[] => [
+  ...new Set(service.hosts.flatMap((host) => narrowed(use, service, host))),
+]
+
+/** What a server has of a host of a VirtualService: the host, or hosts of the server that it covers. */
+function narrowed(use: ServerInUse, { namespace }: ResolvedVirtualService, host: string): string[] {
+  const own = use.hosts.filter((entry) => entry.namespace === '*' || entry.namespace === namespace).map((entry) => entry.host)
+  return own.some((wide) => hostCovers(wide, host)) ? [host] : own.filter((narrow) => hostCovers(host, narrow))
 }
 
 function virtualHost(host: string, port: number, routes: RouteInit[], redirect: boolean): VirtualHost {

@@ -7,7 +7,7 @@ import { authoritiesName } from '../secrets/secret-names.ts'
 import { agentSecret } from './mutual-tls.ts'
 
 /** How long a listener or cluster waits for a secret before the rest of it is put in force without, in milliseconds. */
-const fetchMs = 5000
+export const fetchMs = 5000
 
 /** A secret by name: over the stream that configuration comes on, or from the proxy's agent with `MESHD_ENABLE_SDS_SERVER=false`. */
 export function gatewaySecret(name: string, { settings }: MeshSnapshot) {

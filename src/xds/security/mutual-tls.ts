@@ -4,7 +4,7 @@
  */
 import { DownstreamTlsContextSchema, UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
-import { pack } from '../message.ts'
+import { durationOf, pack } from '../message.ts'
 
 /** Certificate, key and the authorities of the other side, as files of the proxy's. */
 export interface CertificateFiles {
@@ -58,8 +58,8 @@ const socket = (value: ReturnType<typeof pack>) => ({ name: 'envoy.transport_soc
 
 type SubjectNames = readonly { sanType: number; matcher: object }[]
 
-/** Own certificate and what is asked of the other side's; from files, else from the agent. */
-export function certificateContext(files: CertificateFiles | undefined, names: SubjectNames) {
+/** Own certificate and what is asked of the other side's; from files, else from the agent, `fetchMs` as {@link agentSecret} has it. */
+export function certificateContext(files: CertificateFiles | undefined, names: SubjectNames, fetchMs?: number) {
   const matchTypedSubjectAltNames = names as never
   if (files)
     return {
@@ -67,10 +67,10 @@ export function certificateContext(files: CertificateFiles | undefined, names: S
       validationContextType: { case: 'validationContext' as const, value: { trustedCa: fileSource(files.root), matchTypedSubjectAltNames } },
     }
   return {
-    tlsCertificateSdsSecretConfigs: [agentSecret('default')],
+    tlsCertificateSdsSecretConfigs: [agentSecret('default', fetchMs)],
     validationContextType: {
       case: 'combinedValidationContext' as const,
-      value: { defaultValidationContext: { matchTypedSubjectAltNames }, validationContextSdsSecretConfig: agentSecret('ROOTCA') },
+      value: { defaultValidationContext: { matchTypedSubjectAltNames }, validationContextSdsSecretConfig: agentSecret('ROOTCA', fetchMs) },
     },
   }
 }
@@ -122,11 +122,12 @@ export function outboundSocket(certificates: Certificates, { sni, accounts, prot
   )
 }
 
-/** A secret that the agent serves over SDS (cluster `sds-grpc` of the bootstrap). */
-export function agentSecret(name: string) {
+/** A secret that the agent serves over SDS (cluster `sds-grpc` of the bootstrap). Whatever needs it is put in force without it after `fetchMs`, 15 s unless given. */
+export function agentSecret(name: string, fetchMs?: number) {
   return {
     name,
     sdsConfig: {
+      ...(fetchMs === undefined ? {} : { initialFetchTimeout: durationOf(fetchMs) }),
       resourceApiVersion: 2,
       configSourceSpecifier: {
         case: 'apiConfigSource' as const,

@@ -1,0 +1,114 @@
+/** How servers of gateways terminate TLS: `envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext` (docs/resources.md, G6, G7, K1). */
+import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
+import type { GatewayServer } from '../../config/kinds/gateway.ts'
+import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
+import { pack } from '../message.ts'
+import { certificateName } from '../secrets/secret-names.ts'
+import { authoritiesContext, fetchMs, gatewaySecret } from '../security/credentials.ts'
+import { agentSecret, type Certificates, certificateContext } from '../security/mutual-tls.ts'
+
+type ServerTls = NonNullable<GatewayServer['tls']>
+
+const tlsVersions: Readonly<Record<string, number>> = { TLS_AUTO: 0, TLSV1_0: 1, TLSV1_1: 2, TLSV1_2: 3, TLSV1_3: 4 }
+const knownCiphers = new Set(
+  'ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-RSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-CHACHA20-POLY1305 ECDHE-ECDSA-AES128-SHA ECDHE-RSA-AES128-SHA ECDHE-ECDSA-AES256-SHA ECDHE-RSA-AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 AES128-SHA AES256-SHA'.split(
+    ' ',
+  ),
+)
+
+/** Whether a server terminates TLS. */
+export const terminates = ({ tls }: GatewayServer): boolean =>
+  tls?.mode !== undefined && tls.mode !== 'PASSTHROUGH' && tls.mode !== 'AUTO_PASSTHROUGH'
+
+/** Why a proxy cannot serve a server for want of a certificate, or undefined. Envoy would hold all of its listeners back until it gives up asking for one. */
+export function lacksCertificate({ tls }: GatewayServer, { server, agent }: Certificates): string | undefined {
+  return tls?.mode === 'MESH_MUTUAL' && !server && !agent
+    ? 'the proxy has no certificate of the mesh: it has neither an agent nor TLS_SERVER_* files'
+    : undefined
+}
+
+/** The socket of a server that terminates TLS. */
+export function serverSocket({ tls = {} }: GatewayServer, certificates: Certificates, snapshot: MeshSnapshot) {
+  const params = {
+    ...(tls.minProtocolVersion ? { tlsMinimumProtocolVersion: tlsVersions[tls.minProtocolVersion] } : {}),
+    ...(tls.maxProtocolVersion ? { tlsMaximumProtocolVersion: tlsVersions[tls.maxProtocolVersion] } : {}),
+    cipherSuites: [...new Set(tls.cipherSuites)].filter((name) => knownCiphers.has(name)),
+  }
+  const requires = tls.mode === 'MUTUAL' || tls.mode === 'MESH_MUTUAL'
+  const context = pack(DownstreamTlsContextSchema, {
+    requireClientCertificate: requires,
+    commonTlsContext: {
+      tlsParams: params,
+      alpnProtocols: ['h2', 'http/1.1'],
+      ...ownCertificate(tls, requires || tls.mode === 'OPTIONAL_MUTUAL', certificates, snapshot),
+    },
+  })
+  return { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig' as const, value: context } }
+}
+
+/** The server's certificates, and what is asked of those of clients. */
+function ownCertificate(tls: ServerTls, mutual: boolean, certificates: Certificates, snapshot: MeshSnapshot) {
+  const checks = checksOf(tls)
+  if (tls.mode === 'MESH_MUTUAL') return certificateContext(certificates.server, checks.matchTypedSubjectAltNames, fetchMs)
+  const [first] = tls.credentialNames?.length ? tls.credentialNames : tls.credentialName ? [tls.credentialName] : []
+  if (first === undefined) return { ...inFiles(tls, mutual, certificates), ...(mutual ? namedAuthorities(tls, snapshot) : {}) }
+  const names = tls.credentialNames?.length ? tls.credentialNames : [first]
+  return {
+    tlsCertificateSdsSecretConfigs: names.map((name) => gatewaySecret(certificateName(name), snapshot)),
+    ...(mutual ? authoritiesContext(tls.caCertCredentialName || first, checks, snapshot) : {}),
+  }
+}
+
+/** Authorities of a Secret beside certificates in files. */
+const namedAuthorities = (tls: ServerTls, snapshot: MeshSnapshot) =>
+  tls.caCertCredentialName ? authoritiesContext(tls.caCertCredentialName, checksOf(tls), snapshot) : {}
+
+const checksOf = (tls: ServerTls) => ({
+  matchTypedSubjectAltNames: (tls.subjectAltNames ?? []).map((name) => ({
+    sanType: name.includes('://') ? 3 : 2,
+    matcher: { matchPattern: { case: 'exact' as const, value: name } },
+  })),
+  verifyCertificateHash: tls.verifyCertificateHash ?? [],
+  verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
+})
+
+/**
+ * Certificates in files of the proxy's. An agent reads them and serves them: then a file that is missing costs its server, and a new one counts at once. Envoy itself
+ * refuses the whole listener for a missing file.
+ */
+function inFiles(tls: ServerTls, mutual: boolean, { agent }: Certificates) {
+  const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls]
+  const authorities = pairs.map(({ caCertificates }) => caCertificates).find(Boolean) ?? tls.caCertificates ?? ''
+  const checks = checksOf(tls)
+  const files = [
+    ...pairs.flatMap(({ serverCertificate = '', privateKey = '' }) => [serverCertificate, privateKey]),
+    ...(authorities ? [authorities] : []),
+  ]
+  if (agent && files.every(isServed)) {
+    const secret = (name: string) => agentSecret(name, fetchMs)
+    return {
+      tlsCertificateSdsSecretConfigs: pairs.map(({ serverCertificate, privateKey }) => secret(`file-cert:${serverCertificate}~${privateKey}`)),
+      ...(mutual && authorities
+        ? {
+            validationContextType: {
+              case: 'combinedValidationContext' as const,
+              value: { defaultValidationContext: checks, validationContextSdsSecretConfig: secret(`file-root:${authorities}`) },
+            },
+          }
+        : {}),
+    }
+  }
+  const file = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
+  return {
+    tlsCertificates: pairs.map(({ serverCertificate = '', privateKey = '' }) => ({
+      certificateChain: file(serverCertificate),
+      privateKey: file(privateKey),
+    })),
+    ...(mutual && authorities
+      ? { validationContextType: { case: 'validationContext' as const, value: { trustedCa: file(authorities), ...checks } } }
+      : {}),
+  }
+}
+
+/** Whether agents serve a file by its path (docs/certificates.md, S7). */
+const isServed = (path: string): boolean => path.startsWith('/') && !path.includes('~') && !path.includes('\0')
