@@ -1,47 +1,15 @@
 /** Gateways of real Envoys whose certificates come from Secrets, over the secured port with client certificates (docs/resources.md, K1 to K9). */
 import { X509Certificate } from 'node:crypto'
-import { createServer as createHttpsServer, request as httpsRequest, type Server } from 'node:https'
-import type { TLSSocket } from 'node:tls'
+import { createServer as createHttpsServer, type Server } from 'node:https'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, type EnvoyOptions, envoysWith } from '../harness/envoy.ts'
 import { newKey, type Pair, pairValues, SiteCertificates, secretDocument } from '../harness/gateway-secrets.ts'
+import { type Outcome, secureCall } from '../harness/secure-call.ts'
 import { Service } from '../harness/service.ts'
 import { ServingCertificates } from '../harness/serving-certificates.ts'
 import { until } from '../harness/until.ts'
-
-/** A request over TLS: the host asked for, the authorities that are trusted, the client's own certificate. */
-interface SecureCall {
-  readonly host: string
-  readonly root: Pair
-  readonly client?: Pair
-  /** Takes a certificate of any name. */
-  readonly anyName?: boolean
-}
-
-/** What came of it: status 0 when there was no answer, and the serial number of the certificate that was served. */
-interface Outcome {
-  readonly status: number
-  readonly serial: string
-}
-
-function secureCall(address: string, port: number, { host, root, client, anyName = false }: SecureCall): Promise<Outcome> {
-  return new Promise((resolve) => {
-    let serial = ''
-    const own = { ...(client ? { cert: client.chain, key: client.key } : {}), ...(anyName ? { checkServerIdentity: () => undefined } : {}) }
-    const options = { host: address, port, servername: host, headers: { host }, ca: root.chain, agent: false as const, timeout: 5000, ...own }
-    const request = httpsRequest(options, (response) => {
-      response.resume()
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, serial }))
-      response.on('error', () => resolve({ status: 0, serial }))
-    })
-    request.on('socket', (socket) => socket.on('secureConnect', () => (serial = (socket as TLSSocket).getPeerCertificate().serialNumber ?? '')))
-    request.on('timeout', () => request.destroy(new Error('no answer')))
-    request.on('error', () => resolve({ status: 0, serial }))
-    request.end()
-  })
-}
 
 const serialOf = ({ chain }: Pair): string => new X509Certificate(chain).serialNumber
 

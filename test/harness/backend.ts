@@ -86,10 +86,13 @@ export function call(
 }
 
 /** Connects, reads until the other side hangs up. */
-export function readAll(address: string, port: number): Promise<string> {
+export const readAll = (address: string, port: number): Promise<string> => exchange(address, port, '')
+
+/** Connects, says something, reads until the other side hangs up. */
+export function exchange(address: string, port: number, says: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
-    const socket = connect(port, address)
+    const socket = connect(port, address, () => socket.write(says))
     socket.on('data', (bytes) => (text += bytes))
     socket.on('end', () => resolve(text))
     socket.on('error', reject)

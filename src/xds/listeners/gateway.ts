@@ -1,4 +1,4 @@
-/** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (docs/resources.md, G1 to G6). */
+/** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (docs/resources.md, G1 to G7). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -395,6 +395,7 @@ function gatewayRoute(
     name,
     virtualHosts,
     validateClusters: false,
+    ignorePortInHostMatching: true,
     maxDirectResponseBodySizeBytes: largestDirectResponse,
   })
 }
