@@ -45,8 +45,11 @@ function withoutRepetition<Match extends DistinctMatch>(match: Match): Match {
   const { serverNames = [], prefixRanges = [] } = match
   const names = new Set(serverNames.map((name) => name.toLowerCase()))
   const ranges = new Map(prefixRanges.map((range) => [networkOf(range), range]))
-  const isAlike = names.size === serverNames.length && serverNames.every((name) => names.has(name)) && ranges.size === prefixRanges.length
-  return isAlike ? match : { ...match, serverNames: [...names], prefixRanges: [...ranges.values()] }
+  return {
+    ...match,
+    ...(names.size < serverNames.length ? { serverNames: [...names] } : {}),
+    ...(ranges.size < prefixRanges.length ? { prefixRanges: [...ranges.values()] } : {}),
+  }
 }
 
 /** Every combination of conditions that a match stands for. */

@@ -31,6 +31,12 @@ describe('matches of filter chains', () => {
     expect(taken({ prefixRanges: [range('fd00::1', 12)] }, { prefixRanges: [range('fd0f::', 12)] })[1]).to.equal(undefined)
   })
 
+  it('have once what they name twice', () => {
+    expect(taken({ serverNames: ['a', 'A', 'b'], prefixRanges: [range('10.1.2.3', 16), range('10.1.0.0', 16)] })).to.deep.equal([
+      { serverNames: ['a', 'b'], prefixRanges: [range('10.1.0.0', 16)] },
+    ])
+  })
+
   it('are only one where they want everything', () => {
     expect(taken({}, { serverNames: [] }, { transportProtocol: 'tls' })).to.deep.equal([{}, undefined, { transportProtocol: 'tls' }])
   })
