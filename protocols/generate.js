@@ -6,10 +6,11 @@
 // import the opencensus, opentelemetry or prometheus schemas, which that package leaves out, cannot be among them.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { deflateRawSync } from 'node:zlib'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const require = createRequire(import.meta.url)
@@ -95,19 +96,49 @@ if (!current && process.argv.includes('--optional') && !tools.every((input) => e
   if (!existsSync(stampFile))
     console.warn('The wire types are not generated: development dependencies are left out. Use dist/ of a build, or install all dependencies.')
 } else if (!current) {
-  const paths = [...envoyPaths.map((path) => `${envoyApi}/${path}`), ...ownFiles]
-  const result = spawnSync(process.execPath, [require.resolve('@bufbuild/buf/bin/buf'), 'generate', ...paths.flatMap((path) => ['--path', path])], {
+  buf('generate', [...envoyPaths.map((path) => `${envoyApi}/${path}`), ...ownFiles])
+  copyFileSync(join(root, 'protocols/file-desc.js'), join(gen, 'file-desc.js'))
+  for (const file of readdirSync(gen, { recursive: true })) if (String(file).endsWith('_pb.js')) useOwnFileDesc(String(file))
+  writeExtensionTypes()
+  writeFileSync(stampFile, digest)
+}
+
+/** Runs buf on these files and folders. */
+function buf(command, paths, ...options) {
+  const args = [require.resolve('@bufbuild/buf/bin/buf'), command, ...paths.flatMap((path) => ['--path', path]), ...options]
+  const result = spawnSync(process.execPath, args, {
     cwd: root,
     stdio: 'inherit',
     env: { ...process.env, PATH: join(root, 'node_modules/.bin') + delimiter + process.env.PATH },
   })
-  if (result.status !== 0) {
-    console.error('generating the wire types failed: see the lines of buf above')
-    process.exit(1)
-  }
-  copyFileSync(join(root, 'protocols/file-desc.js'), join(gen, 'file-desc.js'))
-  for (const file of readdirSync(gen, { recursive: true })) if (String(file).endsWith('_pb.js')) useOwnFileDesc(String(file))
-  writeFileSync(stampFile, digest)
+  if (result.status === 0) return
+  console.error('generating the wire types failed: see the lines of buf above')
+  process.exit(1)
+}
+
+/**
+ * Writes the schemas of all extensions that Envoy has as one packed text (a deflated FileDescriptorSet, 130 KB), for what EnvoyFilters name. As generated
+ * code they would be 480 messages in 225 files that every start would load.
+ */
+function writeExtensionTypes() {
+  const set = join(gen, 'extension-types.binpb')
+  const packages = 'node_modules/@grpc/grpc-js-xds/deps/xds'
+  const paths = [`${envoyApi}/extensions`, `${packages}/udpa/type`, `${packages}/xds/type`]
+  buf(
+    'build',
+    paths,
+    '--exclude-path',
+    `${envoyApi}/extensions/access_loggers/open_telemetry`,
+    '--exclude-source-info',
+    '--as-file-descriptor-set',
+    '-o',
+    set,
+  )
+  const packed = deflateRawSync(readFileSync(set), { level: 9 }).toString('base64')
+  rmSync(set)
+  writeFileSync(join(gen, 'extension-types.js'), `export const extensionTypes = '${packed}'\n`)
+  const comment = '/** The schemas of all extensions of Envoy and of what they import: a FileDescriptorSet, deflated, in base64. */'
+  writeFileSync(join(gen, 'extension-types.d.ts'), `${comment}\nexport declare const extensionTypes: string\n`)
 }
 
 /** Has a generated file take `fileDesc` from file-desc.js instead of from the library. */

@@ -39,6 +39,20 @@ export type WriterEvent =
       readonly claim?: { readonly identity: string; readonly nodeBytes: number }
     }
   | { readonly type: 'ProxyDisconnected'; readonly connection: string }
+  /** A proxy refused a response of a type. */
+  | {
+      readonly type: 'ResourcesRefused'
+      readonly connection: string
+      /** The class that it was of. */
+      readonly classId: string
+      readonly typeUrl: string
+      /** The resources that it named, with the versions that it was sent; none when it named none. */
+      readonly resources: readonly { readonly name: string; readonly version: string }[]
+      /** What it said, at most 4,096 characters. */
+      readonly detail: string
+      /** Whether the policies of its class are others than when it last took a response of the type. */
+      readonly policiesChanged: boolean
+    }
   /** The writer has taken over a push; the next may come. */
   | { readonly type: 'PushTaken'; readonly push: number }
   /** The writer was sent a change of something else than what it has, which it refused: it wants everything. */
@@ -96,6 +110,8 @@ export interface GroupUse {
 export interface Manifest {
   readonly classId: string
   readonly groups: Readonly<Record<string, readonly GroupUse[]>>
+  /** A digest of the policies of its workloads; without it there are none. */
+  readonly policies?: string
 }
 
 /** Why and since when a push is under way. */

@@ -8,10 +8,11 @@ import type { GroupUse } from '../../protocols/messages/push.ts'
 import { configKey } from '../config/kinds.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { sameItems } from '../model/lists.ts'
+import { policiesDigest, policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isOnlyEndpoints, type MeshSnapshot } from '../snapshot/snapshot.ts'
 import { buildView, type View, type ViewKey } from '../snapshot/view.ts'
 import { type ListenerConflict, makeAll, settle } from '../xds/draft.ts'
-import { extensionConfigs } from '../xds/envoy-filter/apply.ts'
+import { extensionConfigs } from '../xds/envoy-filter/extensions.ts'
 import type { GroupStore } from '../xds/slab/group-store.ts'
 import type { Resource } from '../xds/slab/resource.ts'
 import type { KeyedSums } from '../xds/slab/sums.ts'
@@ -52,6 +53,8 @@ export class Generation implements Making {
   /** What classes have by type, and what they keep beside it for a moment. */
   readonly #usesOf = new Map<string, Uses>()
   readonly #lingering: Lingering
+  /** Digests of the policies of classes. */
+  readonly #policiesOf = new Map<string, string | undefined>()
   /** Groups without classes. */
   readonly #unused = new Set<string>()
   /** Classes that use a group of which now other things are hidden. */
@@ -148,6 +151,8 @@ export class Generation implements Making {
     let specs: readonly GroupSpec[] = []
     this.#record.produce(`${classPrefix}${classId}`, () => {
       specs = this.#specsOf(proxy)
+      const { policies, mesh } = this.snapshot
+      this.#policiesOf.set(classId, policiesDigest(policiesFor(policies, mesh.rootNamespace, proxy)))
     })
     const groups: Record<string, GroupUse[]> = {}
     for (const spec of specs) {
@@ -168,6 +173,11 @@ export class Generation implements Making {
     // Of a name that stays in several groups the first counts: what the class has, before what it keeps.
     for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
     return groups
+  }
+
+  /** A digest of the policies of a class, as its groups were made by them; undefined for none. */
+  policiesOf(classId: string): string | undefined {
+    return this.#policiesOf.get(classId)
   }
 
   /** Whether a class keeps something of what it had. */
@@ -192,6 +202,7 @@ export class Generation implements Making {
     this.#use(classId, new Set())
     this.#groupsOf.delete(classId)
     this.#usesOf.delete(classId)
+    this.#policiesOf.delete(classId)
     this.#lingering.forget(classId)
     this.#record.forget(`${classPrefix}${classId}`)
   }

@@ -10,6 +10,8 @@ import { contain, Faults, type ResourceFault } from '../model/faults.ts'
 import { readNode } from '../model/proxy.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
+import { serviceKey } from '../snapshot/objects.ts'
+import { policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
@@ -18,6 +20,7 @@ import { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
 import { classOf, sameClass } from './classes/proxy-class.ts'
 import { ProxyIndex } from './classes/proxy-index.ts'
+import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
 import { Generation } from './generation.ts'
 
 /** How long a class without proxies stays, in milliseconds. */
@@ -43,6 +46,7 @@ export class Planner {
   #now = 0
   readonly #manifests = new Map<string, Manifest>()
   readonly #instances = new InstanceIndex()
+  readonly #refusals = new Refusals()
   /** What the proxies were classified by. */
   #classified: MeshSnapshot
   #assignments: ClassAssignment[] = []
@@ -121,7 +125,53 @@ export class Planner {
     const proxy = this.#proxies.delete(connection)
     if (!proxy) return
     this.faults.clear(`proxy|${connection}`)
+    this.faults.clear(`refused|${connection}`)
+    this.#refusals.forget(connection)
     this.#leave(proxy.classId)
+  }
+
+  /**
+   * A proxy refused a response: it is given its configuration without what may be to blame, or, where policies changed with it, a listener that lets nothing
+   * through. Returns whether it is given something else; then there is a push to take.
+   */
+  refused(connection: string, classId: string, refusal: Refusal): boolean {
+    const proxy = this.#proxies.get(connection)
+    const proxyClass = this.#classes.get(classId)
+    // What is another by now was not refused.
+    const resources = this.#present(classId, refusal)
+    if (!proxyClass || proxy?.classId !== classId || resources.length < Math.min(1, refusal.resources.length)) return false
+    const isOther = this.#refusals.refused(
+      connection,
+      classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot),
+      proxyClass,
+      { ...refusal, resources },
+      this.#objectsOf(proxyClass),
+    )
+    this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
+    if (isOther) this.#classify(connection)
+    return isOther
+  }
+
+  /** Of the resources that were refused, those that a class still has in that version, with the context that they were made in. */
+  #present(classId: string, { typeUrl, resources }: Refusal): RefusedResource[] {
+    const groups = (this.#manifests.get(classId)?.groups[typeUrl] ?? []).map(({ group }) => group)
+    return resources.flatMap(({ name, version }) => {
+      const group = groups.find((id) => this.groups.resources(id).get(name)?.version === version)
+      const context = group === undefined ? undefined : contextOfGroup(group)
+      return group === undefined ? [] : { name, version, ...(context ? { context } : {}) }
+    })
+  }
+
+  /** What the listeners of a class are made from: its policies, Gateways, Sidecar and services. */
+  #objectsOf(proxyClass: ProxyClass): string[] {
+    const { policies, mesh } = this.snapshot
+    const { authorization, requests, peers } = policiesFor(policies, mesh.rootNamespace, proxyClass)
+    const { sidecar } = proxyClass.viewKey
+    const services = proxyClass.instances.map(({ service }) => serviceKey(service))
+    const gateways = proxyClass.gateways.map((name) => `Gateway/${name}`)
+    return [
+      ...new Set([...[...authorization, ...requests, ...peers].map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : []), ...services]),
+    ]
   }
 
   /** Takes all events so far into a new snapshot and makes what changed, at a time in monotonic milliseconds. Returns what changed. */
@@ -227,7 +277,7 @@ export class Planner {
     const find = () => {
       const instances = this.instancesOf(proxy.node)
       this.#proxies.label(connection, proxyLabels(proxy.node, instances))
-      return classOf(proxy.node, instances, this.snapshot)
+      return this.#classWithout(connection, proxy.node, instances)
     }
     const proxyClass = this.faults.attempt<ProxyClass | undefined>(`proxy|${connection}`, subject, find, undefined, proxy.classId !== '')
     if (!proxyClass) return
@@ -244,6 +294,15 @@ export class Planner {
     this.#leave(proxy.classId)
     proxy.classId = id
     this.#assignments.push({ connection, classId: id })
+  }
+
+  /** The class of a proxy, without what it refused. */
+  #classWithout(connection: string, node: ProxyNode, instances: readonly ServiceInstance[]): ProxyClass {
+    const proxyClass = classOf(node, instances, this.snapshot)
+    if (!this.#refusals.concerns(connection)) return proxyClass
+    this.#refusals.prune(connection, new Set(proxyClass.traits.filters.flatMap(({ spec }) => spec.configPatches ?? [])))
+    this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
+    return classOf(node, instances, this.snapshot, this.#refusals.fallback(connection))
   }
 
   /** The class that a proxy of the class `from` is in now: the one that it belongs to, or, while it keeps something of `from`, a class of those who came from there. */
@@ -276,8 +335,9 @@ export class Planner {
     const make = () => this.generation.groupsFor(proxyClass, id, from)
     const groups = this.faults.attempt<Manifest['groups'] | undefined>(`class|${id}`, subject, make, undefined, before !== undefined)
     if (!groups) return
-    if (before && JSON.stringify(before.groups) === JSON.stringify(groups)) return
-    this.#manifests.set(id, { classId: id, groups })
+    const policies = this.generation.policiesOf(id)
+    if (before && before.policies === policies && JSON.stringify(before.groups) === JSON.stringify(groups)) return
+    this.#manifests.set(id, { classId: id, groups, ...(policies === undefined ? {} : { policies }) })
     this.#changedManifests.add(id)
   }
 
@@ -318,4 +378,10 @@ function joined(one: Changes, other: Changes): Changes {
     hosts: new Set([...one.hosts, ...other.hosts]),
     settings: one.settings || other.settings,
   }
+}
+
+/** The context in which patches were applied to the resources of a group. */
+function contextOfGroup(id: string): RefusedResource['context'] {
+  if (id.startsWith('listeners-in|') || id.startsWith('clusters-in|')) return 'SIDECAR_INBOUND'
+  return id.startsWith('listeners-out|') ? 'SIDECAR_OUTBOUND' : undefined
 }

@@ -1,4 +1,5 @@
 /** The policies in force: which of them select a workload (docs/resources.md, A1, A2). */
+import { hash } from 'node:crypto'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
 import type { PeerAuthenticationSpec } from '../config/kinds/peer-authentication.ts'
@@ -100,6 +101,21 @@ export function peersFor(index: PolicyIndex, rootNamespace: string, workload: Wo
   const ofWorkload = own.find((policy) => hasSelector(policy) && selects(policy, workload))
   const ofAny = index.peers.get(anyNamespace)?.find((policy) => selects(policy, workload))
   return [mesh, inNamespace, ofWorkload, ofAny].filter((policy) => policy !== undefined)
+}
+
+const digests = new WeakMap<object, string>()
+
+/** A digest of policies, with all that they say; undefined for none. */
+export function policiesDigest({ authorization, requests, peers }: WorkloadPolicies): string | undefined {
+  const parts = [...authorization, ...requests, ...peers].map((policy) => {
+    let digest = digests.get(policy)
+    if (digest === undefined) {
+      const { kind, namespace, name, annotations, spec } = policy
+      digests.set(policy, (digest = hash('sha1', JSON.stringify([kind, namespace, name, annotations, spec]), 'base64')))
+    }
+    return digest
+  })
+  return parts.length === 0 ? undefined : hash('sha1', parts.join(), 'base64')
 }
 
 export type MutualTls = 'STRICT' | 'PERMISSIVE' | 'DISABLE'

@@ -9,6 +9,7 @@ import type { ServiceInstance } from '../model/workload.ts'
 import type { AddressFamily } from '../snapshot/allocated-addresses.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
 import type { ViewKey } from '../snapshot/view.ts'
+import { filterId } from './envoy-filter/selection.ts'
 import { type Certificates, certificatesOf } from './security/mutual-tls.ts'
 
 /** Traits of a group of proxies. */
@@ -81,6 +82,8 @@ export interface ProxyClass {
   readonly address: string
   /** Gateways that select the proxy, `<namespace>/<name>`; routers only. */
   readonly gateways: readonly string[]
+  /** Versions of listeners, by name, that its proxies refused although they change its policies: in their place is one that lets nothing through. */
+  readonly denied: ReadonlyMap<string, ReadonlySet<string>>
 }
 
 /** What EnvoyFilters change: what is said of one does not touch the others. */
@@ -121,7 +124,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   } satisfies Partial<Traits>
   // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
   const keyOf = (some: readonly EnvoyFilter[]) =>
-    JSON.stringify([some.map((filter) => `${filter.namespace}/${filter.name}`), some.length > 0 ? [node.version, proxyFacts(some, metadata)] : []])
+    JSON.stringify([some.map(filterId), some.length > 0 ? [node.version, proxyFacts(some, metadata)] : []])
   const filterKey = keyOf(filters)
   const filtersFor = (target: FilterTarget) => {
     const some = filters.filter(({ spec }) => (spec.configPatches ?? []).some(({ applyTo }) => (targets[applyTo] ?? 'listeners') === target))

@@ -1,5 +1,5 @@
 /** The configuration of a proxy in the form of Envoy's admin interface (`envoy.admin.v3.ConfigDump`). */
-import { createRegistry, type DescMessage, fromBinary, type JsonValue, toJson } from '@bufbuild/protobuf'
+import { type DescMessage, fromBinary, type JsonValue, toJson } from '@bufbuild/protobuf'
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { TypedExtensionConfigSchema } from '../../../protocols/gen/envoy/config/core/v3/extension_pb.js'
@@ -8,7 +8,7 @@ import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/
 import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { NameTableSchema } from '../../../protocols/gen/mesh/networking/nds/v1/nds_pb.js'
-import { messageSchemas } from '../../../src/xds/envoy-filter/message-types.ts'
+import { messageTypes } from '../../../src/xds/envoy-filter/message-types.ts'
 import { scanFields } from '../../../src/xds/slab/wire.ts'
 import {
   clusterType,
@@ -22,8 +22,6 @@ import {
 
 /** Encoded resources of a proxy, from the writer that has it. */
 export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
-
-const registry = createRegistry(ClusterSchema, ListenerSchema, RouteConfigurationSchema, ClusterLoadAssignmentSchema, ...messageSchemas)
 
 /** Clusters, listeners, routes and extension configurations of a proxy. */
 export function configDump(resources: ProxyResources): unknown {
@@ -87,7 +85,7 @@ function decode(schema: DescMessage, typeUrl: string, element: string): JsonValu
   try {
     const [field] = scanFields(Buffer.from(element, 'base64'))
     const any: Any = fromBinary(AnySchema, field?.bytes ?? new Uint8Array())
-    return { '@type': typeUrl, ...(toJson(schema, fromBinary(schema, any.value), { registry, useProtoFieldName: true }) as object) }
+    return { '@type': typeUrl, ...(toJson(schema, fromBinary(schema, any.value), { registry: messageTypes, useProtoFieldName: true }) as object) }
   } catch (error) {
     return { '@type': typeUrl, error: (error as Error).message }
   }

@@ -20,7 +20,7 @@ export function assignmentsOf(writer: string, assignments: readonly ClassAssignm
 
 /** The proxies that are connected. */
 export class Proxies {
-  readonly #planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect'>
+  readonly #planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect' | 'refused'>
   readonly #shares: IdentityShares
   /** Connections of each writer, with the numbers of their transports. */
   readonly #connections = new Map<string, Map<string, number>>()
@@ -28,7 +28,7 @@ export class Proxies {
   /** Transports at the last look. */
   #lastTotal = 0
 
-  constructor(planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect'>, shares: IdentityShares) {
+  constructor(planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect' | 'refused'>, shares: IdentityShares) {
     this.#planner = planner
     this.#shares = shares
   }
@@ -52,6 +52,11 @@ export class Proxies {
     this.#connections.get(writer)?.set(connection, transport)
     this.#planner.connect(name, node)
     return undefined
+  }
+
+  /** A proxy refused a response. Returns whether it is given something else now. */
+  refused(writer: string, { connection, classId, ...refusal }: Extract<WriterEvent, { type: 'ResourcesRefused' }>): boolean {
+    return this.#planner.refused(nameOf(writer, connection), classId, refusal)
   }
 
   disconnected(writer: string, connection: string): void {

@@ -110,13 +110,13 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     switch (message.type) {
       case 'ProxyConnected':
         this.#connect(message, from as Peer<WriterCommand>)
-        this.#connectTimer ??= setImmediate(() => {
-          this.#connectTimer = undefined
-          if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
-        })
+        this.#tellLater()
         return
       case 'ProxyDisconnected':
         return this.#proxies.disconnected(from.name, message.connection)
+      case 'ResourcesRefused':
+        if (this.#proxies.refused(from.name, message)) this.#tellLater()
+        return
       case 'KeySetChanged':
         if (this.#keys.heard(message.source, message.keys)) this.#note(true, 'keys', monotonicMs())
         if (!this.#ready) this.#startWhenComplete()
@@ -130,6 +130,14 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       default:
         this.#event(message)
     }
+  }
+
+  /** Tells the writers, once for all that came in one turn, what is made for proxies. */
+  #tellLater(): void {
+    this.#connectTimer ??= setImmediate(() => {
+      this.#connectTimer = undefined
+      if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
+    })
   }
 
   #connect(message: Extract<Message, { type: 'ProxyConnected' }>, writer: Peer<WriterCommand>): void {

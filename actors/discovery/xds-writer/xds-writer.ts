@@ -379,9 +379,17 @@ class XdsWriter implements Behaviour<Message, Told> {
     this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
+      this.#tellRefusal(connection, typeUrl)
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
     if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#pushes.wake(connection)
+  }
+
+  /** Tells the push queue, which may have something else for the proxy. */
+  #tellRefusal({ id, session }: Connection, typeUrl: string): void {
+    const refused = session.refused(typeUrl)
+    if (refused)
+      this.#queue?.tell({ type: 'ResourcesRefused', connection: id, classId: session.classId, typeUrl, ...refused }, `refused|${id}|${typeUrl}`)
   }
 
   /** A connection's stream was ended because it stood still. */

@@ -1,8 +1,22 @@
 /** EnvoyFilter: patches to what is made for the proxies that it selects. */
+import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
-import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
+import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
 import { labels } from '../shapes/hosts.ts'
+import { checkTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
 import { type Kind, networkingVersions } from './kind.ts'
+
+/** Metadata of nodes that is compared; names of the reference are those of the mesh. */
+const metadata: Shape<Record<string, string>> = (() => {
+  const { form, read } = map(text())
+  return {
+    form,
+    read(value, path, report) {
+      const given = read(value, path, report)
+      return given && (canonicalMetadata(given) as Record<string, string>)
+    },
+  }
+})()
 
 const listenerMatch = record({
   name: text(),
@@ -23,7 +37,7 @@ const routeMatch = record({
   portNumber: integer(0, 65_535),
   portName: text(),
   gateway: text(),
-  vhost: record({ name: text(), route: record({ name: text(), action: oneOf('ANY', 'ROUTE', 'REDIRECT', 'DIRECT_RESPONSE') }) }),
+  vhost: record({ name: text(), domainName: text(), route: record({ name: text(), action: oneOf('ANY', 'ROUTE', 'REDIRECT', 'DIRECT_RESPONSE') }) }),
 })
 const clusterMatch = record({ name: text(), service: text(), subset: text(), portNumber: integer(0, 65_535) })
 
@@ -39,52 +53,86 @@ const patchKinds = [
   'HTTP_ROUTE',
   'CLUSTER',
   'EXTENSION_CONFIG',
+  'BOOTSTRAP',
+  'LISTENER_FILTER',
 ] as const
-const operations = ['', 'MERGE', 'ADD', 'REMOVE', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE'] as const
+const operations = ['', 'MERGE', 'ADD', 'REMOVE', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE', 'MERGE_AND_REPLACE_LIST'] as const
+const filterClasses = ['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'] as const
+
+const listenerKinds: ReadonlySet<string> = new Set(['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER'])
+const routeKinds: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'])
+const filterKinds: ReadonlySet<string> = new Set(['NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER'])
+const merging: ReadonlySet<string> = new Set(['MERGE', 'MERGE_AND_REPLACE_LIST'])
+
+/** Why an operation changes nothing of what it is applied to; undefined when it does something. */
+function withoutEffect(
+  applyTo: string,
+  operation: string,
+  names: { listenerFilter: boolean; filter: boolean; subFilter: boolean },
+): string | undefined {
+  if (applyTo === 'BOOTSTRAP') return undefined
+  if (applyTo === 'ROUTE_CONFIGURATION' && !merging.has(operation)) return 'ROUTE_CONFIGURATION takes MERGE only'
+  if (applyTo === 'EXTENSION_CONFIG' && (merging.has(operation) || operation === 'REMOVE' || operation === 'REPLACE'))
+    return 'EXTENSION_CONFIG takes ADD only'
+  if (operation === 'REPLACE' && applyTo !== 'VIRTUAL_HOST' && !filterKinds.has(applyTo)) return `${applyTo} does not take REPLACE`
+  const named = { LISTENER_FILTER: names.listenerFilter, NETWORK_FILTER: names.filter, HTTP_FILTER: names.filter && names.subFilter }
+  const isNamed = !filterKinds.has(applyTo) || named[applyTo as keyof typeof named]
+  return !isNamed && (operation === 'REPLACE' || operation === 'REMOVE' || (applyTo === 'LISTENER_FILTER' && merging.has(operation)))
+    ? `${operation} needs a match that names the filter`
+    : undefined
+}
 
 const configPatch = record(
   {
     applyTo: required(oneOf(...patchKinds)),
     match: record({
-      context: oneOf('ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'),
+      context: oneOf('ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY', 'WAYPOINT'),
       proxy: record({
         proxyVersion: text({
           max: 1024,
           check: (value, report) => (value === '' ? undefined : regexFault(value, report)),
           examples: ['^1\\..*', ''],
         }),
-        metadata: map(text()),
+        metadata,
       }),
       listener: listenerMatch,
       routeConfiguration: routeMatch,
       cluster: clusterMatch,
+      waypoint: unused(anything),
     }),
-    patch: required(record({ operation: required(oneOf(...operations)), value: anything, filterClass: unused(anything) })),
+    patch: required(record({ operation: required(oneOf(...operations)), value: anything, filterClass: oneOf(...filterClasses) })),
   },
   (value, path, report) => {
     const operation = value.patch.operation
     if (operation !== 'REMOVE' && (typeof value.patch.value !== 'object' || value.patch.value === null))
       reject(report, `${path}.patch.value`, `required for operation ${operation}`)
-    const listenerSide = ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER'].includes(value.applyTo)
-    const routeSide = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'].includes(value.applyTo)
-    if (value.match?.listener && !listenerSide) reject(report, `${path}.match.listener`, `does not fit applyTo ${value.applyTo}`)
-    if (value.match?.routeConfiguration && !routeSide) reject(report, `${path}.match.routeConfiguration`, `does not fit applyTo ${value.applyTo}`)
+    if (value.match?.listener && !listenerKinds.has(value.applyTo)) reject(report, `${path}.match.listener`, `does not fit applyTo ${value.applyTo}`)
+    if (value.match?.routeConfiguration && !routeKinds.has(value.applyTo))
+      reject(report, `${path}.match.routeConfiguration`, `does not fit applyTo ${value.applyTo}`)
     if (value.match?.cluster && value.applyTo !== 'CLUSTER') reject(report, `${path}.match.cluster`, `does not fit applyTo ${value.applyTo}`)
-    if (value.applyTo === 'ROUTE_CONFIGURATION' && operation !== 'MERGE')
-      reject(report, `${path}.patch.operation`, 'ROUTE_CONFIGURATION takes MERGE only')
-    if (value.applyTo === 'EXTENSION_CONFIG' && operation !== 'ADD') reject(report, `${path}.patch.operation`, 'EXTENSION_CONFIG takes ADD only')
-    if (operation === 'REPLACE' && !['NETWORK_FILTER', 'HTTP_FILTER'].includes(value.applyTo))
-      reject(report, `${path}.patch.operation`, `${value.applyTo} does not take REPLACE`)
+    if (value.match?.context === 'WAYPOINT')
+      report.warnings.push({ path: `${path}.match.context`, reason: 'WAYPOINT has no effect: no proxy of that kind is served' })
+    const { listenerFilter, filterChain } = value.match?.listener ?? {}
+    const names = {
+      listenerFilter: Boolean(listenerFilter),
+      filter: Boolean(filterChain?.filter?.name),
+      subFilter: Boolean(filterChain?.filter?.subFilter?.name),
+    }
+    const reason = withoutEffect(value.applyTo, operation, names)
+    if (reason !== undefined) report.warnings.push({ path: `${path}.patch.operation`, reason: `has no effect: ${reason}` })
   },
 )
 
-const spec = record({
-  workloadSelector: record({ labels }),
-  configPatches: list(configPatch),
-  priority: integer(-2_147_483_648, 2_147_483_647),
-  targetRefs: unused(anything),
-  strict: flag,
-})
+const spec = record(
+  {
+    workloadSelector: record({ labels }),
+    configPatches: list(configPatch),
+    priority: integer(-2_147_483_648, 2_147_483_647),
+    targetRefs: targets.targetRefs,
+    strict: flag,
+  },
+  (value, path, report) => checkTargets(targetedBy(value), path, report),
+)
 
 /** The kind EnvoyFilter. */
 export const envoyFilter = {
@@ -94,7 +142,7 @@ export const envoyFilter = {
   versions: networkingVersions,
   spec,
   scope: 'namespace or mesh',
-  selects: { proxies: 'all', labels: ({ workloadSelector }) => workloadSelector?.labels },
+  selects: { proxies: 'all', labels: (of) => selectedLabels(targetedBy(of)) },
 } satisfies Kind<'EnvoyFilter', EnvoyFilterSpec>
 
 export type EnvoyFilterSpec = Read<typeof spec>

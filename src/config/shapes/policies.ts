@@ -54,6 +54,18 @@ export function checkTargets(spec: Targeted, path: string, report: Report): void
 
 const targetsOf = ({ targetRef: one, targetRefs = [] }: Targeted): readonly Target[] => (targetRefs.length > 0 || !one ? targetRefs : [one])
 
+/** How an object with a `workloadSelector` says which workloads it is for. */
+export function targetedBy(spec: {
+  readonly workloadSelector?: { readonly labels?: Readonly<Record<string, string>> }
+  readonly targetRefs?: readonly Target[]
+}): Targeted {
+  const { labels = {} } = spec.workloadSelector ?? {}
+  return {
+    ...(Object.keys(labels).length > 0 ? { selector: { matchLabels: labels } } : {}),
+    ...(spec.targetRefs ? { targetRefs: spec.targetRefs } : {}),
+  }
+}
+
 /** Whether a policy is attached to objects, all of its own namespace. */
 export const isAttached = (spec: Targeted): boolean => targetsOf(spec).length > 0
 

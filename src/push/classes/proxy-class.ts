@@ -1,6 +1,7 @@
 /** Classes of proxies: those that must see the same configuration share one, and with it every byte they are sent. */
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../../protocols/data.ts'
+import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { gateway as gatewayKind } from '../../config/kinds/gateway.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { proxyLabels, type ServiceInstance } from '../../model/workload.ts'
@@ -8,14 +9,30 @@ import type { EnvoyFilter, Gateway } from '../../snapshot/objects.ts'
 import { policiesFor, selectingLabels } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { viewKeyOf } from '../../snapshot/view.ts'
-import { filtersFor } from '../../xds/envoy-filter/selection.ts'
+import { filtersFor, withoutPatches } from '../../xds/envoy-filter/selection.ts'
 import { hasPodListeners } from '../../xds/routes/port-uses.ts'
 import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
 
+/** What a proxy is given otherwise than its class, after it refused what that has. */
+export interface Fallback {
+  /** Patches that it is made without. */
+  readonly withdrawn: ReadonlySet<ConfigPatch>
+  readonly denied: ProxyClass['denied']
+}
+
+/** Nothing was refused. */
+export const noFallback: Fallback = { withdrawn: new Set(), denied: new Map() }
+
 /** Finds the class of a proxy. */
-export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], snapshot: MeshSnapshot): ProxyClass {
+export function classOf(
+  node: ProxyNode,
+  instances: readonly ServiceInstance[],
+  snapshot: MeshSnapshot,
+  { withdrawn, denied }: Fallback = noFallback,
+): ProxyClass {
   const labels = proxyLabels(node, instances)
-  const filters: readonly EnvoyFilter[] = filtersFor(snapshot, node, labels)
+  const chosen: readonly EnvoyFilter[] = filtersFor(snapshot, node, labels)
+  const filters = withdrawn.size > 0 ? chosen.flatMap((filter) => withoutPatches(filter, withdrawn) ?? []) : chosen
   const selected = node.type === 'router' ? selectedGateways(snapshot, node.namespace, labels) : []
   const forwards = selected.some(({ spec }) => spec.servers.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH'))
   const traits = traitsOf(node, instances[0]?.endpoint.locality ?? '', filters, forwards)
@@ -34,13 +51,26 @@ export function classOf(node: ProxyNode, instances: readonly ServiceInstance[], 
   const policyNames = [policies.authorization, policies.requests, policies.peers].map((list) =>
     list.map(({ namespace, name }) => `${namespace}/${name}`),
   )
-  const facts = JSON.stringify([traits.key, viewKey.id, node.namespace, sourceLabels, inbound, bound, headless, gateways, policyNames])
+  const facts = JSON.stringify([
+    traits.key,
+    viewKey.id,
+    node.namespace,
+    sourceLabels,
+    inbound,
+    bound,
+    headless,
+    gateways,
+    policyNames,
+    ...deniedKey(denied),
+  ])
   const id = hash('sha1', facts, 'hex').slice(0, 20)
   const selecting = selectingLabels(index, mesh.rootNamespace, node.namespace)
   const looked = Object.fromEntries(Object.entries(labels).filter(([key]) => selecting.has(key)))
   const address = node.addresses[0] ?? ''
-  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, headless, address, gateways }
+  return { id, namespace: node.namespace, traits, viewKey, labels: looked, sourceLabels, instances: own, headless, address, gateways, denied }
 }
+
+const deniedKey = (denied: ProxyClass['denied']): unknown[] => (denied.size > 0 ? [[...denied].map(([name, versions]) => [name, ...versions])] : [])
 
 function headlessOf(instances: readonly ServiceInstance[], { addresses }: ProxyNode, snapshot: MeshSnapshot): ProxyClass['headless'] {
   const hosts = instances.flatMap(({ service }) => (hasPodListeners(service, snapshot) ? [service.hostname] : []))

@@ -4,11 +4,12 @@ import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/conf
 import { publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
-import { addedListeners, listenerPatcher, type PatchContext } from '../../xds/envoy-filter/apply.ts'
+import { addedListeners, listenerPatcher } from '../../xds/envoy-filter/listeners.ts'
+import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { type ListenerChoice, ListenerShares, type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { listenerType } from '../../xds/type-urls.ts'
-import { type GroupSpec, type Making, patched } from './making.ts'
+import { type GroupSpec, type Making, patched, withAdded } from './making.ts'
 import { sameListeners, type Unpatched, unpatchedListeners } from './unpatched-listeners.ts'
 
 /** Maker of the groups of outbound listeners. */
@@ -88,10 +89,12 @@ type Made = Pick<Unpatched, 'listeners' | 'conflicts' | 'problems'>
 
 const unpatchedId = ({ id }: ViewKey, { traits }: ProxyClass): string => `${id}|${traits.listenerShape}`
 
-/** Listeners, changed as patches say; then those that patches add, changed by what is said of filters. */
-export function makeListeners(drafts: readonly Draft<Listener>[], context: PatchContext, added = addedListeners(context)): Outcome[] {
-  return [
-    ...makeAll(ListenerSchema, 'lds', drafts, listenerPatcher(context)),
-    ...makeAll(ListenerSchema, 'lds', added, listenerPatcher(context, false)),
-  ]
+/** Listeners, changed as patches say; then those that patches add, unless their names are taken. */
+export function makeListeners(
+  drafts: readonly Draft<Listener>[],
+  context: PatchContext,
+  added = addedListeners(context),
+  taken: Iterable<string> = [],
+): Outcome[] {
+  return withAdded(makeAll(ListenerSchema, 'lds', drafts, listenerPatcher(context)), ListenerSchema, 'lds', added, taken)
 }

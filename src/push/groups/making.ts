@@ -1,7 +1,9 @@
 /** What makers of groups share: the snapshot, the views in it, the memory, and how patches are applied. */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
+import { consequences } from '../../model/faults.ts'
 import type { View, ViewKey } from '../../snapshot/view.ts'
-import type { Outcome, Problem } from '../../xds/draft.ts'
-import type { PatchContext } from '../../xds/envoy-filter/apply.ts'
+import { type Draft, makeAll, type Outcome, type Problem } from '../../xds/draft.ts'
+import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Traits } from '../../xds/traits.ts'
@@ -53,9 +55,9 @@ export function patched(traits: Traits, context: PatchContext['context'], make: 
   const made = make({
     context,
     traits,
-    report(object, reason) {
+    report(object, reason, consequence = 'the patch is left out') {
       if (problems.some((problem) => problem.resource === object && problem.reason === reason)) return
-      problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence: 'the patch is left out' })
+      problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence })
     },
   })
   return [...made, ...problems.map((problem): Outcome => ({ problem }))]
@@ -73,4 +75,38 @@ export function allUsable(outcomes: readonly Outcome[]): boolean {
     if ('slices' in made) return isUsable(made)
     return !('problem' in made) || !made.problem.instead || isUsable(made.problem.instead)
   })
+}
+
+/**
+ * What was made, and what patches add to it, each by itself. An added resource whose name is `taken`, or there already, is left out and told: no
+ * response may have a name twice.
+ */
+export function withAdded<Schema extends DescMessage>(
+  made: readonly Outcome[],
+  schema: Schema,
+  type: string,
+  drafts: readonly Draft<MessageShape<Schema>>[],
+  taken: Iterable<string> = [],
+): Outcome[] {
+  const names = new Set([...taken, ...made.flatMap((outcome) => ('slices' in outcome ? outcome.name : []))])
+  const added = drafts.flatMap((draft) =>
+    makeAll(schema, type, [draft]).map((outcome): Outcome => {
+      if (!('slices' in outcome)) return outcome
+      const { name } = outcome
+      if (!names.has(name)) {
+        names.add(name)
+        return outcome
+      }
+      return { problem: { type, resource: name, objects: draft.objects(), reason: `${name} is there already`, consequence: consequences.leftOut } }
+    }),
+  )
+  return [...made, ...added]
+}
+
+/** Names of what a sidecar has beside what is outbound by patches: what they add inbound may not have them. */
+export function addedOutbound<Message extends { name: string }>(
+  context: PatchContext,
+  drafts: (context: PatchContext) => Draft<Message>[],
+): string[] {
+  return drafts({ ...context, context: 'SIDECAR_OUTBOUND', report: () => undefined }).flatMap((draft) => draft.make()?.name ?? [])
 }

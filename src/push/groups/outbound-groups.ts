@@ -17,11 +17,12 @@ import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { loadAssignment } from '../../xds/endpoints/load-assignment.ts'
 import { dependsOnLocality } from '../../xds/endpoints/locality.ts'
 import { openKey, openTo } from '../../xds/endpoints/own-machine.ts'
-import { addedClusters, clusterPatcher, type PatchContext } from '../../xds/envoy-filter/apply.ts'
+import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
+import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { hostOf, outboundCluster, sniCluster } from '../../xds/names.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
-import { allUsable, type GroupSpec, type Making, patched } from './making.ts'
+import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
 
 /** Services of a view that one group is made of. */
 interface Extent {
@@ -238,7 +239,7 @@ const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'S
 
 /** Clusters, merged and removed as patches say; then those that patches add. */
 function makeClusters(drafts: readonly Draft<Cluster>[], context: PatchContext, added: readonly Draft<Cluster>[] = []): Outcome[] {
-  return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', added)]
+  return withAdded(makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ClusterSchema, 'cds', added)
 }
 
 /** Whether clusters of a service carry its endpoints, or names taken from them. */

@@ -2,6 +2,7 @@
 import { publicView, publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
 import type { Outcome } from '../../xds/draft.ts'
+import { filterId } from '../../xds/envoy-filter/selection.ts'
 import { hostlessRoute, hostResource, routeResource } from '../../xds/routes/route-table.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
@@ -37,7 +38,7 @@ function ownSet(shared: RouteSet, key: ViewKey, caller: Caller): OwnSet {
 
 /** The name of what is worked out for a set of routes, for EnvoyFilters as they are now. */
 const named = ({ id, traits }: RouteSet): string =>
-  `${id} ${traits.filtersOf.routes.filters.map(({ namespace, name, generation }) => `${namespace}/${name}@${generation}`).join()}`
+  `${id} ${traits.filtersOf.routes.filters.map((filter) => `${filterId(filter)}@${filter.generation}`).join()}`
 
 /** The group of a set of routes. */
 const routesGroup = ({ id }: RouteSet): string => `routes-out|${id}`

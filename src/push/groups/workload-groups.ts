@@ -2,21 +2,25 @@
 
 import { fromBinary } from '@bufbuild/protobuf'
 import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences } from '../../model/faults.ts'
 import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import { makeAll, type Outcome } from '../../xds/draft.ts'
-import { addedClusters, clusterPatcher, routePatcher } from '../../xds/envoy-filter/apply.ts'
+import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
+import { addedListeners } from '../../xds/envoy-filter/listeners.ts'
+import { routePatcher } from '../../xds/envoy-filter/routes.ts'
+import { denyingListener } from '../../xds/listeners/denying.ts'
 import { gatewayListeners, gatewayRoutes } from '../../xds/listeners/gateway.ts'
 import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
 import { filtersOf, type PolicyFilters } from '../../xds/security/policy-filters.ts'
 import { trustsForwarded } from '../../xds/security/trusted-proxies.ts'
-import type { Resource } from '../../xds/slab/resource.ts'
+import { encodeResource, type Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
 import { makeListeners } from './listener-groups.ts'
-import { type GroupSpec, type Making, patched } from './making.ts'
+import { addedOutbound, type GroupSpec, type Making, patched, withAdded } from './making.ts'
 
 /** Maker of the groups that belong to one class each. */
 export class WorkloadGroups {
@@ -62,7 +66,8 @@ export class WorkloadGroups {
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
       const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, this.#making.snapshot)
       const drafts = inboundClusters(ports, view, this.#making.snapshot, proxy.traits)
-      return [...makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ...makeAll(ClusterSchema, 'cds', addedClusters(context))]
+      const made = makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context))
+      return withAdded(made, ClusterSchema, 'cds', addedClusters(context), addedOutbound(context, addedClusters))
     })
   }
 
@@ -97,7 +102,8 @@ export class WorkloadGroups {
         const reason = `ingress port ${port}, a port or socket of the proxy or its agent`
         return { problem: { type: 'lds', resource: proxy.id, objects, reason, consequence: consequences.leftOut } }
       })
-      return [...makeListeners(drafts, context), ...problems, ...told, ...closed]
+      const listeners = makeListeners(drafts, context, addedListeners(context), addedOutbound(context, addedListeners))
+      return [...this.#denying(listeners, proxy), ...problems, ...told, ...closed]
     })
   }
 
@@ -108,7 +114,16 @@ export class WorkloadGroups {
       const refused = rejected.map(({ gateway, reason }): Outcome => {
         return { problem: { type: 'gateway', resource: gateway, objects: [`Gateway/${gateway}`], reason, consequence: 'the server is left out' } }
       })
-      return [...makeListeners(listeners, context), ...problems, ...refused]
+      return [...this.#denying(makeListeners(listeners, context), proxy), ...problems, ...refused]
+    })
+  }
+
+  /** Listeners, with one that lets nothing through in the place of each that proxies of the class refused although it changes their policies. */
+  #denying(outcomes: readonly Outcome[], { denied }: ProxyClass): Outcome[] {
+    if (denied.size === 0) return [...outcomes]
+    return outcomes.map((made) => {
+      if (!('slices' in made) || !denied.get(made.name)?.has(made.version)) return made
+      return encodeResource(ListenerSchema, denyingListener(fromBinary(ListenerSchema, this.#making.valueOf(made))), made.name)
     })
   }
 

@@ -10,7 +10,8 @@ import { type EnvoyFilter, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
 import type { Problem } from '../../xds/draft.ts'
-import { addedVirtualHosts, type PatchContext, patchVirtualHosts } from '../../xds/envoy-filter/apply.ts'
+import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
+import { addedVirtualHosts, patchVirtualHosts } from '../../xds/envoy-filter/routes.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { encodeHost, type HostPiece } from '../../xds/routes/route-table.ts'
 import { hasHttpProxy, httpProxyRoute, placesWithoutService, routeContext, routedPorts } from '../../xds/routes/sidecar-routes.ts'
@@ -137,7 +138,8 @@ export class HostMaker {
     return apply({
       context: 'SIDECAR_OUTBOUND',
       traits: this.#traits,
-      report: (object, reason) => problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence: 'the patch is left out' }),
+      report: (object, reason, consequence = 'the patch is left out') =>
+        problems.push({ type: 'patch', resource: object, objects: [object], reason, consequence }),
     })
   }
 

@@ -6,7 +6,7 @@
 import { contain } from '../../model/faults.ts'
 import { append, sameItems } from '../../model/lists.ts'
 import type { Problem } from '../../xds/draft.ts'
-import { routeConfigurationExtra } from '../../xds/envoy-filter/apply.ts'
+import { routeConfigurationExtra } from '../../xds/envoy-filter/routes.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
 import { buildTable, type HostPiece, hostlessRoute, hostResource, type RouteTable, routeResource } from '../../xds/routes/route-table.ts'

@@ -1,7 +1,8 @@
 /** Which EnvoyFilters apply to a proxy (docs/resources.md, F1, F2). */
 import { RE2JS } from 're2js'
 import type { ProxyNode } from '../../../protocols/data.ts'
-import { type ConfigPatch, envoyFilter } from '../../config/kinds/envoy-filter.ts'
+import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
+import { isAttached, selectedLabelSets, targetedBy } from '../../config/shapes/policies.ts'
 import { labelsMatch } from '../../model/match.ts'
 import { byAge } from '../../model/order.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
@@ -11,7 +12,9 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Readonly<Record<string, string>>): EnvoyFilter[] {
   const root = snapshot.mesh.rootNamespace
   const selected = snapshot.envoyFilters.filter(
-    (filter) => (filter.namespace === root || filter.namespace === node.namespace) && labelsMatch(envoyFilter.selects.labels(filter.spec), labels),
+    ({ namespace, spec }) =>
+      (namespace === node.namespace || (namespace === root && !isAttached(spec))) &&
+      selectedLabelSets(targetedBy(spec)).some((set) => labelsMatch(set, labels)),
   )
   const matching = selected.filter((filter) => (filter.spec.configPatches ?? []).some((patch) => matchesProxy(patch, node)))
   return matching.sort(
@@ -19,6 +22,33 @@ export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Read
       (one.spec.priority ?? 0) - (other.spec.priority ?? 0) || Number(other.namespace === root) - Number(one.namespace === root) || byAge(one, other),
   )
 }
+
+/** An EnvoyFilter without some of its patches, which a proxy refused. */
+interface ReducedFilter extends EnvoyFilter {
+  /** Places of those that are left out, for its name in keys. */
+  readonly without: string
+}
+
+const reduced = new WeakMap<EnvoyFilter, Map<string, ReducedFilter>>()
+
+/** An EnvoyFilter without patches that were withdrawn; the same object for the same patches. Undefined when nothing is left of it. */
+export function withoutPatches(filter: EnvoyFilter, withdrawn: ReadonlySet<ConfigPatch>): EnvoyFilter | undefined {
+  const patches = filter.spec.configPatches ?? []
+  const places = patches.flatMap((patch, index) => (withdrawn.has(patch) ? index : []))
+  if (places.length === 0) return filter
+  if (places.length === patches.length) return undefined
+  const without = places.join()
+  const known = reduced.get(filter) ?? new Map<string, ReducedFilter>()
+  reduced.set(filter, known)
+  const configPatches = patches.filter((patch) => !withdrawn.has(patch))
+  const made: ReducedFilter = known.get(without) ?? { ...filter, spec: { ...filter.spec, configPatches }, without }
+  known.set(without, made)
+  return made
+}
+
+/** The name of an EnvoyFilter in keys: one without some of its patches is another. */
+export const filterId = (filter: EnvoyFilter): string =>
+  `${filter.namespace}/${filter.name}${'without' in filter ? ` without ${(filter as ReducedFilter).without}` : ''}`
 
 /** Whether a patch is meant for a proxy: its version and metadata match. */
 export function matchesProxy(patch: ConfigPatch, proxy: { version: ProxyNode['version']; metadata: Readonly<Record<string, unknown>> }): boolean {

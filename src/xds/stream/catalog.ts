@@ -26,6 +26,8 @@ interface Use {
 export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
   readonly #slots = new Map<string, Slot>()
+  /** Digests of the policies of classes that have some. */
+  readonly #policies = new Map<string, string>()
   /** Uses of groups by type by class. Clients choose the types that are looked for. */
   readonly #classes = new Map<string, ReadonlyMap<string, readonly Use[]>>()
   /** States of types by class; one stays the same object until a push changes it. */
@@ -107,7 +109,9 @@ export class Catalog {
     this.#dropIfUnused(slot)
   }
 
-  #setClass({ classId, groups }: Manifest): void {
+  #setClass({ classId, groups, policies }: Manifest): void {
+    if (policies === undefined) this.#policies.delete(classId)
+    else this.#policies.set(classId, policies)
     const before = this.#classes.get(classId)
     const use = ({ group, hide }: GroupUse): Use => ({ slot: this.#slot(group), hidden: this.#hiddenHosts(hide) })
     const uses = new Map(Object.entries(groups).map(([typeUrl, list]) => [typeUrl, list.map(use)]))
@@ -120,7 +124,13 @@ export class Catalog {
   #deleteClass(classId: string): void {
     this.#leave(classId, this.#classes.get(classId), new Map())
     this.#classes.delete(classId)
+    this.#policies.delete(classId)
     this.#states.delete(classId)
+  }
+
+  /** A digest of the policies of a class; empty for none. */
+  policiesOf(classId: string): string {
+    return this.#policies.get(classId) ?? ''
   }
 
   /** A class uses these groups no longer, unless it uses them still. */

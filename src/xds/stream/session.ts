@@ -2,6 +2,7 @@
  * The state of one XDS stream, state of the world or delta: what the proxy subscribed to, what it was sent, what it took
  * (docs/xds-protocol.md; docs/resources.md, Q3, Q4). Holds no sockets and no clock; it is told what came and asked what to send next.
  */
+import { hostOf } from '../names.ts'
 import { WireError } from '../slab/wire.ts'
 import { clusterType, endpointType, isWholeType, isWildcardType, pushOrder, routeType, secretType, virtualHostType } from '../type-urls.ts'
 import { AskedNames } from './asked-names.ts'
@@ -13,7 +14,7 @@ import type { Plan, Plans } from './plans.ts'
 import type { ReadableSecrets } from './readable-secrets.ts'
 import type { DeltaRequest, SotwRequest } from './request.ts'
 import { everything, keptList, nothing, type Subscription, type Subscriptions, sameNames } from './subscription.ts'
-import type { TypeState } from './type-state.ts'
+import { type TypeState, versionOf } from './type-state.ts'
 import { openWatch, type Watch } from './watch.ts'
 
 /** What a session needs besides its own state; shared by all sessions of a writer. */
@@ -199,6 +200,20 @@ export class XdsSession {
     watch.initialVersions = undefined
   }
 
+  /** What the proxy refused of a type, once for each response; undefined when it refused an earlier one, or was told of already. */
+  refused(typeUrl: string): { resources: { name: string; version: string }[]; detail: string; policiesChanged: boolean } | undefined {
+    const watch = this.watches.get(typeUrl)
+    if (!watch?.lastError || !watch.sent || watch.lastError.nonce !== watch.nonce || watch.toldNonce === watch.nonce) return undefined
+    watch.toldNonce = watch.nonce
+    const { message } = watch.lastError
+    const { groups } = watch.sent
+    const resources = namesIn(message).flatMap((name) => {
+      const version = versionOf(groups, name, hostOf(typeUrl, name))
+      return version === undefined ? [] : { name, version }
+    })
+    return { resources, detail: message, policiesChanged: watch.policiesTaken !== watch.policiesSent }
+  }
+
   /** Makes every type due again, whether or not it changed. */
   again(): void {
     for (const watch of this.watches.values()) watch.dueInFull = true
@@ -275,6 +290,7 @@ export class XdsSession {
     const { plan, due } = this.#plan(watch, state, subscription, now)
     if (!due) return watch.dueNames.size > 0 ? this.#respond(watch, now) : undefined
     watch.nonce = this.#parts.nonce()
+    watch.policiesSent = this.#parts.catalog.policiesOf(this.classId)
     watch.sentAt = now
     watch.delayed = false
     return { typeUrl, version: state.version, nonce: watch.nonce, plan }
@@ -344,6 +360,7 @@ export class XdsSession {
 
   #acknowledge(watch: Watch): void {
     watch.nonceAcked = watch.nonce
+    watch.policiesTaken = watch.policiesSent
     watch.lastError = undefined
     if (watch.typeUrl === clusterType) this.#gate.clustersAnswered()
   }
@@ -356,3 +373,6 @@ export class XdsSession {
     return 'nack'
   }
 }
+
+/** Names of resources in what Envoy says of a refusal: `Error adding/updating listener(s) <name>: <reason>`, several one after the other. */
+const namesIn = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]

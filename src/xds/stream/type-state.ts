@@ -153,7 +153,8 @@ const isLeft = (earlier: VisibleGroup, later: VisibleGroup, name: string): boole
 
 const onlyIn = (one: HiddenHosts, other: HiddenHosts): string[] => [...one].filter((host) => !other.has(host))
 
-function versionOf(groups: readonly Seen[], name: string, host: string): string | undefined {
+/** The version of a name in what was sent; undefined when it was not in it. */
+export function versionOf(groups: readonly Seen[], name: string, host: string): string | undefined {
   let left: string | undefined
   for (const { contents, hidden, leaving } of groups) {
     const version = hidden.has(host) ? undefined : contents.get(name)

@@ -40,6 +40,11 @@ export interface Watch {
   initialVersions: Map<string, string> | undefined
   versionBytes: number
   lastError: Rejection | undefined
+  /** Digests of the policies of the class when the last response was sent, and when one was taken; undefined before. */
+  policiesSent: string | undefined
+  policiesTaken: string | undefined
+  /** The last nonce whose refusal was told. */
+  toldNonce: string
   /** Whether a push has been held back since the last answer. */
   delayed: boolean
 }
@@ -64,6 +69,9 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     initialVersions: undefined,
     versionBytes: 0,
     lastError: undefined,
+    policiesSent: undefined,
+    toldNonce: '',
+    policiesTaken: before?.policiesTaken,
     delayed: false,
   }
 }

@@ -209,7 +209,7 @@ describe('what goes wrong while something is made', () => {
     mesh.planner.connect('p', sidecar('ns'))
     mesh.planner.connect('q', sidecar('ns'))
     expect(mesh.faults()).to.deep.equal([])
-    const bad = { ...filter({ no_such_field: 1 }), namespace: 'mesh-system' }
+    const bad = { ...filter({ connect_timeout: 'soon' }), namespace: 'mesh-system' }
     mesh.set(bad)
     expect(mesh.faults()).to.deep.equal(['patch EnvoyFilter/mesh-system/f [EnvoyFilter/mesh-system/f] the patch is left out'])
     expect(mesh.told).to.have.length(1)

@@ -1,0 +1,64 @@
+/** Applies CLUSTER patches to clusters (`envoy.config.cluster.v3.Cluster`; docs/resources.md, F4). */
+import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import type { TransportSocket } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
+import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
+import type { Draft, Patcher } from '../draft.ts'
+import { type Lists, mergeInto } from './merge.ts'
+import { added, adds, checked, objectsOf, type PatchContext, type PatchedList, patchesOf, patchList, turns } from './patches.ts'
+import { mergeSocket } from './transport-sockets.ts'
+
+/** Merges and removals of CLUSTER patches. */
+export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefined {
+  const patches = patchesOf(context, 'CLUSTER').filter((entry) => !adds(entry) && entry.operation !== 'REPLACE')
+  if (patches.length === 0) return undefined
+  return {
+    objects: objectsOf(patches),
+    apply: (cluster) => checked(ClusterSchema, cluster, patchList(clusters, [cluster], patches, context)[0]),
+  }
+}
+
+/** Clusters that CLUSTER patches add. */
+export function addedClusters(context: PatchContext): Draft<Cluster>[] {
+  return added(ClusterSchema, patchesOf(context, 'CLUSTER'), context)
+}
+
+const clusters: PatchedList<typeof ClusterSchema> = {
+  schema: ClusterSchema,
+  matches: matchesCluster,
+  names: () => false,
+  byNameOnly: false,
+  turns: turns.changesFirst,
+  merge: mergeCluster,
+}
+
+/** The sockets of endpoints that take mutual TLS or not come before the socket of the cluster: a patch to one is merged into that of its name. */
+function mergeCluster(cluster: Cluster, value: Cluster, lists: Lists): void {
+  const { transportSocket: socket } = value
+  if (socket) {
+    const own = cluster.transportSocketMatches.flatMap(({ transportSocket }) => transportSocket ?? [])
+    const target = own.length > 0 ? own.find(({ name }) => name === socket.name) : cluster.transportSocket
+    if (target) mergeSocket(target, socket as TransportSocket)
+    else if (own.length === 0) cluster.transportSocket = socket
+    delete value.transportSocket
+  }
+  mergeInto(ClusterSchema, cluster, value, lists)
+}
+
+/** The hosts of an inbound cluster, which its name does not have, as its metadata has them. */
+function inboundHosts({ metadata }: Cluster): string[] {
+  const services = metadata?.filterMetadata.istio?.services
+  return Array.isArray(services) ? services.map((service) => String((service as { host?: unknown } | null)?.host)) : []
+}
+
+function matchesCluster(cluster: Cluster, patch: ConfigPatch): boolean {
+  const match = patch.match?.cluster
+  if (!match) return true
+  if (match.name) return match.name === cluster.name
+  const [direction, port = '', subset = '', host = ''] = cluster.name.split('|')
+  const hosts = direction === 'inbound' ? inboundHosts(cluster) : [host]
+  return (
+    (!match.service || hosts.includes(match.service)) &&
+    (!match.subset || match.subset === subset) &&
+    (!match.portNumber || String(match.portNumber) === port)
+  )
+}

@@ -1,0 +1,167 @@
+/** Reads the JSON of patches into messages. Types are no closed list: what no schema here describes is passed to Envoy as it was written, in a `TypedStruct`, and is told apart as unchecked. */
+import { create, type DescMessage, fromBinary, fromJson, type JsonObject, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
+import { isMapping } from '../../config/shape.ts'
+import { contain } from '../../model/faults.ts'
+import { packMessage } from '../message.ts'
+import { checkMessage } from '../resource-check.ts'
+import { messageTypes } from './message-types.ts'
+
+/** What was read of a patch. */
+export interface ReadValue<Message> {
+  readonly message: Message
+  /** Names of packed types, and `<type>: <reason>` of known ones with unknown fields, that only Envoy can judge. */
+  readonly unchecked: readonly string[]
+  /** Why the value was not read as it is: fields that no schema here has were left out. */
+  readonly leftOut: string | undefined
+}
+
+const prefix = 'type.googleapis.com/'
+const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct'])
+/** Types of the second version of the API, which Envoy has no more. */
+const secondVersion = /^envoy\.(api\.v2|config\.(filter|transport_socket|accesslog|trace)\..*v2)/
+
+/** The name of a type in a URL, whatever stands before the last slash. */
+const typeName = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
+
+/** Reads a patch value. Throws an Error that says which field is wrong. Unless it is only a part to be merged, nested messages are checked too. */
+export function readValue<Schema extends DescMessage>(schema: Schema, value: unknown, part: boolean): ReadValue<MessageShape<Schema>> {
+  const unchecked = new Set<string>()
+  const json = prepared(value as JsonValue, unchecked)
+  const read = (ignoreUnknownFields: boolean) => fromJson(schema, json, { registry: messageTypes, ignoreUnknownFields })
+  let leftOut: string | undefined
+  const message = contain(
+    () => read(false),
+    (reason) => {
+      leftOut = reason
+      return read(true)
+    },
+  )
+  if (!part) checkPacked(schema, message)
+  return { message, unchecked: [...unchecked], leftOut }
+}
+
+/** JSON with every packed message in a form that can be read: of a type that is known as it is, else as a `TypedStruct`. */
+function prepared(json: JsonValue, unchecked: Set<string>): JsonValue {
+  if (Array.isArray(json)) return json.map((entry) => prepared(entry, unchecked))
+  if (!isMapping(json)) return json
+  const parts = () => Object.fromEntries(Object.entries(json).map(([key, entry]) => [key, prepared(entry as JsonValue, unchecked)]))
+  const url = json['@type']
+  if (typeof url !== 'string') return parts()
+  const name = typeName(url)
+  if (name === '') throw new Error(`@type ${JSON.stringify(url)} names no type`)
+  if (secondVersion.test(name)) throw new Error(`${name} is a type of the second version of Envoy's API, which no release has any more`)
+  if (typedStructs.has(name)) return preparedStruct(json as JsonObject, name, unchecked)
+  const { '@type': _, ...fields } = json as JsonObject
+  if (!messageTypes.getMessage(name)) {
+    unchecked.add(name)
+    return typedStruct(name, fields)
+  }
+  const nested = new Set<string>()
+  const known = { ...Object.fromEntries(Object.entries(fields).map(([key, entry]) => [key, prepared(entry, nested)])), '@type': prefix + name }
+  const unknownField = contain<string | undefined>(
+    () => {
+      fromJson(AnySchema, known, { registry: messageTypes })
+      return undefined
+    },
+    (reason) => reason,
+  )
+  if (unknownField === undefined) {
+    for (const type of nested) unchecked.add(type)
+    return known
+  }
+  // A newer release may have the field; whatever else is wrong is thrown.
+  fromJson(AnySchema, known, { registry: messageTypes, ignoreUnknownFields: true })
+  unchecked.add(`${name}: ${unknownField}`)
+  return typedStruct(name, fields)
+}
+
+/** A `TypedStruct` that a user wrote; its type decides whether it is checked. */
+function preparedStruct(json: JsonObject, name: string, unchecked: Set<string>): JsonObject {
+  const url = json.type_url ?? json.typeUrl
+  const inner = typeof url === 'string' ? typeName(url) : ''
+  if (inner === '') throw new Error(`a ${name} without type_url`)
+  if (secondVersion.test(inner)) throw new Error(`${inner} is a type of the second version of Envoy's API, which no release has any more`)
+  const { value = {} } = json
+  const schema = messageTypes.getMessage(inner)
+  if (!schema) unchecked.add(inner)
+  else {
+    const fields = prepared(value, unchecked)
+    const unknownField = contain<string | undefined>(
+      () => void fromJson(schema, fields, { registry: messageTypes }),
+      (reason) => reason,
+    )
+    // Envoy reads it as this one does: what is wrong in it is refused there.
+    if (unknownField !== undefined) {
+      fromJson(schema, fields, { registry: messageTypes, ignoreUnknownFields: true })
+      unchecked.add(`${inner}: ${unknownField}`)
+    }
+  }
+  return { '@type': prefix + name, typeUrl: prefix + inner, value }
+}
+
+const typedStruct = (name: string, value: JsonObject): JsonObject => ({ '@type': `${prefix}xds.type.v3.TypedStruct`, typeUrl: prefix + name, value })
+
+/** The packed message of an `Any`, and its type; one that came as a `TypedStruct` of a known type is read as that. Undefined when no schema here describes it. */
+export function unpacked(any: Any): { schema: DescMessage; message: MessageShape<DescMessage> } | undefined {
+  const schema = messageTypes.getMessage(typeName(any.typeUrl))
+  if (!schema) return undefined
+  const message = fromBinary(schema, any.value)
+  if (!typedStructs.has(schema.typeName)) return { schema, message }
+  const { typeUrl, value = {} } = message as MessageShape<DescMessage> & { typeUrl: string; value?: JsonObject }
+  const inner = messageTypes.getMessage(typeName(typeUrl))
+  return (
+    inner &&
+    contain(
+      () => ({ schema: inner, message: fromJson(inner, prepared(value, new Set()), { registry: messageTypes }) }),
+      () => undefined,
+    )
+  )
+}
+
+/** Packs what {@link unpacked} gave, changed. */
+export const packed = (schema: DescMessage, message: MessageShape<DescMessage>): Any => packMessage(schema, message)
+
+/** Checks every message that is packed within a message. Throws InvalidResource when Envoy would refuse one. */
+export function checkPacked<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): void {
+  checkNested(reflect(schema as DescMessage, message, false))
+}
+
+function checkNested(message: ReflectMessage): void {
+  for (const field of message.fields) {
+    if (!message.isSet(field)) continue
+    const inner =
+      field.fieldKind === 'message'
+        ? [message.get(field)]
+        : field.fieldKind === 'list' && field.listKind === 'message'
+          ? [...message.get(field)]
+          : field.fieldKind === 'map' && field.mapKind === 'message'
+            ? [...message.get(field).values()]
+            : []
+    for (const value of inner as ReflectMessage[]) {
+      if (value.desc.typeName === AnySchema.typeName) checkAny(value.message as unknown as Any)
+      else checkNested(value)
+    }
+  }
+}
+
+function checkAny(any: Any): void {
+  const found = unpacked(any)
+  if (!found) return
+  checkMessage(found.schema, found.message)
+  checkNested(reflect(found.schema, found.message, false))
+}
+
+/** Changes a message that is packed in an `Any` of the given type; other types are left as they are. */
+export function editPacked<Schema extends DescMessage>(schema: Schema, any: Any, edit: (message: MessageShape<Schema>) => void): void {
+  if (typeName(any.typeUrl) !== schema.typeName) return
+  const message = fromBinary(schema, any.value)
+  edit(message)
+  any.value = packMessage(schema, message).value
+}
+
+/** A message of the type with nothing set. */
+export function empty<Schema extends DescMessage>(schema: Schema): MessageShape<Schema> {
+  return create(schema)
+}

@@ -1,0 +1,49 @@
+/** The listener that stands in the place of one that proxies refuse. */
+import { create } from '@bufbuild/protobuf'
+import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { RouterSchema } from '../../../protocols/gen/envoy/extensions/filters/http/router/v3/router_pb.js'
+import { HttpConnectionManagerSchema } from '../../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import { pack } from '../message.ts'
+
+const statPrefix = 'refused'
+const typed = (value: ReturnType<typeof pack>) => ({ case: 'typedConfig' as const, value })
+
+/**
+ * A listener at the place of another that lets nothing through (`envoy.config.listener.v3.Listener`): requests in plain text are answered 403, everything else is taken for a bad
+ * request. It has nothing of the other but name, address and whether it binds.
+ */
+export function denyingListener({ name, address, additionalAddresses, bindToPort, trafficDirection }: Listener): Listener {
+  const manager = pack(HttpConnectionManagerSchema, {
+    statPrefix,
+    httpFilters: [{ name: 'envoy.filters.http.router', configType: typed(pack(RouterSchema, {})) }],
+    routeSpecifier: {
+      case: 'routeConfig',
+      value: {
+        name: statPrefix,
+        virtualHosts: [
+          {
+            name: statPrefix,
+            domains: ['*'],
+            routes: [
+              {
+                match: { pathSpecifier: { case: 'prefix', value: '/' } },
+                action: {
+                  case: 'directResponse',
+                  value: { status: 403, body: { specifier: { case: 'inlineString', value: 'the configuration of this listener was refused' } } },
+                },
+              },
+            ],
+          },
+        ],
+      },
+    },
+  })
+  return create(ListenerSchema, {
+    name,
+    additionalAddresses,
+    trafficDirection,
+    ...(address ? { address } : {}),
+    ...(bindToPort === undefined ? {} : { bindToPort }),
+    filterChains: [{ name: statPrefix, filters: [{ name: 'envoy.filters.network.http_connection_manager', configType: typed(manager) }] }],
+  })
+}

@@ -1,0 +1,94 @@
+/** Patches that Envoy refuses: they may not keep policies from proxies, nor take the patches of others (docs/resources.md, F7). */
+import { expect } from 'chai'
+import { describeAttacks, type Place } from '../harness/red-team.ts'
+import { until } from '../harness/until.ts'
+
+const deny = (path: string) => `apiVersion: security.mesh.io/v1
+kind: AuthorizationPolicy
+metadata: {name: denied, namespace: shop}
+spec: {action: DENY, rules: [{to: [{operation: {paths: [${path}]}}]}]}
+`
+const header = (name: string) =>
+  `{name: ${name}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation, mutations: {response_mutations: [{append: {header: {key: x-${name}, value: "yes"}}}]}}}`
+const lua = (code: string) =>
+  `{name: script, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: "${code}"}}}`
+const notThere =
+  '{name: of-another-build, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.golang.v3alpha.Config, library_id: x}}'
+
+function filter({ side, id }: Place, name: string, ...values: string[]): string {
+  const context = side === 'sidecar' ? 'SIDECAR_INBOUND' : 'GATEWAY'
+  const patches = values.map((value) => `  - {applyTo: HTTP_FILTER, match: {context: ${context}}, patch: {operation: INSERT_FIRST, value: ${value}}}`)
+  return `apiVersion: networking.mesh.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: ${name}, namespace: shop}
+spec:
+  workloadSelector: {labels: {place: ${id}}}
+  configPatches:
+${patches.join('\n')}
+`
+}
+
+describeAttacks(
+  'patches that Envoy refuses',
+  (place) => {
+    const answers = (path: string) => async () => (await place.call(path)).status
+    const becomes = (path: string, status: number) => until(`${path} to be answered ${status}`, async () => (await answers(path)()) === status)
+    const put = (...documents: string[]) => place.service.write('policies.yaml', documents.join('---\n'))
+
+    for (const [what, value] of Object.entries({ 'a type that it does not have': notThere, 'a script that it cannot read': lua('function (') }))
+      it(`take no DENY with them that comes with ${what}, and no other patch`, async () => {
+        put()
+        await becomes('/secret', 200)
+        put(deny('/secret'), filter(place, 'bad', value), filter(place, 'good', header('good')))
+        await becomes('/secret', 403)
+        expect(await answers('/')()).to.equal(200)
+        const { headers } = await place.call('/')
+        expect(headers['x-good']).to.equal('yes')
+      })
+
+    it('take no DENY with them that comes with a filter by name whose configuration is refused', async () => {
+      put()
+      await becomes('/secret', 200)
+      const lists = 'listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}'
+      const named =
+        '{operation: INSERT_FIRST, value: {name: script, config_discovery: {config_source: {ads: {}}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}}}'
+      const patches = `  - {applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: ${lua('function (')}}}\n  - {applyTo: HTTP_FILTER, match: {${lists}}, patch: ${named}}`
+      put(deny('/secret'), `${filter(place, 'bad', header('good'))}${patches}\n`)
+      await becomes('/secret', 403)
+      await until('the other patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
+    })
+
+    if (place.side === 'gateway')
+      it('take no other change of routes with them', async () => {
+        const host = (value: string) => `  - {applyTo: VIRTUAL_HOST, match: {context: GATEWAY}, patch: {operation: MERGE, value: ${value}}}\n`
+        const unknown = '{typed_per_filter_config: {nobody: {"@type": type.googleapis.com/envoy.extensions.of.nobody.v3.Config}}}'
+        const good = '{response_headers_to_add: [{header: {key: x-routed, value: "yes"}}]}'
+        put(`${filter(place, 'bad', header('good'))}${host(unknown)}${host(good)}`)
+        await until('the other patch', async () => (await place.call('/')).headers['x-routed'] === 'yes')
+      })
+
+    it('are told with their objects, and tried again when they are others', async () => {
+      put(filter(place, 'bad', notThere))
+      const told =
+        /refused .*: a proxy refused it: .*; patches of it \(HTTP_FILTER INSERT_FIRST\) are withdrawn from proxies that refuse them.*EnvoyFilter\/shop\/bad/
+      await place.service.output.says(told)
+      put(filter(place, 'bad', header('mended')))
+      await until('the mended patch', async () => (await place.call('/')).headers['x-mended'] === 'yes')
+    })
+
+    it('are innocent of what is refused without them too: with new policies nothing passes until it is accepted', async () => {
+      put(filter(place, 'good', header('good')))
+      await until('the patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
+      place.service.write('mesh-config', 'accessLogFile: /no/such/directory/log')
+      put(filter(place, 'good', header('good')), deny('/secret'))
+      await becomes('/secret', 403)
+      await becomes('/', 403)
+      await place.service.output.says(/policies changed with it, so it lets nothing through.*AuthorizationPolicy\/shop\/denied/)
+      place.service.write('mesh-config', '')
+      await becomes('/', 200)
+      expect(await answers('/secret')()).to.equal(403)
+      expect((await place.call('/')).headers['x-good']).to.equal('yes')
+    })
+  },
+  { refuses: true },
+)
