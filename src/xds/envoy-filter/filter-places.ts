@@ -1,6 +1,7 @@
 /** Names of filters in patches, and where filters go that are added by class or beside one that a stock Envoy does not have (docs/resources.md, F3). */
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
-import type { Patch, PatchContext } from './patches.ts'
+import { adds, isMerge, type Patch, type PatchContext } from './patches.ts'
+import { authentication, enforcedNoMore, enforcedOtherwise, isHttpPolicy, isPolicyFilter } from './policy-filters.ts'
 
 /** The network filter that has HTTP filters. */
 export const managerName = 'envoy.filters.network.http_connection_manager'
@@ -41,15 +42,12 @@ interface Named {
   readonly name: string
 }
 
-const authentication = 'envoy.filters.http.jwt_authn'
-const authorization: ReadonlySet<string> = new Set([authentication, 'envoy.filters.http.rbac', 'envoy.filters.http.ext_authz'])
-
 const behindLast = (filters: readonly Named[], among: (name: string) => boolean): number => filters.findLastIndex(({ name }) => among(name)) + 1
 
 /** Where an HTTP filter goes that is added: behind tokens (`AUTHN`), behind all policies (`AUTHZ`), else before the router. */
 export function placeOfClass(filters: readonly Named[], filterClass: ConfigPatch['patch']['filterClass']): number {
   if (filterClass === 'AUTHN') return behindLast(filters, (name) => name === authentication)
-  if (filterClass === 'AUTHZ') return behindLast(filters, (name) => authorization.has(name))
+  if (filterClass === 'AUTHZ') return behindLast(filters, isHttpPolicy)
   const router = filters.findIndex(({ name }) => name === routerName)
   return router < 0 ? filters.length : router
 }
@@ -67,20 +65,24 @@ export function anchorOf(
   return filters.some(({ name }) => name === authentication) ? { operation: 'INSERT_AFTER', name: authentication } : { operation: 'INSERT_FIRST' }
 }
 
-const policyFilters: ReadonlySet<string> = new Set([...authorization, 'envoy.filters.network.rbac', 'envoy.filters.network.ext_authz'])
-
-/** Reports patches that take a filter away that enforces policies, or replace it: they are applied, as in the reference. */
-export function tellOfPolicies(
-  before: readonly Named[],
-  after: readonly object[],
+/** Reports patches that take a filter away that enforces policies, or change it by its name: they are applied, as in the reference. `guards` says of other filters whether they have such a one. */
+export function tellOfPolicies<Filter extends Named>(
+  before: readonly Filter[],
+  after: readonly Filter[],
   patches: readonly Patch[],
   wanted: (patch: ConfigPatch) => string | undefined,
   context: PatchContext,
+  guards: (filter: Filter) => boolean = () => false,
 ): void {
   for (const filter of before) {
-    if (!policyFilters.has(filter.name) || after.includes(filter)) continue
-    for (const { patch, object, operation } of patches)
-      if ((operation === 'REMOVE' || operation === 'REPLACE') && wanted(patch) !== undefined && sameFilter(wanted(patch), filter.name))
-        context.report(object, `${patch.applyTo} ${operation} takes ${filter.name} away`, 'what policies enforce by this filter is enforced no more')
+    if (after.includes(filter)) continue
+    const concerned = patches.filter((entry) => !adds(entry) && wanted(entry.patch) !== undefined && sameFilter(wanted(entry.patch), filter.name))
+    const isPolicy = isPolicyFilter(filter.name)
+    for (const entry of concerned) {
+      const changes = isMerge(entry)
+      if (!isPolicy && (changes || !guards(filter))) continue
+      const what = `${entry.patch.applyTo} ${entry.operation} ${changes ? 'changes' : 'takes away'} ${filter.name}`
+      context.report(entry.object, what, changes ? enforcedOtherwise : enforcedNoMore)
+    }
   }
 }

@@ -22,6 +22,7 @@ import { anchorOf, managerName, placeOfClass, routerName, sameFilter, tellOfPoli
 import { mergeInto, mergePacked } from './merge.ts'
 import { editPacked } from './packed.ts'
 import { added, adds, checked, isMerge, objectsOf, type Patch, type PatchContext, type PatchedList, patchesOf, patchList, turns } from './patches.ts'
+import { isPolicyFilter } from './policy-filters.ts'
 import { routePatcher } from './routes.ts'
 import { mergeSocket } from './transport-sockets.ts'
 
@@ -225,7 +226,7 @@ function patchFilters(
   const before = chain.filters
   if (routes) for (const filter of before) patchRoutes(filter, routes)
   chain.filters = patchList(networkFilters, before, network, context)
-  tellOfPolicies(before, chain.filters, network, filterName, context)
+  tellOfPolicies(before, chain.filters, network, filterName, context, guards)
   const here = http.filter(({ patch }) => sameFilter(filterName(patch), managerName))
   if (here.length === 0) return
   for (const filter of chain.filters) {
@@ -281,6 +282,16 @@ function served(filters: readonly HttpFilter[], present: readonly HttpFilter[], 
       )
     return false
   })
+}
+
+/** Whether a connection manager enforces policies. */
+function guards({ name, configType }: Filter): boolean {
+  if (name !== managerName || configType.case !== 'typedConfig') return false
+  let enforces = false
+  editPacked(HttpConnectionManagerSchema, configType.value, ({ httpFilters: filters }) => {
+    enforces = filters.some((filter) => isPolicyFilter(filter.name))
+  })
+  return enforces
 }
 
 function patchRoutes(filter: Filter, routes: NonNullable<ReturnType<typeof routePatcher>>): void {

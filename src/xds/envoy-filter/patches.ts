@@ -7,6 +7,7 @@ import type { Draft } from '../draft.ts'
 import type { Traits } from '../traits.ts'
 import { type Lists, mergeInto } from './merge.ts'
 import { checkPacked, type ReadValue, readValue } from './packed.ts'
+import { enforcedOtherwise, policySettings } from './policy-filters.ts'
 import { matchesProxy } from './selection.ts'
 
 /** Where patches are applied, and to whom they report what they could not do. */
@@ -82,7 +83,9 @@ export function readPatch<Schema extends DescMessage>(schema: Schema, entry: Pat
     return undefined
   }
   if (known.leftOut !== undefined) context.report(object, `${what}: ${known.leftOut}`, 'the field is left out')
-  return clone(schema, known.message as MessageShape<Schema>)
+  const message = known.message as MessageShape<Schema>
+  for (const name of policySettings(message as object)) context.report(object, `${what} sets ${name} for routes`, enforcedOtherwise)
+  return clone(schema, message)
 }
 
 /** A filter without configuration is refused by Envoy, which finds filters by the type of that, not by name. Throws then. */
