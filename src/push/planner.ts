@@ -26,6 +26,9 @@ import { Generation } from './generation.ts'
 /** How long a class without proxies stays, in milliseconds. */
 const graceMs = 4000
 
+/** How often one refusal is judged at most: again where what it led to leaves a refused resource as it was. */
+const mostJudgements = 8
+
 /** Owner of everything that pushes are made from. */
 export class Planner {
   readonly state: MeshState
@@ -135,20 +138,21 @@ export class Planner {
    * through. Returns whether it is given something else; then there is a push to take.
    */
   refused(connection: string, classId: string, refusal: Refusal): boolean {
-    const proxy = this.#proxies.get(connection)
-    const proxyClass = this.#classes.get(classId)
-    // What is another by now was not refused.
-    const resources = this.#present(classId, refusal)
-    if (!proxyClass || proxy?.classId !== classId || resources.length < Math.min(1, refusal.resources.length)) return false
-    const isOther = this.#refusals.refused(
-      connection,
-      classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot),
-      proxyClass,
-      { ...refusal, resources },
-      this.#objectsOf(proxyClass),
-    )
+    const isNamed = refusal.resources.length > 0
+    let isOther = false
+    for (let judgements = 0; judgements < mostJudgements; judgements++) {
+      const proxy = this.#proxies.get(connection)
+      const proxyClass = proxy && this.#classes.get(proxy.classId)
+      if (!proxy || !proxyClass) break
+      const resources = this.#present(proxy.classId, refusal)
+      // What is another by now was not refused.
+      if (isNamed ? resources.length === 0 : proxy.classId !== classId) break
+      const base = classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
+      if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, resources }, this.#objectsOf(proxyClass))) break
+      isOther = true
+      this.#classify(connection)
+    }
     this.faults.replace(`refused|${connection}`, this.#refusals.faults(connection))
-    if (isOther) this.#classify(connection)
     return isOther
   }
 

@@ -59,6 +59,8 @@ export class XdsClient {
   silent = false
   /** Answers with a refusal instead, once. */
   refuseNext: string | undefined
+  /** Refuses whatever comes. */
+  refuseAll: string | undefined
   readonly #channel: ChannelCredentials
   #client: Client | undefined
   // biome-ignore lint/suspicious/noExplicitAny: grpc-js has no type for methods made from a table
@@ -196,8 +198,9 @@ export class XdsClient {
 
   #refused(typeUrl: string, nonce: string): boolean {
     if (this.silent) return true
-    if (this.refuseNext === undefined) return false
-    const errorDetail = { code: 13, message: this.refuseNext }
+    const message = this.refuseAll ?? this.refuseNext
+    if (message === undefined) return false
+    const errorDetail = { code: 13, message }
     this.refuseNext = undefined
     if (this.delta)
       this.#stream.write(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce, errorDetail })))

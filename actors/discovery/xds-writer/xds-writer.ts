@@ -25,8 +25,8 @@ import { BudgetExceeded, memoryOfData } from '../../../src/xds/stream/budget.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
 import { readNodeBytes } from '../../../src/xds/stream/node.ts'
 import { Plans } from '../../../src/xds/stream/plans.ts'
-import { readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
-import { type Outcome, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
+import { type DeltaRequest, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
+import { type Outcome, type Refused, type SessionParts, XdsSession } from '../../../src/xds/stream/session.ts'
 import { Subscriptions } from '../../../src/xds/stream/subscription.ts'
 import { GrpcServer } from '../../grpc/grpc-server.ts'
 import type { GrpcStream } from '../../grpc/grpc-stream.ts'
@@ -236,6 +236,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       const members = this.#members.get(classId)
       if (members) members.add(connection)
       else this.#members.set(classId, new Set([connection]))
+      for (const refused of connection.session.stillRefused()) this.#tellRefusal(connection, refused)
       if (connection.answered) this.#pushes.changed(connection, command.push.startedAt)
       else {
         connection.answered = true
@@ -303,11 +304,11 @@ class XdsWriter implements Behaviour<Message, Told> {
       if (session.delta) {
         const request = readDeltaRequest(message)
         if (!this.#identify(connection, request.node)) return
-        this.#outcome(connection, request.typeUrl, request.error, session.takeDelta(request, monotonicMs()))
+        this.#outcome(connection, request, session.takeDelta(request, monotonicMs()))
       } else {
         const request = readSotwRequest(message)
         if (!this.#identify(connection, request.node)) return
-        this.#outcome(connection, request.typeUrl, request.error, session.takeSotw(request, monotonicMs()))
+        this.#outcome(connection, request, session.takeSotw(request, monotonicMs()))
       }
     } catch (error) {
       this.#refuse(connection, error)
@@ -375,21 +376,20 @@ class XdsWriter implements Behaviour<Message, Told> {
     if (node) this.#queue?.tell({ type: 'ProxyConnected', connection: id, transport, node, ...claim }, `proxy|${id}`)
   }
 
-  #outcome(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined, outcome: Outcome): void {
+  #outcome(connection: Connection, { typeUrl, nonce, error }: Pick<DeltaRequest, 'typeUrl' | 'nonce' | 'error'>, outcome: Outcome): void {
     this.#metrics.request(typeUrl, outcome)
     if (outcome === 'nack') {
       rejectionHistory(connection, typeUrl, error)
-      this.#tellRefusal(connection, typeUrl)
+      this.#tellRefusal(connection, error && connection.session.refused(typeUrl, nonce, error.message))
       this.#warn(`rejected|${connection.node?.id}|${typeUrl}`, `${connection.id} rejected ${typeUrl}: ${error?.message ?? ''}`)
     }
     if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#pushes.wake(connection)
   }
 
   /** Tells the push queue, which may have something else for the proxy. */
-  #tellRefusal({ id, session }: Connection, typeUrl: string): void {
-    const refused = session.refused(typeUrl)
+  #tellRefusal({ id, session }: Connection, refused: Refused | undefined): void {
     if (refused)
-      this.#queue?.tell({ type: 'ResourcesRefused', connection: id, classId: session.classId, typeUrl, ...refused }, `refused|${id}|${typeUrl}`)
+      this.#queue?.tell({ type: 'ResourcesRefused', connection: id, classId: session.classId, ...refused }, `refused|${id}|${refused.typeUrl}`)
   }
 
   /** A connection's stream was ended because it stood still. */

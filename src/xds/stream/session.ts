@@ -41,6 +41,17 @@ export interface Response {
   readonly plan: Plan
 }
 
+/** What a proxy refused: resources with the versions that it was sent, as far as it named them, what it said, and whether policies are others than when it last took a response of the type. */
+export interface Refused {
+  readonly typeUrl: string
+  readonly resources: readonly { readonly name: string; readonly version: string }[]
+  readonly detail: string
+  readonly policiesChanged: boolean
+}
+
+/** Unanswered responses of a type that are remembered over delta, where an answer counts whatever was sent after. */
+const mostUnanswered = 8
+
 /** Types that one stream may ask for; proxies ask for fewer than ten. */
 const mostTypes = 64
 
@@ -159,6 +170,7 @@ export class XdsSession {
     }
     const changes = !asked.isEmpty || request.unsubscribe.length > 0
     if (changes) this.#change(known, asked.subscription, request.unsubscribe)
+    if (!error) taken(known, nonce)
     if (!error && nonce !== '' && nonce === known.nonce) this.#acknowledge(known)
     else if (!error && nonce !== '' && !changes) return 'stale'
     return refused ?? (changes ? 'subscribed' : 'ack')
@@ -200,18 +212,28 @@ export class XdsSession {
     watch.initialVersions = undefined
   }
 
-  /** What the proxy refused of a type, once for each response; undefined when it refused an earlier one, or was told of already. */
-  refused(typeUrl: string): { resources: { name: string; version: string }[]; detail: string; policiesChanged: boolean } | undefined {
+  /** What the proxy refused with an answer to a response; undefined when that is answered already, or too long ago. */
+  refused(typeUrl: string, nonce: string, detail: string): Refused | undefined {
     const watch = this.watches.get(typeUrl)
-    if (!watch?.lastError || !watch.sent || watch.lastError.nonce !== watch.nonce || watch.toldNonce === watch.nonce) return undefined
-    watch.toldNonce = watch.nonce
-    const { message } = watch.lastError
-    const { groups } = watch.sent
-    const resources = namesIn(message).flatMap((name) => {
+    const refused = watch?.unanswered.get(nonce)
+    if (!watch || !refused) return undefined
+    answered(watch, nonce)
+    const { groups } = refused.sent
+    const resources = namesIn(detail).flatMap((name) => {
       const version = versionOf(groups, name, hostOf(typeUrl, name))
       return version === undefined ? [] : { name, version }
     })
-    return { resources, detail: message, policiesChanged: watch.policiesTaken !== watch.policiesSent }
+    return { typeUrl, resources, detail, policiesChanged: watch.policiesTaken !== refused.policies }
+  }
+
+  /** Types of which the last response was refused without naming anything, and of which there is nothing else to send. */
+  stillRefused(): Refused[] {
+    return [...this.watches.values()].flatMap((watch) => {
+      const { typeUrl, lastError, nonce } = watch
+      if (lastError?.nonce !== nonce || this.#isDue(watch) || namesIn(lastError.message).length > 0) return []
+      const policiesChanged = watch.policiesTaken !== this.#parts.catalog.policiesOf(this.classId)
+      return { typeUrl, resources: [], detail: lastError.message, policiesChanged }
+    })
   }
 
   /** Makes every type due again, whether or not it changed. */
@@ -290,7 +312,9 @@ export class XdsSession {
     const { plan, due } = this.#plan(watch, state, subscription, now)
     if (!due) return watch.dueNames.size > 0 ? this.#respond(watch, now) : undefined
     watch.nonce = this.#parts.nonce()
-    watch.policiesSent = this.#parts.catalog.policiesOf(this.classId)
+    if (!this.delta) watch.unanswered.clear()
+    watch.unanswered.set(watch.nonce, { sent: state.holding, policies: this.#parts.catalog.policiesOf(this.classId) })
+    if (watch.unanswered.size > mostUnanswered) watch.unanswered.delete(watch.unanswered.keys().next().value as string)
     watch.sentAt = now
     watch.delayed = false
     return { typeUrl, version: state.version, nonce: watch.nonce, plan }
@@ -360,7 +384,7 @@ export class XdsSession {
 
   #acknowledge(watch: Watch): void {
     watch.nonceAcked = watch.nonce
-    watch.policiesTaken = watch.policiesSent
+    taken(watch, watch.nonce)
     watch.lastError = undefined
     if (watch.typeUrl === clusterType) this.#gate.clustersAnswered()
   }
@@ -376,3 +400,19 @@ export class XdsSession {
 
 /** Names of resources in what Envoy says of a refusal: `Error adding/updating listener(s) <name>: <reason>`, several one after the other. */
 const namesIn = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]
+
+/** The proxy took a response, whether or not it is the last. */
+function taken(watch: Watch, nonce: string): void {
+  const response = watch.unanswered.get(nonce)
+  if (!response) return
+  watch.policiesTaken = response.policies
+  answered(watch, nonce)
+}
+
+/** A response is answered, and with it all before: answers come in order. */
+function answered({ unanswered }: Watch, nonce: string): void {
+  for (const each of [...unanswered.keys()]) {
+    unanswered.delete(each)
+    if (each === nonce) return
+  }
+}

@@ -40,11 +40,10 @@ export interface Watch {
   initialVersions: Map<string, string> | undefined
   versionBytes: number
   lastError: Rejection | undefined
-  /** Digests of the policies of the class when the last response was sent, and when one was taken; undefined before. */
-  policiesSent: string | undefined
+  /** A digest of the policies of the class by which the last response was made that was taken; undefined before. */
   policiesTaken: string | undefined
-  /** The last nonce whose refusal was told. */
-  toldNonce: string
+  /** What the last unanswered responses left the proxy with, by nonce: the last, and over delta some before it. */
+  readonly unanswered: Map<string, { readonly sent: Holding; readonly policies: string }>
   /** Whether a push has been held back since the last answer. */
   delayed: boolean
 }
@@ -69,8 +68,7 @@ export function openWatch(typeUrl: string, subscription: Subscription, legacy: b
     initialVersions: undefined,
     versionBytes: 0,
     lastError: undefined,
-    policiesSent: undefined,
-    toldNonce: '',
+    unanswered: new Map(),
     policiesTaken: before?.policiesTaken,
     delayed: false,
   }
