@@ -1,0 +1,176 @@
+/** Whether a real Envoy takes resources: many at once, each under a name and at an address of its own, so that a refusal tells whose it is. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { type Any, anyPack, anyUnpack } from '@bufbuild/protobuf/wkt'
+import { freePort } from '../../bench/ports.ts'
+import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from '../../protocols/gen/envoy/config/endpoint/v3/endpoint_pb.js'
+import { type Filter, FilterSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_components_pb.js'
+import { type Listener, ListenerSchema } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../protocols/gen/envoy/config/route/v3/route_pb.js'
+import { RouterSchema } from '../../protocols/gen/envoy/extensions/filters/http/router/v3/router_pb.js'
+import {
+  type HttpConnectionManager,
+  HttpConnectionManagerSchema,
+} from '../../protocols/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js'
+import { DiscoveryResponseSchema } from '../../protocols/gen/envoy/service/discovery/v3/discovery_pb.js'
+import { clusterType, endpointType, listenerType, routeType } from '../../src/xds/type-urls.ts'
+import type { MadeResources } from './made.ts'
+import { until } from './until.ts'
+
+/** A resource that Envoy refused, and what it said. */
+export interface Refusal {
+  readonly label: string
+  readonly resource: string
+  readonly reason: string
+}
+
+/** Collects resources, and asks an Envoy about all of them. */
+export class AcceptanceBatch {
+  readonly #names = new Map<string, { label: string; resource: string }>()
+  readonly #clusters: Any[] = []
+  readonly #listeners: Any[] = []
+  readonly #seen = new Set<string>()
+  readonly #addresses = new Set<string>()
+
+  get size(): number {
+    return this.#names.size
+  }
+
+  /** Adds what one proxy has. Route configurations are put into listeners. */
+  add(label: string, made: MadeResources): void {
+    const isNew = ({ element }: { element: string }) => !this.#seen.has(element) && this.#seen.add(element)
+    const elements = (type: string) => (made[type] ?? []).filter(isNew).map(({ element }) => Buffer.from(element, 'base64'))
+    const of = (type: string) => fromBinary(DiscoveryResponseSchema, Buffer.concat(elements(type))).resources
+    const routes = new Map(
+      of(routeType)
+        .map((any) => anyUnpack(any, RouteConfigurationSchema) as RouteConfiguration)
+        .map((each) => [each.name, each]),
+    )
+    for (const any of of(clusterType)) this.#addCluster(label, anyUnpack(any, ClusterSchema) as Cluster)
+    for (const any of of(endpointType)) this.#addEndpoints(label, anyUnpack(any, ClusterLoadAssignmentSchema) as ClusterLoadAssignment)
+    for (const any of of(listenerType)) this.#addListener(label, anyUnpack(any, ListenerSchema) as Listener, routes)
+    for (const route of routes.values()) this.#addListener(label, listenerOf(route), routes)
+  }
+
+  #rename(label: string, resource: string): string {
+    const name = `_${this.#names.size}_`
+    this.#names.set(name, { label, resource })
+    return name
+  }
+
+  #addCluster(label: string, cluster: Cluster): void {
+    this.#clusters.push(anyPack(ClusterSchema, { ...cluster, name: this.#rename(label, cluster.name) }))
+  }
+
+  /** Endpoints are judged within a cluster of their own: one that waits for them needs a watch of files. */
+  #addEndpoints(label: string, assignment: ClusterLoadAssignment): void {
+    const cluster = create(ClusterSchema, { loadAssignment: assignment, clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC } })
+    this.#clusters.push(anyPack(ClusterSchema, { ...cluster, name: this.#rename(label, `endpoints of ${assignment.clusterName}`) }))
+  }
+
+  #addListener(label: string, listener: Listener, routes: ReadonlyMap<string, RouteConfiguration>): void {
+    const name = this.#rename(label, listener.name)
+    const at = listener.address?.address
+    if (at?.case === 'socketAddress') {
+      const key = `${at.value.address} ${JSON.stringify(at.value.portSpecifier)}`
+      if (this.#addresses.has(key)) {
+        const index = this.#names.size
+        at.value.address = `127.${100 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
+      }
+      this.#addresses.add(key)
+    }
+    listener.bindToPort = false
+    for (const chain of [...listener.filterChains, ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])])
+      for (const filter of chain.filters) putRoutes(filter, routes)
+    this.#listeners.push(anyPack(ListenerSchema, { ...listener, name }))
+  }
+
+  /** What an Envoy refuses of all that was added; its bootstrap is stock. */
+  async refusals(binary: string): Promise<Refusal[]> {
+    return [...(await this.#ask(binary, 'cds')), ...(await this.#ask(binary, 'lds'))]
+  }
+
+  async #ask(binary: string, type: 'cds' | 'lds'): Promise<Refusal[]> {
+    const resources = type === 'cds' ? this.#clusters : this.#listeners
+    if (resources.length === 0) return []
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-acceptance-'))
+    const port = await freePort()
+    const write = (name: string, list: Any[]) =>
+      writeFileSync(
+        join(dir, `${name}.pb`),
+        toBinary(DiscoveryResponseSchema, create(DiscoveryResponseSchema, { resources: list, versionInfo: '1' })),
+      )
+    write(type, resources)
+    const bootstrap = join(dir, 'bootstrap.json')
+    writeFileSync(bootstrap, JSON.stringify(bootstrapOf(dir, port, type)))
+    const child = spawn(binary, ['-c', bootstrap, '--use-dynamic-base-id', '--concurrency', '1', '-l', 'warning'])
+    let log = ''
+    child.stderr.on('data', (bytes) => (log += bytes))
+    const stats = async () => await (await fetch(`http://127.0.0.1:${port}/stats?filter=update_(success|rejected)`)).text()
+    try {
+      const manager = type === 'cds' ? 'cluster_manager.cds' : 'listener_manager.lds'
+      await until('Envoy to have judged', async () => {
+        if (child.exitCode !== null || child.signalCode !== null) throw new Error(`Envoy ended: ${log.slice(-5000)}`)
+        return new RegExp(`${manager}.update_(success|rejected): [1-9]`).test(await stats())
+      })
+      return this.#read(log, await stats())
+    } finally {
+      child.kill('SIGKILL')
+      rmSync(dir, { recursive: true, force: true })
+    }
+  }
+
+  #read(log: string, stats: string): Refusal[] {
+    const known = (name: string) => this.#names.get(name) ?? { label: '?', resource: name }
+    const named = [...log.matchAll(/(_\d+_)(?:'|: )(?:(?!_\d+_: )[^])*/g)].map(([reason, name]) => ({
+      ...known(name as string),
+      reason: reason.slice(0, 600),
+    }))
+    const rejected = /(?:cds|lds)\.update_rejected: [1-9]/.test(stats)
+    return named.length === 0 && rejected ? [{ label: '?', resource: '?', reason: log.slice(-3000) }] : named
+  }
+}
+
+/** A bootstrap without keys of the runtime; what would come over the aggregated stream never comes. */
+const bootstrapOf = (dir: string, port: number, type: 'cds' | 'lds') => ({
+  node: { id: 'acceptance', cluster: 'acceptance' },
+  admin: { address: { socket_address: { address: '127.0.0.1', port_value: port } } },
+  dynamic_resources: {
+    [`${type}_config`]: { path_config_source: { path: join(dir, `${type}.pb`) }, resource_api_version: 'V3' },
+    ads_config: { api_type: 'GRPC', transport_api_version: 'V3', grpc_services: [{ envoy_grpc: { cluster_name: 'nobody' } }] },
+  },
+  static_resources: {
+    clusters: ['nobody', 'sds-grpc', 'BlackHoleCluster'].map((name) => ({ name, type: 'STATIC', load_assignment: { cluster_name: name } })),
+  },
+})
+
+/** Puts the routes that a connection manager would fetch into it. */
+function putRoutes(filter: Filter, routes: ReadonlyMap<string, RouteConfiguration>): void {
+  if (filter.configType.case !== 'typedConfig' || filter.configType.value.typeUrl !== `type.googleapis.com/${HttpConnectionManagerSchema.typeName}`)
+    return
+  const manager = anyUnpack(filter.configType.value, HttpConnectionManagerSchema) as HttpConnectionManager
+  if (manager.routeSpecifier.case !== 'rds') return
+  const found = routes.get(manager.routeSpecifier.value.routeConfigName)
+  if (!found) return
+  manager.routeSpecifier = { case: 'routeConfig', value: { ...found, validateClusters: false } }
+  filter.configType = { case: 'typedConfig', value: anyPack(HttpConnectionManagerSchema, manager) }
+}
+
+/** A listener with nothing but a route configuration. */
+function listenerOf(route: RouteConfiguration): Listener {
+  const manager = create(HttpConnectionManagerSchema, {
+    statPrefix: 'x',
+    routeSpecifier: { case: 'rds', value: { routeConfigName: route.name, configSource: { configSourceSpecifier: { case: 'ads', value: {} } } } },
+    httpFilters: [{ name: 'envoy.filters.http.router', configType: { case: 'typedConfig', value: anyPack(RouterSchema, create(RouterSchema)) } }],
+  })
+  const filter = create(FilterSchema, { name: 'http', configType: { case: 'typedConfig', value: anyPack(HttpConnectionManagerSchema, manager) } })
+  return create(ListenerSchema, {
+    name: `routes ${route.name}`,
+    address: { address: { case: 'socketAddress', value: { address: '127.0.0.1', portSpecifier: { case: 'portValue', value: 1 } } } },
+    filterChains: [{ filters: [filter] }],
+  })
+}
