@@ -91,6 +91,7 @@ export function text(
     read(value, path, report) {
       if (typeof value !== 'string') return fault(report, path, `expected text, got ${describe(value)}`)
       if (value.length > max) return fault(report, path, `longer than ${max} characters`)
+      if (value.includes('\u0000')) return fault(report, path, 'has a NUL character, which proxies refuse')
       if (!value.isWellFormed()) return fault(report, path, 'not valid Unicode: it has half a surrogate pair')
       if (options.pattern && !options.pattern.test(value))
         return fault(report, path, `${JSON.stringify(value.slice(0, 100))} is not ${options.what ?? 'valid'}`)

@@ -126,10 +126,10 @@ export class AcceptanceBatch {
 
   #read(log: string, stats: string): Refusal[] {
     const known = (name: string) => this.#names.get(name) ?? { label: '?', resource: name }
-    const named = [...log.matchAll(/(_\d+_)(?:'|: )(?:(?!_\d+_: )[^])*/g)].map(([reason, name]) => ({
-      ...known(name as string),
-      reason: reason.slice(0, 600),
-    }))
+    const reasons = new Map<string, string>()
+    for (const [, name = '', reason = ''] of log.matchAll(/(_\d+_)(?:' config rejected)?: ((?:(?!, _\d+_: )[^\n])*)/g))
+      reasons.set(name, reasons.get(name) || reason.slice(0, 600))
+    const named = [...reasons].map(([name, reason]) => ({ ...known(name), reason }))
     const rejected = /(?:cds|lds)\.update_rejected: [1-9]/.test(stats)
     return named.length === 0 && rejected ? [{ label: '?', resource: '?', reason: log.slice(-3000) }] : named
   }

@@ -43,6 +43,70 @@ const words = [
   'é\u0000\n\u202e',
 ] as const
 
+/** Text that some proxy may refuse: names and values of headers, formats, hosts and addresses in odd spellings. */
+const oddWords = [
+  'x-user',
+  'X_User',
+  ':authority',
+  ':path',
+  'Host',
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'set-cookie',
+  'a b',
+  ' a',
+  'a\tb',
+  'a\r\nb',
+  'a\u0000b',
+  '%',
+  '100%',
+  '%REQ(',
+  '%REQ(X)%',
+  '%START_TIME%',
+  '%NO_SUCH%',
+  '%%',
+  'a,b',
+  '-',
+  '_',
+  '/',
+  '//',
+  '/a//b',
+  '/x?y=1',
+  '/x#y',
+  '*.',
+  '*.*',
+  '*a',
+  'a*',
+  '-a.example.com',
+  'A.Example.com.',
+  'xn--e1afmkfd.example.com',
+  'é.example.com',
+  '127.1',
+  '010.001.0.1',
+  '::ffff:1.2.3.4',
+  'fe80::1%eth0',
+  '0.0.0.0/0',
+  '::/0',
+  '255.255.255.255',
+  '127.0.0.1',
+  '0.0.0.0',
+  '::',
+  '[::1]',
+  'x'.repeat(64),
+  'x'.repeat(300),
+  `${'x'.repeat(60)}.`.repeat(4),
+  `unix://${'x'.repeat(120)}`,
+  'unix://@abstract',
+  'localhost',
+  '\\1',
+  '\\9',
+  '{a}',
+  '"',
+  '\ufeff',
+] as const
+
 /** What no field means. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
@@ -92,7 +156,9 @@ function arbitraryOf(form: Form, broken: number, depth: number): fc.Arbitrary<un
   switch (form.type) {
     case 'text':
       if (form.examples) return fc.constantFrom(...form.examples)
-      return form.pattern ? fittingText(form.pattern, form.max) : fc.constantFrom(...words.filter((word) => word.length <= form.max))
+      return form.pattern
+        ? fittingText(form.pattern, form.max)
+        : fc.oneof({ weight: 3, arbitrary: fitting(words, form.max) }, { weight: 1, arbitrary: fitting(oddWords, form.max) })
     case 'number': {
       const near = [form.min, form.max, 0, 1, 80, 8080, 10].filter((n) => n >= form.min && n <= form.max)
       const any = form.whole
@@ -133,6 +199,8 @@ function arbitraryOf(form: Form, broken: number, depth: number): fc.Arbitrary<un
   }
 }
 
+const fitting = (some: readonly string[], max: number) => fc.constantFrom(...some.filter((word) => word.length <= max))
+
 const fittings = new Map<string, fc.Arbitrary<string>>()
 
 /** Text that fits a pattern: known words that do, and whatever can be made from the pattern. */
@@ -140,7 +208,7 @@ function fittingText(pattern: RegExp, max: number): fc.Arbitrary<string> {
   const key = `${pattern.source} ${max}`
   let known = fittings.get(key)
   if (!known) {
-    const fitting = words.filter((word) => word.length <= max && pattern.test(word))
+    const fitting = [...words, ...oddWords].filter((word) => word.length <= max && pattern.test(word))
     const made = fc.stringMatching(pattern, { size: 'xsmall' }).map((text) => text.slice(0, max))
     known = fitting.length > 0 ? fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...fitting) }, { weight: 1, arbitrary: made }) : made
     fittings.set(key, known)

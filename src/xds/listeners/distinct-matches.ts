@@ -18,11 +18,11 @@ export class DistinctMatches {
   readonly #taken = new Set<string>()
 
   /**
-   * Takes what a match wants, and returns it without the server names, or else the address ranges, of which another chain has something already;
-   * undefined when nothing is left.
+   * Takes what a match wants, and returns it without what it wants twice, and without the server names, or else the address ranges, of which another
+   * chain has something already; undefined when nothing is left.
    */
   take<Match extends DistinctMatch>(match: Match): Match | undefined {
-    const narrowed = this.#narrowed(withoutRepetition(match))
+    const narrowed = this.#narrowed(withoutRepeats(match))
     if (narrowed) for (const key of keysOf(narrowed)) this.#taken.add(key)
     return narrowed
   }
@@ -41,15 +41,20 @@ export class DistinctMatches {
   }
 }
 
-function withoutRepetition<Match extends DistinctMatch>(match: Match): Match {
-  const { serverNames = [], prefixRanges = [] } = match
-  const names = new Set(serverNames.map((name) => name.toLowerCase()))
-  const ranges = new Map(prefixRanges.map((range) => [networkOf(range), range]))
+/** A match in which no value stands twice: Envoy takes a chain for two that overlap otherwise. */
+function withoutRepeats<Match extends DistinctMatch>(match: Match): Match {
+  const { serverNames, prefixRanges, applicationProtocols } = match
   return {
     ...match,
-    ...(names.size < serverNames.length ? { serverNames: [...names] } : {}),
-    ...(ranges.size < prefixRanges.length ? { prefixRanges: [...ranges.values()] } : {}),
+    ...(serverNames && { serverNames: distinctBy(serverNames, (name) => name.toLowerCase()) }),
+    ...(prefixRanges && { prefixRanges: distinctBy(prefixRanges, networkOf) }),
+    ...(applicationProtocols && { applicationProtocols: [...new Set(applicationProtocols)] }),
   }
+}
+
+/** The first of all that have the same key. */
+function distinctBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Value[] {
+  return [...new Map([...values].reverse().map((value) => [keyOf(value), value] as const)).values()].reverse()
 }
 
 /** Every combination of conditions that a match stands for. */
