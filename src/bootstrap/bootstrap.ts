@@ -11,7 +11,9 @@ import type { ApiConfigSourceJson } from '../../protocols/gen/envoy/config/core/
 import type { GrpcServiceJson } from '../../protocols/gen/envoy/config/core/v3/grpc_service_pb.js'
 import type { ListenerJson } from '../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import type { OverloadManagerJson } from '../../protocols/gen/envoy/config/overload/v3/overload_pb.js'
+import { agentProgramSize } from '../config/program-bounds.ts'
 import { staticClusters } from './clusters.ts'
+import { programSizeKey } from './metadata.ts'
 import type { ProxyConfig } from './proxy-config.ts'
 import type { BootstrapSettings } from './settings.ts'
 import { statsConfig, statsSinks } from './stats.ts'
@@ -60,8 +62,8 @@ const overloadManager: OverloadManagerJson = {
 function runtime(config: ProxyConfig): LayeredRuntimeJson {
   return {
     layers: [
-      // Envoy's own limit is too small for the patterns that routes and policies may have.
-      { name: 'deprecation', staticLayer: { 're2.max_program_size.error_level': 1024 } },
+      // Envoy's own limit is too small for the patterns that routes may have.
+      { name: 'deprecation', staticLayer: { [programSizeKey]: agentProgramSize } },
       ...(config.runtimeValues ? [{ name: 'global config', staticLayer: config.runtimeValues as JsonObject }] : []),
       { name: 'admin', adminLayer: {} },
     ],

@@ -1,4 +1,5 @@
 /** The node metadata of the proxy, from the environment, the files of the pod and the effective configuration (docs/agent.md, B6 to B8). */
+import { agentProgramSize } from '../config/program-bounds.ts'
 import { proxyConfigShape } from '../config/proxy-config.ts'
 import { anything, isMapping, type Report } from '../config/shape.ts'
 import { readVariable } from '../config/variable.ts'
@@ -20,6 +21,9 @@ export interface MetadataSources {
   readonly ports: { readonly PROXY_STATUS_PORT: number; readonly PROXY_PROMETHEUS_PORT: number }
   readonly platform: Readonly<Record<string, string>>
 }
+
+/** The key of Envoy's runtime for the largest program of a regular expression. */
+export const programSizeKey = 're2.max_program_size.error_level'
 
 /** More than this the discovery service does not need, and Envoy sends it with every new stream. */
 const mostBytes = 1024 * 1024
@@ -57,6 +61,8 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
     INSTANCE_IPS: addresses.join(','),
     PROXY_CONFIG: shownConfig(config),
     PLATFORM_METADATA: platform,
+    // How large patterns of routes may be; discovery goes by what a stock Envoy takes otherwise.
+    MESH_RE2_MAX_PROGRAM_SIZE: String(config.runtimeValues?.[programSizeKey] ?? agentProgramSize),
     STS_PORT: stsPort > 0 ? String(stsPort) : '',
     ...ports,
   }

@@ -1,5 +1,6 @@
 /** Users' regular expressions: RE2 syntax (Envoy's), checked here and never run by this process on traffic. */
-import { agentProgramSize, programSize } from './program-size.ts'
+import { agentProgramSize } from './program-bounds.ts'
+import { programSize } from './program-size.ts'
 import type { Report } from './shape.ts'
 
 /** Classes of Unicode by their general category. */

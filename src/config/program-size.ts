@@ -4,11 +4,6 @@
  */
 import { RE2JS } from 're2js'
 
-/** The largest program that an Envoy takes whose bootstrap says nothing of it. */
-export const stockProgramSize = 100
-/** The largest program that an Envoy takes with the bootstrap that the agent makes. */
-export const agentProgramSize = 1024
-
 /** Operations of the instructions of `re2js` 2.10. */
 const operation = {
   alt: 1,

@@ -5,6 +5,7 @@
 import type { ProxyNode } from '../../protocols/data.ts'
 import { longestDurationMs, parseDuration } from '../config/duration.ts'
 import { type ProxyConfig, readProxyConfig } from '../config/mesh-config.ts'
+import { agentProgramSize, stockProgramSize } from '../config/program-bounds.ts'
 import type { ServiceInstance } from '../model/workload.ts'
 import type { AddressFamily } from '../snapshot/allocated-addresses.ts'
 import type { EnvoyFilter } from '../snapshot/objects.ts'
@@ -60,6 +61,8 @@ export interface Traits {
   readonly filters: readonly EnvoyFilter[]
   /** Those among them that change something of a type, and a key that is equal where the same do the same. */
   readonly filtersOf: Readonly<Record<FilterTarget, { readonly key: string; readonly filters: readonly EnvoyFilter[] }>>
+  /** The largest program of a regular expression that the proxy takes (`MESH_RE2_MAX_PROGRAM_SIZE` of its metadata, which the agent sets). */
+  readonly largestProgram: number
   readonly version: ProxyNode['version']
   /** The whole metadata, for EnvoyFilter matches; not part of the key: the filters that matched are. */
   readonly metadata: Readonly<Record<string, unknown>>
@@ -109,6 +112,8 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const isSet = (name: string) => trueWords.has(String(metadata[name]))
   const capturesDns = node.type === 'sidecar' && isSet('DNS_CAPTURE')
   const place = { network: node.network, locality: locality || node.locality }
+  // Two bounds and no others, so that clients cannot choose between more classes.
+  const largestProgram = Number(metadata.MESH_RE2_MAX_PROGRAM_SIZE) >= agentProgramSize ? agentProgramSize : stockProgramSize
   const shape = {
     type: node.type,
     interception: mode === 'TPROXY' || mode === 'NONE' ? mode : ('REDIRECT' as const),
@@ -141,16 +146,17 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     ...shape,
     ...place,
     clusterId: node.clusterId,
+    largestProgram,
     takesVirtualHosts,
     capturesDns,
     allocates: capturesDns && isSet('DNS_AUTO_ALLOCATE') && shape.interception !== 'NONE' ? (shape.ipv6 ? 'ipv6' : 'ipv4') : undefined,
-    key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts, capturesDns]),
+    key: JSON.stringify([listenerKey, filterKey, placeKey, node.clusterId, takesVirtualHosts, capturesDns, largestProgram]),
     clusterKey: JSON.stringify([shape.type, shape.sniDnat, shape.certificates, filtersOf.clusters.key]),
     machineKey,
     placeKey,
     listenerShape,
     listenerKey,
-    routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, filtersOf.routes.key]),
+    routeKey: JSON.stringify([shape.type, shape.interception, takesVirtualHosts, largestProgram, filtersOf.routes.key]),
     filterKey,
     filtersOf,
     networkView: requested === '' ? undefined : new Set(['', ...requested.split(',').map((entry) => entry.trim())]),

@@ -12,8 +12,9 @@ import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.t
 import { addedListeners } from '../../xds/envoy-filter/listeners.ts'
 import { routePatcher } from '../../xds/envoy-filter/routes.ts'
 import { denyingListener } from '../../xds/listeners/denying.ts'
-import { gatewayListeners, gatewayRoutes } from '../../xds/listeners/gateway.ts'
+import { gatewayListeners, gatewayRoutes, type HostProblem } from '../../xds/listeners/gateway.ts'
 import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
+import type { RouteContext } from '../../xds/routes/http-routes.ts'
 import { filtersOf, type PolicyFilters } from '../../xds/security/policy-filters.ts'
 import { trustsForwarded } from '../../xds/security/trusted-proxies.ts'
 import { encodeResource, type Resource } from '../../xds/slab/resource.ts'
@@ -131,13 +132,24 @@ export class WorkloadGroups {
     const lastGood = this.#making.lastGood()
     return patched(proxy.traits, 'GATEWAY', (context) => {
       const problems: Outcome[] = []
-      const drafts = gatewayRoutes(proxy, this.#making.view(proxy.viewKey), this.#making.snapshot, ({ route, host, objects, reason }) => {
+      const leftOut: RouteContext['leftOut'] = (service, reason) =>
+        problems.push({
+          problem: {
+            type: 'rds',
+            resource: service.hosts.join(),
+            objects: service.sources.map(configKey),
+            reason,
+            consequence: consequences.without,
+          },
+        })
+      const failed = ({ route, host, objects, reason }: HostProblem) => {
         const before = lastGood.get(route)
         const kept = before && this.#decodeRoute(before).virtualHosts.find(({ name }) => name === host)
         const consequence = kept ? consequences.kept : consequences.leftOut
         problems.push({ problem: { type: 'rds', resource: `${route}/${host}`, objects, reason, consequence } })
         return kept
-      })
+      }
+      const drafts = gatewayRoutes(proxy, this.#making.view(proxy.viewKey), this.#making.snapshot, failed, leftOut)
       return [...makeAll(RouteConfigurationSchema, 'rds', drafts, routePatcher(context)), ...problems]
     })
   }

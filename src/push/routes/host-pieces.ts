@@ -9,6 +9,7 @@ import type { ServiceState } from '../../registry/merged-services.ts'
 import { type EnvoyFilter, serviceKey } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { EgressListener, View } from '../../snapshot/view.ts'
+import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Problem } from '../../xds/draft.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { addedVirtualHosts, patchVirtualHosts } from '../../xds/envoy-filter/routes.ts'
@@ -105,14 +106,14 @@ export class HostMaker {
     return placesWithoutService(host, egress, this.view, this.#snapshot, this.#traits).map(({ route, virtualService }) => {
       const { port } = route
       const objects = virtualService.sources.map(configKey)
-      const make = () => virtualServiceHost(host, virtualService, this.#context(port))
+      const make = (problems: Problem[]) => virtualServiceHost(host, virtualService, this.#context(port, host, problems))
       return {
         route,
         host,
         egress,
         namespace: '',
         port,
-        make: (without) => this.#encode(route, `${host}:${port}`, () => withoutDomains(make(), without), objects),
+        make: (without) => this.#encode(route, `${host}:${port}`, (problems) => withoutDomains(make(problems), without), objects),
       }
     })
   }
@@ -126,10 +127,18 @@ export class HostMaker {
       return { route, host: `+${host.name}`, egress: undefined, namespace: '', port: 0, make: (without) => withProblems(make(without), problems) }
     })
     if (!route.catchAll) return added
-    const rest = (without: ReadonlySet<string> | undefined) => withoutDomains(catchAllHost(this.view, this.#context(route.port)), without)
+    const rest = (without: ReadonlySet<string> | undefined, problems: Problem[]) =>
+      withoutDomains(catchAllHost(this.view, this.#context(route.port, '*', problems)), without)
     return [
       ...added,
-      { route, host: '*', egress: undefined, namespace: '', port: 0, make: (without) => this.#encode(route, '*', () => rest(without), []) },
+      {
+        route,
+        host: '*',
+        egress: undefined,
+        namespace: '',
+        port: 0,
+        make: (without) => this.#encode(route, '*', (problems) => rest(without, problems), []),
+      },
     ]
   }
 
@@ -143,8 +152,12 @@ export class HostMaker {
     })
   }
 
-  #context(port: number) {
-    return routeContext(this.view, this.#snapshot, port, this.#caller.labels, this.#caller.namespace ?? '')
+  /** What the routes of a host may refer to; what is left out of them is a problem. */
+  #context(port: number, host: string, problems: Problem[]) {
+    const { largestProgram } = this.#traits
+    const leftOut = ({ sources }: ResolvedVirtualService, reason: string) =>
+      problems.push({ type: 'rds', resource: host, objects: sources.map(configKey), reason, consequence: consequences.without })
+    return routeContext(this.view, this.#snapshot, port, this.#caller.labels, this.#caller.namespace ?? '', { largestProgram, leftOut })
   }
 
   #ofPort(
@@ -159,7 +172,7 @@ export class HostMaker {
     const traits = this.#traits
     const virtualService = egress.virtualServices.find(state.service.hostname)
     const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
-    const caller = virtualService ? `${view.id}|${JSON.stringify(this.#caller)}` : ''
+    const caller = virtualService ? `${view.id}|${traits.largestProgram}|${JSON.stringify(this.#caller)}` : ''
     return this.#memo.get(
       `host|${caller}|${traits.filtersOf.routes.key}`,
       [state.service, virtualService ?? view.ruleFor(state.service)],
@@ -168,20 +181,29 @@ export class HostMaker {
       () => {
         const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
         const withoutPort = !route.isOfAllPorts || port.number === route.port
-        const make = () => withoutDomains(serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number)), without)
-        return this.#encode(route, `${state.service.hostname}:${port.number}`, route.catchAll ? make : () => anyDomain(make()), objects)
+        const make = (problems: Problem[]) =>
+          withoutDomains(
+            serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number, state.service.hostname, problems)),
+            without,
+          )
+        return this.#encode(
+          route,
+          `${state.service.hostname}:${port.number}`,
+          route.catchAll ? make : (problems) => anyDomain(make(problems)),
+          objects,
+        )
       },
     )
   }
 
   /** Encodes a virtual host, patched. One that Envoy would refuse only as patched is made as it was. */
-  #encode(route: RouteName, name: string, make: () => VirtualHost | undefined, objects: readonly string[]): MadeHost {
+  #encode(route: RouteName, name: string, make: (problems: Problem[]) => VirtualHost | undefined, objects: readonly string[]): MadeHost {
     const problems: Problem[] = []
     const filters = this.filters.map(configKey)
     const pieceOf = (of: VirtualHost | undefined) => (of && of.domains.length > 0 ? encodeHost(of) : undefined)
     return contain(
       () => {
-        const host = make()
+        const host = make(problems)
         if (!host) return { name, piece: undefined, failed: undefined, problems }
         const piece = this.patched(problems, (patches) =>
           contain(

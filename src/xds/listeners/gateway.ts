@@ -25,7 +25,7 @@ import type { Draft } from '../draft.ts'
 import { durationOf, socketAddress } from '../message.ts'
 import { destinationCluster, sniCluster } from '../names.ts'
 import { checkMessage } from '../resource-check.ts'
-import { type RouteInit, routesOf } from '../routes/http-routes.ts'
+import { type RouteContext, type RouteInit, routesOf } from '../routes/http-routes.ts'
 import { applies, type Place } from '../routes/matches.ts'
 import { routeContext } from '../routes/sidecar-routes.ts'
 import { meshProtocols } from '../security/mutual-tls.ts'
@@ -305,13 +305,14 @@ export interface HostProblem {
 
 /**
  * All route configurations of a gateway. A host whose routes cannot be made is told to `failed`, which gives its last good form if
- * there is one; the other hosts of the route are not affected.
+ * there is one; the other hosts of the route are not affected. What is left out of a host's routes is told to `leftOut`.
  */
 export function gatewayRoutes(
   proxy: ProxyClass,
   view: View,
   snapshot: MeshSnapshot,
   failed: (problem: HostProblem) => VirtualHost | undefined,
+  leftOut: RouteContext['leftOut'],
 ): Draft<RouteConfiguration>[] {
   const { ports } = plan(proxy, snapshot)
   const byName = new Map<string, { port: number; uses: ServerInUse[] }>()
@@ -324,7 +325,15 @@ export function gatewayRoutes(
   return [...byName.entries()].map(([name, { port, uses }]) => ({
     name,
     objects: () => objectsOf(uses, proxy, snapshot),
-    make: () => gatewayRoute(name, port, uses, proxy, view, snapshot, failed),
+    make: () =>
+      gatewayRoute(
+        name,
+        port,
+        uses,
+        proxy,
+        routeContext(view, snapshot, port, proxy.sourceLabels, proxy.namespace, { largestProgram: proxy.traits.largestProgram, leftOut }),
+        failed,
+      ),
   }))
 }
 
@@ -340,15 +349,14 @@ function gatewayRoute(
   port: number,
   uses: readonly ServerInUse[],
   proxy: ProxyClass,
-  view: View,
-  snapshot: MeshSnapshot,
+  context: RouteContext,
   failed: (problem: HostProblem) => VirtualHost | undefined,
 ): RouteConfiguration {
   const hosts = new Map<string, Host>()
   for (const use of uses) {
     const redirect = use.server.tls?.httpsRedirect === true
     const gateway = `${use.gateway.namespace}/${use.gateway.name}`
-    for (const service of boundServices(use, proxy, snapshot)) {
+    for (const service of boundServices(use, proxy, context.snapshot)) {
       for (const host of narrowHosts(use, service)) {
         const there = hosts.get(host)
         if (there) there.sources.push({ service, gateway, redirect })
@@ -358,12 +366,11 @@ function gatewayRoute(
     if (redirect) for (const { host } of use.hosts) hosts.set(host, { sources: hosts.get(host)?.sources ?? [], redirect })
   }
   const secure = uses.some((use) => isTls(use))
-  const context = { ...routeContext(view, snapshot, port, proxy.sourceLabels, proxy.namespace), secure }
   const made = new Map<string, RouteInit[]>()
   const routesFrom = ({ service, gateway }: Host['sources'][number]): RouteInit[] => {
     const key = `${service.namespace}/${service.name}|${gateway}`
     let routes = made.get(key)
-    if (!routes) made.set(key, (routes = routesOf(service, { ...context, gateways: new Set([gateway]) })))
+    if (!routes) made.set(key, (routes = routesOf(service, { ...context, secure, gateways: new Set([gateway]) })))
     return routes
   }
   const virtualHosts = [...hosts.entries()]

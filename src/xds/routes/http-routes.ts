@@ -22,7 +22,7 @@ import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { durationOf, pack } from '../message.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
-import { appliesToRequests, isCatchAll, matchAll, type Place, routeMatch, stringMatcher } from './matches.ts'
+import { appliesToRequests, isCatchAll, matchAll, type Place, routeMatch, stringMatcher, tooLarge, tooLargeIn } from './matches.ts'
 
 export type RouteInit = MessageInitShape<typeof RouteSchema>
 type RouteAction = MessageInitShape<typeof RouteActionSchema>
@@ -34,6 +34,10 @@ export interface RouteContext extends Place {
   readonly snapshot: MeshSnapshot
   /** Whether requests come over TLS that ends here. */
   readonly secure?: boolean
+  /** The largest program of a regular expression that the proxies take. */
+  readonly largestProgram: number
+  /** Told why a route, or a part of one, is left out. */
+  leftOut(virtualService: ResolvedVirtualService, reason: string): void
   service(host: string): ServiceState | undefined
   rule(state: ServiceState): MergedRule | undefined
 }
@@ -41,13 +45,18 @@ export interface RouteContext extends Place {
 /** The routes of a VirtualService in order. A rule that takes everything ends the list. */
 export function routesOf(service: ResolvedVirtualService, context: RouteContext): RouteInit[] {
   const routes: RouteInit[] = []
-  for (const rule of service.http) {
+  const isTooLarge = (rule: HttpRoute, index: number, match: HttpMatch | undefined) => {
+    const reason = tooLargeIn(rule, match, context.largestProgram)
+    if (reason) context.leftOut(service, `http[${index}].${reason}`)
+    return reason !== undefined
+  }
+  for (const [index, rule] of service.http.entries()) {
     if (!rule.match?.length) {
-      routes.push(routeOf(rule, undefined, service, context))
+      if (!isTooLarge(rule, index, undefined)) routes.push(routeOf(rule, undefined, service, context))
       return routes
     }
     for (const match of rule.match) {
-      if (!appliesToRequests(match, context)) continue
+      if (!appliesToRequests(match, context) || isTooLarge(rule, index, match)) continue
       routes.push(routeOf(rule, match, service, context))
       if (isCatchAll(withoutPlace(match))) return routes
     }
@@ -71,7 +80,7 @@ function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: Resolve
       },
     },
     ...headerFields([rule.headers, only?.headers]),
-    typedPerFilterConfig: filterConfigs(rule),
+    typedPerFilterConfig: filterConfigs(rule, service, context),
   }
   if (rule.redirect) route.action = { case: 'redirect', value: redirectOf(rule.redirect, context) }
   else if (rule.directResponse) {
@@ -281,15 +290,20 @@ function headerFields(changes: readonly (HeaderChanges | undefined)[]) {
   }
 }
 
-function filterConfigs(rule: HttpRoute): Record<string, Any> {
+function filterConfigs(rule: HttpRoute, service: ResolvedVirtualService, context: RouteContext): Record<string, Any> {
   const configs: Record<string, Any> = {}
   const injected = faultOf(rule)
   if (injected) configs['envoy.filters.http.fault'] = pack(HTTPFaultSchema, injected)
   const cors = rule.corsPolicy
   if (cors) {
     const origins = cors.allowOrigins ?? (cors.allowOrigin ?? []).map((exact) => (exact === '*' ? { regex: '.*' } : { exact }))
+    const fitting = origins.filter((origin) => {
+      const reason = tooLarge(origin, 'corsPolicy.allowOrigins.regex', context.largestProgram)
+      if (reason) context.leftOut(service, reason)
+      return reason === undefined
+    })
     configs['envoy.filters.http.cors'] = pack(CorsPolicySchema, {
-      allowOriginStringMatch: origins.map(stringMatcher),
+      allowOriginStringMatch: fitting.map(stringMatcher),
       allowMethods: (cors.allowMethods ?? []).join(','),
       allowHeaders: (cors.allowHeaders ?? []).join(','),
       exposeHeaders: (cors.exposeHeaders ?? []).join(','),

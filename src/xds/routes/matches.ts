@@ -2,7 +2,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
-import type { HttpMatch, StringMatch } from '../../config/kinds/virtual-service.ts'
+import type { HttpMatch, HttpRoute, StringMatch } from '../../config/kinds/virtual-service.ts'
+import { programSize } from '../../config/program-size.ts'
 import { labelsMatch } from '../../model/match.ts'
 
 type RouteMatch = MessageInitShape<typeof RouteMatchSchema>
@@ -63,6 +64,42 @@ export function stringMatcher(value: StringMatch): StringMatcher {
   if (value.regex !== undefined) return { matchPattern: { case: 'safeRegex', value: { regex: value.regex } } }
   return value.prefix ? { matchPattern: { case: 'prefix', value: value.prefix } } : { matchPattern: { case: 'safeRegex', value: { regex: '.*' } } }
 }
+
+const sizes = new WeakMap<object, number>()
+
+/** The program size of a regular expression that an object of a VirtualService holds; 0 where it holds none. */
+function sizeOf(holder: object, regex: string | undefined): number {
+  if (regex === undefined || regex === '*') return 0
+  const size = sizes.get(holder) ?? programSize(regex)
+  sizes.set(holder, size)
+  return size
+}
+
+/** Why proxies that take programs of so many steps refuse a match of text, or undefined. */
+export function tooLarge(value: StringMatch | undefined, field: string, largest: number): string | undefined {
+  const size = value ? sizeOf(value, value.regex) : 0
+  return size > largest ? programFault(field, size, largest) : undefined
+}
+
+/** The same of what a rule does with requests that match, and of a match of it. */
+export function tooLargeIn(rule: HttpRoute, match: HttpMatch | undefined, largest: number): string | undefined {
+  const rewrite = rule.rewrite?.uriRegexRewrite
+  const size = rewrite ? sizeOf(rewrite, rewrite.match) : 0
+  if (size > largest) return programFault('rewrite.uriRegexRewrite.match', size, largest)
+  for (const field of ['uri', 'scheme', 'method', 'authority'] as const) {
+    const reason = tooLarge(match?.[field], `match.${field}.regex`, largest)
+    if (reason) return reason
+  }
+  for (const field of ['headers', 'withoutHeaders', 'queryParams'] as const)
+    for (const [name, value] of Object.entries(match?.[field] ?? {})) {
+      const reason = tooLarge(value, `match.${field}[${name}].regex`, largest)
+      if (reason) return reason
+    }
+  return undefined
+}
+
+const programFault = (field: string, size: number, largest: number): string =>
+  `${field}: a pattern of program size ${size}; a proxy without another bound in its bootstrap takes ${largest} (re2.max_program_size.error_level)`
 
 /** Where a rule stands and who calls: what the control plane decides. */
 export interface Place {

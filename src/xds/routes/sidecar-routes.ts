@@ -75,9 +75,12 @@ export function routeContext(
   port: number,
   sourceLabels: Readonly<Record<string, string>>,
   namespace: string,
+  { largestProgram, leftOut }: Pick<RouteContext, 'largestProgram' | 'leftOut'>,
 ): RouteContext {
   return {
     snapshot,
+    largestProgram,
+    leftOut,
     gateways: new Set(['mesh']),
     port,
     sourceLabels,

@@ -30,6 +30,7 @@ describe('node metadata', () => {
       NAMESPACE: 'ns',
       SERVICE_ACCOUNT: 'sa',
       STS_PORT: '15463',
+      MESH_RE2_MAX_PROGRAM_SIZE: '1024',
       INSTANCE_IPS: '10.0.0.1,10.0.0.2',
     })
     expect(metadata({})).to.not.have.any.keys('NAME', 'NAMESPACE', 'SERVICE_ACCOUNT', 'LABELS', 'STS_PORT', 'PLATFORM_METADATA')

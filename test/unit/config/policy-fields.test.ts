@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { parseConfigFile } from '../../../src/config/parse.ts'
-import { programSize, stockProgramSize } from '../../../src/config/program-size.ts'
+import { stockProgramSize } from '../../../src/config/program-bounds.ts'
+import { programSize } from '../../../src/config/program-size.ts'
 import { policyDocument } from '../../harness/policies.ts'
 import { names } from '../../harness/settings.ts'
 

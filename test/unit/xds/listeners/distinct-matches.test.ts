@@ -31,10 +31,9 @@ describe('matches of filter chains', () => {
     expect(taken({ prefixRanges: [range('fd00::1', 12)] }, { prefixRanges: [range('fd0f::', 12)] })[1]).to.equal(undefined)
   })
 
-  it('have once what they name twice', () => {
-    expect(taken({ serverNames: ['a', 'A', 'b'], prefixRanges: [range('10.1.2.3', 16), range('10.1.0.0', 16)] })).to.deep.equal([
-      { serverNames: ['a', 'b'], prefixRanges: [range('10.1.0.0', 16)] },
-    ])
+  it('want no value twice themselves', () => {
+    const twice = { serverNames: ['a', 'A', 'b'], prefixRanges: [range('10.0.0.0', 8), range('10.1.2.3', 8)], applicationProtocols: ['h2', 'h2'] }
+    expect(taken(twice)).to.deep.equal([{ serverNames: ['a', 'b'], prefixRanges: [range('10.0.0.0', 8)], applicationProtocols: ['h2'] }])
   })
 
   it('are only one where they want everything', () => {
