@@ -44,7 +44,7 @@ const words = [
 ] as const
 
 /** Text that some proxy may refuse: names and values of headers, formats, hosts and addresses in odd spellings. */
-const oddWords = [
+export const oddWords = [
   'x-user',
   'X_User',
   ':authority',

@@ -1,0 +1,93 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { stringify } from 'yaml'
+import { configKey, kinds } from '../../src/config/kinds.ts'
+import { parseConfigFile } from '../../src/config/parse.ts'
+import { readNode } from '../../src/model/proxy.ts'
+import { Planner } from '../../src/push/planner.ts'
+import { AcceptanceBatch } from '../harness/acceptance.ts'
+import { documentsOf, mended, textOf } from '../harness/documents.ts'
+import { envoyBinaries } from '../harness/envoy.ts'
+import { resourcesByProxy } from '../harness/made.ts'
+import { seed } from '../harness/seed.ts'
+import { names, testSettings } from '../harness/settings.ts'
+import { oddSpecs } from '../harness/whole-documents.ts'
+
+/** What the documents speak of. */
+const there = `apiVersion: networking.mesh.io/v1
+kind: ServiceEntry
+metadata: {name: base, namespace: fuzz}
+spec: {hosts: [a.fuzz.svc.cluster.local, b.fuzz.svc.cluster.local, x.example.com], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http}, {number: 443, name: tls, protocol: TLS}, {number: 8080, name: tcp}, {number: 9090, name: grpc}], endpoints: [{address: 10.1.0.1, labels: {app: v1}, locality: region/zone}, {address: 10.1.0.9}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: Gateway
+metadata: {name: g, namespace: fuzz}
+spec: {selector: {app: v1}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}, {port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: ['*']}]}
+---
+apiVersion: networking.mesh.io/v1
+kind: VirtualService
+metadata: {name: base, namespace: fuzz}
+spec: {hosts: [b.fuzz.svc.cluster.local], gateways: [mesh, g], http: [{route: [{destination: {host: a.fuzz.svc.cluster.local}}]}]}
+`
+const proxies = {
+  redirected: { id: 'sidecar~10.1.0.1~p.fuzz~fuzz.svc.cluster.local', metadata: { LABELS: { app: 'v1' }, PROXY_CONFIG: '{}' } },
+  bound: { id: 'sidecar~10.1.0.1~q.fuzz~fuzz.svc.cluster.local', metadata: { INTERCEPTION_MODE: 'NONE', LABELS: { app: 'v1' } } },
+  ipv6: { id: 'sidecar~fd00::1~r.fuzz~fuzz.svc.cluster.local', metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } },
+  gateway: { id: 'router~10.1.0.2~g.fuzz~fuzz.svc.cluster.local', metadata: { LABELS: { app: 'v1' }, ROUTER_MODE: 'sni-dnat' } },
+}
+const settings = { ...testSettings(), lockedKeys: '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}' }
+const given = parseConfigFile('there', there, names).objects
+
+/** What proxies get where a document is beside the others; false where it is a fault. */
+function add(batch: AcceptanceBatch, what: string, text: string): boolean {
+  const { objects, standIns } = parseConfigFile('fuzz.yaml', text, names)
+  const planner = new Planner(settings)
+  for (const object of [...given, ...objects, ...standIns.values()]) planner.state.setConfig(configKey(object), object)
+  planner.advance()
+  for (const [name, { id, metadata }] of Object.entries(proxies))
+    planner.connect(name, readNode({ id, metadata, locality: undefined, agent: { name: 'envoy', version: [1, 36] } }, names, true))
+  for (const [proxy, resources] of resourcesByProxy(planner)) batch.add(`${what}, ${proxy}`, resources)
+  return objects.length > 0
+}
+
+/** Files of certificates are the proxy's: whether they are there cannot be known here. */
+const isOfFiles = ({ reason }: { reason: string }) => /Failed to load .* from path|[Ii]nvalid path/.test(reason)
+
+// FUZZ_TIMES makes more of all.
+const times = Number(process.env.FUZZ_TIMES ?? 1)
+
+describe('what documents become', function () {
+  this.timeout(240_000 * times)
+  const batch = new AcceptanceBatch()
+
+  before(() => {
+    let taken = 0
+    // Evenly over all, from a start that the seed says.
+    const all = [...oddSpecs()]
+    const step = Math.max(1, Math.floor(all.length / (100 * times)))
+    for (let at = seed % step; at < all.length; at += step) {
+      const { kind: name, spec, what } = all[at] as (typeof all)[number]
+      const kind = kinds.get(name)
+      if (kind) taken += Number(add(batch, what, textOf({ kind, name: 'x', spec }, 'fuzz')))
+    }
+    for (const kind of kinds.values())
+      for (const made of fc.sample(fc.array(documentsOf(kind, 0), { minLength: 1, maxLength: 2 }), { seed, numRuns: 6 * times }))
+        taken += Number(
+          add(
+            batch,
+            `${kind.name} ${stringify(made.map(({ spec }) => spec)).slice(0, 2000)}`,
+            made
+              .map(mended)
+              .map((one) => textOf(one, 'fuzz'))
+              .join('---\n'),
+          ),
+        )
+    expect(taken).to.be.above(80)
+  })
+
+  for (const { version, path } of envoyBinaries())
+    it(`is refused by no stock Envoy ${version}, whatever is odd in a document that is taken`, async () => {
+      expect(batch.size).to.be.above(200)
+      expect((await batch.refusals(path)).filter((refusal) => !isOfFiles(refusal))).to.deep.equal([])
+    })
+})
