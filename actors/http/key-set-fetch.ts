@@ -49,15 +49,13 @@ export class KeySetFetcher {
     }
   }
 
-  /** Fetches the key set of a source: a URL, or `openid:` and an issuer. Its keys come in an order that does not depend on who wrote it. Each request may take `timeoutMs`. Rejects with the reason. */
+  /** Fetches the key set of a source: a URL, or `openid:` and an issuer. Its keys are those that can be used, in an order that does not depend on who wrote it. Each request may take `timeoutMs`. Rejects with the reason. */
   async fetch(source: string, retry: boolean, timeoutMs = this.#bounds.timeoutMs): Promise<string> {
     const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), retry, timeoutMs) : source
     const content = await this.#get(uri, retry, timeoutMs)
     // Loaded when there are keys to fetch: most of a configuration's checks, and a client of HTTPS, which few need.
-    const { keySetFault } = await import('../../src/config/shapes/key-set.ts')
-    const fault = keySetFault(content)
-    if (fault) throw new Error(fault)
-    return sortedKeySet(content)
+    const { usableKeySet } = await import('../../src/config/shapes/key-set.ts')
+    return sortedKeySet(usableKeySet(content).content)
   }
 
   /** Forgets a source that is not wanted any more. */

@@ -16,6 +16,9 @@ export interface MetricOptions<Name extends string> {
   readonly registers?: readonly Registry[]
 }
 
+/** Most series of a metric, and most characters of a label: values come from users and from proxies. What is more counts in one series, whose labels are `other`. */
+const most = { series: 5000, label: 256 }
+
 /** The metrics of one actor. */
 export class Registry {
   readonly #metrics = new Map<string, { family(): MetricFamily }>()
@@ -38,6 +41,8 @@ abstract class Metric<Name extends string> {
   readonly #type: MetricFamily['type']
   readonly #buckets: readonly number[]
   readonly #labelNames: readonly Name[]
+  readonly #others: Labels<Name>
+  readonly #othersKey: string
   readonly #series = new Map<string, { readonly labels: string; readonly values: number[] }>()
 
   constructor(options: MetricOptions<Name>, type: MetricFamily['type'], buckets: readonly number[]) {
@@ -45,6 +50,8 @@ abstract class Metric<Name extends string> {
     this.#type = type
     this.#buckets = buckets
     this.#labelNames = options.labelNames ?? []
+    this.#others = Object.fromEntries(this.#labelNames.map((name) => [name, 'other'])) as Labels<Name>
+    this.#othersKey = this.#key(this.#others)
     this.reset()
     for (const registry of options.registers ?? []) registry.add(options.name, this)
   }
@@ -77,7 +84,8 @@ abstract class Metric<Name extends string> {
     const key = this.#key(labels)
     const known = this.#series.get(key)
     if (known) return known.values
-    const text = this.#labelNames.map((name) => `${name}="${escapeLabel(String(labels?.[name] ?? ''))}"`).join(',')
+    if (this.#series.size >= most.series && key !== this.#othersKey) return this.at(this.#others)
+    const text = this.#labelNames.map((name) => `${name}="${escapeLabel(this.#value(labels, name))}"`).join(',')
     const values = new Array<number>(this.#type === 'histogram' ? this.#buckets.length + 2 : 1).fill(0)
     this.#series.set(key, { labels: text, values })
     return values
@@ -85,7 +93,12 @@ abstract class Metric<Name extends string> {
 
   #key(labels: Labels<Name> | undefined): string {
     const names = this.#labelNames
-    return names.length === 1 ? String(labels?.[names[0] as Name] ?? '') : names.map((name) => labels?.[name] ?? '').join('\u0000')
+    return names.length === 1 ? this.#value(labels, names[0] as Name) : names.map((name) => this.#value(labels, name)).join('\u0000')
+  }
+
+  #value(labels: Labels<Name> | undefined, name: Name): string {
+    const text = String(labels?.[name] ?? '')
+    return text.length > most.label ? text.slice(0, most.label).toWellFormed() : text
   }
 }
 

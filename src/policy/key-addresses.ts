@@ -4,8 +4,26 @@
  */
 import ipaddr from 'ipaddr.js'
 
-/** Ranges that lead to the host itself, its link, its cloud's metadata, or nowhere in particular. */
-const refusedRanges = new Set(['loopback', 'linkLocal', 'unspecified', 'broadcast', 'multicast', 'reserved'])
+/**
+ * Ranges that lead to the host itself, its link, its site, its cloud's metadata, or nowhere in particular; those through which a gateway or a relay leads
+ * to any IPv4 address (RFC 6052, 6145, 3056, 4380) are among them.
+ */
+const refusedRanges = new Set([
+  'loopback',
+  'linkLocal',
+  'deprecatedSiteLocal',
+  'unspecified',
+  'broadcast',
+  'multicast',
+  'reserved',
+  'discard',
+  'rfc6052',
+  'rfc6145',
+  '6to4',
+  'teredo',
+])
+/** IPv6 addresses that stand for IPv4 ones (RFC 4291, section 2.5.5.1), a range without a name. */
+const compatible = ipaddr.parseCIDR('::/96')
 /** Metadata services that have addresses of an ordinary range. */
 const metadataAddresses = ['fd00:ec2::254/128', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'].map((range) => ipaddr.parseCIDR(range))
 
@@ -28,11 +46,14 @@ export function readRanges(list: string): AllowedRanges {
 /** Why an address must not be fetched from, or undefined when it may be. */
 export function refusal(address: string, allowed: AllowedRanges): string | undefined {
   if (!ipaddr.isValid(address)) return `${address} is not an IP address`
+  // The library reads this form, which is another, as the next.
+  if (/^::\d+\./.test(address)) return `${address} stands for an IPv4 address`
   // An IPv4 address in IPv6 clothes is the IPv4 address.
   const parsed = ipaddr.process(address)
   const within = (ranges: AllowedRanges) => ranges.some(([base, bits]) => base.kind() === parsed.kind() && parsed.match(base as never, bits))
   if (within(allowed)) return undefined
   const range = parsed.range()
   if (within(metadataAddresses)) return `${address} is a metadata service`
-  return refusedRanges.has(range) ? `${address} is a ${range} address` : undefined
+  if (refusedRanges.has(range)) return `${address} is a ${range} address`
+  return within([compatible]) ? `${address} stands for an IPv4 address` : undefined
 }

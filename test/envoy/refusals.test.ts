@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
+import { requestAuthentication } from '../../src/config/kinds/request-authentication.ts'
 import { configKey, kinds } from '../../src/config/kinds.ts'
 import { parseConfigFile } from '../../src/config/parse.ts'
 import { readNode } from '../../src/model/proxy.ts'
@@ -8,7 +9,8 @@ import { Planner } from '../../src/push/planner.ts'
 import { AcceptanceBatch } from '../harness/acceptance.ts'
 import { documentsOf, mended, textOf } from '../harness/documents.ts'
 import { envoyBinaries } from '../harness/envoy.ts'
-import { resourcesByProxy } from '../harness/made.ts'
+import { madeOf, resourcesByProxy } from '../harness/made.ts'
+import { unusableKeys, usableKeys } from '../harness/odd-keys.ts'
 import { seed } from '../harness/seed.ts'
 import { names, testSettings } from '../harness/settings.ts'
 import { oddSpecs } from '../harness/whole-documents.ts'
@@ -52,6 +54,25 @@ function add(batch: AcceptanceBatch, what: string, text: string): boolean {
 
 /** Files of certificates are the proxy's: whether they are there cannot be known here. */
 const isOfFiles = ({ reason }: { reason: string }) => /Failed to load .* from path|[Ii]nvalid path/.test(reason)
+
+/** A policy with one inline key set. */
+const withKeys = (keys: unknown[]) =>
+  textOf({ kind: requestAuthentication, name: 'x', spec: { jwtRules: [{ issuer: 'i', jwks: JSON.stringify({ keys }) }] } }, 'ns')
+
+describe('key sets', function () {
+  this.timeout(60_000)
+  const batch = new AcceptanceBatch()
+  before(() => {
+    const [good] = Object.values(usableKeys)
+    for (const [name, key] of Object.entries(usableKeys)) batch.add(name, madeOf(withKeys([key])).resources)
+    for (const [name, key] of Object.entries(unusableKeys)) batch.add(`beside ${name}`, madeOf(withKeys([good, key])).resources)
+  })
+  for (const { version, path } of envoyBinaries())
+    it(`are taken by Envoy ${version} as they are sent, one key each`, async () => {
+      expect(batch.size).to.be.above(Object.keys(usableKeys).length)
+      expect(await batch.refusals(path)).to.deep.equal([])
+    })
+})
 
 // FUZZ_TIMES makes more of all.
 const times = Number(process.env.FUZZ_TIMES ?? 1)

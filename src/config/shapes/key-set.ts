@@ -1,16 +1,55 @@
-/** JSON Web Key Sets (RFC 7517) that proxies can use. */
+/** JSON Web Key Sets (RFC 7517) that proxies can use: those keys of which Envoy (jwt_verify_lib) makes public keys, and nothing else that was written. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
-import { isMapping, text } from '../shape.ts'
+import { isMapping, type Shape, text } from '../shape.ts'
 
-/** A JSON Web Key Set as text (RFC 7517). */
-export const keySet = text({
+/** Most keys of a set. */
+const mostKeys = 500
+
+/** A set with the keys that can be used, and why others are left out of it. */
+interface UsableKeySet {
+  readonly content: string
+  readonly leftOut: readonly string[]
+}
+
+const written = text({
   max: 1_048_576,
   check: keySetFault,
   examples: ['{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'],
 })
 
-/** What keeps text from being a JSON Web Key Set, or undefined. */
+/** A JSON Web Key Set as text (RFC 7517); what is read is the set with the keys that proxies can use, and a warning of the others. */
+export const keySet: Shape<string> = {
+  form: written.form,
+  read(value, path, report) {
+    const given = written.read(value, path, report)
+    if (given === undefined) return undefined
+    const { content, leftOut } = usableKeySet(given)
+    for (const reason of leftOut.slice(0, 10)) report.warnings.push({ path, reason: `${reason}; it is left out` })
+    return content
+  },
+}
+
+/** What keeps text from being a JSON Web Key Set that a user gives; a secret in it is a fault. */
 export function keySetFault(content: string): string | undefined {
+  const keys = keysOf(content)
+  if (typeof keys === 'string') return keys
+  const secret = keys.findIndex(isSecret)
+  if (secret >= 0) return `key ${secret} is a secret, not a public key`
+  return keys.some((key) => keyFault(key) === undefined) ? undefined : `none of its keys can be used: ${keyFaults(keys).join('; ').slice(0, 300)}`
+}
+
+/** The set of those keys that can be used, as proxies are given it. Throws an Error with the reason where there is none. */
+export function usableKeySet(content: string): UsableKeySet {
+  const keys = keysOf(content)
+  if (typeof keys === 'string') throw new Error(keys)
+  const usable = keys.filter((key) => keyFault(key) === undefined)
+  const leftOut = keyFaults(keys)
+  if (usable.length === 0) throw new Error(`none of its keys can be used: ${leftOut.join('; ').slice(0, 300)}`)
+  return { content: JSON.stringify({ keys: usable.map(publicParts) }), leftOut }
+}
+
+/** The keys of a set, or what keeps text from being one. */
+function keysOf(content: string): readonly unknown[] | string {
   let parsed: unknown
   try {
     parsed = JSON.parse(content)
@@ -19,24 +58,80 @@ export function keySetFault(content: string): string | undefined {
   }
   if (!isMapping(parsed) || !Array.isArray(parsed.keys)) return 'not a JSON Web Key Set: it has no list of keys'
   if (parsed.keys.length === 0) return 'the key set has no keys'
-  if (parsed.keys.length > 500) return 'the key set has more than 500 keys'
-  const secret = parsed.keys.findIndex((key) => isMapping(key) && ('d' in key || key.kty === 'oct'))
-  if (secret >= 0) return `key ${secret} is a secret, not a public key`
-  return parsed.keys.some(isUsableKey) ? undefined : 'none of its keys can be used'
+  return parsed.keys.length > mostKeys ? `the key set has more than ${mostKeys} keys` : parsed.keys
 }
 
-/** Curves that Envoy takes; for RSA there is none to name. */
-const curves: Readonly<Record<string, readonly (string | undefined)[]>> = { RSA: [undefined], EC: ['P-256', 'P-384', 'P-521'], OKP: ['Ed25519'] }
+const isSecret = (key: unknown): boolean => isMapping(key) && ('d' in key || key.kty === 'oct')
 
-/** Whether a proxy could check signatures with a key. A set without such a key would have it refuse its whole configuration. */
-function isUsableKey(key: unknown): boolean {
-  if (!isMapping(key) || typeof key.kty !== 'string' || !Object.hasOwn(curves, key.kty)) return false
-  if (!curves[key.kty]?.includes(key.kty === 'RSA' ? undefined : (key.crv as string))) return false
-  for (const field of ['kid', 'alg', 'use']) if (key[field] !== undefined && typeof key[field] !== 'string') return false
+const keyFaults = (keys: readonly unknown[]): string[] =>
+  keys.flatMap((key, index) => {
+    const fault = keyFault(key)
+    return fault === undefined ? [] : [`key ${index} ${fault}`]
+  })
+
+type Key = Readonly<Record<string, unknown>>
+
+/** Why proxies can make nothing of a key, or undefined: the rules of Envoy (jwt_verify_lib, BoringSSL), or stricter ones. */
+function keyFault(key: unknown): string | undefined {
+  if (!isMapping(key)) return 'is no mapping'
+  if (isSecret(key)) return 'is a secret, not a public key'
+  for (const field of ['kid', 'alg', 'use'])
+    if (key[field] !== undefined && (typeof key[field] !== 'string' || !key[field].isWellFormed())) return `has a ${field} that is no text`
+  const kind = typeof key.kty === 'string' && Object.hasOwn(kinds, key.kty) ? kinds[key.kty] : undefined
+  if (!kind) return 'is of an unknown type (kty)'
+  const encoded = kind.parts.find((part) => typeof key[part] !== 'string' || !/^[A-Za-z0-9_-]+={0,2}$/.test(key[part]))
+  if (encoded !== undefined) return `has no ${encoded} in base64url`
+  const fault = kind.fault(key)
+  if (fault !== undefined) return fault
   try {
     createPublicKey({ key: key as JsonWebKey, format: 'jwk' })
-    return true
+    return undefined
   } catch {
-    return false
+    return 'is no key'
   }
+}
+
+/** Curves of elliptic keys, and the algorithm of each (RFC 7518, section 3.4). */
+const curves: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' }
+
+const algorithmFault = ({ alg }: Key, fits: (algorithm: string) => boolean): string | undefined =>
+  alg === undefined || alg === '' || fits(alg as string) ? undefined : 'has an algorithm (alg) of another type of key'
+
+const kinds: Readonly<Record<string, { readonly parts: readonly string[]; fault(key: Key): string | undefined }>> = {
+  RSA: {
+    parts: ['n', 'e'],
+    fault: (key) => rsaFault(key.n as string, key.e as string) ?? algorithmFault(key, (alg) => /^[RP]S(256|384|512)$/.test(alg)),
+  },
+  EC: {
+    parts: ['x', 'y'],
+    fault: (key) =>
+      typeof key.crv === 'string' && Object.hasOwn(curves, key.crv)
+        ? algorithmFault(key, (alg) => alg === curves[key.crv as string])
+        : 'is of an unknown curve (crv)',
+  },
+  OKP: { parts: ['x'], fault: (key) => (key.crv === 'Ed25519' ? algorithmFault(key, (alg) => alg === 'EdDSA') : 'is of an unknown curve (crv)') },
+}
+
+/** Bounds of RSA: BoringSSL takes no modulus of more than 16 kbit, and no exponent that is even, 1 or of more than 32 bits. */
+function rsaFault(n: string, e: string): string | undefined {
+  const [modulus, exponent] = [n, e].map((part) => withoutZeros(Buffer.from(part, 'base64url'))) as [Buffer, Buffer]
+  const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
+  if (bits < 1024 || bits > 16_384) return `has ${bits} bits: 1024 to 16384 are taken`
+  if (((modulus.at(-1) ?? 0) & 1) === 0) return 'has an even modulus'
+  const value = exponent.length > 4 ? 0 : exponent.readUIntBE(0, exponent.length || 1)
+  return value >= 3 && value % 2 === 1 ? undefined : 'has an exponent that is even, 1 or too large'
+}
+
+function withoutZeros(bytes: Buffer): Buffer {
+  const first = bytes.findIndex((byte) => byte !== 0)
+  return first < 0 ? Buffer.alloc(1) : bytes.subarray(first)
+}
+
+/** What of a key is for others to see, and what it is for. */
+function publicParts(key: unknown): object {
+  const fields = ['kty', 'kid', 'alg', 'use', 'key_ops', 'n', 'e', 'crv', 'x', 'y']
+  const plain = (value: unknown) => (typeof value === 'string' ? value.replace(/=+$/, '') : value)
+  return Object.fromEntries(
+    Object.entries(key as Key).flatMap(([name, value]) => (fields.includes(name) ? [[name, name.length === 1 ? plain(value) : value]] : [])),
+  )
 }

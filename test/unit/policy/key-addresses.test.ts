@@ -18,6 +18,16 @@ describe('addresses that key sets may be fetched from', () => {
       '224.0.0.1',
       '255.255.255.255',
       '168.63.129.16',
+      '64:ff9b::a9fe:a9fe',
+      '64:ff9b:1::1',
+      '2002:7f00:1::1',
+      '2001:0:1::1',
+      '::ffff:0:127.0.0.1',
+      '::127.0.0.1',
+      '::8.8.8.8',
+      'fec0::1',
+      'feff::1',
+      '100::1',
       'x',
     ]
     for (const address of refused) expect(refusal(address, []), address).to.be.a('string')
@@ -29,6 +39,7 @@ describe('addresses that key sets may be fetched from', () => {
     const allowed = readRanges('127.0.0.1, 169.254.0.0/16,::1')
     for (const address of ['127.0.0.1', '::ffff:127.0.0.1', '169.254.169.254', '::1']) expect(refusal(address, allowed), address).to.equal(undefined)
     expect(refusal('127.0.0.2', allowed)).to.include('loopback')
+    expect(refusal('64:ff9b::808:808', readRanges('64:ff9b::/96')), 'where the network translates').to.equal(undefined)
     expect(() => readRanges('127.0.0.1/99')).to.throw('is not an IP address or range')
   })
 })

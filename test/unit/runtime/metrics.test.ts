@@ -50,6 +50,19 @@ sizes_count 1
     expect(() => new Gauge({ name: 'n', help: '', registers: [registry] })).to.throw('metric n is declared twice')
   })
 
+  it('have bounds on their series and on their labels, since users and proxies name both', () => {
+    const registry = new Registry()
+    const counter = new Counter({ name: 'n', help: '', labelNames: ['a', 'b'], registers: [registry] })
+    for (let at = 0; at < 6000; at++) counter.inc({ a: `${at}`, b: 'x' })
+    for (const end of ['1', '2']) counter.inc({ a: `${'y'.repeat(300)}${end}`, b: '' })
+    const series = registry.collect()[0]?.series ?? []
+    expect(series.length).to.equal(5001)
+    expect(series.at(-1)).to.deep.equal({ labels: 'a="other",b="other"', values: [1002] })
+    const long = new Counter({ name: 'l', help: '', labelNames: ['a'], registers: [registry] })
+    for (const end of ['1', '2']) long.inc({ a: `${'y'.repeat(300)}${end}` })
+    expect(registry.collect()[1]?.series).to.deep.equal([{ labels: `a="${'y'.repeat(256)}"`, values: [2] }])
+  })
+
   it('of a gauge are brought up to date when they are asked for, and what is removed or reset is gone', () => {
     let now = 1
     const registry = new Registry()
