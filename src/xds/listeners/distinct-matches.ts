@@ -41,15 +41,20 @@ export class DistinctMatches {
   }
 }
 
-/** A match in which no value stands twice: Envoy takes a chain for two that overlap otherwise. */
+/** A match in which no value stands twice: Envoy takes a chain for two that overlap otherwise. It is the same one where none does. */
 function withoutRepeats<Match extends DistinctMatch>(match: Match): Match {
-  const { serverNames, prefixRanges, applicationProtocols } = match
-  return {
-    ...match,
-    ...(serverNames && { serverNames: distinctBy(serverNames, (name) => name.toLowerCase()) }),
-    ...(prefixRanges && { prefixRanges: distinctBy(prefixRanges, networkOf) }),
-    ...(applicationProtocols && { applicationProtocols: [...new Set(applicationProtocols)] }),
+  const shorter = {
+    ...shorterField('serverNames', match.serverNames, (name) => name.toLowerCase()),
+    ...shorterField('prefixRanges', match.prefixRanges, networkOf),
+    ...shorterField('applicationProtocols', match.applicationProtocols, (protocol) => protocol),
   }
+  return Object.keys(shorter).length > 0 ? { ...match, ...shorter } : match
+}
+
+/** A field without repeats, if it has any. */
+function shorterField<Value>(name: string, values: readonly Value[] | undefined, keyOf: (value: Value) => string): Record<string, Value[]> {
+  const distinct = distinctBy(values ?? [], keyOf)
+  return distinct.length < (values?.length ?? 0) ? { [name]: distinct } : {}
 }
 
 /** The first of all that have the same key. */
