@@ -5,10 +5,14 @@ import { envoyFilter } from './kinds/envoy-filter.ts'
 import { gateway } from './kinds/gateway.ts'
 import type { Kind } from './kinds/kind.ts'
 import { peerAuthentication } from './kinds/peer-authentication.ts'
+import { proxyConfig } from './kinds/proxy-config.ts'
 import { requestAuthentication } from './kinds/request-authentication.ts'
 import { serviceEntry } from './kinds/service-entry.ts'
 import { sidecar } from './kinds/sidecar.ts'
+import { telemetry } from './kinds/telemetry.ts'
+import { trafficExtension } from './kinds/traffic-extension.ts'
 import { virtualService } from './kinds/virtual-service.ts'
+import { wasmPlugin } from './kinds/wasm-plugin.ts'
 import { workloadEntry } from './kinds/workload-entry.ts'
 import { workloadGroup } from './kinds/workload-group.ts'
 
@@ -24,6 +28,10 @@ const declared = [
   authorizationPolicy,
   requestAuthentication,
   peerAuthentication,
+  telemetry,
+  proxyConfig,
+  wasmPlugin,
+  trafficExtension,
 ] as const
 
 /** Name of a kind that is declared. */

@@ -30,6 +30,25 @@ const authorizer = {
   statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
+/** Providers of what is logged, measured and traced. */
+const idleProviders = Object.fromEntries(
+  [
+    'zipkin',
+    'lightstep',
+    'datadog',
+    'stackdriver',
+    'opencensus',
+    'skywalking',
+    'opentelemetry',
+    'prometheus',
+    'envoyFileAccessLog',
+    'envoyHttpAls',
+    'envoyTcpAls',
+    'envoyOtelAls',
+    'sds',
+  ].map((name) => [name, unused(anything)]),
+)
+
 const trustDomain = text({ check: trustDomainFault, examples: ['cluster.local', 'td.example', 'my_project.example'] })
 
 const meshFields = {
@@ -73,10 +92,37 @@ const meshFields = {
         includeHeadersInCheck: list(text()),
         headersToUpstreamOnAllow: list(text()),
         headersToDownstreamOnDeny: list(text()),
+        includeAdditionalHeadersInCheck: unused(anything),
+        includeRequestHeadersInCheck: unused(anything),
+        headersToDownstreamOnAllow: unused(list(text())),
+        includeRequestBodyInCheck: unused(anything),
+        clearRouteCache: unused(flag),
+        timeout: unused(duration()),
       }),
-      envoyExtAuthzGrpc: record(authorizer),
+      envoyExtAuthzGrpc: record({
+        ...authorizer,
+        timeout: unused(duration()),
+        clearRouteCache: unused(flag),
+        includeRequestBodyInCheck: unused(anything),
+      }),
+      ...idleProviders,
     }),
   ),
+  proxyInboundListenPort: unused(integer(0, 65_535)),
+  hboneIdleTimeout: unused(duration()),
+  inboundTrafficPolicy: unused(anything),
+  caCertificates: unused(anything),
+  zoneAwareLbSetting: unused(anything),
+  serviceScopeConfigs: unused(anything),
+  verifyCertificateAtClient: unused(flag),
+  ca: unused(anything),
+  defaultProviders: unused(anything),
+  discoverySelectors: unused(anything),
+  defaultHttpRetryPolicy: unused(anything),
+  meshMTLS: unused(anything),
+  tlsDefaults: unused(anything),
+  defaultTrafficPolicy: unused(anything),
+  serviceEntryVisibility: unused(anything),
   serviceSettings: unused(list(record({ settings: record({ clusterLocal: flag }), hosts: list(text()) }))),
   configSources: unused(anything),
   certificates: unused(anything),

@@ -270,7 +270,8 @@ interface ReadObject {
 type ReadValue = ReadObject | { readonly foreign: string } | { readonly unknown: Fault } | undefined
 
 function readObject(value: unknown, origin: string, names: MeshNames, checks: Checks): ReadValue {
-  const report: Report = { faults: [], warnings: [], ...checks, names }
+  // What has no effect is told of the object, whoever it comes from.
+  const report: Report = { faults: [], warnings: [], idle: [], ...checks, names }
   if (!isMapping(value)) return { unknown: { path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' } }
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
   const kindName = typeof value.kind === 'string' ? value.kind : ''
@@ -303,7 +304,6 @@ function readObject(value: unknown, origin: string, names: MeshNames, checks: Ch
     spec,
     origin,
   }
-  if (report.faults.length === 0) report.warnings.push(...(kind.remarks?.(object, names.domain) ?? []))
   return { key: configKey(object), kind: kindName, isCertain, object, report }
 }
 

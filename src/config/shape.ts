@@ -16,6 +16,8 @@ export interface Fault {
 export interface Report {
   readonly faults: Fault[]
   readonly warnings: Fault[]
+  /** Fields that are set and have no effect; they are among the warnings where there is no such list. */
+  readonly idle?: Fault[]
   /** Checks regular expressions, for all documents of one file. */
   readonly patterns?: { fault(pattern: string): string | undefined }
   /** Checks that are left out. */
@@ -24,17 +26,21 @@ export interface Report {
   readonly names?: MeshNames
 }
 
-/** What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. */
+/**
+ * What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. `unused` says why
+ * nothing looks at a field, `hasUnused` that there are such fields somewhere within.
+ */
 export type Form =
   | { readonly type: 'text'; readonly max: number; readonly pattern: RegExp | undefined; readonly examples: readonly string[] | undefined }
   | { readonly type: 'number'; readonly whole: boolean; readonly min: number; readonly max: number }
   | { readonly type: 'duration'; readonly minMs: number; readonly maxMs: number }
   | { readonly type: 'choice'; readonly names: readonly string[] }
-  | { readonly type: 'list'; readonly item: Form; readonly min: number; readonly max: number }
-  | { readonly type: 'map'; readonly item: Form }
+  | { readonly type: 'list'; readonly item: Form; readonly min: number; readonly max: number; readonly hasUnused: boolean }
+  | { readonly type: 'map'; readonly item: Form; readonly hasUnused: boolean }
   | {
       readonly type: 'record'
-      readonly fields: Readonly<Record<string, { readonly form: Form; readonly required: boolean; readonly unused: boolean }>>
+      readonly fields: Readonly<Record<string, { readonly form: Form; readonly required: boolean; readonly unused: string | undefined }>>
+      readonly hasUnused: boolean
     }
   | { readonly type: 'flag' }
   | { readonly type: 'anything' }
@@ -44,7 +50,8 @@ export interface Shape<T> {
   readonly form: Form
   read(value: unknown, path: string, report: Report): T | undefined
   readonly required?: boolean
-  readonly unused?: boolean
+  /** Why nothing looks at it. */
+  readonly unused?: string
 }
 
 /** The value a shape reads. */
@@ -53,7 +60,7 @@ export type Read<S> = S extends Shape<infer T> ? T : never
 type Fields = Readonly<Record<string, Shape<unknown>>>
 type ReadFields<F extends Fields> = {
   -readonly [K in keyof F as F[K] extends { required: true } ? K : never]: Read<F[K]>
-} & { -readonly [K in keyof F as F[K] extends { required: true } | { unused: true } ? never : K]?: Read<F[K]> }
+} & { -readonly [K in keyof F as F[K] extends { required: true } | { unused: string } ? never : K]?: Read<F[K]> }
 
 /** A wrong value in a message. */
 export const describe = (value: unknown): string =>
@@ -163,7 +170,7 @@ export function oneOf<const T extends string>(...names: (T | '')[]): Shape<T> {
 export function list<T>(item: Shape<T>, options: { min?: number; max?: number } = {}): Shape<T[]> {
   const { min = 0, max = 20_000 } = options
   return {
-    form: { type: 'list', item: item.form, min, max },
+    form: { type: 'list', item: item.form, min, max, hasUnused: hasUnused(item.form) },
     read(value, path, report) {
       if (!Array.isArray(value)) return fault(report, path, `expected a list, got ${describe(value)}`)
       if (value.length < min) return fault(report, path, `needs at least ${min} entries`)
@@ -181,7 +188,7 @@ export function list<T>(item: Shape<T>, options: { min?: number; max?: number } 
 /** A mapping with free keys, bounded like lists; keys are text of valid Unicode. */
 export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
   return {
-    form: { type: 'map', item: item.form },
+    form: { type: 'map', item: item.form, hasUnused: hasUnused(item.form) },
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)
       const entries = Object.entries(value)
@@ -233,9 +240,8 @@ export function record<F extends Fields>(
   return {
     form: {
       type: 'record',
-      fields: Object.fromEntries(
-        Object.entries(fields).map(([name, { form, required = false, unused = false }]) => [name, { form, required, unused }]),
-      ),
+      fields: Object.fromEntries(Object.entries(fields).map(([name, { form, required = false, unused }]) => [name, { form, required, unused }])),
+      hasUnused: Object.values(fields).some(({ form, unused }) => unused !== undefined || hasUnused(form)),
     },
     read(value, path, report) {
       if (!isMapping(value)) return fault(report, path, `expected a mapping, got ${describe(value)}`)
@@ -254,7 +260,7 @@ export function record<F extends Fields>(
         if (entry === null || entry === undefined) continue
         if (given.has(name)) fault(report, join(path, name), 'given twice, in two spellings')
         given.add(name)
-        if (shape.unused) report.warnings.push({ path: join(path, name), reason: 'has no effect yet: nothing looks at it' })
+        if (shape.unused !== undefined) (report.idle ?? report.warnings).push(idle(join(path, name), shape.unused))
         const read = shape.read(entry, join(path, name), report)
         if (read !== undefined) result[name] = read
       }
@@ -273,10 +279,10 @@ export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
 
 /**
  * The same shape, as a field that nothing looks at yet: it is checked, kept for those who read the object, and whoever sets it is
- * warned. Its type is hidden, so that nothing can use it and deny it.
+ * warned, with the reason. Its type is hidden, so that nothing can use it and deny it.
  */
-export function unused<T>(shape: Shape<T>): Shape<T> & { unused: true } {
-  return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), unused: true }
+export function unused<T>(shape: Shape<T>, reason = 'nothing looks at it'): Shape<T> & { unused: string } {
+  return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), unused: reason }
 }
 
 /** Adds a fault at a path below a record. */
@@ -307,6 +313,25 @@ const durationParts: Shape<number> = (() => {
     },
   }
 })()
+
+const idle = (path: string, reason: string): Fault => ({ path, reason: `has no effect yet: ${reason}` })
+function hasUnused(form: Form): boolean {
+  return 'hasUnused' in form && form.hasUnused
+}
+
+/** Fields of a value as a shape of this form has read it that have no effect, with reasons. Does not look where there can be none. */
+export function idleFields(form: Form, value: unknown, path: string): Fault[] {
+  if (!hasUnused(form) || value === undefined) return []
+  if (form.type === 'list' && Array.isArray(value)) return value.flatMap((item, index) => idleFields(form.item, item, `${path}[${index}]`))
+  if (!isMapping(value)) return []
+  if (form.type === 'map') return Object.entries(value).flatMap(([key, item]) => idleFields(form.item, item, `${path}[${key.slice(0, 100)}]`))
+  if (form.type !== 'record') return []
+  return Object.entries(form.fields).flatMap(([name, field]) => {
+    if (!Object.hasOwn(value, name)) return []
+    const at = join(path, name)
+    return field.unused === undefined ? idleFields(field.form, value[name], at) : [idle(at, field.unused)]
+  })
+}
 
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
 const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())

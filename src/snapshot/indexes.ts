@@ -46,8 +46,12 @@ const indexers = {
   // Entries are services and endpoints by then.
   ServiceEntry: undefined,
   WorkloadEntry: undefined,
-  // What registers workloads is not built.
+  // Their objects have no effect.
   WorkloadGroup: undefined,
+  Telemetry: undefined,
+  ProxyConfig: undefined,
+  WasmPlugin: undefined,
+  TrafficExtension: undefined,
 } satisfies Record<KindName, ((objects: readonly never[], context: Context, before: never) => unknown) | undefined>
 
 type Indexers = typeof indexers

@@ -1,5 +1,6 @@
 /** The one owner of what is known: takes events in any order, any number of times, and makes snapshots of the result. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import { kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { consequences, contain, type Faults } from '../model/faults.ts'
@@ -76,6 +77,7 @@ export class MeshState {
     const kind = (now ?? before)?.kind
     if (kind === 'ServiceEntry') this.#entries.setEntry(key, before as ServiceEntry | undefined, now as ServiceEntry | undefined, records)
     else if (kind === 'WorkloadEntry') this.#entries.setWorkload(key, before as WorkloadEntry | undefined, now as WorkloadEntry | undefined)
+    else if (kinds.get(kind ?? '')?.without !== undefined) return false
     else this.#changed.set(key, { before: this.#changed.has(key) ? this.#changed.get(key)?.before : before, now })
     return true
   }

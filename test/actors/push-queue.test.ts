@@ -198,7 +198,7 @@ describe('key sets in the push queue', () => {
     const { id, metadata } = sidecarNode('10.9.0.1', 'pod', 'ns')
     const resolver = () => new RecordingPeer<ResolverCommand>('jwks-resolver')
     const [first, second] = [resolver(), resolver()]
-    const wanted = ({ told }: typeof first) => told.at(-1)?.sources
+    const wanted = ({ told }: typeof first) => told.at(-1)?.sources.map((each) => each.source)
     queue.linked?.(writer as never)
     queue.linked?.(first as never)
     configure(authentication(source))

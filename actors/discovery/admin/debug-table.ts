@@ -3,6 +3,7 @@ import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
 import type { CheckedPolicies } from '../../../src/config/policy-checks.ts'
+import type { EffectRow } from '../../../src/config/without-effect.ts'
 import { parseWorkload } from '../../../src/identity/spiffe-id.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import { registryName } from '../../../src/registry/merged-services.ts'
@@ -84,6 +85,11 @@ export const debugPages: Readonly<Record<string, DebugPage>> = {
     what: 'all configuration objects; of Secrets the dates of their certificates',
     shows: 'namespaces',
     page: async (sources, _, sees) => (await configs(sources)).filter(({ metadata }) => sees(metadata.namespace)),
+  },
+  noeffectz: {
+    what: 'objects and fields that have no effect, with reasons',
+    shows: 'namespaces',
+    page: async (sources, _, sees) => (await sources.queue<EffectRow[]>('withoutEffect')).filter(({ namespace }) => sees(namespace)),
   },
   registryz: {
     what: 'all services',

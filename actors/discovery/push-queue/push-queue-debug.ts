@@ -2,6 +2,7 @@
 
 import { configKey } from '../../../src/config/kinds.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
+import { effectRows } from '../../../src/config/without-effect.ts'
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 import type { Share } from '../../../src/push/classes/identity-shares.ts'
 import type { Planner } from '../../../src/push/planner.ts'
@@ -36,6 +37,7 @@ function configurationAnswers(planner: Planner, isTold: (ledger: string) => bool
         origin: object.origin,
       })),
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
+    withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain),
     mesh: () => planner.snapshot.mesh,
     /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
     generations: (key: string, ledgers: readonly string[]) =>

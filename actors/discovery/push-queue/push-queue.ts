@@ -4,6 +4,7 @@
  * writers name their proxies again; meanwhile they keep serving what they have.
  */
 
+import type { ConfigObject } from '../../../protocols/data.ts'
 import type { PushQueueConfig } from '../../../protocols/messages/config.ts'
 import { unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { KeySetEvent, PushInfo, ResolverCommand, SourceEvent, WriterCommand, WriterEvent } from '../../../protocols/messages/push.ts'
@@ -11,6 +12,7 @@ import type { Features } from '../../../src/config/features.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks, withTrustDomain } from '../../../src/config/mesh-config.ts'
 import { readOptOuts } from '../../../src/config/opt-outs.ts'
 import { checkedPolicies, checkedPolicyLines } from '../../../src/config/policy-checks.ts'
+import { EffectLog } from '../../../src/config/without-effect.ts'
 import type { ResourceFault } from '../../../src/model/faults.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
 import { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
@@ -54,6 +56,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #unsynced: Set<string>
   readonly #restTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
+  readonly #effects = new EffectLog()
   /** Whether the first push has gone out. */
   #ready = false
   readonly #metrics
@@ -165,6 +168,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
       case 'ConfigChanged':
         this.#metrics.inbound.inc({ type: 'config' })
         this.#note(state.setConfig(event.key, event.object), 'config', event.at)
+        this.#sayEffects(event.key, event.object)
         if (this.#ready) this.#keys.askLater()
         return
       case 'ConfigUnusable':
@@ -215,9 +219,16 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#ready = true
     this.#writers.open()
     const { state, snapshot } = this.#planner
+    const summary = this.#effects.summary()
+    if (summary !== undefined) this.#context.log('validation').warn(summary)
     for (const line of checkedPolicyLines(checkedPolicies(state.objects.all(), snapshot.settings.optOuts)))
       this.#context.log('authorization').warn(line)
     this.#preparation.start()
+  }
+
+  /** Says what of an object has no effect: each object and field once. */
+  #sayEffects(key: string, object: ConfigObject | undefined): void {
+    for (const line of this.#effects.lines(key, object, this.#planner.snapshot.settings.names.domain)) this.#context.log('validation').warn(line)
   }
 
   #info(reasons: readonly string[]): PushInfo {

@@ -4,7 +4,7 @@ import { pathFault } from '../path-patterns.ts'
 import { isPathTemplate, pathTemplateFault } from '../path-templates.ts'
 import { conditionKey } from '../policy-attributes.ts'
 import { list, oneOf, type Read, type Report, reject, required, text } from '../shape.ts'
-import { checkTargets, dryRunOf, isPort, selectedLabels, strict, targets } from '../shapes/policies.ts'
+import { checkTargets, dryRunOf, idleTargets, isPort, selectedLabels, strict, targets } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'
 
 /** A value of a rule: exact, `x*`, `*x` or `*`. */
@@ -146,13 +146,15 @@ export const authorizationPolicy = {
   versions: securityVersions,
   spec: shape,
   scope: 'namespace or mesh',
-  remarks({ annotations, spec: { action = 'ALLOW' } }, domain) {
+  remarks({ annotations, spec }, domain) {
+    const { action = 'ALLOW' } = spec
+    const idle = idleTargets(spec)
     const dryRun = dryRunOf({ annotations }, domain)
-    const warn = (reason: string) => [{ path: `metadata.annotations[${domain}/dry-run]`, reason }]
+    const warn = (reason: string) => [...idle, { path: `metadata.annotations[${domain}/dry-run]`, reason }]
     if (dryRun === 'unclear') return warn('neither true nor false: the policy is enforced')
     if (dryRun && action === 'CUSTOM')
       return warn('the policy has no effect: an external authorizer is asked to decide, and its answer cannot be tried without that')
-    return []
+    return idle
   },
   selects: { proxies: 'all', labels: selectedLabels },
 } satisfies Kind<'AuthorizationPolicy', AuthorizationPolicySpec>

@@ -1,5 +1,5 @@
 /** DestinationRule: what holds for requests once their host is known: policies and subsets. */
-import { anything, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
+import { anything, decimal, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
 import { credentialName, tlsMode } from '../shapes/tls.ts'
@@ -14,6 +14,7 @@ const tlsSettings = record({
   subjectAltNames: list(text()),
   sni: text(),
   insecureSkipVerify: flag,
+  caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
 })
 
 /** Envoy fills a table for consistent hashing evenly only if its size is prime, and refuses others. */
@@ -22,12 +23,19 @@ function isPrime(value: number): boolean {
   return value > 1
 }
 
+const noWarmup = 'new endpoints get their full share at once'
+
 const trafficFields = {
   loadBalancer: record({
     simple: oneOf('UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'),
     consistentHash: record({
       httpHeaderName: text(),
-      httpCookie: record({ name: required(text()), path: text(), ttl: duration() }),
+      httpCookie: record({
+        name: required(text()),
+        path: text(),
+        ttl: duration(),
+        attributes: unused(list(record({ name: text(), value: text() })), 'cookies are set with path and lifetime alone'),
+      }),
       useSourceIp: flag,
       httpQueryParameterName: text(),
       minimumRingSize: integer(0, 8_388_608),
@@ -35,7 +43,9 @@ const trafficFields = {
       maglev: record({ tableSize: integer(2, 5_000_011, (size) => (isPrime(size) ? undefined : `${size} is not a prime number`)) }),
     }),
     localityLbSetting: localityLbShape,
-    warmupDurationSecs: unused(duration()),
+    zoneAwareLbSetting: unused(anything, 'requests are spread by weight, whatever the zone of the caller has'),
+    warmupDurationSecs: unused(duration(), noWarmup),
+    warmup: unused(record({ duration: duration(), minimumPercent: decimal(0, 100), aggression: decimal(0, 1000) }), noWarmup),
   }),
   connectionPool,
   outlierDetection: record({
@@ -48,6 +58,7 @@ const trafficFields = {
     baseEjectionTime: duration(1),
     maxEjectionPercent: integer(0, 100),
     minHealthPercent: integer(0, 100),
+    outlierDetectionHttpErrorCodes: unused(list(anything), 'status codes from 500 on count as errors'),
   }),
   tls: tlsSettings,
 }
@@ -55,8 +66,12 @@ const portPolicy = record({ port: required(portSelector), ...trafficFields })
 const trafficPolicy = record({
   ...trafficFields,
   portLevelSettings: list(portPolicy, { max: 4096 }),
-  tunnel: unused(anything),
-  proxyProtocol: unused(anything),
+  tunnel: unused(anything, 'connections go to their destination without a tunnel'),
+  proxyProtocol: unused(anything, 'no PROXY header is sent'),
+  retryBudget: unused(
+    record({ percent: decimal(0, 100), minRetryConcurrency: integer(0, largestUint32) }),
+    'retries are bounded by maxRetries alone',
+  ),
 })
 
 const spec = record(

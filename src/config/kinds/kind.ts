@@ -7,12 +7,14 @@ export interface Kind<Name extends string = string, Spec = unknown> {
   readonly name: Name
   readonly plural: string
   /** First label of the API group; the mesh domain follows. */
-  readonly group: 'networking' | 'security'
+  readonly group: 'networking' | 'security' | 'telemetry' | 'extensions'
   readonly versions: readonly string[]
   /** Shape of the spec, and what is checked in it. */
   readonly spec: Shape<Spec>
   readonly scope: Scope
-  /** Warnings about a valid object that follow from more than its spec. */
+  /** Why objects of the kind have no effect, where they have none. */
+  readonly without?: string
+  /** What of a valid object has no effect or another than it seems, beside the fields that never have one; with reasons. */
   remarks?(object: ConfigObject<Spec>, domain: string): Fault[]
   /** The proxies whose class an object decides by itself, or undefined: what changes for a proxy then follows from what its namespace sees. */
   readonly selects: Selection<Spec> | undefined

@@ -2,7 +2,7 @@
 import { isWholeText } from '../policy-attributes.ts'
 import { duration, flag, list, type Read, type Report, reject, required, text } from '../shape.ts'
 import { keySet } from '../shapes/key-set.ts'
-import { checkTargets, selectedLabels, strict, targets } from '../shapes/policies.ts'
+import { checkTargets, idleTargets, selectedLabels, strict, targets } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'
 
 const headerName = text({ max: 256, pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, what: 'a header name' })
@@ -35,12 +35,6 @@ const jwtRule = strict(
     if (value.jwksUri && value.jwks) reject(report, `${path}.jwks`, 'excluded by jwksUri')
     for (const field of ['audiences', 'fromParams', 'fromCookies', 'spaceDelimitedClaims'] as const)
       for (const [index, one] of (value[field] ?? []).entries()) if (one === '') reject(report, `${path}.${field}[${index}]`, 'must not be empty')
-    for (const [index, one] of (value.spaceDelimitedClaims ?? []).entries())
-      if (isWholeText([one]))
-        report.warnings.push({
-          path: `${path}.spaceDelimitedClaims[${index}]`,
-          reason: `has no effect: ${one} is a registered claim, which is compared whole`,
-        })
     for (const [index, one] of (value.outputClaimToHeaders ?? []).entries())
       if (one.claim === '') reject(report, `${path}.outputClaimToHeaders[${index}].claim`, 'must not be empty')
   },
@@ -56,6 +50,21 @@ export const requestAuthentication = {
   versions: securityVersions,
   spec,
   scope: 'namespace or mesh',
+  remarks({ spec }) {
+    const claims = (spec.jwtRules ?? []).flatMap(({ spaceDelimitedClaims = [] }, rule) =>
+      spaceDelimitedClaims.flatMap((claim, index) =>
+        isWholeText([claim])
+          ? [
+              {
+                path: `spec.jwtRules[${rule}].spaceDelimitedClaims[${index}]`,
+                reason: `has no effect: ${claim} is a registered claim, which is compared whole`,
+              },
+            ]
+          : [],
+      ),
+    )
+    return [...idleTargets(spec), ...claims]
+  },
   selects: { proxies: 'all', labels: selectedLabels },
 } satisfies Kind<'RequestAuthentication', RequestAuthenticationSpec>
 

@@ -15,4 +15,5 @@ export const workloadGroup = {
   spec,
   scope: 'namespace',
   selects: undefined,
+  without: 'workloads do not register themselves',
 } satisfies Kind<'WorkloadGroup', Read<typeof spec>>

@@ -6,7 +6,7 @@ import { largestUint32 } from './hosts.ts'
 export const localityLbShape = record({
   distribute: list(record({ from: required(text()), to: required(map(integer(0, 100))) })),
   failover: list(record({ from: required(text()), to: required(text()) })),
-  failoverPriority: unused(list(text())),
+  failoverPriority: unused(list(text()), 'endpoints are ranked by locality, not by labels'),
   enabled: flag,
 })
 
@@ -25,7 +25,7 @@ export const connectionPool = record({
     maxConnections: integer(1, 2_147_483_647),
     connectTimeout: duration(1),
     tcpKeepalive: tcpKeepaliveShape,
-    maxConnectionDuration: unused(duration()),
+    maxConnectionDuration: unused(duration(), 'connections last as long as both sides want'),
     idleTimeout: duration(),
   }),
   http: record({
@@ -37,5 +37,6 @@ export const connectionPool = record({
     h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
     useClientProtocol: flag,
     maxConcurrentStreams: integer(1, 2_147_483_647),
+    http2KeepAlive: unused(record({ interval: duration(), timeout: duration() }), 'connections of HTTP/2 are not asked for signs of life'),
   }),
 })

@@ -1,5 +1,5 @@
 /** What the kinds that say who may call whom have in common (docs/resources.md, A1 to A10). Unknown fields are faults in them: a policy without a misspelt condition allows more. */
-import { list, type Read, type Report, record, reject, required, text } from '../shape.ts'
+import { type Fault, list, type Read, type Report, record, reject, required, text } from '../shape.ts'
 import { labelsOf } from './hosts.ts'
 
 /** A record whose unknown fields are faults. */
@@ -28,9 +28,7 @@ const targetRef = strict(
     if (namespace) reject(report, `${path}.namespace`, 'a policy is attached to objects of its own namespace')
     const named = `${group}/${kind}`
     if (named === `${gatewayGroup}/Gateway`) return
-    if (/^(\/Service|core\/Service|networking\.[^/]+\/ServiceEntry|gateway\.networking\.k8s\.io\/GatewayClass)$/.test(named))
-      report.warnings.push({ path, reason: `has no effect: a ${kind} is a target for waypoint proxies only, which are not served` })
-    else
+    if (!/^(\/Service|core\/Service|networking\.[^/]+\/ServiceEntry|gateway\.networking\.k8s\.io\/GatewayClass)$/.test(named))
       reject(report, `${path}.kind`, `${JSON.stringify(named.slice(0, 100))} cannot be a target: Gateway, GatewayClass, Service and ServiceEntry can`)
   },
 )
@@ -75,6 +73,16 @@ export function selectedLabelSets(spec: Targeted): readonly Readonly<Record<stri
   return targetsOf(spec)
     .filter(({ group, kind }) => group === gatewayGroup && kind === 'Gateway')
     .map(({ name }) => ({ [gatewayNameLabel]: name }))
+}
+
+/** Targets of a policy that have no effect, with reasons. */
+export function idleTargets(spec: Targeted): Fault[] {
+  const path = spec.targetRefs?.length ? (index: number) => `spec.targetRefs[${index}]` : () => 'spec.targetRef'
+  return targetsOf(spec).flatMap(({ group, kind }, index) =>
+    group === gatewayGroup && kind === 'Gateway'
+      ? []
+      : [{ path: path(index), reason: `has no effect: a ${kind} is a target for waypoint proxies only, which are not served` }],
+  )
 }
 
 /** Labels that every workload has which a policy selects, as far as they are the same for all. */

@@ -1,0 +1,17 @@
+/** Telemetry: what is logged, measured and traced of requests. */
+import { anything, map, type Read } from '../shape.ts'
+import type { Kind } from './kind.ts'
+
+const spec = map(anything)
+
+/** The kind Telemetry. */
+export const telemetry = {
+  name: 'Telemetry',
+  plural: 'telemetries',
+  group: 'telemetry',
+  versions: ['v1alpha1', 'v1'],
+  spec,
+  scope: 'namespace or mesh',
+  selects: undefined,
+  without: 'logs, metrics and traces of requests follow the mesh configuration alone',
+} satisfies Kind<'Telemetry', Read<typeof spec>>

@@ -1,0 +1,62 @@
+/** What of a configuration object has no effect (docs/kinds.md): whoever set it is told, instead of nobody. */
+import type { ConfigObject } from '../../protocols/data.ts'
+import { contain } from '../model/faults.ts'
+import { kinds } from './kinds.ts'
+import { type Fault, idleFields } from './shape.ts'
+import { isStandIn } from './stand-in.ts'
+
+/** What of an object has no effect, with reasons; an empty path stands for all of it. `domain` is that of the mesh. */
+export function withoutEffect(object: ConfigObject, domain: string): Fault[] {
+  const kind = kinds.get(object.kind)
+  if (!kind || isStandIn(object)) return []
+  if (kind.without !== undefined) return [{ path: '', reason: `has no effect yet: ${kind.without}` }]
+  return contain(
+    () => [...idleFields(kind.spec.form, object.spec, 'spec'), ...(kind.remarks?.(object, domain) ?? [])],
+    () => [],
+  )
+}
+
+/** An object, and what of it has no effect. */
+export interface EffectRow {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly origin: string
+  readonly fields: readonly Fault[]
+}
+
+/** Rows of the objects of which something has no effect. */
+export function effectRows(objects: readonly ConfigObject[], domain: string): EffectRow[] {
+  return objects.flatMap((object) => {
+    const { kind, namespace, name, origin } = object
+    const fields = withoutEffect(object, domain)
+    return fields.length > 0 ? [{ kind, namespace, name, origin, fields }] : []
+  })
+}
+
+/** What of it was said, so that each object and field is said once for as long as it is there. */
+export class EffectLog {
+  readonly #said = new Map<string, ReadonlySet<string>>()
+
+  /** What is to be said of an object, one line a field, now that it is this, or is gone. */
+  lines(key: string, object: ConfigObject | undefined, domain: string): string[] {
+    const before = this.#said.get(key)
+    const fields = object ? withoutEffect(object, domain) : []
+    if (fields.length === 0) {
+      this.#said.delete(key)
+      return []
+    }
+    const now = fields.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`))
+    this.#said.set(key, new Set(now))
+    return now.filter((line) => !before?.has(line)).map((line) => `${key} (${object?.origin}): ${line}`)
+  }
+
+  /** How many objects have something without effect, by kind; undefined where none has. */
+  summary(): string | undefined {
+    if (this.#said.size === 0) return undefined
+    const counts = new Map<string, number>()
+    for (const key of this.#said.keys()) counts.set(key.slice(0, key.indexOf('/')), (counts.get(key.slice(0, key.indexOf('/'))) ?? 0) + 1)
+    const kinds = [...counts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([kind, count]) => `${kind} ${count}`)
+    return `of ${this.#said.size} objects something has no effect (${kinds.join(', ')}); /debug/noeffectz lists them, docs/kinds.md says what works`
+  }
+}

@@ -1,0 +1,94 @@
+import { expect } from 'chai'
+import type { ConfigObject } from '../../../protocols/data.ts'
+import { configKey, kinds } from '../../../src/config/kinds.ts'
+import { parseConfigFile } from '../../../src/config/parse.ts'
+import { EffectLog, effectRows, withoutEffect } from '../../../src/config/without-effect.ts'
+import { Faults } from '../../../src/model/faults.ts'
+import { MeshState } from '../../../src/snapshot/state.ts'
+import { names, testSettings } from '../../harness/settings.ts'
+
+function object(kind: string, spec: string, name = 'x'): ConfigObject {
+  const { group, versions } = kinds.get(kind) ?? { group: '', versions: [] }
+  const text = `apiVersion: ${group}.istio.io/${versions.at(-1)}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n`
+  const { objects, faults, warnings } = parseConfigFile('f.yaml', text, names)
+  expect([faults, warnings], kind).to.deep.equal([[], []])
+  return objects[0] as ConfigObject
+}
+const paths = (kind: string, spec: string) => withoutEffect(object(kind, spec), 'mesh.io').map(({ path }) => path)
+
+describe('what has no effect', () => {
+  it('is found wherever it stands in an object, and nothing else', () => {
+    const policy = '{tunnel: {targetHost: a, targetPort: 1}, loadBalancer: {simple: RANDOM, warmupDurationSecs: 5s}}'
+    expect(
+      paths('DestinationRule', `{host: a, trafficPolicy: ${policy}, subsets: [{name: v1}, {name: v2, traffic_policy: ${policy}}]}`),
+    ).to.deep.equal([
+      'spec.trafficPolicy.loadBalancer.warmupDurationSecs',
+      'spec.trafficPolicy.tunnel',
+      'spec.subsets[1].trafficPolicy.loadBalancer.warmupDurationSecs',
+      'spec.subsets[1].trafficPolicy.tunnel',
+    ])
+    expect(
+      paths(
+        'DestinationRule',
+        `{host: a, trafficPolicy: {
+          retryBudget: {percent: 20, minRetryConcurrency: 3}, proxyProtocol: {version: V2}, tls: {mode: SIMPLE, caCrl: /etc/crl},
+          outlierDetection: {outlierDetectionHttpErrorCodes: []},
+          loadBalancer: {localityLbSetting: {failoverPriority: [a]}, zoneAwareLbSetting: {}, warmup: {duration: 5s, minimumPercent: 10, aggression: 1.5}},
+          connectionPool: {tcp: {maxConnectionDuration: 5s}, http: {http2KeepAlive: {interval: 5s}}}}}`,
+      ).map((path) => path.slice('spec.trafficPolicy.'.length)),
+    ).to.have.members([
+      'retryBudget',
+      'proxyProtocol',
+      'tls.caCrl',
+      'outlierDetection.outlierDetectionHttpErrorCodes',
+      'loadBalancer.localityLbSetting.failoverPriority',
+      'loadBalancer.zoneAwareLbSetting',
+      'loadBalancer.warmup',
+      'connectionPool.tcp.maxConnectionDuration',
+      'connectionPool.http.http2KeepAlive',
+    ])
+    expect(paths('Sidecar', '{inboundConnectionPool: {tcp: {maxConnectionDuration: 5s}}}')).to.deep.equal([
+      'spec.inboundConnectionPool.tcp.maxConnectionDuration',
+    ])
+    expect(paths('DestinationRule', '{host: a}')).to.deep.equal([])
+  })
+
+  it('are all objects of some kinds, which cost no push', () => {
+    const state = new MeshState(testSettings(), new Faults())
+    for (const [kind, spec] of [
+      ['Telemetry', '{accessLogging: [{providers: [{name: envoy}]}]}'],
+      ['ProxyConfig', '{concurrency: 0}'],
+      ['WasmPlugin', '{url: oci://x}'],
+      ['TrafficExtension', '{lua: {inlineCode: x}}'],
+      ['WorkloadGroup', '{template: {address: 10.0.0.1}}'],
+    ] as const) {
+      const one = object(kind, spec)
+      expect(withoutEffect(one, 'mesh.io').map(({ path, reason }) => [path, reason.startsWith('has no effect yet: ')])).to.deep.equal([['', true]])
+      expect(state.setConfig(configKey(one), one), kind).to.equal(false)
+      expect(state.objects.get(configKey(one))?.kind).to.equal(kind)
+    }
+  })
+
+  it('is said once for an object and a field, for as long as it is there', () => {
+    const log = new EffectLog()
+    const rule = (fields: string) => object('DestinationRule', `{host: a, trafficPolicy: {${fields}}}`)
+    const say = (given: ConfigObject | undefined) =>
+      log.lines('DestinationRule/ns/x', given, 'mesh.io').map((line) => line.replace(/: has no .*/, ''))
+    const tunnel = 'DestinationRule/ns/x (f.yaml#1): field spec.trafficPolicy.tunnel'
+    expect(say(rule('tunnel: {}'))).to.deep.equal([tunnel])
+    expect(say(rule('tunnel: {a: b}'))).to.deep.equal([])
+    expect(say(rule('tunnel: {}, proxyProtocol: {}'))).to.deep.equal(['DestinationRule/ns/x (f.yaml#1): field spec.trafficPolicy.proxyProtocol'])
+    expect(log.summary()).to.equal(
+      'of 1 objects something has no effect (DestinationRule 1); /debug/noeffectz lists them, docs/kinds.md says what works',
+    )
+    expect([say(undefined), log.summary()]).to.deep.equal([[], undefined])
+    expect(say(rule('tunnel: {}'))).to.deep.equal([tunnel])
+  })
+
+  it('is listed with the objects', () => {
+    const all = [object('DestinationRule', '{host: a}', 'good'), object('Telemetry', '{}', 'idle')]
+    expect(effectRows(all, 'mesh.io').map(({ kind, name, origin, fields }) => [kind, name, origin, fields.length])).to.deep.equal([
+      ['Telemetry', 'idle', 'f.yaml#1', 1],
+    ])
+  })
+})
