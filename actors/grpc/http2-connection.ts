@@ -9,7 +9,7 @@ import { status } from '../../src/model/status-codes.ts'
 import { type FlowLimits, SessionFlow } from '../../src/push/pacing/flow.ts'
 import { Keepalive } from '../../src/push/pacing/keepalive.ts'
 import { FrameBudget } from '../../src/xds/stream/frames.ts'
-import { isLoopbackAddress } from '../http/loopback.ts'
+import { isLoopbackAddress, isPassedOn } from '../http/loopback.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
@@ -86,7 +86,7 @@ export class Http2Connection {
     this.#session = session
     this.#client = client
     this.isSecure = 'encrypted' in socket
-    this.isLocal = isLoopbackAddress(socket.localAddress) && isLoopbackAddress(socket.remoteAddress)
+    this.isLocal = isLoopbackAddress(socket.localAddress) && isLoopbackAddress(socket.remoteAddress) && !isPassedOn(socket.remoteAddress)
     if (client)
       this.#dismissal = {
         at: endOfCredential(client.caller.expiresAt, limits.credentialGrace, randomShare()),

@@ -35,12 +35,15 @@ export const loopbackLookup =
 /** Source address of connections that a sidecar makes to its own workload for others (`upstreamBindConfig` of its inbound clusters). */
 const passedOn = /^(127\.0\.0\.6|::ffff:127\.0\.0\.6|::6)$/i
 
+/** Whether a connection from an address was made by a sidecar for others. */
+export const isPassedOn = (remoteAddress: string | undefined): boolean => passedOn.test(remoteAddress ?? '')
+
 /**
  * Whether a request can only come from a program of this machine that means this server: its address and the name that it asks for are of
  * this machine, the sidecar has not passed it on, and no page of another site has made a browser send it.
  */
 export function isOperator({ headers, socket }: IncomingMessage): boolean {
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers
-  if (!isLoopbackAddress(socket.remoteAddress) || passedOn.test(socket.remoteAddress ?? '') || !isLoopbackHost(host)) return false
+  if (!isLoopbackAddress(socket.remoteAddress) || isPassedOn(socket.remoteAddress) || !isLoopbackHost(host)) return false
   return (origin === undefined || isLoopbackHost(URL.parse(origin)?.host ?? '')) && (site === 'none' || site === 'same-origin')
 }

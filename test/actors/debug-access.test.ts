@@ -29,10 +29,11 @@ describe('debug pages for callers of one namespace', () => {
   const said: string[] = []
   let base = ''
   const viewers: Record<string, Viewer> = {
-    own: { name: 'own', isOperator: false, sees: (namespace) => namespace === 'own' },
-    operator: { name: 'operator', isOperator: true, sees: () => true },
+    own: { name: 'own', isOperator: false, sees: (namespace) => namespace === 'own', isDeliberate: true },
+    operator: { name: 'operator', isOperator: true, sees: () => true, isDeliberate: true },
+    misled: { name: 'misled', isOperator: true, sees: () => true, isDeliberate: false },
   }
-  const ask = async (path: string, viewer: 'own' | 'operator', method = 'GET') => {
+  const ask = async (path: string, viewer: 'own' | 'operator' | 'misled', method = 'GET') => {
     const answer = await fetch(`${base}${path}`, { method, headers: { 'x-viewer': viewer } })
     return { status: answer.status, text: await answer.text(), headers: answer.headers }
   }
@@ -122,6 +123,12 @@ describe('debug pages for callers of one namespace', () => {
       'POST',
       'this changes something: POST /debug/adsz with push=true',
     ])
+    for (const path of ['/adsz?push=true', '/force_disconnect?proxyID=pod.own', '/ca_rotate'])
+      expect(await ask(path, 'misled', 'POST').then((answer) => [answer.status, answer.text])).to.deep.equal([
+        403,
+        'this changes something: a request for it has the header x-mesh-introspection',
+      ])
+    expect((await ask('/adsz', 'misled', 'POST')).status, 'what only shows').to.equal(200)
     expect(said).to.deep.equal([])
     expect((await ask('/adsz?push=true', 'operator', 'POST')).text).to.equal('Pushed to 2 servers')
     expect(said).to.deep.equal(['POST /debug/adsz by operator'])

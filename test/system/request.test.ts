@@ -47,7 +47,14 @@ describe('pilot-discovery request and the admin socket', () => {
     expect(await status({ host: 'rebound.example' })).to.equal(403)
     expect(await status({ 'sec-fetch-site': 'cross-site' })).to.equal(403)
     expect(await status({ origin: 'http://elsewhere.example' }, 'POST', '/debug/adsz?push=true')).to.equal(403)
-    expect(await status({}, 'POST', '/debug/adsz?push=true')).to.equal(200)
+    for (const [name, value, refused] of [
+      ['content-type', 'text/plain', 415],
+      ['content-type', 'application/x-www-form-urlencoded', 200],
+      ['x-requested-with', 'x', 403],
+    ] as const)
+      expect(await status({ [name]: value }, 'POST', '/debug/adsz?push=true'), value).to.equal(refused)
+    expect(await status({ 'x-mesh-introspection': '1' }, 'POST', '/debug/adsz?push=true')).to.equal(200)
+    expect(await status({ 'x-mesh-introspection': '1', host: 'rebound.example' }, 'POST', '/debug/adsz?push=true')).to.equal(403)
     expect(await status({ host: 'rebound.example' }, 'GET', '/ready')).to.equal(200)
   })
 

@@ -247,7 +247,7 @@ describe('services beside ADS, and settings of the push path', function () {
       'this changes something: POST /debug/force_disconnect with proxyID=<name or id of a proxy>',
     ])
     expect(victim.closed).to.equal(undefined)
-    expect(await (await fetch(url, { method: 'POST' })).text()).to.equal('OK')
+    expect(await (await fetch(url, { method: 'POST', headers: { 'x-mesh-introspection': '1' } })).text()).to.equal('OK')
     await until('the end', () => victim.closed !== undefined)
     expect(victim.closed?.code).to.equal(14)
   })

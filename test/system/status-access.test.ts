@@ -84,11 +84,11 @@ describe('services beside ADS, for callers', function () {
   })
 
   it('debug pages on the secured port follow the same rule', async () => {
-    const ask = (path: string, identity?: string, method = 'GET', body = '') =>
+    const ask = (path: string, identity?: string, method = 'GET', body = '', headers: Record<string, string> = {}) =>
       new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
         const session = connect(`https://127.0.0.1:${port}`, tls(identity))
         session.on('error', reject)
-        const stream = session.request({ ':method': method, ':path': path })
+        const stream = session.request({ ':method': method, ':path': path, ...headers })
         let answered: Record<string, unknown> = {}
         let text = ''
         stream.on('response', (headers) => (answered = headers))
@@ -116,7 +116,10 @@ describe('services beside ADS, for callers', function () {
       expect((await ask(path, 'root')).status).to.equal(404)
     const push = await ask('/debug/adsz?push=true', 'root')
     expect([push.status, push.headers.allow]).to.deep.equal([405, 'POST'])
-    expect((await ask('/debug/adsz?push=true', 'root', 'POST', 'x'.repeat(100_000))).text).to.equal('Pushed to 2 servers')
+    // A browser sends the certificate of its user whoever's page makes it ask.
+    expect((await ask('/debug/adsz?push=true', 'root', 'POST')).status).to.equal(403)
+    const marked = { 'x-mesh-introspection': '1' }
+    expect((await ask('/debug/adsz?push=true', 'root', 'POST', 'x'.repeat(100_000), marked)).text).to.equal('Pushed to 2 servers')
     expect((await ask('/debug/mesh', 'root', 'HEAD')).text).to.equal('')
     expect((await ask('/debug/mesh', 'root', 'DELETE')).status).to.equal(405)
   })

@@ -84,6 +84,16 @@ describe('who is admitted to debug pages over the network', () => {
       expect(await of({ 'x-forwarded-for': '127.0.0.1', forwarded: 'for=127.0.0.1' }, from)).to.equal('401 Bearer')
   })
 
+  it('to change something only who cannot be misled by a page of another site', async () => {
+    const isDeliberate = async (...given: Parameters<typeof ask>) => ((await ask(...given)) as Viewer).isDeliberate
+    expect([await isDeliberate({}), await isDeliberate({ 'x-mesh-introspection': '' })]).to.deep.equal([false, true])
+    expect(await isDeliberate({ authorization: 'Bearer root' })).to.equal(true)
+  })
+
+  it('nobody whose connection a sidecar of this machine has passed on', async () => {
+    for (const remoteAddress of ['127.0.0.6', '::ffff:127.0.0.6', '::6']) expect(await of({}, { ...local, remoteAddress })).to.equal('401 Bearer')
+  })
+
   it('no page of another site, and no name that somebody lets point here', async () => {
     expect(await of({ host: 'evil.example:8080' })).to.equal('403 ')
     expect(await of({ host: '' })).to.equal('403 ')

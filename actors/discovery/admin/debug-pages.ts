@@ -4,7 +4,7 @@ import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { type DebugPage, debugPages, findConnection, noProxy } from './debug-table.ts'
-import { type Admit, forbiddenNamespace, forNoOperator, type Viewer, viewerOf } from './page-access.ts'
+import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 
 /** What the pages need, whoever serves them. */
@@ -33,8 +33,14 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
 }
 
 /** Answers a caller of the secured port; `names` are those of the mesh. Parameters stand in the path alone. */
-export async function answerCaller(parts: DebugParts, { method, path, caller }: PageQuestion, names: MeshIdentityNames): Promise<PageReply> {
-  const { status, type, headers, body } = asPage(await answerPath(parts, method === 'HEAD' ? 'GET' : method, path, viewerOf(caller, names)))
+export async function answerCaller(
+  parts: DebugParts,
+  { method, path, caller, isMarked }: PageQuestion,
+  names: MeshIdentityNames,
+): Promise<PageReply> {
+  const { status, type, headers, body } = asPage(
+    await answerPath(parts, method === 'HEAD' ? 'GET' : method, path, viewerOf(caller, names, isMarked || caller.via === 'token')),
+  )
   const all = Object.entries({ ...headers, 'content-type': type }).map(([name, value]) => [name.toLowerCase(), value])
   return { status, headers: Object.fromEntries(all), body }
 }
@@ -67,6 +73,7 @@ async function asked(
     return new Page(`this changes something: POST ${path} with ${action.form}`, undefined, allowed.status, allowed.headers)
   }
   if (!viewer.isOperator) return forNoOperator
+  if (!viewer.isDeliberate) return notDeliberate
   log.info(`POST ${path} by ${viewer.name}`)
   return action.act(sources, query)
 }

@@ -6,6 +6,7 @@ import { hostname } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { LogLevels } from '../../../protocols/messages/log.ts'
+import { changeHeader } from '../../../protocols/messages/pages.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
 import { variables } from '../../../src/config/features.ts'
 import { unbuiltVariables } from '../../../src/config/unbuilt-variables.ts'
@@ -14,7 +15,7 @@ import { Page, type PageRequest, PageServer, type PageServerOptions } from '../.
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import { type Control, homePage, script, topicPage } from './introspection-html.ts'
-import { type Admit, forNoOperator, type Viewer } from './page-access.ts'
+import { type Admit, forNoOperator, notDeliberate, type Viewer } from './page-access.ts'
 import type { Scraper } from './scrape.ts'
 
 /** What is logged at present, and how to change it in all threads. */
@@ -37,9 +38,6 @@ export interface IntrospectionParts {
 
 const signals = ['SIGHUP', 'SIGTERM'] as const
 type Signal = (typeof signals)[number]
-
-/** A request that changes something carries this header, with any value: a form of another site cannot. */
-const changeHeader = 'x-mesh-introspection'
 
 interface Topic {
   readonly title: string
@@ -143,8 +141,7 @@ const guarded = {
 }
 
 async function answerOf(request: PageRequest, parts: IntrospectionParts, change: NonNullable<Topic['change']>): Promise<Page | string> {
-  if (request.headers[changeHeader] === undefined)
-    return new Page(`this changes something: a request for it has the header ${changeHeader}`, undefined, 403)
+  if (request.headers[changeHeader] === undefined) return notDeliberate
   const form = await request.parameters()
   try {
     return await change(parts, form)

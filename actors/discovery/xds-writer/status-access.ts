@@ -1,5 +1,5 @@
 /** Who may ask the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug pages"). */
-import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
+import { changeHeader, type PageQuestion, type PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { PageCall, PageRefusal } from '../../grpc/pages.ts'
@@ -57,7 +57,7 @@ export class StatusAccess {
   /** How a page of the secured port is made for a caller, or with which status the request is refused. `ask` asks the main thread for the page. */
   async page(call: PageCall, ask: (question: PageQuestion) => Promise<PageReply>): Promise<PageRefusal | (() => Promise<PageReply>)> {
     const caller = await this.#parts.admission.admit(call, 'pages')
-    if (!isRefused(caller)) return () => ask({ method: call.method, path: call.path, caller })
+    if (!isRefused(caller)) return () => ask({ method: call.method, path: call.path, caller, isMarked: call.headers[changeHeader] !== undefined })
     const { code } = this.#refuse(call, caller.reason, caller)
     return code === status.unauthenticated ? { status: 401, headers: { 'www-authenticate': 'Bearer' } } : { status: 503, headers: {} }
   }
