@@ -16,6 +16,7 @@ import {
   record,
   reject,
   required,
+  type Shape,
   text,
   unused,
 } from './shape.ts'
@@ -23,10 +24,27 @@ import { localityLbShape, tcpKeepaliveShape } from './shapes/connections.ts'
 import { canonicalTrustDomain, trustDomainFault } from './trust-domain.ts'
 import { readDocuments } from './yaml-documents.ts'
 
+/** Headers with their values, as HTTP has them (RFC 9110, section 5). */
+const additionalHeaders = ((): Shape<Record<string, string>> => {
+  const { form, read } = map(text({ max: 16_384, pattern: /^[^\0\r\n]*$/, what: 'one line' }))
+  return {
+    form,
+    read(value, path, report) {
+      const headers = read(value, path, report)
+      for (const name of Object.keys(headers ?? {}))
+        if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) reject(report, `${path}[${name.slice(0, 100).toWellFormed()}]`, 'not the name of a header')
+      return headers
+    },
+  }
+})()
+
 const authorizer = {
   service: required(text()),
   port: required(integer(1, 65_535)),
   failOpen: flag,
+  timeout: duration(1),
+  clearRouteCache: flag,
+  includeRequestBodyInCheck: record({ maxRequestBytes: required(integer(1, 4_294_967_295)), allowPartialMessage: flag, packAsBytes: flag }),
   statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
@@ -92,19 +110,11 @@ const meshFields = {
         includeHeadersInCheck: list(text()),
         headersToUpstreamOnAllow: list(text()),
         headersToDownstreamOnDeny: list(text()),
-        includeAdditionalHeadersInCheck: unused(anything),
-        includeRequestHeadersInCheck: unused(anything),
-        headersToDownstreamOnAllow: unused(list(text())),
-        includeRequestBodyInCheck: unused(anything),
-        clearRouteCache: unused(flag),
-        timeout: unused(duration()),
+        headersToDownstreamOnAllow: list(text()),
+        includeRequestHeadersInCheck: list(text()),
+        includeAdditionalHeadersInCheck: additionalHeaders,
       }),
-      envoyExtAuthzGrpc: record({
-        ...authorizer,
-        timeout: unused(duration()),
-        clearRouteCache: unused(flag),
-        includeRequestBodyInCheck: unused(anything),
-      }),
+      envoyExtAuthzGrpc: record(authorizer),
       ...idleProviders,
     }),
   ),

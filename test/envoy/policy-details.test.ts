@@ -20,6 +20,8 @@ for (const { version, path: binary } of envoyBinaries()) {
     let authorizers: { http: RunningAuthorizer; grpc: RunningAuthorizer }
     let round = 0
 
+    const newerFields =
+      "timeout: 5s, includeRequestHeadersInCheck: ['*-said'], includeAdditionalHeadersInCheck: {x-word: please}, headersToDownstreamOnAllow: ['x-ver*'], includeRequestBodyInCheck: {maxRequestBytes: 4}"
     const policy = (kind: string, spec: string, annotations = '') => policyDocument(kind, `p${++round}`, spec, { annotations })
     const inForce = (...documents: string[]) => enforce(service, envoy, documents)
     const ask = (headers: Record<string, string> = {}, path = '/') => call(address, port, path, { host: 'app', headers })
@@ -39,6 +41,7 @@ for (const { version, path: binary } of envoyBinaries()) {
         `extensionProviders:
 - ${provider('envoyExtAuthzHttp', 'authz-http', ports.http, ', includeHeadersInCheck: [x-word], headersToUpstreamOnAllow: [x-verdict], pathPrefix: /check')}
 - ${provider('envoyExtAuthzGrpc', 'authz-grpc', ports.grpc)}
+- ${provider('envoyExtAuthzHttp', 'authz-http', ports.http, `, ${newerFields}`).replace('name: authz-http', 'name: authz-newer')}
 - ${provider('envoyExtAuthzHttp', 'authz-gone', ports.gone, ", statusOnError: '503'")}
 - {name: authz-unknown, envoyExtAuthzGrpc: {service: nowhere.example.com, port: 1}}
 `,
@@ -146,6 +149,24 @@ for (const { version, path: binary } of envoyBinaries()) {
         expect((await ask({ 'x-word': 'please' }, '/guarded')).status).to.equal(403)
       })
     }
+
+    it('an authorizer is sent the headers and the body that its provider says, and answers the client', async () => {
+      await inForce(
+        policy('AuthorizationPolicy', "{action: CUSTOM, provider: {name: authz-newer}, rules: [{to: [{operation: {paths: ['/guarded*']}}]}]}"),
+      )
+      // The word is said by the proxy.
+      const answer = await call(address, port, '/guarded', {
+        host: 'app',
+        headers: { 'x-was-said': 'a', 'x-other': 'b' },
+        method: 'POST',
+        body: 'abcd',
+      })
+      expect([answer.status, answer.headers['x-verdict']]).to.deep.equal([200, 'considered'])
+      const asked = authorizers.http.seen.at(-1)
+      expect(asked?.headers).to.include({ 'x-was-said': 'a', 'x-word': 'please' }).and.not.to.have.property('x-other')
+      expect(asked?.body).to.equal('abcd')
+      expect((await call(address, port, '/guarded', { host: 'app', method: 'POST', body: 'abcdef' })).status).to.equal(413)
+    })
 
     it('metadata of another filter decides, as text or as a list', async () => {
       const lua = `apiVersion: networking.mesh.io/v1alpha3

@@ -1,5 +1,6 @@
 /** External authorizers: one over HTTP, one over gRPC (`envoy.service.auth.v3.Authorization`). Both let through whoever says the word. */
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { freePort } from '../../bench/ports.ts'
 import { serveMethod } from './grpc-server.ts'
 
@@ -8,14 +9,18 @@ export interface RunningAuthorizer {
   readonly port: number
   /** What it was asked: paths over HTTP, messages over gRPC. */
   readonly asked: string[]
+  /** What came with the questions over HTTP. */
+  readonly seen: readonly { readonly headers: IncomingHttpHeaders; readonly body: string }[]
   stop(): Promise<void>
 }
 
 /** Lets through requests with the header `x-word: please`, answers 418 to others. */
 export async function httpAuthorizer(): Promise<RunningAuthorizer> {
   const asked: string[] = []
-  const server = createServer((request, response) => {
+  const seen: { headers: IncomingHttpHeaders; body: string }[] = []
+  const server = createServer(async (request, response) => {
     asked.push(request.url ?? '')
+    seen.push({ headers: request.headers, body: await text(request) })
     response.setHeader('x-verdict', 'considered')
     response.writeHead(request.headers['x-word'] === 'please' ? 200 : 418).end('asked')
   })
@@ -24,6 +29,7 @@ export async function httpAuthorizer(): Promise<RunningAuthorizer> {
   return {
     port,
     asked,
+    seen,
     stop: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -44,5 +50,5 @@ export async function grpcAuthorizer(): Promise<RunningAuthorizer> {
     done(null, response((http ? /x-word[^a-z]+please/.test(text) : !text.includes('/sa/other')) ? 0 : 7))
   }
   const { port, stop } = await serveMethod('/envoy.service.auth.v3.Authorization/Check', false, check)
-  return { port, asked, stop: async () => stop() }
+  return { port, asked, seen: [], stop: async () => stop() }
 }

@@ -66,7 +66,7 @@ export function call(
   address: string,
   port: number,
   path: string,
-  options: { host?: string; method?: string; headers?: Record<string, string> } = {},
+  options: { host?: string; method?: string; headers?: Record<string, string>; body?: string } = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { ...options.headers, host: options.host ?? `${address}:${port}`, connection: 'close' }
@@ -81,7 +81,7 @@ export function call(
     )
     request.on('timeout', () => request.destroy(new Error('no answer')))
     request.on('error', reject)
-    request.end()
+    request.end(options.body)
   })
 }
 

@@ -1,5 +1,6 @@
 /** External authorizers: what CUSTOM policies name, from `extensionProviders` of the mesh configuration (docs/resources.md, A9). */
 import { isStandIn } from '../../config/stand-in.ts'
+import { patternOf } from '../../policy/patterns.ts'
 import type { AuthorizationPolicy } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf } from '../message.ts'
@@ -16,12 +17,20 @@ export interface Authorizer {
   /** Status when it does not answer and requests do not pass. */
   readonly statusOnError: number | undefined
   readonly pathPrefix: string
+  /** How long it may take, in milliseconds. */
+  readonly timeoutMs: number
+  /** Whether what it adds to a request counts for its route. */
+  readonly clearRouteCache: boolean
+  /** What of the body it is sent; nothing without it. */
+  readonly body: { readonly maxRequestBytes: number; readonly allowPartialMessage?: boolean; readonly packAsBytes?: boolean } | undefined
   readonly includeHeadersInCheck: readonly string[]
+  readonly additionalHeaders: Readonly<Record<string, string>>
+  readonly headersToDownstreamOnAllow: readonly string[]
   readonly headersToUpstreamOnAllow: readonly string[]
   readonly headersToDownstreamOnDeny: readonly string[]
 }
 
-/** How long an authorizer may take, in milliseconds. */
+/** How long an authorizer may take for which nobody says it, in milliseconds. */
 const checkTimeoutMs = 600_000
 
 /** The one authorizer of a workload, or why there is none. */
@@ -50,33 +59,52 @@ export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot:
     failOpen: given.failOpen ?? false,
     statusOnError: status,
     pathPrefix: http?.pathPrefix ?? '',
-    includeHeadersInCheck: http?.includeHeadersInCheck ?? [],
+    timeoutMs: given.timeout ?? checkTimeoutMs,
+    clearRouteCache: given.clearRouteCache ?? false,
+    body: given.includeRequestBodyInCheck,
+    // The second is the name that the first had before.
+    includeHeadersInCheck: http?.includeRequestHeadersInCheck?.length ? http.includeRequestHeadersInCheck : (http?.includeHeadersInCheck ?? []),
+    additionalHeaders: http?.includeAdditionalHeadersInCheck ?? {},
+    headersToDownstreamOnAllow: http?.headersToDownstreamOnAllow ?? [],
     headersToUpstreamOnAllow: http?.headersToUpstreamOnAllow ?? [],
     headersToDownstreamOnDeny: http?.headersToDownstreamOnDeny ?? [],
   }
 }
 
 /** `envoy.config.core.v3.GrpcService`; what gRPC takes for an authority has no pipes. */
-export function grpcAuthorizer({ cluster }: Authorizer) {
+export function grpcAuthorizer({ cluster, timeoutMs }: Authorizer) {
   return {
     targetSpecifier: { case: 'envoyGrpc' as const, value: { clusterName: cluster, authority: cluster.replaceAll('|', '_.') } },
-    timeout: durationOf(checkTimeoutMs),
+    timeout: durationOf(timeoutMs),
   }
 }
 
 /** `envoy.extensions.filters.http.ext_authz.v3.HttpService`. */
 export function httpAuthorizer(authorizer: Authorizer) {
-  const { cluster, host, port, pathPrefix } = authorizer
-  const exactly = (names: readonly string[]) => ({
-    patterns: names.map((name) => ({ matchPattern: { case: 'exact' as const, value: name }, ignoreCase: true })),
-  })
+  const { cluster, host, port, pathPrefix, timeoutMs, includeHeadersInCheck, additionalHeaders } = authorizer
+  const { headersToUpstreamOnAllow, headersToDownstreamOnDeny, headersToDownstreamOnAllow } = authorizer
+  const headersToAdd = Object.entries(additionalHeaders).map(([key, value]) => ({ key, value }))
   return {
-    serverUri: { uri: `http://${host}:${port}`, httpUpstreamType: { case: 'cluster' as const, value: cluster }, timeout: durationOf(checkTimeoutMs) },
+    serverUri: { uri: `http://${host}:${port}`, httpUpstreamType: { case: 'cluster' as const, value: cluster }, timeout: durationOf(timeoutMs) },
     pathPrefix,
-    ...(authorizer.includeHeadersInCheck.length > 0 ? { authorizationRequest: { allowedHeaders: exactly(authorizer.includeHeadersInCheck) } } : {}),
+    ...(includeHeadersInCheck.length + headersToAdd.length > 0
+      ? { authorizationRequest: { ...ifAny('allowedHeaders', includeHeadersInCheck), headersToAdd } }
+      : {}),
     authorizationResponse: {
-      ...(authorizer.headersToUpstreamOnAllow.length > 0 ? { allowedUpstreamHeaders: exactly(authorizer.headersToUpstreamOnAllow) } : {}),
-      ...(authorizer.headersToDownstreamOnDeny.length > 0 ? { allowedClientHeaders: exactly(authorizer.headersToDownstreamOnDeny) } : {}),
+      ...ifAny('allowedUpstreamHeaders', headersToUpstreamOnAllow),
+      ...ifAny('allowedClientHeaders', headersToDownstreamOnDeny),
+      ...ifAny('allowedClientHeadersOnSuccess', headersToDownstreamOnAllow),
     },
   }
+}
+
+/** A field with `envoy.type.matcher.v3.ListStringMatcher` of names of headers, `x`, `x*` or `*x`; nothing where there are none. */
+function ifAny<Field extends string>(field: Field, names: readonly string[]) {
+  const patterns = names.map((name) => {
+    const pattern = patternOf(name)
+    // Envoy takes no regular expression that ignores case.
+    if (pattern.kind === 'any') return { matchPattern: { case: 'safeRegex' as const, value: { regex: '.*' } } }
+    return { matchPattern: { case: pattern.kind, value: pattern.text }, ignoreCase: true }
+  })
+  return (patterns.length > 0 ? { [field]: { patterns } } : {}) as { readonly [Name in Field]?: { readonly patterns: typeof patterns } }
 }

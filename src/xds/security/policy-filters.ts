@@ -197,6 +197,8 @@ function externalAuthorization(protocol: Protocol, authorizer: Authorizer): Name
     name,
     pack(ExtAuthzSchema, {
       failureModeAllow: authorizer.failOpen,
+      clearRouteCache: authorizer.clearRouteCache,
+      ...(authorizer.body ? { withRequestBody: authorizer.body } : {}),
       transportApiVersion: 2,
       filterEnabledMetadata: filterEnabledMetadata as never,
       ...(authorizer.statusOnError !== undefined ? { statusOnError: { code: authorizer.statusOnError } } : {}),
