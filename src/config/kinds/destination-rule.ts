@@ -69,7 +69,7 @@ const trafficPolicy = record({
   tunnel: unused(anything, 'connections go to their destination without a tunnel'),
   proxyProtocol: unused(anything, 'no PROXY header is sent'),
   retryBudget: unused(
-    record({ percent: decimal(0, 100), minRetryConcurrency: integer(0, largestUint32) }),
+    record({ percent: decimal(0, 100), minRetryConcurrency: integer(0, largestUint32), budgetInterval: duration() }),
     'retries are bounded by maxRetries alone',
   ),
 })
