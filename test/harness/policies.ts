@@ -41,6 +41,9 @@ export async function enforce(service: Service, envoy: Envoy, documents: readonl
   service.write('policies.yaml', [...documents, marker].join('\n---\n'))
   await until('the policies to be in force', async () => {
     const { configs } = JSON.parse(await envoy.admin('/config_dump?resource=dynamic_listeners')) as { configs?: { active_state?: object }[] }
-    return (configs ?? []).some(({ active_state }) => JSON.stringify(active_state ?? {}).includes(`[${name}]`))
+    // What is gone from a file is told a moment after what is new in it: another file may have it now.
+    const states = JSON.stringify((configs ?? []).map(({ active_state }) => active_state))
+    const found = new Set([...states.matchAll(/policy\[(marker-\d+)\]/g)].map(([, marker]) => marker))
+    return found.has(name) && found.size === 1
   })
 }
