@@ -7,8 +7,8 @@ export interface AddressRange {
   readonly prefixLen: number
 }
 
-/** The range that a value of a rule names, in both forms where it has two. */
-export function rangesOf(value: string): AddressRange[] {
+/** The range that a value of a rule names. For addresses that a header says it is in both forms where it has two: Envoy reads those of connections as IPv4. */
+export function rangesOf(value: string, isSaid: boolean): AddressRange[] {
   const [addressPrefix = '', bits] = value.split('/')
   const address = ipaddr.parse(addressPrefix)
   const whole = address.kind() === 'ipv6' ? 128 : 32
@@ -18,14 +18,21 @@ export function rangesOf(value: string): AddressRange[] {
     if (!address.isIPv4MappedAddress() || prefixLen < 96) return [own]
     return [own, { addressPrefix: address.toIPv4Address().toString(), prefixLen: prefixLen - 96 }]
   }
-  return [own, { addressPrefix: `::ffff:${address.toString()}`, prefixLen: prefixLen + 96 }]
+  return isSaid ? [own, { addressPrefix: `::ffff:${address.toString()}`, prefixLen: prefixLen + 96 }] : [own]
+}
+
+/** The address of a connection as Envoy reads it. */
+export function ofConnection(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.parse(address)
+  return parsed instanceof ipaddr.IPv6 && parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : address
 }
 
 /** Whether an address is in the range that a value of a rule names. */
 export function isInRange(value: string, address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.parse(address)
-  return rangesOf(value).some(({ addressPrefix, prefixLen }) => {
+  return rangesOf(value, true).some(({ addressPrefix, prefixLen }) => {
     const start = ipaddr.parse(addressPrefix)
     return start.kind() === parsed.kind() && parsed.match(start as never, prefixLen)
   })

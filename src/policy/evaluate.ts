@@ -7,7 +7,7 @@ import type { OptOuts } from '../config/opt-outs.ts'
 import { type Attribute, type Condition, isHttpOnly, isWholeText, type Rule, resolveRule } from '../config/policy-attributes.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { type Action, type AuthorizationPolicy, actionOf } from '../snapshot/policies.ts'
-import { isInRange } from './address-ranges.ts'
+import { isInRange, ofConnection } from './address-ranges.ts'
 import { authorities, hostPatternOf, isDefaultPort } from './authorities.ts'
 import { otherValueMatches } from './claim-values.ts'
 import { headerMatches } from './header-lists.ts'
@@ -242,7 +242,8 @@ function valueAt(start: unknown, path: readonly string[]): unknown {
 
 /** The client is who the connection's other end is, unless a proxy that is trusted says otherwise; what others say can only keep a request out. */
 function addressMatches(range: string, of: 'connection' | 'client' | 'destination', { guards, request, circumstances }: Look): boolean {
-  const { sourceIp, remoteIp, destinationIp, protocol } = request
+  const { remoteIp, protocol } = request
+  const [sourceIp, destinationIp] = [ofConnection(request.sourceIp), ofConnection(request.destinationIp)]
   if (of !== 'client') return isInRange(range, of === 'connection' ? sourceIp : destinationIp)
   const trusted = circumstances.trustsForwarded || protocol === 'tcp' || circumstances.optOuts.has('forwarded-addresses')
   return trusted ? isInRange(range, remoteIp) : isInRange(range, sourceIp) || (guards && isInRange(range, remoteIp))

@@ -51,7 +51,7 @@ function permissionMatches({ rule }: Permission, request: Seen, path: string): b
     case 'destinationPort':
       return rule.value === request.destinationPort
     case 'destinationIp':
-      return inRange(rule.value, request.destinationIp)
+      return inRange(rule.value, plainAddress(request.destinationIp))
     case 'requestedServerName':
       return stringMatches(rule.value, request.sni)
     default:
@@ -72,7 +72,7 @@ function principalMatches({ identifier }: Principal, request: Seen): boolean {
     case 'authenticated':
       return request.peer !== undefined && stringMatches(identifier.value.principalName, `spiffe://${request.peer}`)
     case 'directRemoteIp':
-      return inRange(identifier.value, request.sourceIp)
+      return inRange(identifier.value, plainAddress(request.sourceIp))
     case 'remoteIp':
       return inRange(identifier.value, request.remoteIp)
     case 'header':
@@ -155,6 +155,9 @@ function templateMatches({ typedConfig }: TypedExtensionConfig, path: string): b
   const regex = pathTemplate.split(/(\*\*?)/).map((part) => (part === '*' ? `[${text}]+` : part === '**' ? `[${text}/]*` : RE2JS.quote(part)))
   return RE2JS.compile(regex.join('')).matches(path)
 }
+
+/** The address of a connection: sockets with an IPv4 address in its form in IPv6 have one of IPv4 for Envoy. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:(?=[0-9.]+$)/, '')
 
 function inRange({ addressPrefix, prefixLen }: CidrRange, address: string): boolean {
   if (!ipaddr.isValid(address)) return false

@@ -122,9 +122,9 @@ function principalsOf(condition: Condition, value: string, target: RuleTarget): 
     case 'trustDomain':
       return equalTrustDomains(value, trustDomains).map((each) => peer(trustDomainMatch(patternOf(each))))
     case 'ip':
-      return rangesOf(value).flatMap((range) =>
-        attribute.of === 'client' ? clientIds(range, condition, target) : addressId('directRemoteIp', range),
-      )
+      return attribute.of === 'client'
+        ? rangesOf(value, true).flatMap((range) => clientIds(range, condition, target))
+        : rangesOf(value, false).map((range) => addressId('directRemoteIp', range))
     case 'requestPrincipal':
       return requestPrincipalIds(patternOf(value), metadata)
     case 'claim':
@@ -192,7 +192,7 @@ function permissionsFor({ attribute }: Condition, value: string, wide: boolean):
     case 'port':
       return [{ rule: { case: 'destinationPort', value: Number(value) } }]
     case 'ip':
-      return rangesOf(value).map((range) => ({ rule: { case: 'destinationIp', value: range } }))
+      return rangesOf(value, false).map((range) => ({ rule: { case: 'destinationIp', value: range } }))
     case 'sni':
       return sniPatterns(patternOf(value), wide).map((pattern) => ({ rule: { case: 'requestedServerName', value: stringMatch(pattern, true) } }))
     default:
