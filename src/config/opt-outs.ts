@@ -7,6 +7,7 @@ export const policyCheckNames = [
   'forwarded-addresses',
   'header-underscores',
   'host-forms',
+  'never-matching-hosts',
   'never-matching-paths',
   'own-namespace-instances',
   'path-forms',

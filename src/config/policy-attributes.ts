@@ -21,6 +21,8 @@ export type Attribute =
   | { readonly type: 'host' }
   | { readonly type: 'method' }
   | { readonly type: 'path' }
+  /** The path with its query. */
+  | { readonly type: 'target' }
   | { readonly type: 'header'; readonly name: string }
   | { readonly type: 'sni' }
   /** Dynamic metadata that some filter of Envoy's left. */
@@ -94,7 +96,9 @@ export function conditionKey(key: string): Attribute | undefined {
   if (header?.length === 1 && /^[:!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header[0] as string)) {
     const name = (header[0] as string).toLowerCase()
     // To Envoy both are the host of the request, which has forms that no other header has.
-    return name === 'host' || name === ':authority' ? { type: 'host' } : { type: 'header', name }
+    if (name === 'host' || name === ':authority') return { type: 'host' }
+    if (name === ':method') return { type: 'method' }
+    return name === ':path' ? { type: 'target' } : { type: 'header', name }
   }
   const claim = inBrackets('request.auth.claims')
   if (claim) return { type: 'claim', path: claim }
@@ -140,7 +144,7 @@ function conditionsOf(given: Fields, where: string): Condition[] {
 
 /** Whether a TCP connection has no such thing. */
 export function isHttpOnly({ type }: Attribute): boolean {
-  return ['requestPrincipal', 'claim', 'host', 'method', 'path', 'header'].includes(type)
+  return ['requestPrincipal', 'claim', 'host', 'method', 'path', 'target', 'header'].includes(type)
 }
 
 /** Whether a claim is compared whole, as registered names are (RFC 7519, section 4.1); one text of any other is a list of its words. */

@@ -1,5 +1,6 @@
 /** The checks that judge values in rules of AuthorizationPolicies more strictly, as rows of the table of checks (`policy-checks.ts`). */
 import type { ConfigObject } from '../../protocols/data.ts'
+import { hostFault } from './host-values.ts'
 import { pathCharacters, pathFault } from './path-patterns.ts'
 import { type Attribute, attributeOf } from './policy-attributes.ts'
 
@@ -63,12 +64,18 @@ export const ruleChecks = {
     'where a match keeps requests out, a host matches in every form that a server may take for it, and requests for no readable host match; elsewhere only plain hosts match',
     ({ attribute, value }) => attribute.type === 'host' && value !== '*',
   ),
+  'never-matching-hosts': check(
+    'a policy with a host that can never match is invalid',
+    ({ attribute, value }) => attribute.type === 'host' && hostFault(value) !== undefined,
+  ),
   'never-matching-paths': check(
     'a policy with a path that can never match is invalid',
     ({ attribute, value }) => attribute.type === 'path' && pathFault(value, undefined) !== undefined,
   ),
   'path-forms': check(
     'characters of a path match plain and escaped, and paths in which servers may see other segments than Envoy match where that keeps requests out',
-    ({ attribute, value }) => attribute.type === 'path' && pathCharacters(value, undefined).some((character) => typeof character !== 'string'),
+    ({ attribute, value }) =>
+      (attribute.type === 'path' || attribute.type === 'target') &&
+      pathCharacters(value, undefined).some((character) => typeof character !== 'string'),
   ),
 } as const

@@ -4,6 +4,7 @@
  */
 import type { MeshConfig } from '../config/mesh-config.ts'
 import type { OptOuts } from '../config/opt-outs.ts'
+import { isPathTemplate } from '../config/path-templates.ts'
 import { type Attribute, type Condition, isHttpOnly, isWholeText, type Rule, resolveRule } from '../config/policy-attributes.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { type Action, type AuthorizationPolicy, actionOf } from '../snapshot/policies.ts'
@@ -178,7 +179,12 @@ function valueMatches(attribute: Attribute, value: string, look: Look): boolean 
     case 'method':
       return patternMatches(pattern, request.method)
     case 'path':
-      return pathMatches(value, normalizePath(request.path, normalization), { normalization, guards, forms: !optOuts.has('path-forms') })
+    case 'target': {
+      const path = normalizePath(request.path, normalization)
+      const isPath = pathMatches(value, path, { normalization, guards, forms: !optOuts.has('path-forms') })
+      if (attribute.type === 'path') return isPath
+      return patternMatches(pattern, path + request.path.slice(/[?#]|$/.exec(request.path)?.index)) || (guards && isPath && !isPathTemplate(value))
+    }
     case 'header':
       return headerMatches(pattern, headerOf(attribute.name, request), guards)
     case 'sni':
@@ -192,6 +198,7 @@ function valueMatches(attribute: Attribute, value: string, look: Look): boolean 
 function lengthOf(attribute: Attribute, request: DescribedRequest): number {
   switch (attribute.type) {
     case 'path':
+    case 'target':
       return request.path.length
     case 'header':
       return (headerOf(attribute.name, request) ?? []).reduce((sum, value) => sum + value.length, 0)
@@ -278,11 +285,6 @@ function sniMatches(pattern: Pattern, sni: string, guards: boolean): boolean {
   return patternMatches(wanted, sni) || (guards && patternMatches(wanted, sni.replace(/\.$/, '')))
 }
 
-function headerOf(name: string, request: DescribedRequest): readonly string[] | undefined {
-  const pseudo = new Map([
-    [':method', request.method],
-    [':path', request.path],
-  ])
-  const value = pseudo.get(name)
-  return value === undefined ? (Object.hasOwn(request.headers, name) ? request.headers[name] : undefined) : [value]
+function headerOf(name: string, { headers }: DescribedRequest): readonly string[] | undefined {
+  return Object.hasOwn(headers, name) ? headers[name] : undefined
 }

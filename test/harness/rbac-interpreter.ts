@@ -19,6 +19,8 @@ type Principal = MessageShape<typeof PrincipalSchema>
 /** A request, and whether several values of a header are joined or looked at one by one, as releases have it. */
 interface Seen extends DescribedRequest {
   readonly joined: boolean
+  /** The path, normalized, with its query. */
+  readonly target: string
 }
 
 /** Whether a policy matches. `path` is the normalized one. Throws where the answer depends on how a release of Envoy reads several values of a header. */
@@ -26,8 +28,9 @@ export function policyMatches(policy: MessageShape<typeof PolicySchema>, request
   const matches = (seen: Seen) =>
     policy.permissions.some((permission) => permissionMatches(permission, seen, path)) &&
     policy.principals.some((principal) => principalMatches(principal, seen))
-  const joined = matches({ ...request, joined: true })
-  if (joined !== matches({ ...request, joined: false }))
+  const seen = { ...request, target: path + request.path.slice(/[?#]|$/.exec(request.path)?.index) }
+  const joined = matches({ ...seen, joined: true })
+  if (joined !== matches({ ...seen, joined: false }))
     throw new Error(`${JSON.stringify(request.headers)} is judged differently joined and one by one`)
   return joined
 }
@@ -107,7 +110,7 @@ function stringMatches(matcher: StringMatcher | undefined, text: string): boolea
 }
 
 function headerMatches({ name, headerMatchSpecifier: matcher }: HeaderMatcher, request: Seen): boolean {
-  const pseudo: Record<string, string> = { ':method': request.method, ':authority': request.host, ':path': request.path }
+  const pseudo: Record<string, string> = { ':method': request.method, ':authority': request.host, ':path': request.target }
   const values = pseudo[name] === undefined ? request.headers[name]?.map((value) => value.replace(/^[ \t]+|[ \t]+$/g, '')) : [pseudo[name]]
   if (!values) return false
   if (matcher.case === 'presentMatch') return matcher.value

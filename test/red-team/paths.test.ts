@@ -110,6 +110,13 @@ describeAttacks('paths', (place) => {
     expect(await statusOf(place, '/x#/admin/panel')).to.equal(400)
   })
 
+  it('a condition on the header :path is one on the path, where it denies', async () => {
+    const when = [{ key: 'request.headers[:path]', values: ['/admin', '/a@b*'] }]
+    await place.enforce(policyDocument('AuthorizationPolicy', 'paths', JSON.stringify({ action: 'DENY', rules: [{ when }] })))
+    expect(await wrong(place, ['/admin', '/admin?x', '/%61dmin', '//admin', '/a%40b', '/a@b?x', '/x/..;/admin'], 403)).to.deep.equal([])
+    expect(await wrong(place, ['/', '/adminx', '/x?/admin'], 200)).to.deep.equal([])
+  })
+
   it('patterns do not start or end within an escape', async () => {
     await place.enforce(policy('ALLOW', "{paths: ['*0b', '*ad', '/x%40*']}"))
     expect(await wrong(place, ['/0b', '/a/70b', '/bad', '/x@', '/x%40y'], 200)).to.deep.equal([])

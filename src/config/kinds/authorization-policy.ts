@@ -1,5 +1,6 @@
 /** AuthorizationPolicy: which requests are allowed, denied, or put to an authorizer outside (docs/resources.md, A5 to A8). */
 import { isIpOrCidr } from '../addresses.ts'
+import { hostFault } from '../host-values.ts'
 import { pathFault } from '../path-patterns.ts'
 import { isPathTemplate, pathTemplateFault } from '../path-templates.ts'
 import { conditionKey } from '../policy-attributes.ts'
@@ -88,11 +89,15 @@ function checkValue(field: string, given: string, path: string, report: Report):
   else if (/trustdomains?$/i.test(field)) rejectIf(report, path, trustDomainPatternFault(given))
   else if (/ipblocks$/i.test(field) && !isIpOrCidr(given)) reject(report, path, `${JSON.stringify(given)} is not an IP address or CIDR`)
   else if (/ports$/i.test(field) && !isPort(given)) reject(report, path, `${JSON.stringify(given)} is not a port number`)
-  else if (/paths$/i.test(field) && !report.optOuts?.has('never-matching-paths')) {
-    // What depends on the normalization of the mesh is looked at with the mesh configuration (src/snapshot/policies.ts).
-    const fault = pathFault(given, 'NONE')
-    if (fault) reject(report, path, `${JSON.stringify(given.slice(0, 200))} ${fault}`)
-  }
+  else if (/paths$/i.test(field)) checkMatchable('path', given, path, report)
+  else if (/hosts$/i.test(field)) checkMatchable('host', given, path, report)
+}
+
+/** What depends on the normalization of the mesh is looked at with the mesh configuration (src/snapshot/matchable-policies.ts). */
+function checkMatchable(kind: 'host' | 'path', given: string, path: string, report: Report): void {
+  if (report.optOuts?.has(`never-matching-${kind}s`)) return
+  const fault = kind === 'path' ? pathFault(given, 'NONE') : hostFault(given)
+  if (fault) reject(report, path, `${JSON.stringify(given.slice(0, 200))} ${fault}`)
 }
 
 function checkCondition(given: Read<typeof condition>, path: string, report: Report): void {
@@ -103,6 +108,7 @@ function checkCondition(given: Read<typeof condition>, path: string, report: Rep
     for (const [index, one] of (given[field] ?? []).entries()) {
       const at = `${path}.${field}[${index}]`
       if (one === '') reject(report, at, 'empty text matches nothing')
+      else if (attribute?.type === 'host') checkMatchable('host', one, at, report)
       else if (attribute?.type === 'serviceAccount') rejectIf(report, at, accountFault(one))
       else if (attribute?.type === 'trustDomain') rejectIf(report, at, trustDomainPatternFault(one))
       else if (attribute?.type === 'ip' && !isIpOrCidr(one)) reject(report, at, `${JSON.stringify(one)} is not an IP address or CIDR`)

@@ -8,6 +8,7 @@ import type { MetadataMatcherSchema } from '../../../protocols/gen/envoy/type/ma
 import type { ValueMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
 import type { MeshConfig } from '../../config/mesh-config.ts'
 import type { OptOuts } from '../../config/opt-outs.ts'
+import { isPathTemplate } from '../../config/path-templates.ts'
 import { type Condition, isHttpOnly, isWholeText, type Rule } from '../../config/policy-attributes.ts'
 import { type AddressRange, rangesOf } from '../../policy/address-ranges.ts'
 import { looksLikeBoolean, looksLikeNumber, numberOf } from '../../policy/claim-values.ts'
@@ -77,7 +78,7 @@ export const matchesAll: Policy = {
 
 /** Whether Envoy sees it in the operation (`Permission`); everything else it sees in the peer and its request (`Principal`). */
 function isOfOperation({ attribute }: Condition): boolean {
-  return ['host', 'method', 'path', 'port', 'sni'].includes(attribute.type) || (attribute.type === 'ip' && attribute.of === 'destination')
+  return ['host', 'method', 'path', 'target', 'port', 'sni'].includes(attribute.type) || (attribute.type === 'ip' && attribute.of === 'destination')
 }
 
 /** Whether a match of a condition keeps requests out: what is not sure then counts as a match, and else as none. */
@@ -96,12 +97,15 @@ function permissionOf(condition: Condition, target: RuleTarget): Permission {
   const { attribute, values } = condition
   const { optOuts, normalization } = target
   const comparison = { guards: guards(condition, target), normalization }
+  const paths = (of: readonly string[]) => pathPermission(of, { ...comparison, forms: !optOuts.has('path-forms') })
   const matched =
     attribute.type === 'host'
       ? hostPermission(values, { ...comparison, forms: !optOuts.has('host-forms') })
       : attribute.type === 'path'
-        ? pathPermission(values, { ...comparison, forms: !optOuts.has('path-forms') })
-        : anyRule(values.flatMap((value) => permissionsFor(condition, value, comparison.guards)))
+        ? paths(values)
+        : attribute.type === 'target' && comparison.guards
+          ? anyRule([...values.flatMap((value) => permissionsFor(condition, value, true)), paths(values.filter((value) => !isPathTemplate(value)))])
+          : anyRule(values.flatMap((value) => permissionsFor(condition, value, comparison.guards)))
   return condition.not ? notRule(matched) : matched
 }
 
@@ -189,6 +193,8 @@ function permissionsFor({ attribute }: Condition, value: string, wide: boolean):
   switch (attribute.type) {
     case 'method':
       return [headerRule(':method', stringMatch(patternOf(value)))]
+    case 'target':
+      return [headerRule(':path', stringMatch(patternOf(value)))]
     case 'port':
       return [{ rule: { case: 'destinationPort', value: Number(value) } }]
     case 'ip':

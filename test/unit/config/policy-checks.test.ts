@@ -27,6 +27,7 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'claim-types': { documents: rules('DENY', "when: [{key: 'request.auth.claims[staff]', values: ['true']}]") },
   'forwarded-addresses': { documents: rules('ALLOW', 'when: [{key: remote.ip, values: [10.0.0.0/8]}]') },
   'host-forms': { documents: rules('DENY', 'to: [{operation: {hosts: [secret.example]}}]') },
+  'never-matching-hosts': { documents: rules('DENY', "to: [{operation: {hosts: ['https://secret.example']}}]") },
   'never-matching-paths': { documents: rules('DENY', "to: [{operation: {paths: ['/a//b']}}]") },
   'path-forms': { documents: rules('DENY', "to: [{operation: {paths: ['/a@b']}}]") },
   'endpoint-addresses': { documents: entry('lab', '127.0.0.1', 'http') },

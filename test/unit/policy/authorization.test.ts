@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { PolicySchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
+import { hostFault } from '../../../src/config/host-values.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { pathFault } from '../../../src/config/path-patterns.ts'
 import { conditionKey, resolveRule, type WrittenRule } from '../../../src/config/policy-attributes.ts'
@@ -44,8 +45,7 @@ const host = fc.oneof(
     )
     .map((parts) => parts.join('')),
 )
-/** `*:` would be the end of a host, or of an address. */
-const goodHost = host.filter((text) => text !== ':')
+const goodHost = host.filter((text) => !text.startsWith('::') && hostFault(text) === undefined && hostFault(`*${text}`) === undefined)
 /** Parts of paths that collide often: characters that come plain and escaped, in either case, and what is nearly one. */
 const path = fc
   .array(
@@ -86,7 +86,12 @@ const goodPath = starred(path.map((text) => text.slice(1)))
   .map((value) => (value.startsWith('*') ? value : `/${value}`))
   .filter((value) => pathFault(value, 'DEFAULT') === undefined)
 /** A path as it comes: nothing in it is refused. */
-const sentPath = path.map((text) => text.replaceAll('é', '%C3%a9').replaceAll(/[{}]/g, ''))
+const sentPath = fc
+  .tuple(
+    path.map((text) => text.replaceAll('é', '%C3%a9').replaceAll(/[{}]/g, '')),
+    fc.constantFrom('', '', '?b'),
+  )
+  .map((parts) => parts.join(''))
 const address = fc.constantFrom('10.0.0.1', '::ffff:10.0.0.1', '10.0.1.1', '192.168.0.1', '::1', 'fd00::1')
 const range = fc.constantFrom('10.0.0.0/24', '::ffff:10.0.0.0/120', '10.0.0.1', '0.0.0.0/0', '::/0', 'fd00::/8', '192.168.0.1/32')
 const port = fc.constantFrom('80', '443')
@@ -124,6 +129,8 @@ const condition = fc.record({
   key: fc.constantFrom(
     'request.headers[x]',
     'request.headers[host]',
+    'request.headers[:path]',
+    'request.headers[:method]',
     'request.auth.claims[c]',
     'request.auth.claims[c][d]',
     'request.auth.audiences',
@@ -135,6 +142,7 @@ const condition = fc.record({
   values: values(
     fc.oneof(
       word,
+      fc.constantFrom('/a', '/a@', '/a%40', '/a?b', 'GET'),
       fc.constantFrom('a b', 'true', 'True', 'false', '1', '1.0', '1e0', '12', 'tr', '1.5'),
       requestPrincipal,
       word.map((text) => `[${text}]`),
@@ -372,6 +380,18 @@ describe('policy documents', () => {
     ['AuthorizationPolicy', '{rules: [{from: [{source: {principal: [a]}}]}]}', /source\.principal: unknown field/],
     ['AuthorizationPolicy', '{rules: [{from: [{source: {ipBlocks: [10.0.0.0/33]}}]}]}', /ipBlocks\[0\]: .* is not an IP address or CIDR/],
     ['AuthorizationPolicy', "{rules: [{to: [{operation: {ports: ['65536']}}]}]}", /ports\[0\]: .* is not a port number/],
+    [
+      'AuthorizationPolicy',
+      "{rules: [{to: [{operation: {hosts: ['https://a.example']}}]}]}",
+      /hosts\[0\]: .* never matches: what follows a colon is no port/,
+    ],
+    ['AuthorizationPolicy', "{rules: [{to: [{operation: {notHosts: ['a.example/x*']}}]}]}", /notHosts\[0\]: .* never matches: a host has no/],
+    ['AuthorizationPolicy', "{rules: [{when: [{key: 'request.headers[host]', values: ['a b']}]}]}", /when\[0\]\.values\[0\]: .* never matches/],
+    [
+      'AuthorizationPolicy',
+      "{rules: [{to: [{operation: {paths: ['/x?y=1']}}]}]}",
+      /paths\[0\]: .* never matches: paths are compared without their query/,
+    ],
     ['AuthorizationPolicy', '{rules: [{when: [{key: destination.user, values: [a]}]}]}', /when\[0\]\.key: .* is not a known key/],
     ['AuthorizationPolicy', '{rules: [{when: [{key: source.ip}]}]}', /when\[0\]: needs values or notValues/],
     ['AuthorizationPolicy', '{rules: [{when: [{key: source.ip, values: [x]}]}]}', /values\[0\]: .* is not an IP address/],
