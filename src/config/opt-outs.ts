@@ -4,6 +4,7 @@
 export const policyCheckNames = [
   'claim-types',
   'endpoint-addresses',
+  'file-readability',
   'forwarded-addresses',
   'header-underscores',
   'host-forms',
@@ -11,6 +12,7 @@ export const policyCheckNames = [
   'never-matching-paths',
   'own-namespace-instances',
   'path-forms',
+  'policy-namespaces',
   'undeclared-ports',
 ] as const satisfies readonly string[]
 

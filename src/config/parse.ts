@@ -4,7 +4,7 @@ import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { headerOutputsOfText } from './header-outputs.ts'
 import { configKey, kinds } from './kinds.ts'
-import type { OptOuts } from './opt-outs.ts'
+import type { OptOuts, PolicyCheckName } from './opt-outs.ts'
 import { PatternChecks } from './patterns.ts'
 import { isPolicyKind, meantPolicy, recognise } from './recognise.ts'
 import { readSecret } from './secret-document.ts'
@@ -106,9 +106,13 @@ class FileReading {
     this.#checks = checks
   }
 
+  #leavesOut(check: PolicyCheckName): boolean {
+    return this.#checks.optOuts?.has(check) ?? false
+  }
+
   result(): ParsedFile {
     // A policy that can be used, and one of the same name that cannot, are two definitions of one.
-    for (const [key, object] of this.#standIns) {
+    for (const [key, object] of this.#leavesOut('file-readability') ? [] : this.#standIns) {
       const defined = this.#defined.get(key)
       if (defined && !isSecret(defined.held)) this.#defined.set(key, { ...defined, held: contest([defined.held, object], object.spec.invalid) })
     }
@@ -151,6 +155,7 @@ class FileReading {
    * it was meant for, it can only refuse more than without it, or only less.
    */
   #strictest(object: ConfigObject, document: unknown, report: Report, number: number, at: string): void {
+    if (object.namespace === '' && this.#leavesOut('policy-namespaces')) return
     const strictest = report.faults.every(({ path }) => path === 'metadata.namespace') ? strictestAnywhere(object, this.#names.domain) : 'stand-in'
     if (strictest === 'as written') this.#define(number, at, configKey(object), object)
     else if (strictest === 'stand-in') this.#standIn(standIn(object, document, report))
@@ -166,7 +171,10 @@ class FileReading {
     const first = this.#defined.get(key)
     if (!first) return void this.#defined.set(key, { held, document: number })
     const reason = `the same object is already in document ${first.document}`
-    const contested = !isSecret(first.held) && !isSecret(held) && isPolicyKind(held.kind) ? contest([first.held, held], reason) : undefined
+    const contested =
+      !this.#leavesOut('file-readability') && !isSecret(first.held) && !isSecret(held) && isPolicyKind(held.kind)
+        ? contest([first.held, held], reason)
+        : undefined
     this.#faults.push(...this.#problems(number, at, key, [{ path: 'metadata.name', reason }]))
     if (contested) this.#defined.set(key, { held: contested, document: first.document })
   }
@@ -180,15 +188,14 @@ class FileReading {
         // A name that no object has.
         const key = { kind, namespace, name: name === '' ? `(${this.#file}#${number}.${index + 1})` : name }
         this.#faults.push(...this.#problems(number, at, configKey(key), faults, kind))
-        if (!isPolicyKind(kind)) continue
+        if (!isPolicyKind(kind) || this.#leavesOut('file-readability')) continue
         const origin = `${this.#file}#${number}`
         const group = `security.${this.#names.domain}`
-        const version = kinds.get(kind)?.versions.at(-1) ?? ''
         const invalid = faults.map(({ reason }) => reason).join('; ')
         this.#standIn({
           ...key,
           group,
-          version,
+          version: '',
           labels: {},
           annotations: {},
           createdAt: 0,

@@ -29,6 +29,8 @@ export interface PolicyCheck {
   concerns(object: ConfigObject): string[]
 }
 
+const policyKinds: readonly KindName[] = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
+
 /** The table. A check asks for its opt-out where it acts (`optOuts` of the report of a document, or of the settings of the snapshot). */
 export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   'endpoint-addresses': {
@@ -57,11 +59,23 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
       return [...outputs, ...judged]
     },
   },
+  'file-readability': {
+    stricter:
+      'policies that are not YAML, whose kind or group is written wrong, or that are defined twice and not alike refuse what the strictest of their readings could refuse',
+    kinds: policyKinds,
+    // No version stands for a document, or documents, of which only the object is known.
+    concerns: ({ version }) => (version === '' ? ['metadata.name'] : []),
+  },
   'own-namespace-instances': {
     stricter: 'the ports, protocols and labels of a workload follow from endpoints of services of its own namespace alone',
     kinds: ['ServiceEntry'],
     // External services have no workloads of the mesh behind them.
     concerns: ({ spec }) => ((spec as ServiceEntrySpec).location === 'MESH_INTERNAL' ? endpointAddresses(spec as ServiceEntrySpec, isIp) : []),
+  },
+  'policy-namespaces': {
+    stricter: 'policies without a namespace, or with one that cannot be read, count in all namespaces as the strictest that they could mean',
+    kinds: policyKinds,
+    concerns: ({ namespace }) => (namespace === '' ? ['metadata.namespace'] : []),
   },
   'undeclared-ports': {
     stricter: 'ports without a declared protocol, and those of no service, of workloads whose policies judge requests take HTTP only',

@@ -64,7 +64,11 @@ export function contest<T extends ConfigObject>(definitions: readonly [T, ...T[]
   const isOne = definitions.every((each) => selector(each) === selector(first))
   const own = isOne ? (first.spec as Partial<StandInSpec>).selector : undefined
   const headers = [...new Set(definitions.flatMap(({ spec }) => [...((spec as Partial<StandInSpec>).headers ?? []), ...headerOutputsOfAny(spec)]))]
-  return { ...first, spec: { ...(own ? { selector: own } : {}), invalid: reason, isContested: true, ...(headers.length > 0 ? { headers } : {}) } }
+  return {
+    ...first,
+    version: '',
+    spec: { ...(own ? { selector: own } : {}), invalid: reason, isContested: true, ...(headers.length > 0 ? { headers } : {}) },
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Termination of TLS, as gateways and sidecars do it. */
 import { canonicalTlsMode } from '../../names/mesh-names.ts'
-import { anything, flag, list, oneOf, record, type Shape, text, unused } from '../shape.ts'
+import { flag, list, oneOf, record, type Shape, text, unused } from '../shape.ts'
 
 /** Name of a Secret, `<name>` or `<namespace>/<name>`, with or without `kubernetes://` before it (docs/resources.md, K1). */
 export const credentialName = text({
@@ -34,17 +34,12 @@ export const serverTls = record({
   credentialNames: list(credentialName, { max: 2 }),
   caCertCredentialName: credentialName,
   tlsCertificates: list(record({ serverCertificate: text(), privateKey: text(), caCertificates: text() }), { max: 2 }),
-  caCrl: unused(text()),
-  insecureSkipVerify: unused(flag),
+  caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
+  insecureSkipVerify: unused(flag, 'certificates of clients are verified'),
   subjectAltNames: list(text()),
   verifyCertificateSpki: list(spki),
   verifyCertificateHash: list(hash),
   minProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
   maxProtocolVersion: oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'),
   cipherSuites: list(text()),
-  caCertCredentialName: unused(text(), 'authorities come from the Secret of credentialName or the one beside it'),
-  caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
-  credentialNames: unused(list(text()), 'a server has one certificate'),
-  tlsCertificates: unused(anything, 'a server has one certificate'),
-  insecureSkipVerify: unused(flag, 'certificates of clients are verified'),
 })

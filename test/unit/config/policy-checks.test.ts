@@ -22,6 +22,12 @@ const rules = (action: string, rule: string) =>
 const policy = (name: string, spec: string) =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ns}\nspec: ${spec}\n---\n`
 
+/** Policies that documents make, valid or not. */
+const policiesOf = (documents: string, { MESH_POLICY_OPT_OUTS = '' }: Record<string, string>) => {
+  const { objects, standIns } = parseConfigFile('f.yaml', documents, names, undefined, readOptOuts(MESH_POLICY_OPT_OUTS))
+  return [...objects, ...standIns.values()]
+}
+
 /** An example for every check: its row in the table does not compile without one. */
 const examples: { readonly [Name in PolicyCheckName]: Example } = {
   'claim-types': { documents: rules('DENY', "when: [{key: 'request.auth.claims[staff]', values: ['true']}]") },
@@ -36,6 +42,14 @@ const examples: { readonly [Name in PolicyCheckName]: Example } = {
       'debug',
       '{action: DENY, rules: [{from: [{source: {namespaces: [other]}}], when: [{key: "request.headers[x-debug]", values: ["on"]}]}]}',
     ),
+  },
+  'file-readability': {
+    documents: 'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {action: "DENY}\n',
+    outcome: policiesOf,
+  },
+  'policy-namespaces': {
+    documents: 'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p}\nspec: {action: DENY, rules: [{}]}\n',
+    outcome: policiesOf,
   },
   'own-namespace-instances': { documents: entry('lab', '10.0.0.1', 'tcp') },
   'undeclared-ports': {
@@ -57,6 +71,21 @@ describe('checks that make policies stricter', () => {
       expect(outcome(documents, { MESH_POLICY_OPT_OUTS: others.join(',') }), 'when all others are').to.deep.equal(checked)
     })
   }
+
+  it('file-readability left out has the first of two definitions count', () => {
+    const two = policy('p', '{action: DENY, rules: [{}]}') + policy('p', '{}') + policy('q', '{}') + policy('q', '{rules: 7}')
+    const specs = (env: Record<string, string>) => policiesOf(two, env).map(({ name, spec }) => [name, 'invalid' in (spec as object)])
+    expect(specs({})).to.deep.equal([
+      ['p', true],
+      ['q', true],
+      ['q', true],
+    ])
+    expect(specs({ MESH_POLICY_OPT_OUTS: 'file-readability' })).to.deep.equal([
+      ['p', false],
+      ['q', false],
+      ['q', true],
+    ])
+  })
 
   it('are named in plain sentences, and left out by their names only', () => {
     for (const [name, { stricter, kinds }] of Object.entries<PolicyCheck>(policyChecks)) {

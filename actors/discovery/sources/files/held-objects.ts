@@ -6,6 +6,7 @@ import type { ConfigObject } from '../../../../protocols/data.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { GatewaySecret } from '../../../../protocols/messages/secrets.ts'
 import { configKey } from '../../../../src/config/kinds.ts'
+import type { OptOuts } from '../../../../src/config/opt-outs.ts'
 import type { DocumentFault, ParsedFile } from '../../../../src/config/parse.ts'
 import { isPolicyKind } from '../../../../src/config/recognise.ts'
 import { contest, isStandIn } from '../../../../src/config/stand-in.ts'
@@ -58,6 +59,7 @@ export interface KnownFile extends Omit<Reading, 'parsed'> {
 /** The objects of all files. */
 export class HeldObjects {
   readonly #listener: HeldListener
+  readonly #optOuts: OptOuts
   readonly #metrics
   readonly #files = new Map<string, KnownFile>()
   /** Which files define an object, for each that is defined. */
@@ -69,7 +71,8 @@ export class HeldObjects {
   /** Objects of which it was said that several files define them, with the files and whether they disagree. */
   readonly #repeated = new Map<string, string>()
 
-  constructor(register: Registry, listener: HeldListener) {
+  constructor(register: Registry, optOuts: OptOuts, listener: HeldListener) {
+    this.#optOuts = optOuts
     this.#listener = listener
     const registers = [register]
     this.#metrics = {
@@ -189,7 +192,10 @@ export class HeldObjects {
     const names = defined.map(({ name }) => name).join(', ')
     const all = defined.map(({ held }) => held).filter((held): held is ConfigObject => !isSecret(held))
     const [one, ...rest] = all
-    const counts = one && isPolicyKind(one.kind) ? contest([one, ...rest], `${names} define it, and not alike`) : first?.held
+    const counts =
+      one && isPolicyKind(one.kind) && !this.#optOuts.has('file-readability')
+        ? contest([one, ...rest], `${names} define it, and not alike`)
+        : first?.held
     const isContested = counts !== first?.held
     const state = `${isContested ? 'otherwise' : ''} ${names}`
     if (this.#repeated.get(key) !== state) {

@@ -78,7 +78,7 @@ export class ObjectDirectory {
     const queue = () => new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
     this.#work = queue()
     this.#aside = queue()
-    this.#held = new HeldObjects(register, parts)
+    this.#held = new HeldObjects(register, optOuts, parts)
     this.#listing = new DirectoryListing(root, this.#patience, parts.log)
     const troubles = () => this.troubles().length
     new Gauge({

@@ -1,0 +1,100 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describeAttacks, namespace } from '../harness/red-team.ts'
+import { until } from '../harness/until.ts'
+
+const policy = (kind: string, spec: string, metadata = `{name: guard, namespace: ${namespace}}`) =>
+  `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: ${metadata}\nspec: ${spec}\n`
+const rules = '[{to: [{operation: {paths: [/admin]}}]}]'
+const denied = policy('AuthorizationPolicy', `{action: DENY, rules: ${rules}}`)
+
+describeAttacks(
+  'policies in files that cannot be read',
+  (place) => {
+    const { service } = place
+    const at = (name: string) => join(service.dir, name)
+    const admin = async () => (await place.call('/admin')).status
+    const becomes = (status: number) => until(`/admin to be answered ${status}`, async () => (await admin()) === status)
+    const guarded = async () => {
+      service.write('guard.yaml', denied)
+      await becomes(403)
+      expect((await place.call('/')).status).to.equal(200)
+    }
+    const remove = async (...names: string[]) => {
+      for (const name of names) rmSync(at(name), { recursive: true, force: true })
+      await becomes(200)
+    }
+    /** Waits until the service has noticed what became of the file, by a change of another that it reads later. */
+    const noticed = async () => {
+      const troubles = async () => (await service.debug<{ unreadable: { path: string }[] }>('filez')).unreadable.map(({ path }) => path)
+      await until('the file to be missed', async () => (await troubles()).includes(at('guard.yaml')))
+    }
+
+    const places: Record<string, () => void> = {
+      'a directory': () => mkdirSync(at('guard.yaml')),
+      'a pipe': () => void execFileSync('mkfifo', [at('guard.yaml')]),
+      'a device without an end': () => symlinkSync('/dev/zero', at('guard.yaml')),
+      'a link to nothing': () => symlinkSync('nothing', at('guard.yaml')),
+    }
+    for (const [what, put] of Object.entries(places))
+      it(`stay in force with ${what} in the place of their file`, async () => {
+        await guarded()
+        rmSync(at('guard.yaml'))
+        put()
+        await noticed()
+        expect(await admin()).to.equal(403)
+        await remove('guard.yaml')
+      })
+
+    it('stay in force when they are spoilt and moved, and after a restart', async () => {
+      await guarded()
+      service.write(
+        'moved.yaml',
+        `# [[[[[\n${policy('PeerAuthentication', '{}', `{name: other, namespace: ${namespace}}`)}---\n${denied.replace('DENY', '"DENY')}`,
+      )
+      renameSync(at('moved.yaml'), at('guard.yaml'))
+      await service.output.says(/guard.yaml, document 2, AuthorizationPolicy\/shop\/guard: not YAML.*its last good state stays/)
+      expect(await admin()).to.equal(403)
+      await service.stop()
+      await service.start()
+      await until('the proxy to be back', async () => {
+        const { clients } = await service.debug<{ clients: { connectionId: string }[] }>('adsz')
+        return clients.some(({ connectionId }) => connectionId.includes(place.id))
+      })
+      // Nobody knows what it said any more.
+      await until('the strictest that it could mean', async () => (await place.call('/')).status === 403)
+      await remove('guard.yaml')
+    })
+
+    const written: Record<string, Record<string, string>> = {
+      'a kind that is written wrong': { 'p.yaml': denied.replace('AuthorizationPolicy', 'AuthorisationPolicy') },
+      'a kind in small letters': { 'p.yaml': denied.replace('AuthorizationPolicy', 'authorizationpolicy') },
+      'a group that is written wrong': { 'p.yaml': denied.replace('security.mesh.io', 'security.istio.oi') },
+      'no namespace': { 'p.yaml': denied.replace(`, namespace: ${namespace}`, '') },
+      'a namespace that is a number': { 'p.yaml': denied.replace(`namespace: ${namespace}`, 'namespace: 5') },
+      'an ending in capitals': { 'p.YAML': denied },
+      'UTF-16': { 'p.yaml': `\uFEFF${denied}` },
+      'a list': { 'p.yaml': `apiVersion: v1\nkind: List\nitems:\n- ${denied.trimEnd().replaceAll('\n', '\n  ')}\n` },
+      'carriage returns alone': { 'p.yaml': `# first\r${denied.replaceAll('\n', '\r')}` },
+      'two spellings of a field': {
+        'p.yaml': denied.replace('action: DENY', 'selector: {matchLabels: {app: app}}, Selector: {matchLabels: {app: other}}, action: DENY'),
+      },
+      'a key that is given twice in JSON': {
+        'p.json': `{"apiVersion":"security.mesh.io/v1","kind":"AuthorizationPolicy","metadata":{"name":"guard","namespace":"${namespace}"},"spec":{"action":"DENY","rules":[{}],"action":"ALLOW"}}`,
+      },
+      'two definitions': { 'p.yaml': denied, 'q.yaml': policy('AuthorizationPolicy', '{rules: [{}]}') },
+      'one mistake among several documents': { 'p.yaml': `a: "never closed\n---\n${denied}---\nb: [\n` },
+    }
+    for (const [what, files] of Object.entries(written))
+      it(`count with ${what}`, async () => {
+        for (const [name, text] of Object.entries(files))
+          if (what === 'UTF-16') execFileSync('sh', ['-c', 'cat > "$0"', at(name)], { input: Buffer.from(text, 'utf16le') })
+          else service.write(name, text)
+        await becomes(403)
+        await remove(...Object.keys(files))
+      })
+  },
+  { side: 'sidecar' },
+)
