@@ -15,7 +15,8 @@ export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'confi
 
 function unreadable(path: string, kind: 'directory' | 'file'): string | undefined {
   try {
-    const found = statSync(path).isDirectory() ? 'directory' : 'file'
+    const status = statSync(path)
+    const found = status.isDirectory() ? 'directory' : status.isFile() ? 'file' : 'pipe, a socket or a device'
     if (found !== kind) return `is a ${found}, not a ${kind}`
     accessSync(path, kind === 'directory' ? constants.R_OK | constants.X_OK : constants.R_OK)
     return undefined

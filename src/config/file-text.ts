@@ -3,6 +3,8 @@
 /** Either the text, or why there is none. */
 export type FileText = { readonly text: string } | { readonly fault: string }
 
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
 /** Stands where bytes are no UTF-8: half a surrogate pair, which no field takes. */
 const unreadable = '\uDC80'
 
@@ -16,7 +18,7 @@ export function fileText(bytes: Uint8Array): FileText {
     return { fault: 'is written in UTF-32; UTF-8 and UTF-16 can be read' }
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return utf16(bytes, true)
   if ((first === 0xfe && second === 0xff) || (first === 0 && second !== undefined && second !== 0)) return utf16(bytes, false)
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
+  const text = utf8.decode(bytes)
   // Most files hold no replacement character: then there was nothing to replace.
   return { text: lines(text.includes('\uFFFD') && !isUtf8(bytes) ? text.replaceAll('\uFFFD', unreadable) : text) }
 }

@@ -25,6 +25,9 @@ export function isStandIn(object: ConfigObject): object is StandIn {
   return typeof (object.spec as { invalid?: unknown }).invalid === 'string'
 }
 
+/** Faults that a stand-in tells; of more their number is. */
+const mostFaults = 20
+
 /** A policy that selects what its document selects, as far as that can be read; else all of its namespace. */
 export function standIn(object: ConfigObject, document: unknown, report: Report): StandIn {
   const labels = Object.entries(selected(document) ?? {})
@@ -32,7 +35,8 @@ export function standIn(object: ConfigObject, document: unknown, report: Report)
   const matchLabels = labels.every(isReadable) ? (report.names?.canonicalKeys(Object.fromEntries(labels)) ?? {}) : {}
   // A label in two spellings may be meant either way.
   const isOne = labels.length > 0 && Object.keys(matchLabels).length === labels.length
-  const invalid = report.faults.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
+  const told = report.faults.slice(0, mostFaults).map(({ path, reason }) => `${path}: ${reason}`)
+  const invalid = [...told, ...(report.faults.length > told.length ? [`and ${report.faults.length - told.length} more`] : [])].join('; ')
   const headers = headerOutputsOfAny(document)
   return {
     ...object,

@@ -119,6 +119,8 @@ describe('files that are given by flags, and files that cannot be read', () => {
     await refused('configDir', '/no/such/directory', 'there is no such directory')
     await refused('configDir', process.execPath, 'is a file, not a directory')
     await refused('meshConfig', service.dir, 'is a directory, not a file')
+    execFileSync('mkfifo', [join(service.dir, 'given')])
+    await refused('networksConfig', join(service.dir, 'given'), 'is a pipe, a socket or a device, not a file')
   })
 
   it('a directory that goes later leaves its objects in force, and that is told', async () => {

@@ -9,6 +9,7 @@ import { parseConfigFile } from '../../../src/config/parse.ts'
 import { PatternChecks } from '../../../src/config/patterns.ts'
 import { isStandIn } from '../../../src/config/stand-in.ts'
 import { meshNames } from '../../../src/names/mesh-names.ts'
+import { cpuMs } from '../../harness/own-time.ts'
 import { seed } from '../../harness/seed.ts'
 
 const names = meshNames('mesh.io')
@@ -259,6 +260,18 @@ describe('policies of a file', () => {
       '!AuthorizationPolicy/shop/p {}',
       'PeerAuthentication/shop/p {}',
     ])
+  })
+
+  it('with very many keys take time in proportion to their number, and tell a few faults', () => {
+    const wide = (count: number) => policy('AuthorizationPolicy', `\n${Array.from({ length: count }, (_, index) => `  k${index}: 1\n`).join('')}`)
+    const timed = (count: number) => cpuMs(() => parse(wide(count)))
+    timed(500)
+    const [small, large] = [Math.max(10, timed(2000)), timed(20_000)]
+    expect(large / small).to.be.below(40)
+    const { faults, standIns } = parse(wide(20_000))
+    expect(faults).to.have.length(21)
+    expect(faults[20]?.reason).to.equal('unknown field; faults beyond this one: 19979')
+    expect(JSON.stringify((standIns.get('AuthorizationPolicy/shop/p')?.spec as { invalid: string }).invalid).length).to.be.below(2000)
   })
 
   it('are not lost to whatever becomes of the documents beside them', () => {
