@@ -1,5 +1,6 @@
 /** Stand-ins: what takes the place of a policy that cannot be used and has no last good state, as the strictest it could have meant. */
 import type { ConfigObject } from '../../protocols/data.ts'
+import { compare } from '../model/order.ts'
 import { headerOutputsOfAny } from './header-outputs.ts'
 import { isMapping, type Report } from './shape.ts'
 import { dryRunOf } from './shapes/policies.ts'
@@ -56,15 +57,19 @@ function selected(document: unknown): Readonly<Record<string, unknown>> | undefi
   return isMapping(at) ? at : undefined
 }
 
+/** A value as text that is the same in whatever order the fields of its mappings stand. */
+const inOrder = (value: unknown): string =>
+  JSON.stringify(value, (_, item: unknown) => (isMapping(item) ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => compare(a, b))) : item))
+
 /**
  * What counts of several definitions of one policy: the first, where all say the same; else a policy that refuses whatever one of them could, for
  * all workloads that one of them could select.
  */
 export function contest<T extends ConfigObject>(definitions: readonly [T, ...T[]], reason: string): T | StandIn {
   const [first] = definitions
-  const said = ({ spec, labels, annotations }: ConfigObject) => JSON.stringify([spec, labels, annotations])
+  const said = ({ spec, labels, annotations }: ConfigObject) => inOrder([spec, labels, annotations])
   if (definitions.every((each) => said(each) === said(first))) return first
-  const selector = ({ spec }: ConfigObject) => JSON.stringify((spec as Partial<StandInSpec>).selector)
+  const selector = ({ spec }: ConfigObject) => inOrder([(spec as Partial<StandInSpec>).selector])
   const isOne = definitions.every((each) => selector(each) === selector(first))
   const own = isOne ? (first.spec as Partial<StandInSpec>).selector : undefined
   const headers = [...new Set(definitions.flatMap(({ spec }) => [...((spec as Partial<StandInSpec>).headers ?? []), ...headerOutputsOfAny(spec)]))]

@@ -183,6 +183,24 @@ describe('what cannot be read in a configuration directory', () => {
     expect(counts()).to.deep.equal(['ns/b', 'ns/y'])
   })
 
+  it('that is linked under two names is one definition, whatever becomes of it', async () => {
+    symlinkSync('a.yaml', at('link.yaml'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+    for (const action of ['AUDIT', 'DENY', 'AUDIT']) {
+      write('a.yaml', policy('a', `{action: ${action}, rules: [{}]}`))
+      await until('the change', () =>
+        [...directory.events()].some((event) => JSON.stringify(event).includes(`"${action}"`) && JSON.stringify(event).includes('/a"')),
+      )
+    }
+    // As a mapping says, in whatever order.
+    rmSync(at('link.yaml'))
+    write('link.yaml', policy('a', '{rules: [{}], action: AUDIT}'))
+    await directory.reload()
+    expect(counts()).to.deep.equal(['ns/a', 'ns/b'])
+    expect(told.some((event) => JSON.stringify(event).includes('isContested'))).to.equal(false)
+  })
+
   it('that several files define counts as the first by path; of policies that disagree, as the strictest', async () => {
     const allow = policy('b', '{rules: [{}]}')
     write('a2.yaml', policy('b'))

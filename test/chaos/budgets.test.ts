@@ -231,7 +231,14 @@ describe('a limit of file descriptors', function () {
 
   it('bounds connections, and files, pages and proxies that are there go on', async () => {
     const service = new Service({ descriptors: 300, flags: ['--writers', '1'] })
+    const policy =
+      'apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: {action: DENY, rules: [{}]}\n'
+    service.write('policy.yaml', policy)
     await service.start()
+    const policies = async () =>
+      (await service.debug<{ kind: string; spec: { action?: string } }[]>('configz')).flatMap(({ kind, spec }) =>
+        kind === 'AuthorizationPolicy' ? [spec.action] : [],
+      )
     const sockets: Socket[] = []
     try {
       const good = await new XdsClient(service.grpcPort, sidecarNode('10.1.0.1', 'good', 'ns'), true).connect().ready()
@@ -245,8 +252,10 @@ describe('a limit of file descriptors', function () {
       for (let index = 0; index < 400; index++) open(service.grpcPort)
       await until('connections to be refused', () => closed >= 400 - 75)
       await service.output.says(/refused \d+ connections, the last from .*: this server has 150 at most, half of them from one address,/)
+      service.write('policy.yaml', policy.replace('DENY', 'AUDIT'))
       service.write('a.yaml', serviceEntry('a'))
       await until('the new service', () => good.resources.get(endpointType)?.has('outbound|80||a.ns.svc.cluster.local') ?? false)
+      expect(await policies()).to.deep.equal(['AUDIT'])
       expect(await service.metrics()).to.match(/pilot_xds_refused_connections_total(\{[^}]*\})? [1-9]\d\d/)
       // A quarter of the reserve of 150 is for pages, and a third of that for each of their three servers.
       for (const socket of sockets.splice(0)) socket.destroy()

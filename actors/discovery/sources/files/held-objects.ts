@@ -114,6 +114,15 @@ export class HeldObjects {
     return this.#told.has(key) || [...this.#files.values()].some(({ unusable }) => unusable.has(key))
   }
 
+  /** Files, others than those that were read, that define objects which those define too. */
+  sharers(readings: ReadonlyMap<string, Reading | undefined>): Set<string> {
+    const files = new Set<string>()
+    for (const reading of readings.values())
+      for (const object of reading?.parsed.objects ?? [])
+        for (const file of this.#definers.get(configKey(object)) ?? []) if (!readings.has(file)) files.add(file)
+    return files
+  }
+
   /** Policies that cannot be used and are stood in for, with the reasons. */
   standIns(): { readonly key: string; readonly origin: string; readonly reason: string }[] {
     return [...this.#told].flatMap(([key, object]) =>

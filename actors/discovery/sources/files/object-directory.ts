@@ -209,10 +209,13 @@ export class ObjectDirectory {
   async #loadAll(files: readonly string[], isAll = false): Promise<void> {
     const at = monotonicMs()
     const readings = new Map<string, Reading | undefined>()
-    for (const file of files)
-      await this.#load(file, readings).catch((error: unknown) =>
+    const load = (file: string) =>
+      this.#load(file, readings).catch((error: unknown) =>
         this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; what it said before stays`),
       )
+    for (const file of files) await load(file)
+    // A link to a file has changed with it, of which the file system does not tell: two definitions of one policy would seem to disagree.
+    for (const file of this.#held.sharers(readings)) await load(file)
     this.#apply(readings, at, isAll)
     this.#retryLater()
     this.#parts.settled()
