@@ -62,22 +62,23 @@ describe('what cannot be read in a configuration directory', () => {
     rmSync(join(root, '..'), { recursive: true, force: true })
   })
 
-  const places: Record<string, () => void | (() => void)> = {
-    'a directory': () => mkdirSync(at('a.yaml')),
+  const places: Record<string, () => undefined | (() => void)> = {
+    'a directory': () => void mkdirSync(at('a.yaml')),
     'a pipe': () => void execFileSync('mkfifo', [at('a.yaml')]),
     'a link to a pipe': () => {
       execFileSync('mkfifo', [at('pipe')])
       symlinkSync('pipe', at('a.yaml'))
+      return undefined
     },
-    'a device without an end': () => symlinkSync('/dev/zero', at('a.yaml')),
+    'a device without an end': () => void symlinkSync('/dev/zero', at('a.yaml')),
     'a socket': () => {
       const server = createServer().listen(at('a.yaml'))
       return () => void server.close()
     },
-    'a link to nothing': () => symlinkSync('nothing', at('a.yaml')),
-    'a link to itself': () => symlinkSync('a.yaml', at('a.yaml')),
-    'a link to a directory': () => symlinkSync('sub', at('a.yaml')),
-    'a link to what gives errors': () => symlinkSync('/proc/self/mem', at('a.yaml')),
+    'a link to nothing': () => void symlinkSync('nothing', at('a.yaml')),
+    'a link to itself': () => void symlinkSync('a.yaml', at('a.yaml')),
+    'a link to a directory': () => void symlinkSync('sub', at('a.yaml')),
+    'a link to what gives errors': () => void symlinkSync('/proc/self/mem', at('a.yaml')),
   }
   for (const [what, put] of Object.entries(places))
     it(`keeps its last state: ${what} in the place of a file`, async () => {
