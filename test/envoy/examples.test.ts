@@ -178,6 +178,7 @@ for (const { version, path: binary } of envoyBinaries())
     it('reaches workloads behind sockets, from a socket, and through the sidecar before one', async () => {
       expect((await ask('pipe')).body).to.equal('behind a socket')
       expect((await ask('server')).body).to.equal('behind a socket')
+      expect((await ask('pipe.shop.svc.cluster.local.')).body).to.equal('behind a socket')
       const body = await new Promise<string>((resolve, reject) => {
         const asked = request({ socketPath: egress, path: '/', headers: { host: `pipe.shop.svc.cluster.local:${ports.http}` } }, (response) => {
           let text = ''

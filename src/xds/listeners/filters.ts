@@ -79,6 +79,8 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
     ...protocolOptions(headers, traits),
     ...(headers.removed.length > 0 ? { earlyHeaderMutationExtensions: [removal(headers.removed)] } : {}),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
+    // Hosts with a final dot are those without it; what is sent has none.
+    ...(options.side === 'outbound' ? { stripTrailingHostDot: true } : {}),
     normalizePath: normalization !== 'NONE',
     mergeSlashes: mergesSlashes(normalization),
     ...(decodesSlashes(normalization) ? { pathWithEscapedSlashesAction: 4 } : {}),
