@@ -14,7 +14,7 @@ const resolutions: Readonly<Record<string, Resolution>> = { NONE: 'passthrough',
 /** The services of a ServiceEntry: one per host. */
 export function servicesOf(entry: ServiceEntry): Service[] {
   const spec = entry.spec
-  const ports = spec.ports.map((port): ServicePort => {
+  const ports = (spec.ports ?? []).map((port): ServicePort => {
     const protocol: Protocol = selectProtocol(port.protocol, port.name, port.number)
     return { number: port.number, name: port.name, protocol, targetPort: port.targetPort ?? 0 }
   })

@@ -9,12 +9,9 @@ const spec = record(
   {
     hosts: required(list(text({ max: 253, pattern: /^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/, what: 'a host name' }), { min: 1 })),
     addresses: list(workloadAddress),
-    ports: required(
-      list(record({ number: required(port), protocol: text(), name: required(text({ max: 256 })), targetPort: integer(0, 65_535) }), {
-        min: 1,
-        max: 4096,
-      }),
-    ),
+    ports: list(record({ number: required(port), protocol: text(), name: required(text({ max: 256 })), targetPort: integer(0, 65_535) }), {
+      max: 4096,
+    }),
     location: oneOf('MESH_EXTERNAL', 'MESH_INTERNAL'),
     resolution: oneOf('NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN'),
     endpoints: list(workload),
@@ -25,7 +22,7 @@ const spec = record(
   (value, path, report) => {
     const numbers = new Set<number>()
     const names = new Set<string>()
-    for (const [index, { number, name }] of value.ports.entries()) {
+    for (const [index, { number, name }] of (value.ports ?? []).entries()) {
       if (numbers.has(number)) reject(report, `${path}.ports[${index}].number`, `${number} is used twice`)
       if (names.has(name)) reject(report, `${path}.ports[${index}].name`, `${name} is used twice`)
       numbers.add(number)
