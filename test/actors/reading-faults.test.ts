@@ -184,6 +184,20 @@ describe('what cannot be read in a configuration directory', () => {
     expect(counts()).to.deep.equal(['ns/b', 'ns/y'])
   })
 
+  it('goes in the same step in which something takes its place', async () => {
+    told = []
+    write('a.yaml', policy('other'))
+    await until('the change', () => told.length === 2)
+    const events = told.map((event) => (event.type === 'ConfigChanged' ? `${event.key} ${event.object ? 'is there' : 'is gone'}` : event.type))
+    expect(events.sort()).to.deep.equal(['AuthorizationPolicy/ns/a is gone', 'AuthorizationPolicy/ns/other is there'])
+    expect(new Set(told.map(({ at }) => at))).to.have.property('size', 1)
+    // In another file, of which nobody has told yet.
+    rmSync(at('a.yaml'))
+    write('z.yaml', policy('other').replace('DENY', '"DENY'))
+    await until('the fault', () => logged.some((line) => line.startsWith('z.yaml, document 1')))
+    expect(counts()).to.deep.equal(['ns/b', 'ns/other'])
+  })
+
   it('that is linked under two names is one definition, whatever becomes of it', async () => {
     symlinkSync('a.yaml', at('link.yaml'))
     await directory.reload()

@@ -99,11 +99,6 @@ export class HeldObjects {
       for (const key of unusable) if (!this.#told.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
   }
 
-  /** Whether something is gone from a file and may be in another. */
-  get isMoving(): boolean {
-    return this.#leaving.size > 0
-  }
-
   /** Whether every object of every file can be told; otherwise one that was not told may be there all the same. */
   get isComplete(): boolean {
     return this.#leaving.size === 0 && ![...this.#files.values()].some(({ isUnclear }) => isUnclear)
@@ -121,6 +116,14 @@ export class HeldObjects {
       for (const object of reading?.parsed.objects ?? [])
         for (const file of this.#definers.get(configKey(object)) ?? []) if (!readings.has(file)) files.add(file)
     return files
+  }
+
+  /** Whether a policy is in none of the files any more that defined it, as far as these were read. */
+  losesPolicy(readings: ReadonlyMap<string, Reading | undefined>): boolean {
+    const found = new Set([...readings.values()].flatMap((reading) => reading?.parsed.objects.map(configKey) ?? []))
+    const isLost = (key: string) =>
+      isPolicyKind(key.slice(0, key.indexOf('/'))) && !found.has(key) && [...(this.#definers.get(key) ?? [])].every((file) => readings.has(file))
+    return [...readings.keys()].some((file) => [...(this.#files.get(file)?.objects.keys() ?? [])].some(isLost))
   }
 
   /** Policies that cannot be used and are stood in for, with the reasons. */

@@ -32,8 +32,6 @@ const patternsMs = 25
 const parseDeadlineMs = 30_000
 /** Changes of files that come within this time are read together, in milliseconds. */
 const gatherMs = 10
-/** An object that is gone from one file may come in another within this time, in milliseconds: editors and tools write one file after the other. */
-const moveMs = 100
 /** What could not be read is tried again after so many milliseconds, then after twice as many, and so on. */
 const retryMs = { first: 250, longest: 30_000 }
 /** What the directory shares with the watcher. */
@@ -66,7 +64,6 @@ export class ObjectDirectory {
   #pending = new Set<string>()
   #gather: Timer | undefined
   #retry: Timer | undefined
-  #move: Timer | undefined
   #retryMs = retryMs.first
   #pool: Pool | undefined
 
@@ -94,7 +91,7 @@ export class ObjectDirectory {
   /** Reads every file and watches the directory from then on. */
   async start(): Promise<void> {
     if (this.#root === '') return
-    await this.#loadAll(await this.#listing.files(), true)
+    await this.#loadAll(await this.#listing.files())
     await this.#aside.done()
     this.#watch = new DirectoryWatch(this.#root, true, {
       changed: (path) => this.#changed(path),
@@ -143,7 +140,7 @@ export class ObjectDirectory {
   async reload(): Promise<number> {
     if (this.#root === '') return 0
     const files = [...new Set([...this.#held.files.keys(), ...(await this.#listing.files())])]
-    await this.#work.add('reading everything again', () => this.#loadAll(files, true))
+    await this.#work.add('reading everything again', () => this.#loadAll(files))
     await this.#aside.done()
     return files.length
   }
@@ -158,7 +155,6 @@ export class ObjectDirectory {
   async close(): Promise<void> {
     this.#gather?.cancel()
     this.#retry?.cancel()
-    this.#move?.cancel()
     this.#watch?.close()
     this.#parsing.clear()
     await this.#pool?.destroy()
@@ -205,8 +201,8 @@ export class ObjectDirectory {
     }).unref()
   }
 
-  /** Reads files one after the other, and takes what they hold as one change, of all files if `isAll`; one that fails in a way that nobody thought of costs itself only. */
-  async #loadAll(files: readonly string[], isAll = false): Promise<void> {
+  /** Reads files one after the other, and takes what they hold as one change; one that fails in a way that nobody thought of costs itself only. */
+  async #loadAll(files: readonly string[]): Promise<void> {
     const at = monotonicMs()
     const readings = new Map<string, Reading | undefined>()
     const load = (file: string) =>
@@ -216,22 +212,27 @@ export class ObjectDirectory {
     for (const file of files) await load(file)
     // A link to a file has changed with it, of which the file system does not tell: two definitions of one policy would seem to disagree.
     for (const file of this.#held.sharers(readings)) await load(file)
-    this.#apply(readings, at, isAll)
+    // Editors and tools write one file after the other: a policy that is gone from one of them may be in another, of whose change nobody has told yet.
+    if (this.#held.losesPolicy(readings)) for (const file of await this.#changedBeside(readings)) await load(file)
+    this.#apply(readings, at)
     this.#retryLater()
     this.#parts.settled()
   }
 
-  /** Takes what was read as one change. What is gone from one file may be in another, which is being parsed, or of whose change nobody has told yet: that it is gone is told a moment later. */
-  #apply(readings: ReadonlyMap<string, Reading | undefined>, at: number, isAll: boolean): void {
-    this.#held.apply(readings, at, isAll && this.#parsing.size === 0)
-    if (!this.#held.isMoving) return
-    this.#move ??= after(moveMs, () => {
-      this.#move = undefined
-      void this.#work.add('telling what is gone', async () => {
-        this.#apply(new Map(), monotonicMs(), true)
-        this.#parts.settled()
-      })
-    })
+  /** Takes what was read as one change. What is gone may be in a file that is being parsed: that it is gone is told with that. */
+  #apply(readings: ReadonlyMap<string, Reading | undefined>, at: number): void {
+    this.#held.apply(readings, at, this.#parsing.size === 0)
+  }
+
+  /** Files, others than those that were read, that are new or not what they were. */
+  async #changedBeside(readings: ReadonlyMap<string, Reading | undefined>): Promise<string[]> {
+    const changed: string[] = []
+    for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
+      if (readings.has(file)) continue
+      const signature = await signatureOf(file, this.#patience)
+      if (signature !== '' && signature !== this.#held.files.get(file)?.signature) changed.push(file)
+    }
+    return changed
   }
 
   /** Reads a file, and adds what it holds, unless that is what it held, or is parsed on the pool. */
@@ -288,7 +289,7 @@ export class ObjectDirectory {
       await this.#work.add(`reading ${file}`, async () => {
         if (isNewest()) {
           this.#parsing.delete(file)
-          this.#apply(new Map([[file, { name, content, signature, parsed }]]), at, false)
+          this.#apply(new Map([[file, { name, content, signature, parsed }]]), at)
         }
         this.#parts.settled()
       })
