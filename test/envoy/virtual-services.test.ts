@@ -4,7 +4,9 @@ import { freePort } from '../../bench/ports.ts'
 import { plainOperators } from '../../src/config/header-format.ts'
 import { call, HttpBackend } from '../harness/backend.ts'
 import { Envoy, envoysWith } from '../harness/envoy.ts'
+import { Issuer } from '../harness/issuer.ts'
 import { networkingDocument as document } from '../harness/mesh-document.ts'
+import { policyDocument } from '../harness/policies.ts'
 import { Service } from '../harness/service.ts'
 import { until } from '../harness/until.ts'
 
@@ -31,6 +33,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
     const service = new Service({ env: { PILOT_DEBOUNCE_AFTER: '10ms' } })
     const v1 = new HttpBackend('v1')
     const v2 = new HttpBackend('v2')
+    const issuer = new Issuer('issuer@shop.example')
     const address = '127.0.0.21'
     const ports = { http: 0, other: 0 }
     let gateway: Envoy
@@ -44,7 +47,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
 
     before(async () => {
       for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort()
-      await Promise.all([v1.start(), v2.start()])
+      await Promise.all([v1.start(), v2.start(), issuer.rotate()])
       const server = (port: number, name: string, host: string) =>
         `{port: {number: ${port}, name: ${name}, protocol: HTTP}, bind: ${address}, hosts: ['${host}']}`
       service.write(
@@ -72,6 +75,14 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
       service.write(
         'delegates.yaml',
         document('VirtualService', 'pages', `{http: [{match: [{uri: {prefix: /pages/new}}], route: [${to('v2')}]}, {route: [${to('v1')}]}]}`),
+      )
+      service.write(
+        'tokens.yaml',
+        policyDocument(
+          'RequestAuthentication',
+          'tokens',
+          `{selector: {matchLabels: {app: edge}}, jwtRules: [{issuer: ${issuer.name}, jwks: '${issuer.jwks}'}]}`,
+        ),
       )
       service.write('ready.yaml', routes('ready', 'ready.example', `{route: [${to('v1')}]}`))
       await service.start()
@@ -212,6 +223,16 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
           `{match: [{uri: {prefix: /twice}}], retries: {attempts: 2, retryOn: '500, 502', backoff: 5ms, perTryTimeout: 2s, retryIgnorePreviousHosts: false}, route: [${to('v1')}]}`,
           `{match: [{uri: {prefix: /off}}], retries: {attempts: 0}, route: [${to('v1')}]}`,
           `{match: [{uri: {prefix: /timeout}}], timeout: 0.2s, route: [${to('v1')}]}`,
+        ].join(),
+      ],
+      [
+        'claims',
+        'claims.example',
+        [
+          `{match: [{headers: {'@request.auth.claims.group': {exact: staff}}}], directResponse: {status: 241}}`,
+          `{match: [{headers: {'@request.auth.claims[https://shop.example/role][level]': {regex: 'g.*'}}}], directResponse: {status: 242}}`,
+          `{match: [{headers: {'@request.auth.claims.sub': {}}, withoutHeaders: {'@request.auth.claims.guest': {exact: 'yes'}}}], directResponse: {status: 243}}`,
+          `{directResponse: {status: 244}}`,
         ].join(),
       ],
       ['delegating', 'delegating.example', `{match: [{uri: {prefix: /pages}}], delegate: {name: pages}}, {directResponse: {status: 404}}`],
@@ -368,6 +389,17 @@ for (const { version, path: binary, delta } of envoysWith({ delta: false }, { de
         v1.until = undefined
       })
       expect(late.status).to.equal(504)
+    })
+
+    it('go by claims of the token, and not by headers of such names', async () => {
+      const status = async (claims: Record<string, unknown>, headers: Record<string, string> = {}) =>
+        (await send('claims.example', '/', { headers: { authorization: `Bearer ${await issuer.token(claims)}`, ...headers } })).status
+      expect([await status({ group: 'staff' }), await status({ group: ['other', 'staff'] })]).to.deep.equal([241, 241])
+      expect(await status({ 'https://shop.example/role': { level: 'gold' } })).to.equal(242)
+      expect([await status({ group: 'other' }), await status({ guest: 'yes' })]).to.deep.equal([243, 244])
+      expect((await send('claims.example', '/')).status).to.equal(244)
+      expect((await send('claims.example', '/', { headers: { group: 'staff' } })).status).to.equal(244)
+      expect((await send('claims.example', '/', { headers: { authorization: 'Bearer e30.e30.e30' } })).status).to.equal(401)
     })
 
     it('hand over to delegates', async () => {

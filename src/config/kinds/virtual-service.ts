@@ -1,7 +1,7 @@
 /** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
 import { regexFault } from '../patterns.ts'
 import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text } from '../shape.ts'
-import { headerNameFault, headers } from '../shapes/headers.ts'
+import { claimPath, headerNameFault, headers } from '../shapes/headers.ts'
 import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
 import { authority, directResponse, fault, line, percent, redirect } from '../shapes/http-actions.ts'
 import { type Kind, networkingVersions } from './kind.ts'
@@ -42,7 +42,7 @@ const pseudoHeaders = new Set([':method', ':scheme', ':authority', ':path'])
 const httpMatch = record(matchFields, (value, path, report) => {
   for (const field of ['headers', 'withoutHeaders'] as const)
     for (const name of Object.keys(value[field] ?? {})) {
-      const reason = pseudoHeaders.has(name) ? undefined : headerNameFault(name)
+      const reason = pseudoHeaders.has(name) || claimPath(name) ? undefined : headerNameFault(name)
       if (reason) reject(report, `${path}.${field}[${name.slice(0, 100)}]`, reason)
     }
   for (const name of Object.keys(value.queryParams ?? {}))

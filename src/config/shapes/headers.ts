@@ -8,6 +8,17 @@ const token = /^[0-9A-Za-z!#$%&'*+.^_|~`-]+$/
 export const headerNameFault = (name: string): string | undefined =>
   token.test(name) ? undefined : `${JSON.stringify(name.slice(0, 100))} is not the name of a header`
 
+/**
+ * The path of the claim of a token that a match of headers means by its name, `@request.auth.claims.<claim>` with dots between nested claims or
+ * `@request.auth.claims[<claim>][<nested>]`; undefined for the name of a header.
+ */
+export function claimPath(name: string): readonly string[] | undefined {
+  const rest = /^@request\.auth\.claims(.+)$/is.exec(name)?.[1]
+  if (rest === undefined) return undefined
+  const path = rest.startsWith('.') ? rest.slice(1).split('.') : /^\[.+\]$/s.test(rest) ? rest.slice(1, -1).split('][') : []
+  return path.length > 0 && path.every((part) => part !== '') ? path : undefined
+}
+
 /** Whether a name means the host of a request, which proxies rewrite and cannot set as a header. */
 export const isAuthority = (name: string): boolean => /^(host|:authority)$/i.test(name)
 

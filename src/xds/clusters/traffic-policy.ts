@@ -13,6 +13,7 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, pack } from '../message.ts'
 import { certificateName } from '../secrets/secret-names.ts'
 import { authoritiesContext, gatewaySecret } from '../security/credentials.ts'
+import { fileCertificates } from '../security/file-certificates.ts'
 import type { Traits } from '../traits.ts'
 
 /** What is being filled in. */
@@ -140,28 +141,26 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
 /** The transport socket for TLS settings that are not the mesh's own: files by name, or at routers a `credentialName`. */
 export function tlsSocket(tls: TlsSettings, http2: boolean, traits: Traits, snapshot: MeshSnapshot): ClusterInit['transportSocket'] {
   const byName = traits.type === 'router' && tls.credentialName ? tls.credentialName : undefined
-  const common = { alpnProtocols: http2 ? ['h2'] : [], ...(byName === undefined ? filesContext(tls) : credentialContext(byName, tls, snapshot)) }
+  const common = {
+    alpnProtocols: http2 ? ['h2'] : [],
+    ...(byName === undefined ? filesContext(tls, traits) : credentialContext(byName, tls, snapshot)),
+  }
   return {
     name: 'envoy.transport_sockets.tls',
     configType: { case: 'typedConfig', value: pack(UpstreamTlsContextSchema, { sni: tls.sni ?? '', commonTlsContext: common }) },
   }
 }
 
-function filesContext(tls: TlsSettings) {
-  return {
-    tlsCertificates:
-      tls.mode === 'MUTUAL' && tls.clientCertificate && tls.privateKey
-        ? [{ certificateChain: fileSource(tls.clientCertificate), privateKey: fileSource(tls.privateKey) }]
-        : [],
-    ...(tls.caCertificates && !tls.insecureSkipVerify
-      ? {
-          validationContextType: {
-            case: 'validationContext' as const,
-            value: { trustedCa: fileSource(tls.caCertificates), matchTypedSubjectAltNames: subjectNames(tls) },
-          },
-        }
-      : {}),
-  }
+function filesContext(tls: TlsSettings, { certificates }: Traits) {
+  const { clientCertificate, privateKey } = tls
+  return fileCertificates(
+    {
+      pairs: tls.mode === 'MUTUAL' && clientCertificate && privateKey ? [{ chain: clientCertificate, key: privateKey }] : [],
+      authorities: (!tls.insecureSkipVerify && tls.caCertificates) || undefined,
+      checks: { matchTypedSubjectAltNames: subjectNames(tls) },
+    },
+    certificates,
+  )
 }
 
 function credentialContext(credentialName: string, tls: TlsSettings, snapshot: MeshSnapshot) {
@@ -174,4 +173,3 @@ function credentialContext(credentialName: string, tls: TlsSettings, snapshot: M
 const subjectNames = (tls: TlsSettings) =>
   (tls.subjectAltNames ?? []).map((name) => ({ sanType: name.includes('://') ? 3 : 2, matcher: exact(name) }))
 const exact = (value: string) => ({ matchPattern: { case: 'exact' as const, value } })
-const fileSource = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })

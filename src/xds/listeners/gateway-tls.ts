@@ -5,7 +5,8 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { pack } from '../message.ts'
 import { certificateName } from '../secrets/secret-names.ts'
 import { authoritiesContext, fetchMs, gatewaySecret } from '../security/credentials.ts'
-import { agentSecret, type Certificates, certificateContext } from '../security/mutual-tls.ts'
+import { fileCertificates } from '../security/file-certificates.ts'
+import { type Certificates, certificateContext } from '../security/mutual-tls.ts'
 
 type ServerTls = NonNullable<GatewayServer['tls']>
 
@@ -72,43 +73,16 @@ const checksOf = (tls: ServerTls) => ({
   verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
 })
 
-/**
- * Certificates in files of the proxy's. An agent reads them and serves them: then a file that is missing costs its server, and a new one counts at once. Envoy itself
- * refuses the whole listener for a missing file.
- */
-function inFiles(tls: ServerTls, mutual: boolean, { agent }: Certificates) {
+/** Certificates in files of the proxy's. */
+function inFiles(tls: ServerTls, mutual: boolean, certificates: Certificates) {
   const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls]
-  const authorities = pairs.map(({ caCertificates }) => caCertificates).find(Boolean) ?? tls.caCertificates ?? ''
-  const checks = checksOf(tls)
-  const files = [
-    ...pairs.flatMap(({ serverCertificate = '', privateKey = '' }) => [serverCertificate, privateKey]),
-    ...(authorities ? [authorities] : []),
-  ]
-  if (agent && files.every(isServed)) {
-    const secret = (name: string) => agentSecret(name, fetchMs)
-    return {
-      tlsCertificateSdsSecretConfigs: pairs.map(({ serverCertificate, privateKey }) => secret(`file-cert:${serverCertificate}~${privateKey}`)),
-      ...(mutual && authorities
-        ? {
-            validationContextType: {
-              case: 'combinedValidationContext' as const,
-              value: { defaultValidationContext: checks, validationContextSdsSecretConfig: secret(`file-root:${authorities}`) },
-            },
-          }
-        : {}),
-    }
-  }
-  const file = (filename: string) => ({ specifier: { case: 'filename' as const, value: filename } })
-  return {
-    tlsCertificates: pairs.map(({ serverCertificate = '', privateKey = '' }) => ({
-      certificateChain: file(serverCertificate),
-      privateKey: file(privateKey),
-    })),
-    ...(mutual && authorities
-      ? { validationContextType: { case: 'validationContext' as const, value: { trustedCa: file(authorities), ...checks } } }
-      : {}),
-  }
+  const authorities = (mutual && (pairs.map(({ caCertificates }) => caCertificates).find(Boolean) ?? tls.caCertificates)) || undefined
+  return fileCertificates(
+    {
+      pairs: pairs.map(({ serverCertificate = '', privateKey = '' }) => ({ chain: serverCertificate, key: privateKey })),
+      authorities,
+      checks: checksOf(tls),
+    },
+    certificates,
+  )
 }
-
-/** Whether agents serve a file by its path (docs/certificates.md, S7). */
-const isServed = (path: string): boolean => path.startsWith('/') && !path.includes('~') && !path.includes('\0')

@@ -85,7 +85,8 @@ function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; r
       const bind = server.bind || wildcardOf(proxy.traits)
       const key = `${bind}_${use.listenPort}`
       const there = ports.get(key) ?? { bind, isWildcard: bind === wildcardOf(proxy.traits), port: use.listenPort, plainHttp: [], others: [] }
-      const reason = conflict(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
+      const taken = there.isWildcard && proxy.traits.bootstrapPorts.includes(use.listenPort) ? 'the proxy has a listener of its own there' : undefined
+      const reason = taken ?? conflict(there, use) ?? lacksCertificate(server, proxy.traits.certificates)
       if (reason) {
         rejected.push({ gateway: name, reason: `server ${server.port.name} on port ${server.port.number}: ${reason}` })
         continue
@@ -423,7 +424,8 @@ function virtualHost(host: string, port: number, routes: RouteInit[], redirect: 
     route.match?.pathSpecifier?.case === 'prefix' &&
     route.match.pathSpecifier.value === '/' &&
     !route.match.headers?.length &&
-    !route.match.queryParameters?.length
+    !route.match.queryParameters?.length &&
+    !route.match.dynamicMetadata?.length
   const ordered = [...routes.filter((route) => !isAny(route)), ...routes.filter(isAny)]
   return create(VirtualHostSchema, {
     name: `${host}:${port}`,

@@ -1,4 +1,4 @@
-/** Rules of a VirtualService onto `envoy.config.route.v3.Route` (docs/resources.md, R6 to R9, R14 to R16). */
+/** Rules of a VirtualService onto `envoy.config.route.v3.Route` (docs/resources.md, R6 to R9, R14 to R18). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import {

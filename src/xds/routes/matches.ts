@@ -1,14 +1,20 @@
-/** Request matches of VirtualServices onto `envoy.config.route.v3.RouteMatch` (docs/resources.md, R6). */
+/** Request matches of VirtualServices onto `envoy.config.route.v3.RouteMatch` (docs/resources.md, R6, R17, R18). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
+import type { MetadataMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
 import type { StringMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
+import type { ValueMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
 import type { HttpMatch, HttpRoute, StringMatch } from '../../config/kinds/virtual-service.ts'
 import { programSize } from '../../config/program-size.ts'
+import { claimPath } from '../../config/shapes/headers.ts'
 import { labelsMatch } from '../../model/match.ts'
+import { jwtFilterName, payloadKey } from '../security/rbac.ts'
 
 type RouteMatch = MessageInitShape<typeof RouteMatchSchema>
 type HeaderMatcher = MessageInitShape<typeof HeaderMatcherSchema>
 type StringMatcher = MessageInitShape<typeof StringMatcherSchema>
+type MetadataMatcher = MessageInitShape<typeof MetadataMatcherSchema>
+type ValueMatcher = MessageInitShape<typeof ValueMatcherSchema>
 
 /** The match of a rule that says nothing: every path. */
 export const matchAll: RouteMatch = { pathSpecifier: { case: 'prefix', value: '/' } }
@@ -16,13 +22,17 @@ export const matchAll: RouteMatch = { pathSpecifier: { case: 'prefix', value: '/
 /** A route match for one match of a rule, or for a rule without any. */
 export function routeMatch(match: HttpMatch | undefined): RouteMatch {
   if (!match) return matchAll
+  const given = Object.entries(match.headers ?? {})
+  const without = Object.entries(match.withoutHeaders ?? {})
   const headers = [
-    ...Object.entries(match.headers ?? {}).map(([name, value]) => headerMatcher(name, value)),
-    ...Object.entries(match.withoutHeaders ?? {}).map(([name, value]) => ({
-      ...headerMatcher(name, value),
-      invertMatch: true,
-      treatMissingHeaderAsEmpty: !isPresence(value),
-    })),
+    ...given.filter(([name]) => !claimPath(name)).map(([name, value]) => headerMatcher(name, value)),
+    ...without
+      .filter(([name]) => !claimPath(name))
+      .map(([name, value]) => ({
+        ...headerMatcher(name, value),
+        invertMatch: true,
+        treatMissingHeaderAsEmpty: !isPresence(value),
+      })),
   ].sort((one, other) => ((one.name as string) < (other.name as string) ? -1 : 1))
   for (const [name, value] of [
     [':method', match.method],
@@ -40,7 +50,26 @@ export function routeMatch(match: HttpMatch | undefined): RouteMatch {
     ...(match.uri && match.ignoreUriCase ? { caseSensitive: false } : {}),
     headers,
     queryParameters,
+    dynamicMetadata: [
+      ...given.flatMap(([name, value]) => claimMatcher(claimPath(name), value, false)),
+      ...without.flatMap(([name, value]) => claimMatcher(claimPath(name), value, true)),
+    ],
   }
+}
+
+/** The match of a claim of the token that `jwt_authn` has verified; the claim may be a text or a list of texts. */
+function claimMatcher(path: readonly string[] | undefined, value: StringMatch, invert: boolean): MetadataMatcher[] {
+  if (!path) return []
+  const text = { matchPattern: { case: 'stringMatch' as const, value: stringMatcher(value) } }
+  const one: ValueMatcher = isPresence(value)
+    ? { matchPattern: { case: 'presentMatch', value: true } }
+    : {
+        matchPattern: {
+          case: 'orMatch',
+          value: { valueMatchers: [text, { matchPattern: { case: 'listMatch', value: { matchPattern: { case: 'oneOf', value: text } } } }] },
+        },
+      }
+  return [{ filter: jwtFilterName, path: [payloadKey, ...path].map((key) => ({ segment: { case: 'key', value: key } })), value: one, invert }]
 }
 
 function pathSpecifier(uri: StringMatch | undefined): RouteMatch['pathSpecifier'] {

@@ -54,6 +54,8 @@ function provider(rule: JwtRule, keys: string): MessageInitShape<typeof JwtProvi
     forward: rule.forwardOriginalToken ?? false,
     forwardPayloadHeader: rule.outputPayloadToHeader ?? '',
     payloadInMetadata: payloadKey,
+    // Routes may go by claims, and by headers that are made of them.
+    clearRouteCache: true,
     fromHeaders: (rule.fromHeaders ?? []).map(({ name, prefix }) => ({ name, valuePrefix: prefix ?? '' })),
     fromParams: rule.fromParams ?? [],
     fromCookies: rule.fromCookies ?? [],

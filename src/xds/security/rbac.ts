@@ -34,7 +34,8 @@ import { pathPermission } from './path-matchers.ts'
 
 /** Where `jwt_authn` puts the claims of the token that it accepted. */
 export const payloadKey = 'payload'
-const jwtFilter = 'envoy.filters.http.jwt_authn'
+/** The filter that checks tokens, and the name under which it leaves what it found. */
+export const jwtFilterName = 'envoy.filters.http.jwt_authn'
 
 type Policy = MessageInitShape<typeof PolicySchema>
 type ValueMatch = MessageInitShape<typeof ValueMatcherSchema>
@@ -291,7 +292,7 @@ function filterValue(value: string, otherTypes: boolean): ValueMatch {
   return inList ? listOf(either) : otherTypes ? either : stringValue(pattern)
 }
 
-const claimMatch = (path: readonly string[], value: ValueMatch): MetadataMatch => metadataMatch(jwtFilter, [payloadKey, ...path], value)
+const claimMatch = (path: readonly string[], value: ValueMatch): MetadataMatch => metadataMatch(jwtFilterName, [payloadKey, ...path], value)
 
 function metadataMatch(filter: string, path: readonly string[], value: ValueMatch): MetadataMatch {
   return { filter, path: path.map((key) => ({ segment: { case: 'key', value: key } })), value: value as never }
