@@ -26,7 +26,7 @@ function re2Fault(pattern: string): string | undefined {
   if (pattern === '') return 'an empty pattern, which proxies refuse'
   try {
     const size = programSize(pattern)
-    if (size > agentProgramSize) return `a pattern of program size ${size}, more than ${agentProgramSize}, which proxies refuse`
+    if (size > agentProgramSize) return `a pattern of program size ${size} or more: proxies take ${agentProgramSize}`
   } catch (error) {
     return `not a valid RE2 pattern: ${(error as Error).message}`
   }

@@ -3,6 +3,7 @@
  * Envoy 1.36 compiles for UTF-8, where a class of characters is several steps over bytes; 1.40 compiles for single bytes.
  */
 import { RE2JS } from 're2js'
+import { agentProgramSize } from './program-bounds.ts'
 
 /** Operations of the instructions of `re2js` 2.10. */
 const operation = {
@@ -33,13 +34,13 @@ interface Program {
 }
 
 /**
- * Steps of the program that RE2 makes of a regular expression, at least as many as each supported release of Envoy counts. Throws what keeps the text
- * from being one.
+ * Steps of the program that RE2 makes of a regular expression, at least as many as each supported release of Envoy counts. Beyond those that any Envoy here
+ * takes they are counted no further, so that a pattern of large classes costs no more than another. Throws what keeps the text from being one.
  */
 export function programSize(pattern: string): number {
   const size = sizeOf(programOf(pattern), utf8Steps)
   const bytes = Buffer.from(pattern).toString('latin1')
-  return bytes === pattern ? size : Math.max(size, sizeOf(programOf(bytes), byteSteps))
+  return bytes === pattern || size > agentProgramSize ? size : Math.max(size, sizeOf(programOf(bytes), byteSteps))
 }
 
 function programOf(pattern: string): Program {
@@ -57,6 +58,7 @@ type Range = readonly [low: number, high: number]
  * steps stands once, and one step in each of these leads to it.
  */
 function sizeOf({ inst, start }: Program, steps: Steps): number {
+  if (inst.length > agentProgramSize) return inst.length
   const anchors = anchorsOf(inst, start)
   const next = (at: number): number => {
     const { op, out } = inst[at] as Instruction
@@ -98,6 +100,7 @@ function sizeOf({ inst, start }: Program, steps: Steps): number {
       else if (branches(at).length === 0) {
         const { first, all } = stepsOf(inst[at] as Instruction)
         size += used.has(at) ? first : all
+        if (size > agentProgramSize) return size
         used.add(at)
       }
     }
