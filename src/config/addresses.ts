@@ -1,6 +1,9 @@
 /** IP addresses and CIDR blocks as Envoy reads them: four decimal parts, or IPv6 without a zone. */
 import ipaddr from 'ipaddr.js'
 
+/** Bytes that the path of a unix socket may have (`sun_path` of Linux, without its end). */
+const longestUnixPath = 107
+
 /** Whether text is an IP address. */
 export function isIp(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && !text.includes('%') && ipaddr.IPv6.isValid(text))
@@ -10,7 +13,22 @@ export function isIp(text: string): boolean {
 export function isIpOrCidr(text: string): boolean {
   const [address = '', bits, more] = text.split('/')
   if (more !== undefined || !isIp(address)) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32))
+  return bits === undefined || (/^(0|[1-9]\d{0,2})$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32))
+}
+
+/** An address, or a range, in the one spelling of its address (RFC 5952); other text as it is. Envoy refuses two listeners of one address. */
+export function canonicalAddress(text: string): string {
+  if (!text.includes(':') || !isIpOrCidr(text)) return text
+  const [address = '', bits] = text.split('/')
+  const canonical = ipaddr.parse(address).toString()
+  return bits === undefined ? canonical : `${canonical}/${bits}`
+}
+
+/** What keeps text from being an address of a unix socket, `unix://<path>`, that proxies take, or undefined; other text is none. */
+export function unixFault(text: string): string | undefined {
+  if (!text.startsWith('unix://')) return undefined
+  const bytes = Buffer.byteLength(text.slice('unix://'.length))
+  return bytes >= 1 && bytes <= longestUnixPath ? undefined : `a unix socket with a path of ${bytes} bytes: 1 to ${longestUnixPath} are taken`
 }
 
 /** Metadata services of clouds that have addresses of an ordinary range. */

@@ -1,5 +1,7 @@
 /** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (docs/resources.md, S1 to S4). */
+
 import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
+import { canonicalAddress } from '../config/addresses.ts'
 import type { ServiceEntrySpec } from '../config/kinds/service-entry.ts'
 import type { WorkloadEntrySpec } from '../config/kinds/workload-entry.ts'
 import { labelsMatch } from '../model/match.ts'
@@ -24,7 +26,7 @@ export function servicesOf(entry: ServiceEntry): Service[] {
     name: entry.name,
     provider: 'ServiceEntry',
     cluster: '',
-    addresses: (spec.addresses ?? []).map(single),
+    addresses: [...new Set((spec.addresses ?? []).map((address) => canonicalAddress(single(address))))],
     ports,
     resolution: resolutions[spec.resolution ?? 'NONE'] ?? 'passthrough',
     external: spec.location !== 'MESH_INTERNAL',

@@ -1,6 +1,6 @@
 /** Sidecar: what the sidecars of a namespace see, and where they listen. */
-import { isIp } from '../addresses.ts'
-import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
+import { canonicalAddress, isIp, unixFault } from '../addresses.ts'
+import { integer, list, oneOf, type Read, record, reject, required, type Shape, text } from '../shape.ts'
 import { connectionPool } from '../shapes/connections.ts'
 import { destination, ip, labels } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
@@ -10,13 +10,20 @@ const listenerPort = record({ number: integer(0, 65_535), protocol: text(), name
 const captureMode = oneOf('DEFAULT', 'IPTABLES', 'NONE')
 const egressHost = text({ max: 512, pattern: /^(~|~?(\.|\*|[a-z0-9-]+))\/.+$/, what: 'namespace/host or ~namespace/host' })
 
-const bind = text({
+const writtenBind = text({
   check: (value) =>
     value === '' || isIp(value) || /^unix:\/\/./.test(value)
-      ? undefined
+      ? unixFault(value)
       : `${JSON.stringify(value.slice(0, 100))} is neither an IP address nor unix://path`,
   examples: ['', '127.0.0.1', 'unix:///tmp/x'],
 })
+const bind: Shape<string> = {
+  form: writtenBind.form,
+  read(value, path, report) {
+    const given = writtenBind.read(value, path, report)
+    return given === undefined ? undefined : canonicalAddress(given)
+  },
+}
 
 const spec = record(
   {
@@ -29,7 +36,7 @@ const spec = record(
         defaultEndpoint: text({
           pattern: /^(127\.0\.0\.1:\d+|0\.0\.0\.0:\d+|\[::1?\]:\d+|unix:\/\/.+)$/,
           what: '127.0.0.1:port, 0.0.0.0:port or unix://path',
-          check: (value) => (!value.startsWith('unix:') && Number(/\d+$/.exec(value)?.[0]) > 65_535 ? 'the port is above 65535' : undefined),
+          check: (value) => (!value.startsWith('unix:') && Number(/\d+$/.exec(value)?.[0]) > 65_535 ? 'the port is above 65535' : unixFault(value)),
           examples: ['127.0.0.1:80', 'unix:///tmp/x', '[::1]:65535', '0.0.0.0:0'],
         }),
         tls: serverTls,

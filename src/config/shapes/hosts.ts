@@ -1,5 +1,5 @@
 /** Hosts, ports and addresses as several kinds name them. */
-import { isIp, isIpOrCidr } from '../addresses.ts'
+import { canonicalAddress, isIp, isIpOrCidr } from '../addresses.ts'
 import { integer, list, map, type Read, record, required, type Shape, text } from '../shape.ts'
 
 /** Largest number of 32 bits. */
@@ -34,11 +34,19 @@ export const subnets = list(
   }),
 )
 
-/** An IP address, or nothing. */
-export const ip = text({
+const writtenIp = text({
   check: (value) => (value === '' || isIp(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not an IP address`),
   examples: ['0.0.0.0', '::', '10.1.2.3', ''],
 })
+
+/** An IP address in the one spelling that it has, or nothing. */
+export const ip: Shape<string> = {
+  form: writtenIp.form,
+  read(value, path, report) {
+    const given = writtenIp.read(value, path, report)
+    return given === undefined ? undefined : canonicalAddress(given)
+  },
+}
 
 /** A port of a service. */
 export const portSelector = record({ number: required(port) })

@@ -1,9 +1,10 @@
 /** Workloads as entries describe them. */
+import { unixFault } from '../addresses.ts'
 import { integer, map, record, text } from '../shape.ts'
 import { labels } from './hosts.ts'
 
 /** IP address, host name or `unix://` path of a workload. */
-export const workloadAddress = text({ max: 1024 })
+export const workloadAddress = text({ max: 1024, check: unixFault })
 
 /** What is said of a workload beside its address. */
 export const workloadFields = {

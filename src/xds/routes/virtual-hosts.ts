@@ -93,4 +93,7 @@ function domainsOf(service: Service, port: number, { own, withoutPort }: Naming,
   return withoutPort ? all : all.filter((name) => name.endsWith(`:${port}`))
 }
 
-const withPort = (names: readonly string[], port: number): string[] => names.flatMap((name) => (name === '*' ? [name] : [name, `${name}:${port}`]))
+/** Names with and without the port, each once: Envoy refuses a route configuration that has a domain twice. */
+const withPort = (names: readonly string[], port: number): string[] => [
+  ...new Set(names.flatMap((name) => (name === '*' ? [name] : [name, `${name}:${port}`]))),
+]

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { leadsToCaller } from '../../../src/config/addresses.ts'
+import { canonicalAddress, isIp, isIpOrCidr, leadsToCaller, unixFault } from '../../../src/config/addresses.ts'
 
 describe('addresses that lead callers to their own machine or link', () => {
   const leading = [
@@ -29,4 +29,40 @@ describe('addresses that lead callers to their own machine or link', () => {
   ]
   for (const address of leading) it(`${address} does`, () => expect(leadsToCaller(address)).to.equal(true))
   for (const address of ordinary) it(`${JSON.stringify(address)} does not`, () => expect(leadsToCaller(address)).to.equal(false))
+})
+
+describe('addresses as Envoy reads them', () => {
+  it('have four decimal parts, or are IPv6 without a zone', () => {
+    for (const text of ['10.0.0.1', '0.0.0.0', '::', '2001:db8::1', '::ffff:1.2.3.4', 'FD00::1']) expect(isIp(text), text).to.equal(true)
+    for (const text of ['127.1', '010.001.0.1', '0x7f.1', '1.2.3.256', '1.2.3.4.5', 'fe80::1%eth0', '1::2::3', '[::1]', 'localhost', '', '1.2.3.4/8'])
+      expect(isIp(text), text).to.equal(false)
+  })
+
+  it('may have a prefix that is no longer than the address, without zeros before it', () => {
+    for (const text of ['10.0.0.0/8', '10.0.0.1/8', '0.0.0.0/0', '::/0', '::ffff:1.2.3.4/120', '::1/128'])
+      expect(isIpOrCidr(text), text).to.equal(true)
+    for (const text of ['10.0.0.0/33', '::/129', '10.0.0.0/08', '10.0.0.0/010', '10.0.0.0/', '10.0.0.0/ 8', '10.0.0.0/+8', '10.0.0.0/8/8', '127.1/8'])
+      expect(isIpOrCidr(text), text).to.equal(false)
+  })
+
+  it('have one spelling each', () => {
+    expect(['2001:DB8:0::1', '2001:db8:0:0:0:0:0:1/64', '10.0.0.1', 'a.example.com', 'unix:///a:b'].map(canonicalAddress)).to.deep.equal([
+      '2001:db8::1',
+      '2001:db8::1/64',
+      '10.0.0.1',
+      'a.example.com',
+      'unix:///a:b',
+    ])
+  })
+
+  it('are paths of sockets that fit in a name of the system', () => {
+    expect([`unix:///${'x'.repeat(106)}`, 'unix://@a', 'a.example.com', '10.0.0.1'].map(unixFault)).to.deep.equal([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    expect(unixFault(`unix:///${'x'.repeat(107)}`)).to.equal('a unix socket with a path of 108 bytes: 1 to 107 are taken')
+    expect(unixFault('unix://')).to.match(/0 bytes/)
+  })
 })
