@@ -187,7 +187,7 @@ spec:
     patch: {operation: ADD, value: {name: added, type: STATIC, connect_timeout: 1s, load_assignment: {cluster_name: added}}}
   - applyTo: HTTP_FILTER
     match: {context: ANY}
-    patch: {operation: INSERT_FIRST, value: {name: broken, typed_config: {'@type': type.googleapis.com/envoy.no.such.Type}}}
+    patch: {operation: INSERT_FIRST, value: {name: broken, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: 7}}}
 `,
       )
       await service.start()
@@ -261,7 +261,7 @@ spec:
     it('reports the patch that cannot be applied, by object', async () => {
       const { faults } = await service.debug<{ faults: { resource: string; reason: string }[] }>('push_status')
       expect(faults.map((fault) => fault.resource)).to.contain('EnvoyFilter/mesh-system/lua')
-      expect(faults.find((fault) => fault.resource === 'EnvoyFilter/mesh-system/lua')?.reason).to.contain('envoy.no.such.Type')
+      expect(faults.find((fault) => fault.resource === 'EnvoyFilter/mesh-system/lua')?.reason).to.contain('cannot decode')
     })
   })
 }
