@@ -1,7 +1,7 @@
 /** The checks that judge values in rules of AuthorizationPolicies more strictly, as rows of the table of checks (`policy-checks.ts`). */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { hostFault } from './host-values.ts'
-import { pathCharacters, pathFault } from './path-patterns.ts'
+import { pathFault } from './path-patterns.ts'
 import { type Attribute, attributeOf } from './policy-attributes.ts'
 
 /** A value of a rule: where it stands, what it is compared with, and whether a match keeps requests out. */
@@ -74,8 +74,6 @@ export const ruleChecks = {
   ),
   'path-forms': check(
     'characters of a path match plain and escaped, and paths in which servers may see other segments than Envoy match where that keeps requests out',
-    ({ attribute, value }) =>
-      (attribute.type === 'path' || attribute.type === 'target') &&
-      pathCharacters(value, undefined).some((character) => typeof character !== 'string'),
+    ({ attribute, value }) => (attribute.type === 'path' || attribute.type === 'target') && value !== '*',
   ),
 } as const

@@ -1,6 +1,6 @@
 /** VirtualService: how requests to hosts are routed (docs/resources.md, R1 to R12). */
 import { regexFault } from '../patterns.ts'
-import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text } from '../shape.ts'
+import { duration, flag, integer, list, map, oneOf, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
 import { claimPath, headerNameFault, headers } from '../shapes/headers.ts'
 import { destination, host, labels, largestUint32, port, subnets } from '../shapes/hosts.ts'
 import { authority, directResponse, fault, line, percent, redirect } from '../shapes/http-actions.ts'
@@ -50,7 +50,10 @@ const httpMatch = record(matchFields, (value, path, report) => {
       reject(report, `${path}.queryParams[${name.slice(0, 100)}]`, 'a parameter has a name of 1 to 1024 bytes')
 })
 
-const routeDestination = record({ destination: required(destination), weight: integer(0, 1_000_000), headers })
+const weighted = { destination: required(destination), weight: integer(0, 1_000_000) }
+const routeDestination = record({ ...weighted, headers })
+/** Of connections, which have no headers. */
+const connectionDestination = record({ ...weighted, headers: unused(headers, 'connections are passed on as they are') })
 
 const retryConditions = new Set(
   '5xx gateway-error reset reset-before-request connect-failure envoy-ratelimited retriable-4xx refused-stream retriable-status-codes retriable-headers http3-post-connect-failure cancelled deadline-exceeded internal resource-exhausted unavailable'.split(
@@ -131,11 +134,11 @@ const checkL4 = ({ route }: { route: { weight?: number }[] }, path: string, repo
 const tlsRoute = record(
   {
     match: required(list(record({ ...l4Fields, sniHosts: required(list(host, { min: 1 })) }), { min: 1 })),
-    route: required(list(routeDestination, { min: 1 })),
+    route: required(list(connectionDestination, { min: 1 })),
   },
   checkL4,
 )
-const tcpRoute = record({ match: list(record(l4Fields)), route: required(list(routeDestination, { min: 1 })) }, checkL4)
+const tcpRoute = record({ match: list(record(l4Fields)), route: required(list(connectionDestination, { min: 1 })) }, checkL4)
 
 const spec = record(
   { hosts: list(host), gateways: list(text()), http: list(httpRoute), tls: list(tlsRoute), tcp: list(tcpRoute), exportTo: list(text()) },

@@ -72,6 +72,13 @@ describe('checks that make policies stricter', () => {
     })
   }
 
+  it('path-forms lists values without characters of two forms too: paths that servers read otherwise than Envoy are judged by each', () => {
+    const { objects } = parseConfigFile('f.yaml', rules('DENY', "to: [{operation: {paths: [/admin, '*'], notPaths: [/admin/*]}}]"), names)
+    const row = checkedPolicies(objects, new Set()).find(({ check }) => check === 'path-forms')
+    const operation = 'spec.rules[0].to[0].operation'
+    expect(row?.objects.flatMap(({ fields }) => fields)).to.deep.equal([`${operation}.paths[0]`, `${operation}.notPaths[0]`])
+  })
+
   it('file-readability left out has the first of two definitions count', () => {
     const two = policy('p', '{action: DENY, rules: [{}]}') + policy('p', '{}') + policy('q', '{}') + policy('q', '{rules: 7}')
     const specs = (env: Record<string, string>) => policiesOf(two, env).map(({ name, spec }) => [name, 'invalid' in (spec as object)])

@@ -51,6 +51,13 @@ describe('what has no effect', () => {
       'spec.inboundConnectionPool.tcp.maxConnectionDuration',
     ])
     expect(paths('DestinationRule', '{host: a}')).to.deep.equal([])
+    const route = '[{destination: {host: a}, headers: {request: {remove: [x-a]}}}]'
+    expect(
+      paths(
+        'VirtualService',
+        `{hosts: [a], http: [{route: ${route}}], tls: [{match: [{sniHosts: [a]}], route: ${route}}], tcp: [{route: ${route}}]}`,
+      ),
+    ).to.deep.equal(['spec.tls[0].route[0].headers', 'spec.tcp[0].route[0].headers'])
   })
 
   it('are all objects of some kinds, which cost no push', () => {
