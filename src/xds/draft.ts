@@ -41,7 +41,7 @@ export interface Patcher<Message> {
 
 /**
  * Makes resources, each by itself. One that fails is a problem of its own. One that fails only as patched is made unpatched
- * where there is no last good state of it: a patch never spoils the rest.
+ * where there is no last good state of it, and a listener in any case: a patch never spoils the rest.
  */
 export function makeAll<Schema extends DescMessage>(
   schema: Schema,
@@ -91,7 +91,8 @@ export function settle(
         settled.faults.push({ ...problem, consequence })
         continue
       }
-      const kept = lastGood(problem.resource)
+      // The policies of a listener count as they are now: patches go, and not what came with them.
+      const kept = instead && problem.type === 'lds' ? undefined : lastGood(problem.resource)
       const used = kept ?? instead
       if (used) settled.resources.push(used)
       settled.faults.push({ ...problem, consequence: kept ? consequences.kept : instead ? consequences.without : consequences.leftOut })

@@ -58,6 +58,25 @@ describeAttacks(
       await until('the other patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
     })
 
+    it('take no DENY with them that comes with a value of which it is known that Envoy refuses it', async () => {
+      put()
+      await becomes('/secret', 200)
+      const context = place.side === 'sidecar' ? 'SIDECAR_INBOUND' : 'GATEWAY'
+      const patch = (applyTo: string, operation: string, value: string) =>
+        `  - {applyTo: ${applyTo}, match: {context: ${context}}, patch: {operation: ${operation}, value: ${value}}}\n`
+      const route = patch('HTTP_ROUTE', 'INSERT_FIRST', '{match: {prefix: /}, route: {cluster: x, hash_policy: [{header: {header_name: ""}}]}}')
+      const merged = patch('HTTP_ROUTE', 'MERGE', '{route: {hash_policy: [{header: {header_name: ""}}]}}')
+      const chain = patch('FILTER_CHAIN', 'MERGE', '{transport_socket: {name: ""}}')
+      for (const bad of [route, merged, chain]) {
+        put(deny('/secret'), filter(place, 'bad', header('good')) + bad)
+        await becomes('/secret', 403)
+        const { status, headers } = await place.call('/')
+        expect([status, headers['x-good']]).to.deep.equal([200, 'yes'])
+        put()
+        await becomes('/secret', 200)
+      }
+    })
+
     if (place.side === 'gateway')
       it('take no other change of routes with them', async () => {
         const host = (value: string) => `  - {applyTo: VIRTUAL_HOST, match: {context: GATEWAY}, patch: {operation: MERGE, value: ${value}}}\n`

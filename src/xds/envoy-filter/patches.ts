@@ -4,6 +4,7 @@ import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { contain } from '../../model/faults.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { Draft } from '../draft.ts'
+import { checkMessage } from '../resource-check.ts'
 import type { Traits } from '../traits.ts'
 import { type Lists, mergeInto } from './merge.ts'
 import { checkPacked, type ReadValue, readValue } from './packed.ts'
@@ -70,7 +71,10 @@ export function readPatch<Schema extends DescMessage>(schema: Schema, entry: Pat
     known = contain<ReadValue<unknown> | { reason: string }>(
       () => {
         const read = readValue(schema, patch.patch.value, isPart)
-        if (!isPart) checkComplete(read.message)
+        if (!isPart) {
+          checkComplete(read.message)
+          checkMessage(schema, read.message)
+        }
         return read
       },
       (reason) => ({ reason }),
@@ -196,6 +200,8 @@ export function merged<Schema extends DescMessage>(
   return contain(
     () => {
       merge(copy, clone(schema, value), entry.operation === 'MERGE_AND_REPLACE_LIST' ? 'replaced' : 'grow')
+      checkMessage(schema, copy)
+      checkPacked(schema, copy)
       return copy
     },
     (reason) => {

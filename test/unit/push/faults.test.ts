@@ -224,14 +224,14 @@ describe('what goes wrong while something is made', () => {
     expect(mesh.faults()).to.deep.equal([])
   })
 
-  it('a patch that spoils a resource costs the patch where there is no last good state', () => {
+  it('a patch that spoils a resource costs the patch alone', () => {
     const filter = unchecked('EnvoyFilter', 'f', {
       configPatches: [{ applyTo: 'CLUSTER', patch: { operation: 'MERGE', value: { connect_timeout: '-1s' } } }],
     })
     const mesh = new Mesh().set(entry('a'), filter)
     mesh.planner.connect('p', sidecar('ns'))
     expect(mesh.held('p', clusterType)).to.include.keys('outbound|80||a.ns.svc.cluster.local', 'BlackHoleCluster')
-    expect(mesh.faults()).to.include('cds outbound|80||a.ns.svc.cluster.local [EnvoyFilter/ns/f] it is made without that part')
+    expect(mesh.faults()).to.deep.equal(['patch EnvoyFilter/ns/f [EnvoyFilter/ns/f] the patch is left out'])
   })
 
   it('counts conflicts of listeners in every view, each once', () => {
