@@ -33,6 +33,7 @@ describeAttacks(
   (place) => {
     const answers = (path: string) => async () => (await place.call(path)).status
     const becomes = (path: string, status: number) => until(`${path} to be answered ${status}`, async () => (await answers(path)()) === status)
+    afterEach(() => place.service.write('mesh-config', ''))
     const put = (...documents: string[]) => place.service.write('policies.yaml', documents.join('---\n'))
 
     for (const [what, value] of Object.entries({ 'a type that it does not have': notThere, 'a script that it cannot read': lua('function (') }))
@@ -98,11 +99,14 @@ describeAttacks(
     it('are innocent of what is refused without them too: with new policies nothing passes until it is accepted', async () => {
       put(filter(place, 'good', header('good')))
       await until('the patch', async () => (await place.call('/')).headers['x-good'] === 'yes')
+      await becomes('/secret', 200)
+      const said = place.service.output.fromNow()
       place.service.write('mesh-config', 'accessLogFile: /no/such/directory/log')
+      await said.says(/the proxy keeps what it had/)
       put(filter(place, 'good', header('good')), deny('/secret'))
       await becomes('/secret', 403)
       await becomes('/', 403)
-      await place.service.output.says(/policies changed with it, so it lets nothing through.*AuthorizationPolicy\/shop\/denied/)
+      await said.says(/policies changed with it, so it lets nothing through.*AuthorizationPolicy\/shop\/denied/)
       place.service.write('mesh-config', '')
       await becomes('/', 200)
       expect(await answers('/secret')()).to.equal(403)

@@ -139,10 +139,11 @@ export class Refusals {
     const restored = of.withdrawn.size > 0
     of.withdrawn = new Set()
     of.innocent = new Set(traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
-    if (version !== '') of.versions.add(version)
-    if (of.versions.size > mostVersions) of.versions.delete(of.versions.values().next().value as string)
+    // With the policies that it took last the proxy may keep what it has.
     const denies = of.typeUrl === listenerType && refusal.policiesChanged
-    of.denied ||= denies
+    if (denies && version !== '') of.versions.add(version)
+    if (of.versions.size > mostVersions) of.versions.delete(of.versions.values().next().value as string)
+    of.denied = denies
     of.fault = faultOf(
       of,
       refusal,
