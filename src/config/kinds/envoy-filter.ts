@@ -3,7 +3,7 @@ import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
 import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
 import { labels } from '../shapes/hosts.ts'
-import { checkTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
+import { checkTargets, idleTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
 /** Metadata of nodes that is compared; names of the reference are those of the mesh. */
@@ -129,7 +129,7 @@ const spec = record(
     configPatches: list(configPatch),
     priority: integer(-2_147_483_648, 2_147_483_647),
     targetRefs: targets.targetRefs,
-    strict: flag,
+    strict: unused(flag),
   },
   (value, path, report) => checkTargets(targetedBy(value), path, report),
 )
@@ -142,6 +142,19 @@ export const envoyFilter = {
   versions: networkingVersions,
   spec,
   scope: 'namespace or mesh',
+  remarks({ spec }) {
+    const bootstrap = (spec.configPatches ?? []).flatMap(({ applyTo }, index) =>
+      applyTo === 'BOOTSTRAP'
+        ? [
+            {
+              path: `spec.configPatches[${index}]`,
+              reason: 'has no effect yet: proxies take their bootstrap from their agent, which reads no patches',
+            },
+          ]
+        : [],
+    )
+    return [...bootstrap, ...idleTargets(targetedBy(spec))]
+  },
   selects: { proxies: 'all', labels: (of) => selectedLabels(targetedBy(of)) },
 } satisfies Kind<'EnvoyFilter', EnvoyFilterSpec>
 

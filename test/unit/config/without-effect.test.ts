@@ -51,6 +51,13 @@ describe('what has no effect', () => {
       'spec.inboundConnectionPool.tcp.maxConnectionDuration',
     ])
     expect(paths('DestinationRule', '{host: a}')).to.deep.equal([])
+    const patch = '{operation: MERGE, value: {}}'
+    expect(
+      paths(
+        'EnvoyFilter',
+        `{strict: true, targetRefs: [{group: '', kind: Service, name: a}], configPatches: [{applyTo: CLUSTER, patch: ${patch}}, {applyTo: BOOTSTRAP, patch: ${patch}}]}`,
+      ),
+    ).to.deep.equal(['spec.strict', 'spec.configPatches[1]', 'spec.targetRefs[0]'])
     const route = '[{destination: {host: a}, headers: {request: {remove: [x-a]}}}]'
     expect(
       paths(
