@@ -333,7 +333,8 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
     if (spellings.length > 1) report.faults.push({ path, reason: `given twice, as ${spellings.join(' and ')}` })
     else if (isMissing && (field === 'name' || isPolicy)) report.faults.push({ path, reason: 'required, but missing' })
     else if (!isMissing && typeof given !== 'string') report.faults.push({ path, reason: `expected text, got ${describe(given)}` })
-    else if (typeof given === 'string' && !isMissing && !nameSyntax.test(given)) report.faults.push({ path, reason: `not a valid ${what} name` })
+    else if (typeof given === 'string' && !isMissing && (!nameSyntax.test(given) || (isPolicy && field === 'namespace' && /[A-Z]/.test(given))))
+      report.faults.push({ path, reason: `not a valid ${what} name` })
     else return isMissing ? '' : (given as string)
     return ''
   }

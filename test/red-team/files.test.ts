@@ -48,6 +48,18 @@ describeAttacks(
         await remove('guard.yaml')
       })
 
+    it('stay in force with a link to nothing in the place of their directory', async () => {
+      mkdirSync(at('sub'))
+      service.write('sub/guard.yaml', denied)
+      await becomes(403)
+      rmSync(at('sub'), { recursive: true })
+      symlinkSync('nothing', at('sub'))
+      const troubles = async () => (await service.debug<{ unreadable: { path: string }[] }>('filez')).unreadable.map(({ path }) => path)
+      await until('the directory to be missed', async () => (await troubles()).includes(at('sub')))
+      expect(await admin()).to.equal(403)
+      await remove('sub')
+    })
+
     it('stay in force when they are spoilt and moved, and after a restart', async () => {
       await guarded()
       service.write(
@@ -74,6 +86,7 @@ describeAttacks(
       'a group that is written wrong': { 'p.yaml': denied.replace('security.mesh.io', 'security.istio.oi') },
       'no namespace': { 'p.yaml': denied.replace(`, namespace: ${namespace}`, '') },
       'a namespace that is a number': { 'p.yaml': denied.replace(`namespace: ${namespace}`, 'namespace: 5') },
+      'a namespace in capitals': { 'p.yaml': denied.replace(`namespace: ${namespace}`, `namespace: ${namespace.toUpperCase()}`) },
       'an ending in capitals': { 'p.YAML': denied },
       'UTF-16': { 'p.yaml': `\uFEFF${denied}` },
       'a list': { 'p.yaml': `apiVersion: v1\nkind: List\nitems:\n- ${denied.trimEnd().replaceAll('\n', '\n  ')}\n` },

@@ -1,5 +1,5 @@
 /** What is in a configuration directory, and whether what is not there is gone: only from a directory that can be read, and is the one that it was. */
-import { opendir, readdir, stat } from 'node:fs/promises'
+import { lstat, opendir, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { isGone } from '../../../runtime/directory-watch.ts'
 import type { Logger } from '../../../runtime/logger.ts'
@@ -73,8 +73,9 @@ export class DirectoryListing {
           const opened = await this.#patience.wait(() => opendir(directory))
           await opened.read().finally(() => opened.close())
         } catch (error) {
-          if (isGone(error) && directory !== this.#root && (error as NodeJS.ErrnoException).code !== 'ENOTDIR') return 'above'
-          throw error
+          if (!isGone(error) || directory === this.#root || (error as NodeJS.ErrnoException).code === 'ENOTDIR') throw error
+          if (await this.#isEntry(directory)) throw Object.assign(new Error('it is a link that leads nowhere'), { code: 'ENOLINK' })
+          return 'above'
         }
         await this.#checkPlace(directory)
         return 'here'
@@ -118,6 +119,19 @@ export class DirectoryListing {
       }
       return undefined
     }
+  }
+
+  /** Whether there is an entry, of whatever kind. Rejects where that cannot be told. */
+  #isEntry(path: string): Promise<boolean> {
+    return this.#patience
+      .wait(() => lstat(path))
+      .then(
+        () => true,
+        (error) => {
+          if (isGone(error)) return false
+          throw error
+        },
+      )
   }
 
   #isDirectory(path: string): Promise<boolean> {
