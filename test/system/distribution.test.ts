@@ -53,9 +53,9 @@ describe('distribution tracking (/debug/config_distribution)', () => {
   })
 
   it('an object that no proxy sees a change of counts as taken', async () => {
-    service.write('group.yaml', 'apiVersion: networking.mesh.io/v1\nkind: WorkloadGroup\nmetadata: {name: g, namespace: ns}\nspec: {template: {}}\n')
-    await until('the new object to count as taken', async () => (await acked('WorkloadGroup/ns/g')).takes === '1')
-    expect((await acked('WorkloadGroup/ns/g')).silent).to.equal('')
+    service.write('rule.yaml', 'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: g, namespace: ns}\nspec: {host: nobody.example.com}\n')
+    await until('the new object to count as taken', async () => (await acked('DestinationRule/ns/g')).takes === '1')
+    expect((await acked('DestinationRule/ns/g')).silent).to.equal('')
   })
 
   it('answers 409 when it is off, and 422 without a resource', async () => {

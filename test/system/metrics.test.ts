@@ -220,7 +220,7 @@ describe('metrics', () => {
     const before = (await value('pilot_total_xds_internal_errors')) ?? 0
     service.write(
       'vs.yaml',
-      'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: ns}\nspec: {hosts: [a.ns], http: [{headers: {request: {set: {"a\\nb": c}}}, route: [{destination: {host: a.ns}}]}]}\n',
+      'apiVersion: networking.mesh.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: ns}\nspec: {hosts: [a.ns], http: [{match: [{uri: {regex: "/[a-z]{90}[A-Z]{90}"}}], route: [{destination: {host: a.ns}}]}]}\n',
     )
     await atLeast('pilot_total_xds_internal_errors', before + 1)
     expect(await value('pilot_xds_push_context_errors')).to.equal(0)
