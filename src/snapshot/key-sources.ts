@@ -19,16 +19,12 @@ export function keySource(rule: JwtRule): string | undefined {
 /** How long the keys of a source may take to come, in milliseconds, where no rule says it, and at most. */
 export const keyFetchMs = { usual: 5000, longest: 60_000 }
 
-/** The sources that rules need, and how long their keys may take to come, in milliseconds: the longest that a rule of the source gives them. */
-export function keySources(rules: readonly JwtRule[]): ReadonlyMap<string, number> {
-  const sources = new Map<string, number>()
-  for (const rule of rules) {
+/** The source that each rule needs, if it needs one, and how long its keys may take to come, in milliseconds. */
+export function neededKeys(rules: readonly JwtRule[]): (readonly [source: string, ms: number])[] {
+  return rules.flatMap((rule) => {
     const source = keySource(rule)
-    if (source === undefined) continue
-    const ms = Math.min(rule.timeout ?? keyFetchMs.usual, keyFetchMs.longest)
-    sources.set(source, Math.max(sources.get(source) ?? 0, ms))
-  }
-  return sources
+    return source === undefined ? [] : [[source, Math.min(rule.timeout ?? keyFetchMs.usual, keyFetchMs.longest)] as const]
+  })
 }
 
 /** The rules of all policies that select a workload, sorted by issuer. An invalid policy accepts no token at all. */

@@ -9,7 +9,7 @@ import { type Merge, MergedServices } from '../registry/merged-services.ts'
 import type { ServiceEntry, WorkloadEntry } from '../registry/service-entries.ts'
 import { AllocatedAddresses } from './allocated-addresses.ts'
 import { Indexes } from './indexes.ts'
-import { jwtRules, keySources } from './key-sources.ts'
+import { jwtRules, neededKeys } from './key-sources.ts'
 import { networkGateways } from './networks.ts'
 import { type ObjectChange, ObjectStore } from './object-store.ts'
 import type { RequestAuthentication } from './policies.ts'
@@ -103,13 +103,15 @@ export class MeshState {
     const objects = this.objects.ofKind<RequestAuthentication>('RequestAuthentication')
     if (this.#keySources.of === objects) return this.#keySources.sources
     // One that cannot be read is told where its listeners are made.
-    const rules = objects.flatMap((object) =>
+    const needed = objects.flatMap((object) =>
       contain(
-        () => jwtRules([object]),
+        () => neededKeys(jwtRules([object])),
         () => [],
       ),
     )
-    this.#keySources = { of: objects, sources: keySources(rules) }
+    const sources = new Map<string, number>()
+    for (const [source, ms] of needed) sources.set(source, Math.max(sources.get(source) ?? 0, ms))
+    this.#keySources = { of: objects, sources }
     return this.#keySources.sources
   }
 

@@ -53,7 +53,10 @@ describe('distribution tracking (/debug/config_distribution)', () => {
   })
 
   it('an object that no proxy sees a change of counts as taken', async () => {
-    service.write('rule.yaml', 'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: g, namespace: ns}\nspec: {host: nobody.example.com}\n')
+    service.write(
+      'rule.yaml',
+      'apiVersion: networking.mesh.io/v1\nkind: DestinationRule\nmetadata: {name: g, namespace: ns}\nspec: {host: nobody.example.com}\n',
+    )
     await until('the new object to count as taken', async () => (await acked('DestinationRule/ns/g')).takes === '1')
     expect((await acked('DestinationRule/ns/g')).silent).to.equal('')
   })
