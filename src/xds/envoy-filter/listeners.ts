@@ -20,7 +20,7 @@ import type { Draft, Patcher } from '../draft.ts'
 import { extensionConfigs } from './extensions.ts'
 import { anchorOf, managerName, placeOfClass, routerName, sameFilter, tellOfPolicies } from './filter-places.ts'
 import { mergeInto, mergePacked } from './merge.ts'
-import { editPacked } from './packed.ts'
+import { editPacked, readPacked } from './packed.ts'
 import { added, adds, checked, isMerge, objectsOf, type Patch, type PatchContext, type PatchedList, patchesOf, patchList, turns } from './patches.ts'
 import { isPolicyFilter } from './policy-filters.ts'
 import { routePatcher } from './routes.ts'
@@ -147,7 +147,18 @@ const networkFilters: PatchedList<typeof FilterSchema> = {
   names: (patch) => filterName(patch) !== undefined,
   byNameOnly: true,
   turns: turns.mergesLast,
-  merge: (filter, value, lists) => mergeTyped(filter, value, () => mergeInto(FilterSchema, filter, value, lists)),
+  merge(filter, value, lists) {
+    const routes = fetchedRoutes(value)
+    // Envoy would hold the listener back for routes that never come, and with it every change of policies.
+    if (routes && routes !== fetchedRoutes(filter)) throw new Error(`the route configuration ${routes} is not that of the listener`)
+    mergeTyped(filter, value, () => mergeInto(FilterSchema, filter, value, lists))
+  },
+}
+
+/** The name of the route configuration that a connection manager fetches from here; undefined where it has none. */
+function fetchedRoutes({ configType }: Filter): string | undefined {
+  const routes = configType.case === 'typedConfig' ? readPacked(HttpConnectionManagerSchema, configType.value)?.routeSpecifier : undefined
+  return routes?.case === 'rds' && routes.value.configSource?.configSourceSpecifier.case === 'ads' ? routes.value.routeConfigName : undefined
 }
 
 const subFilterName = (patch: ConfigPatch): string | undefined => patch.match?.listener?.filterChain?.filter?.subFilter?.name || undefined
@@ -287,11 +298,7 @@ function served(filters: readonly HttpFilter[], present: readonly HttpFilter[], 
 /** Whether a connection manager enforces policies. */
 function guards({ name, configType }: Filter): boolean {
   if (name !== managerName || configType.case !== 'typedConfig') return false
-  let enforces = false
-  editPacked(HttpConnectionManagerSchema, configType.value, ({ httpFilters: filters }) => {
-    enforces = filters.some((filter) => isPolicyFilter(filter.name))
-  })
-  return enforces
+  return readPacked(HttpConnectionManagerSchema, configType.value)?.httpFilters.some((filter) => isPolicyFilter(filter.name)) ?? false
 }
 
 function patchRoutes(filter: Filter, routes: NonNullable<ReturnType<typeof routePatcher>>): void {

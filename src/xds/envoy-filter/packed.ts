@@ -153,10 +153,15 @@ function checkAny(any: Any): void {
   checkNested(reflect(found.schema, found.message, false))
 }
 
+/** The message of the given type that is packed in an `Any`; undefined where another one is. */
+export function readPacked<Schema extends DescMessage>(schema: Schema, any: Any): MessageShape<Schema> | undefined {
+  return typeName(any.typeUrl) === schema.typeName ? fromBinary(schema, any.value) : undefined
+}
+
 /** Changes a message that is packed in an `Any` of the given type; other types are left as they are. */
 export function editPacked<Schema extends DescMessage>(schema: Schema, any: Any, edit: (message: MessageShape<Schema>) => void): void {
-  if (typeName(any.typeUrl) !== schema.typeName) return
-  const message = fromBinary(schema, any.value)
+  const message = readPacked(schema, any)
+  if (!message) return
   edit(message)
   any.value = packMessage(schema, message).value
 }
