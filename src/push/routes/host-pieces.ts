@@ -14,9 +14,9 @@ import type { Problem } from '../../xds/draft.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { addedVirtualHosts, patchVirtualHosts } from '../../xds/envoy-filter/routes.ts'
 import type { RouteName } from '../../xds/routes/port-uses.ts'
-import { encodeHost, type HostPiece } from '../../xds/routes/route-table.ts'
+import { encodeHost, type HostPiece, withDomains } from '../../xds/routes/route-table.ts'
 import { hasHttpProxy, httpProxyRoute, placesWithoutService, routeContext, routedPorts } from '../../xds/routes/sidecar-routes.ts'
-import { catchAllHost, serviceVirtualHost, virtualServiceHost } from '../../xds/routes/virtual-hosts.ts'
+import { catchAllHost, ownDomains, serviceVirtualHost, virtualServiceHost } from '../../xds/routes/virtual-hosts.ts'
 import type { Traits } from '../../xds/traits.ts'
 import type { Memo } from '../dependencies/memo.ts'
 
@@ -179,8 +179,14 @@ export class HostMaker {
       `${route.name}|${own}|${without ? [...without].join() : ''}`,
       [virtualService, port, ...inputs, ...(virtualService ? [view] : []), ...this.filters],
       () => {
-        const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
         const withoutPort = !route.isOfAllPorts || port.number === route.port
+        // Without a rule it is the same for all callers, but for these names.
+        if (own && !virtualService && !without?.size && this.filters.length === 0) {
+          const { piece, ...made } = this.#ofPort(route, port, state, egress, false, undefined)
+          const names = route.catchAll ? ownDomains(state.service, port.number, { own, withoutPort }, this.#snapshot.settings.domain) : []
+          return { ...made, piece: piece && withDomains(piece, names) }
+        }
+        const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
         const make = (problems: Problem[]) =>
           withoutDomains(
             serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number, state.service.hostname, problems)),

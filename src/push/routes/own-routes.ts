@@ -13,9 +13,10 @@ import { buildTable, type HostPiece, hostlessRoute, hostResource, type RouteTabl
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import { virtualHostType } from '../../xds/type-urls.ts'
+import { domainOf, everyRoute, hostsOf, placesOf, servicesOf, wholeRoute } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder } from './route-hosts.ts'
-import { everyRoute, hostsOf, placesOf, type SharedRoute, type SharedRoutes, servicesOf } from './shared-routes.ts'
+import type { SharedRoute, SharedRoutes } from './shared-routes.ts'
 
 /** A route as a namespace sees it. */
 interface OwnRoute {
@@ -47,8 +48,8 @@ export class OwnRoutes {
   readonly #sums: KeyedSums
   #routes: readonly OwnRoute[] = []
   #problems: readonly Problem[] = []
-  /** Domains that its hosts claim, in their form and in that of strangers, with their routes, and these routes. */
-  #domains: ReadonlySet<string> = new Set()
+  /** Domains that its hosts claim, in their form and in that of strangers, and these routes ({@link domainOf}). */
+  #domains = new Int32Array()
   #claimed: object = {}
   /** The changes of claims up to which it was asked whether they concern it. */
   #at = -1
@@ -68,15 +69,9 @@ export class OwnRoutes {
   /** Another object whenever the shared routes were claimed otherwise in a way that could change anything here. */
   claimed(): object {
     const { claims } = this.#shared
-    const changes = claims.since(this.#at)
-    if (!changes || changes.some((domains) => this.#isConcerned(domains))) this.#claimed = {}
+    if (claims.concerns(this.#domains, this.#at)) this.#claimed = {}
     this.#at = claims.at
     return this.#claimed
-  }
-
-  #isConcerned(domains: ReadonlySet<string>): boolean {
-    for (const domain of this.#domains) if (domains.has(domain)) return true
-    return false
   }
 
   /** Whether it has hosts in just the form in which all share them: that form is to be compared again when it changes. */
@@ -95,7 +90,7 @@ export class OwnRoutes {
     const problems: Problem[] = []
     const before = new Map(this.#routes.map((own) => [own.route.name, own]))
     const differing = new Differing(shared, maker, hosts, problems)
-    this.#domains = differing.domains
+    this.#domains = Int32Array.from(differing.domains)
     const names = new Set([...differing.candidates.keys(), ...[...differing.hosts].flatMap((host) => shared.routesOf(host))])
     this.#routes = [...names].sort().flatMap((name) =>
       contain<readonly OwnRoute[]>(
@@ -198,7 +193,7 @@ class Differing {
   readonly #problems: Problem[]
   readonly hosts = new Set<string>()
   readonly candidates = new Map<string, Candidate[]>()
-  readonly domains = new Set<string>()
+  readonly domains = new Set<number>()
   #queue: string[] = []
 
   constructor(shared: SharedRoutes, maker: HostMaker, hosts: Iterable<string>, problems: Problem[]) {
@@ -272,11 +267,9 @@ class Differing {
   }
 
   #claim(route: string, domains: readonly string[], host: string): void {
-    this.domains.add(route)
-    for (const domain of domains) {
-      this.domains.add(`${route} ${domain}`)
-      this.#queue.push(...this.#shared.rivals(route, domain, host))
-    }
+    this.domains.add(wholeRoute(route))
+    for (const domain of domains) this.domains.add(domainOf(route, domain))
+    this.#queue.push(...this.#shared.rivals(route, domains, host))
   }
 }
 

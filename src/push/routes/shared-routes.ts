@@ -10,6 +10,7 @@ import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/ro
 import { lost } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
+import { ClaimLog } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder, type RouteHosts } from './route-hosts.ts'
 
@@ -87,7 +88,7 @@ export class SharedRoutes {
   }
 
   /** Changes of who claims what. */
-  get claims(): Pick<ClaimLog, 'at' | 'since'> {
+  get claims(): Pick<ClaimLog, 'at' | 'concerns'> {
     return this.#changes
   }
 
@@ -112,12 +113,16 @@ export class SharedRoutes {
     return this.#routesOf.get(host) ?? []
   }
 
-  /** Others that claim a domain of a route, beside a host. */
-  *rivals(route: string, domain: string, host: string): Generator<string> {
+  /** Others that claim one of these domains of a route, beside a host. */
+  rivals(route: string, domains: readonly string[], host: string): string[] {
     const there = this.#routes.get(route)
-    const contested = there?.contested.get(domain)
-    const owner = there?.owners.get(domain)
-    for (const claimant of contested ?? (owner === undefined ? [] : [owner])) if (claimant !== host) yield claimant
+    if (!there) return []
+    return domains.flatMap((domain) => {
+      const contested = there.contested.get(domain)
+      if (contested) return [...contested].filter((claimant) => claimant !== host)
+      const owner = there.owners.get(domain)
+      return owner === undefined || owner === host ? [] : owner
+    })
   }
 
   /** Turns to what the maker's view is now. A route that cannot be made stays as it was. */
@@ -353,60 +358,8 @@ function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): Ro
   return hosts
 }
 
-/** The last changes of who claims which domain, so that whoever claims none of them need not look again. */
-class ClaimLog {
-  #at = 0
-  readonly #last: { readonly at: number; readonly domains: ReadonlySet<string> }[] = []
-
-  /** Number of the present state. */
-  get at(): number {
-    return this.#at
-  }
-
-  /** Domains, with their routes, that were claimed by others since a state; undefined when that is too long ago. */
-  since(at: number): readonly ReadonlySet<string>[] | undefined {
-    if (at === this.#at) return []
-    const [oldest] = this.#last
-    return oldest && oldest.at <= at + 1 ? this.#last.filter((change) => change.at > at).map(({ domains }) => domains) : undefined
-  }
-
-  add(before: ReadonlyMap<string, SharedRoute>, after: ReadonlyMap<string, SharedRoute>): void {
-    // Whoever asked before there was any route is told to look again.
-    if (before.size === 0) {
-      this.#at++
-      this.#last.length = 0
-      return
-    }
-    const domains = new Set<string>()
-    for (const name of new Set([...before.keys(), ...after.keys()])) {
-      const [one, other] = [before.get(name), after.get(name)]
-      if (one?.places === other?.places) continue
-      // A route that comes or goes concerns whoever has a host in it, or hides what stands in every route.
-      if (!one || !other) domains.add(name).add(everyRoute)
-      for (const [here, there] of [
-        [one, other],
-        [other, one],
-      ])
-        for (const host of here?.places.keys() ?? []) if (!there?.places.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
-      if (one?.services !== other?.services) domains.add(servicesOf(name))
-      for (const place of [one, other]) for (const domain of place?.contested.keys() ?? []) domains.add(`${name} ${domain}`)
-      for (const [domain, owner] of one?.owners ?? []) if (other?.owners.get(domain) !== owner) domains.add(`${name} ${domain}`)
-      for (const [domain, owner] of other?.owners ?? []) if (one?.owners.get(domain) !== owner) domains.add(`${name} ${domain}`)
-    }
-    this.#last.push({ at: ++this.#at, domains })
-    if (this.#last.length > mostChanges) this.#last.shift()
-  }
-}
-
-const mostChanges = 16
 /** How many replaced virtual hosts are remembered for who has those before. */
 const mostReplaced = 64
-
-/** What stands among the domains of {@link ClaimLog} for all routes that there are, for those that a host is in, for the hosts of a route, and for their number. */
-export const everyRoute = 'every route'
-export const placesOf = (host: string): string => `routes of ${host}`
-export const hostsOf = (route: string): string => `hosts of ${route}`
-export const servicesOf = (route: string): string => `${route} has so many services`
 
 /** Virtual hosts by route. Where egress listeners have routes of one name, a port of a host is that of the first that has it. */
 function byRoute(all: readonly Candidate[], fixed: readonly RouteName[]): Map<string, { route: RouteName; candidates: Candidate[] }> {

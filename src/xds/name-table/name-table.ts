@@ -4,6 +4,7 @@
  * the pages in which they are alike, and a change makes one page anew.
  */
 import ipaddr from 'ipaddr.js'
+import { fnv1a } from '../../model/digest.ts'
 import { orchestratorAlias } from '../../names/mesh-names.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import { Block, lost, type Resource, type Slice } from '../slab/resource.ts'
@@ -95,11 +96,9 @@ export function pageCount(hosts: number): number {
   return count
 }
 
-/** The page of a host among so many: by FNV-1a of its name. */
+/** The page of a host among so many. */
 export function pageOf(host: string, count: number): number {
-  let sum = 0x811c9dc5
-  for (let index = 0; index < host.length; index++) sum = Math.imul(sum ^ host.charCodeAt(index), 0x01000193)
-  return (sum >>> 0) % count
+  return (fnv1a(host) >>> 0) % count
 }
 
 /** The table of some pages as a resource. */

@@ -24,6 +24,8 @@ export interface HostPiece {
 }
 
 const virtualHostsField = 2
+/** `domains` of a virtual host. */
+const domainsField = 2
 
 /** Fields of every route configuration of a sidecar: clusters that are not there are no fault of it, and direct responses may be as long as a VirtualService takes them. */
 const commonFields = toBinary(
@@ -34,13 +36,35 @@ const commonFields = toBinary(
 /** Encodes a virtual host. Throws InvalidResource when Envoy would refuse it. */
 export function encodeHost(host: VirtualHost): HostPiece {
   checkMessage(VirtualHostSchema, host)
-  const value = toBinary(VirtualHostSchema, host)
-  const head = fieldHead(virtualHostsField, value.length)
+  return pieceOf(host.name, host.domains, [toBinary(VirtualHostSchema, host)])
+}
+
+/** A virtual host that answers to more domains: the same message with these at its end, as a repeated field allows. */
+export function withDomains(piece: HostPiece, more: readonly string[]): HostPiece {
+  const added = more.filter((domain) => !piece.domains.includes(domain))
+  if (added.length === 0) return piece
+  return pieceOf(piece.name, [...piece.domains, ...added], [messageOf(piece), ...added.map((domain) => textField(domainsField, domain))])
+}
+
+function pieceOf(name: string, domains: readonly string[], value: readonly Uint8Array[]): HostPiece {
+  const head = fieldHead(
+    virtualHostsField,
+    value.reduce((sum, { length }) => sum + length, 0),
+  )
   // Its own memory: a piece of the pool of `Buffer` would keep all that was taken from it meanwhile.
-  const bytes = new Uint8Array(head.length + value.length)
-  bytes.set(head)
-  bytes.set(value, head.length)
-  return { name: host.name, domains: host.domains, bytes, version: contentVersion(bytes) }
+  const bytes = new Uint8Array(value.reduce((sum, { length }) => sum + length, head.length))
+  let at = 0
+  for (const part of [head, ...value]) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return { name, domains, bytes, version: contentVersion(bytes) }
+}
+
+/** The message of a virtual host. */
+function messageOf({ bytes }: HostPiece): Buffer {
+  const [field] = scanFields(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+  return field?.bytes ?? Buffer.alloc(0)
 }
 
 /** All virtual hosts of a route in one block, as strangers see them. */
@@ -113,8 +137,7 @@ const hostResources = new WeakMap<HostPiece, Resource>()
 export function hostResource(route: string, piece: HostPiece): Resource {
   const known = hostResources.get(piece)
   if (known && isUsable(known)) return known
-  const [field] = scanFields(Buffer.from(piece.bytes))
-  const made = wholeResource(`${route}/${piece.name}`, virtualHostType, field?.bytes ?? Buffer.alloc(0))
+  const made = wholeResource(`${route}/${piece.name}`, virtualHostType, messageOf(piece))
   hostResources.set(piece, made)
   return made
 }

@@ -44,7 +44,7 @@ export function virtualServiceHost(host: string, virtualService: ResolvedVirtual
   if (routes.length === 0) return undefined
   return create(VirtualHostSchema, {
     name: `${host}:${context.port}`,
-    domains: withPort([host], context.port),
+    domains: withPort([host], context.port, { withoutPort: true }),
     routes,
     includeRequestAttemptCount: true,
   })
@@ -78,22 +78,27 @@ export function catchAllHost(view: View, context: RouteContext): VirtualHost {
 }
 
 /** Every name a service answers to: in full, by address, and by the short names that hold from the caller's namespace. */
-function domainsOf(service: Service, port: number, { own, withoutPort }: Naming, domain: string): string[] {
+function domainsOf(service: Service, port: number, naming: Naming, domain: string): string[] {
   const names = [service.hostname]
   const namespace = namespaceInHost(service.hostname, domain)
   if (namespace !== undefined) {
     const withNamespace = service.hostname.slice(0, -`.svc.${domain}`.length)
-    if (own) names.push(withNamespace.slice(0, -namespace.length - 1))
     names.push(withNamespace, `${withNamespace}.svc`)
   }
   if (service.resolution === 'passthrough' && service.provider === 'Orchestrator' && service.addresses.length === 0)
     names.push(`*.${service.hostname}`)
   for (const address of service.addresses) if (!address.includes('/')) names.push(address.includes(':') ? `[${address}]` : address)
-  const all = withPort(names, port)
-  return withoutPort ? all : all.filter((name) => name.endsWith(`:${port}`))
+  const own = naming.own ? ownDomains(service, port, naming, domain) : []
+  return [...new Set([...withPort(names, port, naming), ...own])]
+}
+
+/** The names that only callers in a service's own namespace have for it; they come after all others. */
+export function ownDomains(service: Service, port: number, naming: Naming, domain: string): string[] {
+  const namespace = namespaceInHost(service.hostname, domain)
+  return namespace === undefined ? [] : withPort([service.hostname.slice(0, -`.${namespace}.svc.${domain}`.length)], port, naming)
 }
 
 /** Names with and without the port, each once: Envoy refuses a route configuration that has a domain twice. */
-const withPort = (names: readonly string[], port: number): string[] => [
-  ...new Set(names.flatMap((name) => (name === '*' ? [name] : [name, `${name}:${port}`]))),
+const withPort = (names: readonly string[], port: number, { withoutPort }: Pick<Naming, 'withoutPort'>): string[] => [
+  ...new Set(names.flatMap((name) => [...(withoutPort ? [name] : []), ...(name === '*' ? [] : [`${name}:${port}`])])),
 ]

@@ -363,9 +363,12 @@ function routesOf({ held }: SimulatedProxy): Record<string, string[]> {
   const hosts = [...(held.get(virtualHostType) ?? [])]
   return Object.fromEntries(
     [...(held.get(routeType) ?? [])].sort().map(([name, value]) => {
-      const inline = fromBinary(RouteConfigurationSchema, Buffer.from(value, 'base64')).virtualHosts.map((one) => toBinary(VirtualHostSchema, one))
-      const alone = hosts.filter(([host]) => host.startsWith(`${name}/`)).map(([, bytes]) => bytes)
-      return [name, [...inline.map((bytes) => Buffer.from(bytes).toString('base64')), ...alone].sort()]
+      const inline = fromBinary(RouteConfigurationSchema, Buffer.from(value, 'base64')).virtualHosts
+      const alone = hosts
+        .filter(([host]) => host.startsWith(`${name}/`))
+        .map(([, bytes]) => fromBinary(VirtualHostSchema, Buffer.from(bytes, 'base64')))
+      // Equal messages may have their fields in another order.
+      return [name, [...inline, ...alone].map((host) => Buffer.from(toBinary(VirtualHostSchema, host)).toString('base64')).sort()]
     }),
   )
 }
