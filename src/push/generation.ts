@@ -5,7 +5,6 @@
 
 import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
 import type { GroupUse } from '../../protocols/messages/push.ts'
-import { configKey } from '../config/kinds.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
 import { sameItems } from '../model/lists.ts'
 import { policiesDigest, policiesFor } from '../snapshot/policies.ts'
@@ -23,7 +22,7 @@ import { Memo } from './dependencies/memo.ts'
 import { SnapshotReader } from './dependencies/snapshot-reader.ts'
 import { Lingering, lingeringTypes, type Uses } from './groups/lingering.ts'
 import { ListenerGroups } from './groups/listener-groups.ts'
-import { type GroupSpec, type Making, patched } from './groups/making.ts'
+import { type GroupSpec, type Making, objectsOf, patched } from './groups/making.ts'
 import { NameTableGroups } from './groups/name-table-groups.ts'
 import { OutboundGroups } from './groups/outbound-groups.ts'
 import { RouteGroups } from './groups/route-groups.ts'
@@ -334,12 +333,6 @@ export class Generation implements Making {
       this.#faults.amend(id, remade, faults)
     }
   }
-}
-
-/** Objects among what a group was given. */
-function objectsOf(given: unknown): string[] {
-  const { viewKey, gateways } = given as Partial<ProxyClass>
-  return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => `Gateway/${name}`)]
 }
 
 /** Products of the record that are classes; the others are groups. */

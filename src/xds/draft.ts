@@ -24,7 +24,7 @@ export interface ListenerConflict {
   readonly key: string
 }
 
-/** Something that went wrong. Without a `consequence` it is the resource that could not be made: then its last good state stays, or else `instead`. */
+/** Something that went wrong. Without a `consequence` it is the resource that could not be made: then its last good state stays, or else `instead`. With one, `instead` is used if it is there. */
 export interface Problem extends Omit<ResourceFault, 'consequence'> {
   readonly consequence?: string
   readonly instead?: Resource | undefined
@@ -88,6 +88,7 @@ export function settle(
     else if ('problem' in outcome) {
       const { instead, consequence, ...problem } = outcome.problem
       if (consequence !== undefined) {
+        if (instead) settled.resources.push(instead)
         settled.faults.push({ ...problem, consequence })
         continue
       }

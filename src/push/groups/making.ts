@@ -1,12 +1,13 @@
 /** What makers of groups share: the snapshot, the views in it, the memory, and how patches are applied. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
+import { configKey } from '../../config/kinds.ts'
 import { consequences } from '../../model/faults.ts'
 import type { View, ViewKey } from '../../snapshot/view.ts'
 import { type Draft, makeAll, type Outcome, type Problem } from '../../xds/draft.ts'
 import type { PatchContext } from '../../xds/envoy-filter/patches.ts'
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
-import type { Traits } from '../../xds/traits.ts'
+import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import type { Dependencies } from '../dependencies/dependencies.ts'
 import type { Memo } from '../dependencies/memo.ts'
 import type { SnapshotReader } from '../dependencies/snapshot-reader.ts'
@@ -31,6 +32,12 @@ export interface GroupSpec {
   /** The group with what the class has of its own of this type: it says what is hidden here. It comes before this one. */
   readonly hiddenBy?: string
   build(): Built
+}
+
+/** Objects among what a group was given. */
+export function objectsOf(given: unknown): string[] {
+  const { viewKey, gateways } = given as Partial<ProxyClass>
+  return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => `Gateway/${name}`)]
 }
 
 /** The present state of everything that groups are made from. What is read of it is recorded for the group that is being built. */
@@ -88,7 +95,9 @@ export function withAdded<Schema extends DescMessage>(
   drafts: readonly Draft<MessageShape<Schema>>[],
   taken: Iterable<string> = [],
 ): Outcome[] {
-  const names = new Set([...taken, ...made.flatMap((outcome) => ('slices' in outcome ? outcome.name : []))])
+  // What could not be made may have its last good state, under its name.
+  const nameOf = (outcome: Outcome) => ('slices' in outcome ? outcome.name : 'problem' in outcome ? outcome.problem.resource : [])
+  const names = new Set([...taken, ...made.flatMap(nameOf)])
   const added = drafts.flatMap((draft) =>
     makeAll(schema, type, [draft]).map((outcome): Outcome => {
       if (!('slices' in outcome)) return outcome

@@ -5,7 +5,7 @@ import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cl
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../config/kinds.ts'
-import { consequences } from '../../model/faults.ts'
+import { consequences, contain } from '../../model/faults.ts'
 import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import { makeAll, type Outcome } from '../../xds/draft.ts'
 import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
@@ -21,7 +21,7 @@ import { encodeResource, type Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
 import { makeListeners } from './listener-groups.ts'
-import { addedOutbound, type GroupSpec, type Making, patched, withAdded } from './making.ts'
+import { addedOutbound, type GroupSpec, type Making, objectsOf, patched, withAdded } from './making.ts'
 
 /** Maker of the groups that belong to one class each. */
 export class WorkloadGroups {
@@ -44,7 +44,7 @@ export class WorkloadGroups {
         id: `listeners-in|${proxy.id}`,
         given: [proxy],
         typeUrl: listenerType,
-        build: () => ({ outcomes: this.#inboundListeners(proxy) }),
+        build: () => ({ outcomes: this.#closing(proxy, () => this.#inboundListeners(proxy)) }),
       },
     ]
   }
@@ -56,7 +56,7 @@ export class WorkloadGroups {
         id: `listeners-gw|${proxy.id}`,
         given: [proxy],
         typeUrl: listenerType,
-        build: () => ({ outcomes: this.#gatewayListeners(proxy) }),
+        build: () => ({ outcomes: this.#closing(proxy, () => this.#gatewayListeners(proxy)) }),
       },
       { id: `routes-gw|${proxy.id}`, given: [proxy], typeUrl: routeType, build: () => ({ outcomes: this.#gatewayRoutes(proxy) }) },
     ]
@@ -124,8 +124,45 @@ export class WorkloadGroups {
     if (denied.size === 0) return [...outcomes]
     return outcomes.map((made) => {
       if (!('slices' in made) || !denied.get(made.name)?.has(made.version)) return made
-      return encodeResource(ListenerSchema, denyingListener(fromBinary(ListenerSchema, this.#making.valueOf(made))), made.name)
+      return this.#denyingFor(made)
     })
+  }
+
+  #denyingFor(listener: Resource): Resource {
+    return encodeResource(ListenerSchema, denyingListener(fromBinary(ListenerSchema, this.#making.valueOf(listener))), listener.name)
+  }
+
+  /**
+   * Listeners that judge by policies, as `make` makes them. The last good state of one that cannot be made has the policies of then: where policies select the workload, one that lets
+   * nothing through takes its place until it can be made (docs/resources.md, A14). So it is with every listener of the group where `make` throws.
+   */
+  #closing(proxy: ProxyClass, make: () => Outcome[]): Outcome[] {
+    const lastGood = this.#making.lastGood()
+    const outcomes = contain(make, (reason) => {
+      if (lastGood.size === 0 || !this.#policyObjects(proxy)) throw new Error(reason)
+      return [...lastGood.keys()].map((resource): Outcome => ({ problem: { type: 'lds', resource, objects: objectsOf(proxy), reason } }))
+    })
+    return outcomes.map((outcome) => {
+      if (!('problem' in outcome)) return outcome
+      const { problem } = outcome
+      const kept = problem.type === 'lds' && problem.consequence === undefined && !problem.instead ? lastGood.get(problem.resource) : undefined
+      const policies = kept && this.#policyObjects(proxy)
+      if (!kept || !policies) return outcome
+      const objects = [...new Set([...problem.objects, ...policies])]
+      return { problem: { ...problem, objects, consequence: 'it lets nothing through until it can be made', instead: this.#denyingFor(kept) } }
+    })
+  }
+
+  /** The policies that select the workload, none of them known where they cannot be told; undefined where there are none. */
+  #policyObjects(proxy: ProxyClass): readonly string[] | undefined {
+    return contain<readonly string[] | undefined>(
+      () => {
+        const { authorization, requests, peers } = this.#policies(proxy)
+        const all = [...authorization, ...requests, ...peers].map(configKey)
+        return all.length > 0 ? all : undefined
+      },
+      () => [],
+    )
   }
 
   #gatewayRoutes(proxy: ProxyClass): Outcome[] {

@@ -1,4 +1,4 @@
-/** The listener that stands in the place of one that proxies refuse. */
+/** The listener that stands in the place of one that proxies refuse, or that cannot be made although policies select the workload. */
 import { create } from '@bufbuild/protobuf'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { RouterSchema } from '../../../protocols/gen/envoy/extensions/filters/http/router/v3/router_pb.js'
@@ -29,7 +29,7 @@ export function denyingListener({ name, address, additionalAddresses, bindToPort
                 match: { pathSpecifier: { case: 'prefix', value: '/' } },
                 action: {
                   case: 'directResponse',
-                  value: { status: 403, body: { specifier: { case: 'inlineString', value: 'the configuration of this listener was refused' } } },
+                  value: { status: 403, body: { specifier: { case: 'inlineString', value: 'this listener has no configuration that can be used' } } },
                 },
               },
             ],

@@ -1,5 +1,7 @@
+import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
 import type { ConfigObject } from '../../../protocols/data.ts'
+import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
 import { Faults, type ResourceFault } from '../../../src/model/faults.ts'
 import { readNode } from '../../../src/model/proxy.ts'
@@ -261,6 +263,72 @@ describe('what goes wrong while something is made', () => {
     const { assignments } = mesh.planner.everything()
     expect(assignments.map(({ connection }) => connection)).to.deep.equal(['good'])
     expect(assignments[0]?.classId).not.to.equal('')
+  })
+
+  describe('a listener that judges by policies', () => {
+    const policy = (name: string, paths: string[]) => ({
+      ...unchecked('AuthorizationPolicy', name, { action: 'DENY', rules: [{ to: [{ operation: { paths } }] }] }),
+      group: 'security.mesh.io',
+    })
+    const ingress = (...entries: unknown[]) => unchecked('Sidecar', 's', { egress: [{ hosts: ['*/*'] }], ingress: entries })
+    const listed = { port: { number: 9080, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '127.0.0.1:80' }
+    const serving = (number: number) => ingress({ ...listed, port: { ...listed.port, number } })
+    const chains = (mesh: Mesh, connection: string, name: string) => {
+      const resource = resourcesOf(mesh.planner, connection)
+        .get(listenerType)
+        ?.find((each) => each.name === name)
+      return resource && fromBinary(ListenerSchema, mesh.planner.groups.valueOf(resource)).filterChains.map((chain) => chain.name)
+    }
+
+    it('lets nothing through where it cannot be made and a policy selects the workload, until it can', () => {
+      const mesh = new Mesh().set(serving(8080), policy('d', ['/a']))
+      mesh.planner.connect('p', sidecar('ns'))
+      const good = mesh.held('p', listenerType)
+      mesh.set(serving(1.5), policy('d', ['/b']))
+      expect(chains(mesh, 'p', 'virtualInbound')).to.deep.equal(['refused'])
+      expect(mesh.faults()).to.include('lds virtualInbound [Sidecar/ns/s,AuthorizationPolicy/ns/d] it lets nothing through until it can be made')
+      const denying = mesh.held('p', listenerType)
+      expect(denying.virtualOutbound, 'what is outbound judges by no policies').to.equal(good.virtualOutbound)
+      mesh.set(policy('d', ['/c']))
+      expect(mesh.held('p', listenerType), 'made again of itself').to.deep.equal(denying)
+      mesh.set(serving(8080), policy('d', ['/a']))
+      expect(mesh.held('p', listenerType)).to.deep.equal(good)
+      expect(mesh.faults()).to.deep.equal([])
+    })
+
+    it('keeps its last good state without policies', () => {
+      const mesh = new Mesh().set(serving(8080))
+      mesh.planner.connect('p', sidecar('ns'))
+      const good = mesh.held('p', listenerType).virtualInbound
+      mesh.set(serving(1.5))
+      expect(mesh.held('p', listenerType).virtualInbound).to.equal(good)
+      expect(mesh.faults()).to.include('lds virtualInbound [Sidecar/ns/s] the last good state stays')
+    })
+
+    it('lets nothing through where the ports of the workload cannot even be listed', () => {
+      const mesh = new Mesh().set(ingress(listed), policy('d', ['/a']))
+      mesh.planner.connect('p', sidecar('ns'))
+      mesh.set(ingress(listed, { ...listed, port: null }))
+      expect(chains(mesh, 'p', 'virtualInbound')).to.deep.equal(['refused'])
+      expect(mesh.faults()).to.include('lds virtualInbound [Sidecar/ns/s,AuthorizationPolicy/ns/d] it lets nothing through until it can be made')
+      mesh.set(ingress(listed))
+      expect(chains(mesh, 'p', 'virtualInbound')).to.include('0.0.0.0_9080')
+    })
+
+    it('lets nothing through at a gateway that cannot be made', () => {
+      const gateway = (name: string, bind: unknown, number = 80) =>
+        unchecked('Gateway', name, { selector: { app: 'gw' }, servers: [{ bind, port: { number, name: 'h', protocol: 'HTTP' }, hosts: ['*'] }] })
+      const mesh = new Mesh().set(gateway('g', ''), gateway('h', '', 81), policy('d', ['/a']))
+      mesh.planner.connect('g', router)
+      const good = mesh.held('g', listenerType)
+      mesh.set(unchecked('Gateway', 'g', { selector: { app: 'gw' }, servers: [{ port: null }] }), policy('d', ['/b']))
+      for (const name of ['0.0.0.0_80', '0.0.0.0_81']) expect(chains(mesh, 'g', name)).to.deep.equal(['refused'])
+      expect(mesh.faults()).to.include(
+        'lds 0.0.0.0_80 [Gateway/ns/g,Gateway/ns/h,AuthorizationPolicy/ns/d] it lets nothing through until it can be made',
+      )
+      mesh.set(gateway('g', ''), policy('d', ['/a']))
+      expect(mesh.held('g', listenerType)).to.deep.equal(good)
+    })
   })
 })
 
