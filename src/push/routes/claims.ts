@@ -3,6 +3,8 @@
  * a namespace has hundreds of them, and two that are alike by chance have it look once more for nothing.
  */
 import { fnv1a } from '../../model/digest.ts'
+import { append } from '../../model/lists.ts'
+import type { RouteHost } from './route-hosts.ts'
 
 /** A domain of a route. */
 export const domainOf = (route: string, domain: string): number => fnv1a(domain, fnv1a(`${route} `))
@@ -13,11 +15,65 @@ export const placesOf = (host: string): number => fnv1a(`routes of ${host}`)
 export const hostsOf = (route: string): number => fnv1a(`hosts of ${route}`)
 export const servicesOf = (route: string): number => fnv1a(`${route} has so many services`)
 
-/** What counts of a route: who has which domain, who else claims it, where hosts stand in it, how many of them belong to services. */
-interface Claims {
-  readonly places: ReadonlyMap<string, unknown>
-  readonly owners: ReadonlyMap<string, string>
-  readonly contested: ReadonlyMap<string, unknown>
+/** Who claims what in a route. It is worked out when somebody asks first: nobody asks of routes that only one view has. */
+export class RouteClaims {
+  #hosts: readonly RouteHost[]
+  #places: ReadonlyMap<string, readonly number[]> | undefined
+  #domains: Pick<RouteClaims, 'owners' | 'contested'> | undefined
+
+  /** `hosts` are those of the route, in the order of their claims. */
+  constructor(hosts: readonly RouteHost[]) {
+    this.#hosts = hosts
+  }
+
+  /** The same claims, of hosts that took the places of others. */
+  of(hosts: readonly RouteHost[]): RouteClaims {
+    this.#hosts = hosts
+    return this
+  }
+
+  /** Places among the hosts by {@link Candidate.host}. */
+  get places(): ReadonlyMap<string, readonly number[]> {
+    return (this.#places ??= placesIn(this.#hosts))
+  }
+
+  /** Who has a domain. */
+  get owners(): ReadonlyMap<string, string> {
+    return (this.#domains ??= domainsIn(this.#hosts)).owners
+  }
+
+  /** Who claims a domain that several claim. */
+  get contested(): ReadonlyMap<string, ReadonlySet<string>> {
+    return (this.#domains ??= domainsIn(this.#hosts)).contested
+  }
+}
+
+function placesIn(hosts: readonly RouteHost[]): Map<string, number[]> {
+  const places = new Map<string, number[]>()
+  for (const [place, { candidate }] of hosts.entries()) append(places, candidate.host, place)
+  return places
+}
+
+function domainsIn(hosts: readonly RouteHost[]): Pick<RouteClaims, 'owners' | 'contested'> {
+  const owners = new Map<string, string>()
+  const contested = new Map<string, Set<string>>()
+  for (const { candidate, claims, piece } of hosts) {
+    const { host } = candidate
+    for (const domain of piece?.domains ?? []) owners.set(domain, host)
+    for (const domain of claims) {
+      const owner = owners.get(domain)
+      if (owner === undefined || owner === host) continue
+      const all = contested.get(domain)
+      if (all) all.add(host)
+      else contested.set(domain, new Set([owner, host]))
+    }
+  }
+  return { owners, contested }
+}
+
+/** What the log is told of a route: who claims what in it, and how many of its hosts belong to services. */
+interface Claimed {
+  readonly claims: RouteClaims
   readonly services: number
 }
 
@@ -41,7 +97,7 @@ export class ClaimLog {
     return false
   }
 
-  add(before: ReadonlyMap<string, Claims>, after: ReadonlyMap<string, Claims>): void {
+  add(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): void {
     // Whoever asked before there was any route is told to look again.
     if (before.size === 0) {
       this.#at++
@@ -51,18 +107,18 @@ export class ClaimLog {
     const domains = new Set<number>()
     for (const name of new Set([...before.keys(), ...after.keys()])) {
       const [one, other] = [before.get(name), after.get(name)]
-      if (one?.places === other?.places) continue
+      if (one?.claims === other?.claims) continue
       // A route that comes or goes concerns whoever has a host in it, or hides what stands in every route.
       if (!one || !other) domains.add(wholeRoute(name)).add(everyRoute)
       for (const [here, there] of [
         [one, other],
         [other, one],
       ])
-        for (const host of here?.places.keys() ?? []) if (!there?.places.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
+        for (const host of here?.claims.places.keys() ?? []) if (!there?.claims.places.has(host)) domains.add(placesOf(host)).add(hostsOf(name))
       if (one?.services !== other?.services) domains.add(servicesOf(name))
-      for (const place of [one, other]) for (const domain of place?.contested.keys() ?? []) domains.add(domainOf(name, domain))
-      for (const [domain, owner] of one?.owners ?? []) if (other?.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
-      for (const [domain, owner] of other?.owners ?? []) if (one?.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
+      for (const place of [one, other]) for (const domain of place?.claims.contested.keys() ?? []) domains.add(domainOf(name, domain))
+      for (const [domain, owner] of one?.claims.owners ?? []) if (other?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
+      for (const [domain, owner] of other?.claims.owners ?? []) if (one?.claims.owners.get(domain) !== owner) domains.add(domainOf(name, domain))
     }
     this.#last.push({ at: ++this.#at, domains })
     if (this.#last.length > mostChanges) this.#last.shift()

@@ -110,8 +110,8 @@ export class OwnRoutes {
     const shared = this.#shared.routes.get(name)
     const own = differing.candidates.get(name) ?? []
     const route = shared?.route ?? (own[0] as Candidate).route
-    const without = shared ? [...differing.hosts].filter((host) => shared.places.has(host)).sort() : []
-    const hiddenPieces = without.flatMap((host) => (shared?.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
+    const without = shared ? [...differing.hosts].filter((host) => shared.claims.places.has(host)).sort() : []
+    const hiddenPieces = without.flatMap((host) => (shared?.claims.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
     const exists = differing.exists(name)
     const candidates = shared ? own : [...own, ...maker.ofRoute(route)]
     const lastGood = (host: string) => before?.pieces.find((piece) => piece.name === host) ?? hiddenPieces.find((piece) => piece.name === host)
@@ -154,7 +154,7 @@ export class OwnRoutes {
 
   #hiddenPieces(route: string, hosts: readonly string[]): HostPiece[] {
     const shared = this.#shared.routes.get(route)
-    return hosts.flatMap((host) => (shared?.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
+    return hosts.flatMap((host) => (shared?.claims.places.get(host) ?? []).flatMap((place) => shared?.hosts[place]?.piece ?? []))
   }
 
   #extraOf({ route, extra }: OwnRoute): Uint8Array {
@@ -169,7 +169,7 @@ export class OwnRoutes {
       this.#shared.tableOf(route.name) ?? (known && known.table.pieces.length === 0 ? known.table : buildTable(route.name, [], this.#sums))
     if (known && known.table === table && sameParts(known.own, own) && Buffer.compare(known.extra, extra) === 0 && isUsable(known.resource))
       return known.resource
-    const places = this.#shared.routes.get(route.name)?.places
+    const places = this.#shared.routes.get(route.name)?.claims.places
     const resource = routeResource(
       table,
       without.flatMap((host) => places?.get(host) ?? []),
@@ -214,7 +214,7 @@ class Differing {
   exists(name: string): boolean {
     const shared = this.#shared.routes.get(name)
     const hidden = shared
-      ? [...this.hosts].reduce((sum, host) => sum + (shared.places.get(host) ?? []).filter((place) => isService(shared, place)).length, 0)
+      ? [...this.hosts].reduce((sum, host) => sum + (shared.claims.places.get(host) ?? []).filter((place) => isService(shared, place)).length, 0)
       : 0
     const candidates = this.candidates.get(name) ?? []
     if ((shared?.route ?? candidates[0]?.route)?.isFixed) return true
@@ -229,7 +229,7 @@ class Differing {
     for (const name of new Set([...this.hosts].flatMap((host) => this.#shared.routesOf(host)))) {
       if (this.exists(name)) continue
       this.domains.add(hostsOf(name))
-      for (const host of this.#shared.routes.get(name)?.places.keys() ?? []) if (!this.hosts.has(host)) this.#queue.push(host)
+      for (const host of this.#shared.routes.get(name)?.claims.places.keys() ?? []) if (!this.hosts.has(host)) this.#queue.push(host)
     }
   }
 
@@ -239,7 +239,7 @@ class Differing {
     this.domains.add(isCommon(host) ? everyRoute : placesOf(host))
     const before = shared.routesOf(host).flatMap((name) => {
       const route = shared.routes.get(name) as SharedRoute
-      return (route.places.get(host) ?? []).map((place) => route.hosts[place] as SharedRoute['hosts'][number])
+      return (route.claims.places.get(host) ?? []).map((place) => route.hosts[place] as SharedRoute['hosts'][number])
     })
     for (const { candidate, claims } of before) this.#claim(candidate.route.name, claims, host)
     const own = contain<Candidate[]>(

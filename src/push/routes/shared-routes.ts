@@ -10,7 +10,7 @@ import { buildTable, type HostPiece, type RouteTable } from '../../xds/routes/ro
 import { lost } from '../../xds/slab/resource.ts'
 import type { KeyedSums } from '../../xds/slab/sums.ts'
 import type { Collection, Dependencies } from '../dependencies/dependencies.ts'
-import { ClaimLog } from './claims.ts'
+import { ClaimLog, RouteClaims } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder, type RouteHosts } from './route-hosts.ts'
 
@@ -20,12 +20,8 @@ export interface SharedRoute extends RouteHosts {
   readonly table: RouteTable
   /** Fields that EnvoyFilters add to the message. */
   readonly extra: Uint8Array
-  /** Places among the hosts by {@link Candidate.host}. */
-  readonly places: ReadonlyMap<string, readonly number[]>
-  /** Who has a domain. */
-  readonly owners: ReadonlyMap<string, string>
-  /** Who claims a domain that several claim. */
-  readonly contested: ReadonlyMap<string, ReadonlySet<string>>
+  /** The same object until somebody claims something else. */
+  readonly claims: RouteClaims
   /** Virtual hosts that belong to services: without any there is no route. */
   readonly services: number
 }
@@ -54,7 +50,8 @@ export class SharedRoutes {
   /** Another object whenever anything in the routes is another. */
   #revision: object = {}
   #routes = new Map<string, SharedRoute>()
-  #routesOf = new Map<string, string[]>()
+  /** Names of the routes by host, once somebody has asked for them. */
+  #routesOf: ReadonlyMap<string, readonly string[]> | undefined
   readonly #changes = new ClaimLog()
   /** Virtual hosts that took the places of others, the last of them; `#at` counts them all. */
   #replaced: Replaced[] = []
@@ -110,6 +107,7 @@ export class SharedRoutes {
 
   /** Names of the routes that have a host. */
   routesOf(host: string): readonly string[] {
+    this.#routesOf ??= invert(this.#routes)
     return this.#routesOf.get(host) ?? []
   }
 
@@ -118,9 +116,9 @@ export class SharedRoutes {
     const there = this.#routes.get(route)
     if (!there) return []
     return domains.flatMap((domain) => {
-      const contested = there.contested.get(domain)
+      const contested = there.claims.contested.get(domain)
       if (contested) return [...contested].filter((claimant) => claimant !== host)
-      const owner = there.owners.get(domain)
+      const owner = there.claims.owners.get(domain)
       return owner === undefined || owner === host ? [] : owner
     })
   }
@@ -196,10 +194,10 @@ export class SharedRoutes {
       const hosts = before && replaceHosts(before, candidates)
       if (!before || !hosts) return false
       const others = candidates
-        .flatMap(({ host }) => before.places.get(host) ?? [])
+        .flatMap(({ host }) => before.claims.places.get(host) ?? [])
         .filter((place) => hosts[place]?.piece !== before.hosts[place]?.piece)
       const pieces = this.#hasTables || !before.route.catchAll ? hosts.map(({ piece }) => piece) : []
-      const after = { ...before, hosts, table: buildTable(name, pieces, this.#sums) }
+      const after = { ...before, hosts, claims: before.claims.of(hosts), table: buildTable(name, pieces, this.#sums) }
       if (others.length > 0) replaced.push({ name, after, hosts: others.map((place) => hosts[place] as SharedRoute['hosts'][number]) })
     }
     if (replaced.length === 0) return true
@@ -219,7 +217,7 @@ export class SharedRoutes {
   #placesOf(host: string): string[] {
     return this.routesOf(host).flatMap((name) => {
       const route = this.#routes.get(name)
-      return (route?.places.get(host) ?? []).map((place) => `${name} ${host}:${route?.hosts[place]?.candidate.port}`)
+      return (route?.claims.places.get(host) ?? []).map((place) => `${name} ${host}:${route?.hosts[place]?.candidate.port}`)
     })
   }
 
@@ -251,11 +249,11 @@ export class SharedRoutes {
       this.#replaced = []
       this.#at++
     }
-    const reclaimed = differs(({ places }) => places)
+    const reclaimed = differs(({ claims }) => claims)
     if (reclaimed) this.#changes.add(this.#routes, routes)
     this.#problems = problems
     this.#routes = routes
-    if (reclaimed) this.#routesOf = invert(routes)
+    if (reclaimed) this.#routesOf = undefined
   }
 
   /** What all hosts want, in the order of egress listeners; `changed` takes those that are made anew. */
@@ -318,8 +316,7 @@ export class SharedRoutes {
     const claimed = before && (replaced || sameClaims(before, settled)) ? before : undefined
     const same = claimed?.hosts.every(({ piece }, index) => piece === settled.hosts[index]?.piece)
     if (claimed && same && problems.length + claimed.problems.length === 0 && Buffer.compare(claimed.extra, extra) === 0) return claimed
-    if (claimed && same) return { ...claimed, hosts: settled.hosts, problems, extra }
-    const index = claimed ?? indexOf(settled)
+    if (claimed && same) return { ...claimed, hosts: settled.hosts, claims: claimed.claims.of(settled.hosts), problems, extra }
     const pieces = settled.hosts.map(({ piece }) => piece)
     return {
       route,
@@ -327,9 +324,7 @@ export class SharedRoutes {
       problems,
       extra,
       table: buildTable(route.name, this.#hasTables || !route.catchAll ? pieces : [], this.#sums),
-      places: index.places,
-      owners: index.owners,
-      contested: index.contested,
+      claims: claimed?.claims.of(settled.hosts) ?? new RouteClaims(settled.hosts),
       services: settled.hosts.filter(({ candidate }) => candidate.namespace !== '').length,
     }
   }
@@ -346,7 +341,7 @@ function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): Ro
   if (before.problems.length > 0) return undefined
   const hosts = [...before.hosts]
   for (const candidate of candidates) {
-    const places = (before.places.get(candidate.host) ?? []).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
+    const places = (before.claims.places.get(candidate.host) ?? []).filter((place) => before.hosts[place]?.candidate.port === candidate.port)
     const [place] = places
     const old = place === undefined ? undefined : hosts[place]
     if (!old || place === undefined || places.length !== 1 || old.candidate.namespace !== candidate.namespace) return undefined
@@ -390,27 +385,8 @@ function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
   )
 }
 
-function indexOf({ hosts }: RouteHosts): Pick<SharedRoute, 'places' | 'owners' | 'contested'> {
-  const places = new Map<string, number[]>()
-  const owners = new Map<string, string>()
-  const contested = new Map<string, Set<string>>()
-  for (const [place, { candidate, claims, piece }] of hosts.entries()) {
-    const { host } = candidate
-    append(places, host, place)
-    for (const domain of piece?.domains ?? []) owners.set(domain, host)
-    for (const domain of claims) {
-      const owner = owners.get(domain)
-      if (owner === undefined || owner === host) continue
-      const all = contested.get(domain)
-      if (all) all.add(host)
-      else contested.set(domain, new Set([owner, host]))
-    }
-  }
-  return { places, owners, contested }
-}
-
 function invert(routes: ReadonlyMap<string, SharedRoute>): Map<string, string[]> {
   const found = new Map<string, string[]>()
-  for (const [name, { places }] of routes) for (const host of places.keys()) append(found, host, name)
+  for (const [name, { claims }] of routes) for (const host of claims.places.keys()) append(found, host, name)
   return found
 }
