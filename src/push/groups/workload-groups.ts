@@ -1,23 +1,24 @@
 /** Groups that one class has for itself: what its workload serves, and what the gateways that select it open. */
 
 import { fromBinary } from '@bufbuild/protobuf'
-import { ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
 import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
-import { makeAll, type Outcome } from '../../xds/draft.ts'
+import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
 import { addedListeners } from '../../xds/envoy-filter/listeners.ts'
 import { routePatcher } from '../../xds/envoy-filter/routes.ts'
 import { denyingListener } from '../../xds/listeners/denying.ts'
 import { gatewayListeners, gatewayRoutes, type HostProblem } from '../../xds/listeners/gateway.ts'
-import { inboundClusters, inboundListeners, inboundPorts } from '../../xds/listeners/inbound.ts'
+import { inboundClusters, inboundListeners, inboundPorts, passthroughClusters } from '../../xds/listeners/inbound.ts'
+import { type GuardedWorkload, guardOf } from '../../xds/listeners/inbound-chains.ts'
 import type { RouteContext } from '../../xds/routes/http-routes.ts'
 import { filtersOf, type PolicyFilters } from '../../xds/security/policy-filters.ts'
 import { trustsForwarded } from '../../xds/security/trusted-proxies.ts'
-import { encodeResource, type Resource } from '../../xds/slab/resource.ts'
+import { encodeResource, isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass } from '../../xds/traits.ts'
 import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
 import { makeListeners } from './listener-groups.ts'
@@ -66,10 +67,21 @@ export class WorkloadGroups {
     const view = this.#making.view(proxy.viewKey)
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
       const { ports } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, this.#making.snapshot)
-      const drafts = inboundClusters(ports, view, this.#making.snapshot, proxy.traits)
+      const drafts = [...inboundClusters(ports, view, this.#making.snapshot), ...this.#passthroughClusters(proxy)]
       const made = makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context))
       return withAdded(made, ClusterSchema, 'cds', addedClusters(context), addedOutbound(context, addedClusters))
     })
+  }
+
+  #passthroughClusters({ traits }: ProxyClass): readonly Draft<Cluster>[] {
+    if (traits.interception === 'NONE') return []
+    const { snapshot, memo } = this.#making
+    const make = () =>
+      passthroughClusters(snapshot).map((cluster) => {
+        const resource = encodeResource(ClusterSchema, cluster, cluster.name)
+        return { name: cluster.name, objects: () => [], make: () => cluster, encoded: () => resource }
+      })
+    return memo.get('passthrough', [snapshot.settings], '', [], make, (made) => made.every(({ encoded }) => isUsable(encoded())))
   }
 
   #policies(proxy: ProxyClass): WorkloadPolicies {
@@ -77,16 +89,30 @@ export class WorkloadGroups {
     return policiesFor(policies, mesh.rootNamespace, proxy)
   }
 
-  /** What enforces policies; what cannot be expressed is a problem of the policies it came from. */
+  /** What enforces policies, made once for all whom the same policies select; what cannot be expressed is a problem of the policies it came from. */
   #policyFilters(policies: WorkloadPolicies, { traits }: ProxyClass): { filters: PolicyFilters; problems: Outcome[] } {
-    const objects = [...policies.requests, ...policies.authorization].map(configKey)
-    const reasons = new Set<string>()
     const { snapshot } = this.#making
-    const filters = filtersOf(policies, snapshot, { trustsForwarded: trustsForwarded(traits, snapshot.mesh) }, (found) => reasons.add(found))
-    const problem = (reason: string): Outcome => ({
-      problem: { type: 'policy', resource: objects.join(), objects, reason, consequence: 'the workloads that they select let nothing through' },
+    const trust = { trustsForwarded: trustsForwarded(traits, snapshot.mesh) }
+    return this.#ofPolicies(`policies|${trust.trustsForwarded}`, policies, undefined, () => {
+      const objects = [...policies.requests, ...policies.authorization].map(configKey)
+      const reasons = new Set<string>()
+      const filters = filtersOf(policies, snapshot, trust, (found) => reasons.add(found))
+      const problem = (reason: string): Outcome => ({
+        problem: { type: 'policy', resource: objects.join(), objects, reason, consequence: 'the workloads that they select let nothing through' },
+      })
+      return { filters, problems: [...reasons].map(problem) }
     })
-    return { filters, problems: [...reasons].map(problem) }
+  }
+
+  /** What guards workloads with these policies, made once for all of the same traits. */
+  #guard(policies: WorkloadPolicies, filters: PolicyFilters, { traits }: ProxyClass): GuardedWorkload {
+    return this.#ofPolicies(`guard|${traits.key}`, policies, filters, () => guardOf(policies, filters, this.#making.snapshot, traits))
+  }
+
+  #ofPolicies<Made>(space: string, { authorization, requests, peers }: WorkloadPolicies, given: unknown, make: () => Made): Made {
+    const { snapshot, memo } = this.#making
+    const all = [...authorization, ...requests, ...peers]
+    return memo.get(space, [all[0] ?? snapshot.settings], all.map(configKey).join(), [given, ...all], make)
   }
 
   #inboundListeners(proxy: ProxyClass): Outcome[] {
@@ -96,7 +122,7 @@ export class WorkloadGroups {
     return patched(proxy.traits, 'SIDECAR_INBOUND', (context) => {
       const { ports, conflicts, refused } = inboundPorts(view, proxy.instances, proxy.traits, proxy.address, snapshot)
       const { filters, problems } = this.#policyFilters(policies, proxy)
-      const drafts = inboundListeners(ports, policies, filters, view, snapshot, proxy.traits)
+      const drafts = inboundListeners(ports, policies, () => this.#guard(policies, filters, proxy), view, snapshot, proxy.traits)
       const told = conflicts.map((key): Outcome => ({ conflict: { kind: 'inbound', view: proxy.id, key } }))
       const objects = view.sidecar ? [configKey(view.sidecar)] : []
       const closed = refused.map((port): Outcome => {

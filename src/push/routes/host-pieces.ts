@@ -172,16 +172,17 @@ export class HostMaker {
     const traits = this.#traits
     const virtualService = egress.virtualServices.find(state.service.hostname)
     const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
-    const caller = virtualService ? `${view.id}|${traits.largestProgram}|${JSON.stringify(this.#caller)}` : ''
+    const isForAll = !virtualService || virtualService.callerNamespaces.length + virtualService.callerLabels.length === 0
+    const caller = `${virtualService ? traits.largestProgram : ''}|${isForAll ? '' : JSON.stringify(this.#caller)}`
     return this.#memo.get(
       `host|${caller}|${traits.filtersOf.routes.key}`,
       [state.service, virtualService ?? view.ruleFor(state.service)],
       `${route.name}|${own}|${without ? [...without].join() : ''}`,
-      [virtualService, port, ...inputs, ...(virtualService ? [view] : []), ...this.filters],
+      [virtualService, port, ...inputs, ...this.filters],
       () => {
         const withoutPort = !route.isOfAllPorts || port.number === route.port
-        // Without a rule it is the same for all callers, but for these names.
-        if (own && !virtualService && !without?.size && this.filters.length === 0) {
+        // It is the same for all callers, but for these names.
+        if (own && isForAll && !without?.size && this.filters.length === 0) {
           const { piece, ...made } = this.#ofPort(route, port, state, egress, false, undefined)
           const names = route.catchAll ? ownDomains(state.service, port.number, { own, withoutPort }, this.#snapshot.settings.domain) : []
           return { ...made, piece: piece && withDomains(piece, names) }

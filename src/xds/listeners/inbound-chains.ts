@@ -41,9 +41,16 @@ export interface Guard extends PolicyFilters {
   mode(port: number): MutualTls
   /** Whether a port asks for mutual TLS, of all its peers or of those that offer it. */
   asks(port: number): boolean
-  /** The socket of chains that ask for it, for HTTP or for bytes. */
-  socket(asHttp: boolean): ReturnType<typeof inboundSocket>
+  /** The sockets of chains that ask for it. */
+  readonly sockets: { readonly http: Socket; readonly tcp: Socket }
 }
+
+/** The guard of a workload with its chains for ports that nobody declared and no policy names: they are the same wherever policies and traits are. */
+export interface GuardedWorkload extends Guard {
+  readonly undeclared: { readonly http: readonly Chain[]; readonly tcp: readonly Chain[] }
+}
+
+type Socket = ReturnType<typeof inboundSocket>
 
 /** A filter chain being filled in. */
 export interface Chain {
@@ -59,27 +66,23 @@ export interface Chain {
 }
 
 /** Makes the guard. A proxy without a certificate cannot offer mutual TLS; where it must ask for it, nothing gets through. */
-export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snapshot: MeshSnapshot, traits: Traits): Guard {
+export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snapshot: MeshSnapshot, traits: Traits): GuardedWorkload {
   const { server, agent } = traits.certificates
   const able = server !== undefined || agent
   const mode = (port: number): MutualTls => {
     const asked = mutualTls(policies, port)
     return asked === 'PERMISSIVE' && !able ? 'DISABLE' : asked
   }
-  let http: ReturnType<typeof inboundSocket> | undefined
-  let tcp: ReturnType<typeof inboundSocket> | undefined
-  return {
+  const guard: Guard = {
     ...filters,
     snapshot,
     traits,
     named: portsNamed(policies),
     mode,
     asks: (port) => mode(port) !== 'DISABLE',
-    socket(asHttp) {
-      if (asHttp) return (http ??= inboundSocket(traits.certificates, true, snapshot))
-      return (tcp ??= inboundSocket(traits.certificates, false, snapshot))
-    },
+    sockets: { http: inboundSocket(traits.certificates, true, snapshot), tcp: inboundSocket(traits.certificates, false, snapshot) },
   }
+  return { ...guard, undeclared: { http: undeclaredChains(true, undefined, guard), tcp: undeclaredChains(false, undefined, guard) } }
 }
 
 /** Whether a port of which nobody says what it speaks may speak HTTP. */
@@ -111,7 +114,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
   const chain = (filters: Filter[], more: Chain['filterChainMatch'] = {}): Chain => ({ name, filterChainMatch: { ...match, ...more }, filters })
   const secured = (isForHttp: boolean, more: Chain['filterChainMatch']): Chain => ({
     ...chain(isForHttp ? http() : tcp(), { transportProtocol: 'tls', ...more }),
-    transportSocket: guard.socket(isForHttp),
+    transportSocket: isForHttp ? guard.sockets.http : guard.sockets.tcp,
   })
   const mode = guard.mode(port.port)
   const mesh = (protocols: readonly string[]) => (mode === 'STRICT' ? {} : { applicationProtocols: [...protocols] })
@@ -133,21 +136,30 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
  * Chains for ports that nobody declared, those that a policy names by its own mode: everything is passed on as bytes, and what looks like HTTP as
  * requests, so that policies on requests hold. Where there are such policies, requests are all that is passed on.
  */
-export function passthroughChains(declared: readonly number[], guard: Guard): Chain[] {
+export function passthroughChains(declared: readonly number[], guard: GuardedWorkload): Chain[] {
   const named = guard.named.filter((port) => !declared.includes(port))
+  const { tcp, http } = guard.undeclared
+  return [
+    ...named.flatMap((port) => undeclaredChains(false, port, guard)),
+    ...tcp,
+    ...named.flatMap((port) => undeclaredChains(true, port, guard)),
+    ...http,
+  ]
+}
+
+/** The chains of a port, or of all other ports, as requests or as bytes; none where these are not passed on so. */
+function undeclaredChains(asHttp: boolean, port: number | undefined, guard: Guard): Chain[] {
+  const takesRequests = mayBeHttp(guard)
+  if (asHttp ? !takesRequests : takesRequests && guard.needRequests) return []
+  const mode = guard.mode(port ?? 0)
   const clusters = [
     { cluster: inboundPassthrough4, addressPrefix: '0.0.0.0' },
     { cluster: inboundPassthrough6, addressPrefix: '::0' },
   ]
-  const of = (asHttp: boolean) =>
-    [...named, undefined].flatMap((port) =>
-      clusters.flatMap(({ cluster, addressPrefix }) => {
-        const match = { prefixRanges: [{ addressPrefix, prefixLen: 0 }], ...(port === undefined ? {} : { destinationPort: port }) }
-        return asHttp ? httpPassthrough(cluster, match, guard.mode(port ?? 0), guard) : tcpPassthrough(cluster, match, guard.mode(port ?? 0), guard)
-      }),
-    )
-  const takesRequests = mayBeHttp(guard)
-  return [...(takesRequests && guard.needRequests ? [] : of(false)), ...(takesRequests ? of(true) : [])]
+  return clusters.flatMap(({ cluster, addressPrefix }) => {
+    const match = { prefixRanges: [{ addressPrefix, prefixLen: 0 }], ...(port === undefined ? {} : { destinationPort: port }) }
+    return asHttp ? httpPassthrough(cluster, match, mode, guard) : tcpPassthrough(cluster, match, mode, guard)
+  })
 }
 
 function tcpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode: MutualTls, guard: Guard): Chain[] {
@@ -155,7 +167,7 @@ function tcpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode:
   const filters = [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits)]
   const chain = (more: Chain['filterChainMatch']): Chain => ({ name: 'virtualInbound', filterChainMatch: { ...match, ...more }, filters })
   const protocols = mode === 'STRICT' ? {} : { applicationProtocols: [...(mayBeHttp(guard) ? meshProtocols.tcp : meshProtocols.http)] }
-  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.socket(false) }
+  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.sockets.tcp }
   return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(opaqueTls), chain(plainText)])]
 }
 
@@ -170,7 +182,7 @@ function httpPassthrough(cluster: string, match: Chain['filterChainMatch'], mode
   })
   const all = mode === 'STRICT' ? {} : { applicationProtocols: [...meshProtocols.http] }
   const protocols = guard.needRequests ? all : { applicationProtocols: [...meshProtocols.onlyHttp] }
-  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.socket(true) }
+  const secured: Chain = { ...chain({ ...opaqueTls, ...protocols }), transportSocket: guard.sockets.http }
   return [...(mode === 'DISABLE' ? [] : [secured]), ...(mode === 'STRICT' ? [] : [chain(guard.needRequests ? plainText : plainHttp)])]
 }
 

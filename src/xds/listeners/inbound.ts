@@ -19,11 +19,10 @@ import { isOwnPort, isOwnSocket } from '../endpoints/own-machine.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
 import { inboundCluster, inboundPassthrough4, inboundPassthrough6 } from '../names.ts'
 import { loopbacks } from '../routes/port-uses.ts'
-import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
-import { type Chain, type Guard, guardOf, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
+import { type Chain, type Guard, type GuardedWorkload, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
 import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
 
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
@@ -108,17 +107,20 @@ function portsOfServices(instances: readonly ServiceInstance[], traits: Traits, 
   return { ports: [...ports.values()].sort((one, other) => one.port - other.port), conflicts }
 }
 
-/** Clusters that lead to the workload itself, and those for ports nobody declared. */
-export function inboundClusters(ports: readonly InboundPort[], view: View, snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
-  const clusters = ports.map((port) => ({
+/** Clusters that lead to the workload itself. */
+export function inboundClusters(ports: readonly InboundPort[], view: View, snapshot: MeshSnapshot): Draft<Cluster>[] {
+  return ports.map((port) => ({
     name: inboundCluster(port.port),
     objects: () => objectsOfPort(port, view),
     make: () => inboundClusterOf(port, view, snapshot),
   }))
-  if (traits.interception === 'NONE') return clusters
-  const passthrough = (name: string, source: string) => ({ name, objects: () => [], make: () => inboundPassthrough(name, source, snapshot) })
-  return [...clusters, passthrough(inboundPassthrough4, pastRedirection.ipv4), passthrough(inboundPassthrough6, pastRedirection.ipv6)]
 }
+
+/** Clusters for ports of workloads that nobody declared: the same for all proxies that redirected connections come to. */
+export const passthroughClusters = (snapshot: MeshSnapshot): Cluster[] => [
+  inboundPassthrough(inboundPassthrough4, pastRedirection.ipv4, snapshot),
+  inboundPassthrough(inboundPassthrough6, pastRedirection.ipv6, snapshot),
+]
 
 /** Objects that a port of the workload comes from. */
 function objectsOfPort({ instance }: InboundPort, view: View): string[] {
@@ -207,25 +209,24 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
   return create(ClusterSchema, cluster)
 }
 
-/** Bound listeners of single ports, then the catch-all listener that redirected connections come to. */
+/** Bound listeners of single ports, then the catch-all listener that redirected connections come to. `guard` is asked when they are made. */
 export function inboundListeners(
   ports: readonly InboundPort[],
   policies: WorkloadPolicies,
-  filters: PolicyFilters,
+  guard: () => GuardedWorkload,
   view: View,
   snapshot: MeshSnapshot,
   traits: Traits,
 ): Draft<Listener>[] {
-  const guard = guardOf(policies, filters, snapshot, traits)
   const objectsOf = (of: readonly InboundPort[]) => [
     ...new Set([...of.flatMap((port) => objectsOfPort(port, view)), ...Object.values(policies).flatMap((list) => list.map(configKey))]),
   ]
   const bound = ports
     .filter((port) => port.bind !== '')
-    .map((port) => ({ name: `${port.bind}_${port.port}`, objects: () => objectsOf([port]), make: () => boundListener(port, guard) }))
+    .map((port) => ({ name: `${port.bind}_${port.port}`, objects: () => objectsOf([port]), make: () => boundListener(port, guard()) }))
   if (traits.interception === 'NONE' || snapshot.mesh.proxyListenPort === 0) return bound
   const redirected = ports.filter((port) => port.bind === '')
-  return [...bound, { name: 'virtualInbound', objects: () => objectsOf(redirected), make: () => virtualInbound(redirected, guard) }]
+  return [...bound, { name: 'virtualInbound', objects: () => objectsOf(redirected), make: () => virtualInbound(redirected, guard()) }]
 }
 
 function boundListener(port: InboundPort, guard: Guard): Listener {
@@ -248,7 +249,7 @@ const detection = (snapshot: MeshSnapshot) => ({
   continueOnListenerFiltersTimeout: true,
 })
 
-function virtualInbound(ports: readonly InboundPort[], guard: Guard): Listener {
+function virtualInbound(ports: readonly InboundPort[], guard: GuardedWorkload): Listener {
   const { snapshot, traits } = guard
   const passthrough = passthroughChains(
     ports.map((port) => port.port),

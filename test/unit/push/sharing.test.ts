@@ -1,6 +1,7 @@
 /** What proxies share, and what that must not cost or spoil. */
 import { fromBinary } from '@bufbuild/protobuf'
 import { expect } from 'chai'
+import { VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
@@ -14,8 +15,8 @@ import { names, testSettings } from '../../harness/settings.ts'
 class Mesh {
   readonly planner = new Planner(testSettings())
 
-  set(kind: string, namespace: string, name: string, spec: object): this {
-    const text = JSON.stringify({ apiVersion: 'networking.mesh.io/v1', kind, metadata: { name, namespace }, spec })
+  set(kind: string, namespace: string, name: string, spec: object, apiVersion = 'networking.mesh.io/v1'): this {
+    const text = JSON.stringify({ apiVersion, kind, metadata: { name, namespace }, spec })
     for (const object of parseConfigFile('f', text, names).objects) this.planner.state.setConfig(configKey(object), object)
     return this.push()
   }
@@ -107,6 +108,50 @@ describe('what proxies share', () => {
     mesh.connect('q', 'n1', '10.1.0.2', { app: 'a', pod: 'a-1' })
     expect(mesh.classOf('p')).to.equal(made)
     expect(mesh.classOf('q')).to.equal(made)
+  })
+
+  it('is the virtual host of a VirtualService that asks nothing of its callers, in whatever view; own names come to it', () => {
+    const mesh = new Mesh().service('n1', 'a.n1.svc.cluster.local').service('n2', 'b.com')
+    const route = (match: object) => ({ hosts: ['a.n1.svc.cluster.local'], http: [{ ...match, route: [{ destination: { host: 'b.com' } }] }] })
+    for (const namespace of ['n1', 'n2', 'n3']) mesh.set('Sidecar', namespace, 's', { egress: [{ hosts: ['n1/*', 'n2/*'] }] })
+    const connections = ['n1', 'n2', 'n3']
+    mesh.set('VirtualService', 'n1', 'v', route({ match: [{ uri: { prefix: '/x' } }] }))
+    for (const [index, namespace] of connections.entries()) mesh.connect(namespace, namespace, `10.1.0.${index}`, {}, true)
+    const host = (connection: string) =>
+      resourcesOf(mesh.planner, connection)
+        .get(virtualHostType)
+        ?.find(({ name }) => name === '80/a.n1.svc.cluster.local:80')
+    const domains = (connection: string) => {
+      const resource = host(connection)
+      return resource && fromBinary(VirtualHostSchema, mesh.planner.groups.valueOf(resource)).domains
+    }
+    expect(host('n2')).to.equal(host('n3')).and.to.be.an('object')
+    expect(domains('n1')).to.deep.equal([...(domains('n2') ?? []), 'a', 'a:80'])
+    mesh.set('VirtualService', 'n1', 'v', route({ match: [{ sourceNamespace: 'n2' }] }))
+    expect(host('n2')?.version).to.not.equal(host('n3')?.version)
+  })
+
+  it('are filters of policies and chains of ports that nobody declared, for all whom the same policies select', () => {
+    const mesh = new Mesh().service('n1', 'a.com')
+    const rules = [{ to: [{ operation: { paths: ['/x'] } }] }]
+    mesh.set('AuthorizationPolicy', 'n1', 'p', { action: 'DENY', rules }, 'security.mesh.io/v1')
+    mesh.connect('p', 'n1', '10.1.0.1')
+    const { memo } = mesh.planner.generation
+    const made = memo.made
+    mesh.set('WorkloadEntry', 'n1', 'w', { address: '10.1.0.2', labels: { app: 'w' } }).set('ServiceEntry', 'n1', 'w.com', {
+      hosts: ['w.com'],
+      location: 'MESH_INTERNAL',
+      resolution: 'STATIC',
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      workloadSelector: { labels: { app: 'w' } },
+    })
+    const before = memo.made
+    mesh.connect('q', 'n1', '10.1.0.2')
+    expect(mesh.classOf('q')?.id).to.not.equal(mesh.classOf('p')?.id)
+    expect(before).to.be.greaterThan(made)
+    expect(memo.made).to.equal(before)
+    mesh.set('AuthorizationPolicy', 'n1', 'p', { action: 'DENY', rules: [{}] }, 'security.mesh.io/v1')
+    expect(memo.made).to.equal(before + 2)
   })
 
   it('is not taken from it by an EnvoyFilter of its namespace for something else', () => {
