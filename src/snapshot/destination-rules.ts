@@ -32,9 +32,14 @@ export interface MergedRule {
 /** All rules, found by namespace and host. */
 export interface DestinationRuleIndex {
   readonly byNamespace: ReadonlyMap<string, NamespaceRules>
+  /** Namespaces with a rule that says something of connections that are carried as bytes. */
+  readonly ofBytes: ReadonlyMap<string, true>
+  /** The rule of a namespace for a host. */
+  of(namespace: string, host: string): MergedRule | undefined
 }
 
-interface NamespaceRules {
+/** The rules of one namespace. */
+export interface NamespaceRules {
   readonly exact: ReadonlyMap<string, MergedRule>
   /** Most specific first. */
   readonly wildcards: readonly MergedRule[]
@@ -74,23 +79,42 @@ export function indexDestinationRules(
       sameItems(before.wildcards, wildcards)
     byNamespace.set(namespace, same ? before : { exact, wildcards })
   }
-  return { byNamespace }
+  const ofBytes = new Map<string, true>()
+  for (const [namespace, rules] of byNamespace) {
+    const isKnown = previous?.byNamespace.get(namespace) === rules
+    const says = () => [...rules.exact.values(), ...rules.wildcards].some(saysOfBytes)
+    if (isKnown ? previous.ofBytes.has(namespace) : says()) ofBytes.set(namespace, true)
+  }
+  return { byNamespace, ofBytes, of: (namespace, host) => findRule(byNamespace.get(namespace), host) }
 }
 
-/** The rule for a service as a proxy in `viewer` sees it: its own namespace, then the service's, then the root namespace. */
+/** Whether a rule says on any of its levels how long a connection may idle, or that the client's address decides where it goes. */
+export function saysOfBytes({ policy, subsets }: MergedRule): boolean {
+  return [policy, ...subsets.map((subset) => subset.policy)]
+    .flatMap((each) => (each ? [each, ...(each.portLevelSettings ?? [])] : []))
+    .some(({ connectionPool, loadBalancer }) => connectionPool?.tcp?.idleTimeout !== undefined || loadBalancer?.consistentHash?.useSourceIp)
+}
+
+/** Whether two rules come to the same for whoever asks what is said of connections that are carried as bytes. */
+export function sameForBytes(one: MergedRule | undefined, other: MergedRule | undefined): boolean {
+  if (one === other) return true
+  return !!one && !!other && !saysOfBytes(one) && !saysOfBytes(other) && sameItems(one.exportTo, other.exportTo)
+}
+
+/** The rule for a service as a proxy in `viewer` sees it: its own namespace, then the service's, then the root namespace. `find` finds the rule of a namespace for it. */
 export function ruleFor(
-  index: DestinationRuleIndex,
+  find: (namespace: string) => MergedRule | undefined,
   service: Service,
   viewer: string | undefined,
   rootNamespace: string,
   defaultExportTo: readonly string[],
 ): MergedRule | undefined {
   if (viewer !== undefined && viewer !== rootNamespace) {
-    const own = find(index, viewer, service.hostname)
+    const own = find(viewer)
     if (own) return own
   }
   for (const namespace of [service.namespace, rootNamespace]) {
-    const rule = find(index, namespace, service.hostname)
+    const rule = find(namespace)
     if (!rule) continue
     const visible = viewer === undefined ? isPublic(rule.exportTo, defaultExportTo) : isExported(rule.exportTo, defaultExportTo, namespace, viewer)
     if (visible) return rule
@@ -98,8 +122,8 @@ export function ruleFor(
   return undefined
 }
 
-function find(index: DestinationRuleIndex, namespace: string, hostname: string): MergedRule | undefined {
-  const rules = index.byNamespace.get(namespace)
+/** Among the rules of a namespace, that for a host. */
+export function findRule(rules: NamespaceRules | undefined, hostname: string): MergedRule | undefined {
   return rules?.exact.get(hostname) ?? rules?.wildcards.find((rule) => hostCovers(rule.host, hostname))
 }
 

@@ -13,7 +13,7 @@ import type { MergedRule } from './destination-rules.ts'
 import type { Sidecar } from './objects.ts'
 import type { MeshSnapshot } from './snapshot.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService } from './virtual-services.ts'
-import { choose, type Difference, visibleRule } from './visibility.ts'
+import { choose, type Difference, visibleByteRule, visibleRule } from './visibility.ts'
 
 /** One outbound listener of a view: the catch-all, or one that a Sidecar names. */
 export interface EgressListener {
@@ -45,6 +45,8 @@ export interface View {
   /** The visible service of a host. */
   service(host: string): ServiceState | undefined
   ruleFor(service: Service): MergedRule | undefined
+  /** The rule for a service if it says something of connections that are carried as bytes; who asks depends on no other rules. */
+  byteRuleFor(service: Service): MergedRule | undefined
 }
 
 /** Which view a proxy has: the id, and what it takes to build it. */
@@ -154,6 +156,7 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
       return scope.services
     },
     ruleFor: (service) => visibleRule(snapshot, service, namespace),
+    byteRuleFor: (service) => visibleByteRule(snapshot, service, namespace),
   }
 }
 

@@ -10,7 +10,7 @@ import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
 import { isExported, isPublic, namespaceInHost } from '../model/match.ts'
 import { compare } from '../model/order.ts'
-import { type DestinationRuleIndex, type MergedRule, ruleFor } from './destination-rules.ts'
+import { type DestinationRuleIndex, findRule, type MergedRule, ruleFor, saysOfBytes } from './destination-rules.ts'
 import { HostNameIndex, type HostNames } from './host-names.ts'
 import { serviceKey } from './objects.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
@@ -81,13 +81,21 @@ export function choose<State extends Visible>(states: readonly State[] | undefin
   return chosen
 }
 
+type RuleInputs = Pick<VisibilityInputs, 'destinationRules' | 'mesh'>
+
 /** The rule for a service as a viewer sees it. */
-export function visibleRule(
-  inputs: Pick<VisibilityInputs, 'destinationRules' | 'mesh'>,
-  service: Service,
-  viewer: string | undefined,
-): MergedRule | undefined {
-  return ruleFor(inputs.destinationRules, service, viewer, inputs.mesh.rootNamespace, inputs.mesh.defaultDestinationRuleExportTo)
+export function visibleRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
+  const find = (namespace: string) => findRule(destinationRules.byNamespace.get(namespace), service.hostname)
+  return ruleFor(find, service, viewer, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo)
+}
+
+/** The same if it says something of connections that are carried as bytes. Who asks depends on the rules of the service alone, and on none while no namespace has one that says such things. */
+export function visibleByteRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
+  const namespaces = new Set([service.namespace, mesh.rootNamespace, ...(viewer === undefined ? [] : [viewer])])
+  if (![...namespaces].some((namespace) => destinationRules.ofBytes.has(namespace))) return undefined
+  const find = (namespace: string) => destinationRules.of(namespace, service.hostname)
+  const rule = ruleFor(find, service, viewer, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo)
+  return rule && saysOfBytes(rule) ? rule : undefined
 }
 
 /** Who sees what, with what it was worked out from and on the way: what did not change is not worked out again. */

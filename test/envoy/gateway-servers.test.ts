@@ -22,9 +22,10 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
     const dir = mkdtempSync(join(tmpdir(), 'mesh-servers-'))
     const backend = new HttpBackend('app')
     let tcp: Awaited<ReturnType<typeof tcpBackend>>
+    let spread: Awaited<ReturnType<typeof tcpBackend>>[] = []
     let passed: Server
     const [address, second] = ['127.0.0.23', '127.0.0.24']
-    const ports = { http: 0, tls: 0, missing: 0, tcp: 0, bytes: 0, auto: 0, end: 0 }
+    const ports = { http: 0, tls: 0, missing: 0, tcp: 0, bytes: 0, spread: 0, auto: 0, end: 0 }
     let root: Pair
     let clients: Pair
     let known: Pair
@@ -45,6 +46,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort()
       await backend.start()
       tcp = await tcpBackend('bytes', true)
+      spread = [await tcpBackend('one', true), await tcpBackend('two', true)]
       root = made.authority('sites')
       clients = made.authority('clients')
       const pair = made.issue('site.example', root)
@@ -71,6 +73,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
         server(ports.missing, 'beside', 'HTTPS', 'beside.example', `mode: SIMPLE, ${own}`),
         server(ports.missing, 'credential', 'HTTPS', 'credential.example', 'mode: SIMPLE, credentialName: nowhere'),
         server(ports.tcp, 'tcp', 'TCP', "'*'"),
+        server(ports.spread, 'spread', 'TCP', "'*'"),
         server(ports.bytes, 'bytes', 'TLS', 'bytes.example', `mode: SIMPLE, ${own}`),
         server(ports.auto, 'auto', 'TLS', "'*.shop.svc.cluster.local'", 'mode: AUTO_PASSTHROUGH'),
       ]
@@ -87,12 +90,22 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
           entry('app', host, `ports: {http: ${backend.port}, tcp: ${tcp.port}}`),
           entry('meshed', 'meshed.shop.svc.cluster.local, meshed.example', `ports: {http: ${ports.end}}, serviceAccount: meshed`),
           entry('plain', 'plain.shop.svc.cluster.local', `ports: {http: ${ports.end}}`),
+          document(
+            'ServiceEntry',
+            'spread',
+            `{hosts: [spread.shop.svc.cluster.local], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 9000, name: tcp}], endpoints: [${spread.map(({ port }) => `{address: 127.0.0.1, ports: {tcp: ${port}}}`)}]}`,
+          ),
+          document(
+            'DestinationRule',
+            'spread',
+            '{host: spread, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}, connectionPool: {tcp: {idleTimeout: 0.2s}}}}',
+          ),
           document('Gateway', 'edge', `{selector: {app: edge}, servers: [${servers.join()}]}`),
           document('VirtualService', 'app', `{hosts: ['*'], gateways: [edge], http: [{route: [{destination: {host: app, port: {number: 80}}}]}]}`),
           document(
             'VirtualService',
             'bytes',
-            `{hosts: ['*'], gateways: [edge], tcp: [{match: [{port: ${ports.tcp}}, {port: ${ports.bytes}}], route: [{destination: {host: app, port: {number: 9000}}}]}], tls: [{match: [{sniHosts: ['*']}], route: [{destination: {host: meshed, port: {number: 80}}}]}]}`,
+            `{hosts: ['*'], gateways: [edge], tcp: [{match: [{port: ${ports.tcp}}, {port: ${ports.bytes}}], route: [{destination: {host: app, port: {number: 9000}}}]}, {match: [{port: ${ports.spread}}], route: [{destination: {host: spread}}]}], tls: [{match: [{sniHosts: ['*']}], route: [{destination: {host: meshed, port: {number: 80}}}]}]}`,
           ),
         ].join('---\n'),
       )
@@ -109,7 +122,14 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
     after(async () => {
       expect(await service.rejections()).to.deep.equal([])
       expect(await gateway.rejected()).to.equal(0)
-      await Promise.all([gateway.dispose(), service.dispose(), backend.stop(), tcp.stop(), new Promise((resolve) => passed.close(resolve))])
+      await Promise.all([
+        gateway.dispose(),
+        service.dispose(),
+        backend.stop(),
+        tcp.stop(),
+        ...spread.map((each) => each.stop()),
+        new Promise((resolve) => passed.close(resolve)),
+      ])
       made.dispose()
       rmSync(dir, { recursive: true })
     })
@@ -119,6 +139,15 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect((await call(address, ports.http, '/')).status).to.equal(200)
       expect(await site('beside.example', {}, ports.missing)).to.equal(200)
       for (const host of ['mesh.example', 'credential.example']) expect(await site(host, {}, ports.missing), host).to.equal(0)
+    })
+
+    it('send bytes of one client address to one endpoint, and close what idles, where a rule says so', async () => {
+      const clients = Array.from({ length: 16 }, (_, index) => `127.0.0.${101 + index}`)
+      const answers = () => Promise.all(clients.map((client) => exchange(address, ports.spread, 'hello', client)))
+      const [first, again] = [await answers(), await answers()]
+      expect(again).to.deep.equal(first)
+      expect([...new Set(first)].sort()).to.deep.equal(['one', 'two'])
+      expect(await exchange(address, ports.spread, ''), 'a client and a server that say nothing').to.equal('')
     })
 
     it('of one port on two addresses are two listeners with hosts of their own', async () => {

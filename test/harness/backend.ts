@@ -88,11 +88,11 @@ export function call(
 /** Connects, reads until the other side hangs up. */
 export const readAll = (address: string, port: number): Promise<string> => exchange(address, port, '')
 
-/** Connects, says something, reads until the other side hangs up. */
-export function exchange(address: string, port: number, says: string): Promise<string> {
+/** Connects, from an address of this machine if one is given, says something, reads until the other side hangs up. */
+export function exchange(address: string, port: number, says: string, localAddress?: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
-    const socket = connect(port, address, () => socket.write(says))
+    const socket = connect({ host: address, port, ...(localAddress ? { localAddress } : {}) }, () => socket.write(says))
     socket.on('data', (bytes) => (text += bytes))
     socket.on('end', () => resolve(text))
     socket.on('error', reject)

@@ -2,6 +2,7 @@
 
 import { sameItems } from '../../model/lists.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
+import { sameForBytes } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
@@ -21,6 +22,7 @@ const wholes = {
 }
 const itself = <Value>(value: Value): Value => value
 
+const rulesOfHosts: About<MeshSnapshot['destinationRules']> = { of: ({ destinationRules }) => destinationRules }
 const allocations: About<MeshSnapshot['allocated']> = { of: ({ allocated }) => allocated }
 
 /** A snapshot of which every read is recorded. */
@@ -44,7 +46,11 @@ export class SnapshotReader implements MeshSnapshot {
     }
     this.sidecars = new RecordedMap(record, ({ sidecars }) => sidecars, sameItems)
     this.keySets = new RecordedMap(record, ({ keySets }) => keySets)
-    this.destinationRules = { byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace) }
+    this.destinationRules = {
+      byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace),
+      ofBytes: new RecordedMap(record, ({ destinationRules }) => destinationRules.ofBytes),
+      of: (namespace, host) => record.read(rulesOfHosts, `${namespace} ${host}`, (rules) => rules.of(namespace, host), sameForBytes),
+    }
     this.policies = {
       authorization: new RecordedMap(record, ({ policies }) => policies.authorization, sameItems),
       requests: new RecordedMap(record, ({ policies }) => policies.requests, sameItems),

@@ -34,12 +34,21 @@ export class ListenerGroups {
     const id = `listeners-out|${shared.id}|${traits.listenerKey}`
     const all: GroupSpec = { ...spec, id, build: () => ({ outcomes: this.#listeners(proxy, () => this.#unpatched(shared, proxy)) }) }
     const isAsAll = Object.keys(proxy.sourceLabels).length + proxy.headless.hosts.length === 0
-    if (difference.services.length + difference.routed.length === 0 && isAsAll) return [all]
+    if (difference.services.length + difference.routed.length + this.#ruled(viewKey, shared).length === 0 && isAsAll) return [all]
     const own = `listeners-out|of ${proxy.namespace}|${viewKey.id}|${shared.id}|${traits.listenerKey}|${caller}`
     return [
       { ...spec, id: own, build: () => this.#differing(shared, proxy) },
       { ...all, hiddenBy: own },
     ]
+  }
+
+  /** Hosts whose rule says something else of connections that are carried as bytes than the rule that all see. */
+  #ruled(key: ViewKey, shared: ViewKey): string[] {
+    const [view, all] = [this.#making.view(key), this.#making.view(shared)]
+    return (view.difference?.hosts ?? []).filter((host) => {
+      const service = view.service(host)?.service
+      return service && view.byteRuleFor(service) !== all.byteRuleFor(service)
+    })
   }
 
   #inputs(key: ViewKey, { traits, sourceLabels, namespace, headless }: ProxyClass): OutboundInputs {
@@ -55,7 +64,8 @@ export class ListenerGroups {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
     const { services = [], routed = [] } = inputs.view.difference ?? {}
-    const hosts = [...new Set([...services, ...routed, ...hostsForCaller(snapshot, proxy.sourceLabels), ...proxy.headless.hosts])]
+    const ruled = this.#ruled(proxy.viewKey, shared)
+    const hosts = [...new Set([...services, ...routed, ...ruled, ...hostsForCaller(snapshot, proxy.sourceLabels), ...proxy.headless.hosts])]
     const { chosen, hide } = this.#sharesOf(shared, proxy).differing(hosts, inputs)
     return { outcomes: this.#listeners(proxy, () => outboundListeners(inputs, chosen), chosen), hide }
   }

@@ -29,6 +29,7 @@ import type { PolicyFilters } from '../security/policy-filters.ts'
 import { topologyOf } from '../security/trusted-proxies.ts'
 import type { Traits } from '../traits.ts'
 import { accessLogs } from './access-log.ts'
+import type { TcpTarget } from './tcp-targets.ts'
 
 /** A network filter being filled in. */
 export type Filter = MessageInitShape<typeof FilterSchema>
@@ -154,12 +155,6 @@ function httpFilters(protocols: ReadonlySet<Protocol>): HttpFilter[] {
 
 const httpFilter = (name: string, config: ReturnType<typeof pack>): HttpFilter => ({ name, configType: { case: 'typedConfig', value: config } })
 
-/** A cluster and its share of connections. */
-export interface TcpTarget {
-  readonly cluster: string
-  readonly weight: number
-}
-
 /** Network filters that carry bytes to clusters, with the protocol's own filter before them. */
 export function tcpFilters(
   statPrefix: string,
@@ -174,11 +169,14 @@ export function tcpFilters(
     weighted.length === 1 && only
       ? { case: 'cluster' as const, value: only.cluster }
       : { case: 'weightedClusters' as const, value: { clusters: weighted.map((target) => ({ name: target.cluster, weight: target.weight })) } }
+  const said = weighted.flatMap(({ settings }) => settings ?? [])
+  const idleTimeout = said.find((settings) => settings.idleTimeout !== undefined)?.idleTimeout ?? traits.idleTimeout
   const proxy = pack(TcpProxySchema, {
     statPrefix,
     clusterSpecifier,
     accessLog: accessLogs(snapshot.mesh),
-    ...(traits.idleTimeout !== undefined ? { idleTimeout: durationOf(traits.idleTimeout) } : {}),
+    ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
+    ...(said.some(({ hashesSource }) => hashesSource) ? { hashPolicy: [{ policySpecifier: { case: 'sourceIp' as const, value: {} } }] } : {}),
   })
   const filters: Filter[] = [{ name: 'envoy.filters.network.tcp_proxy', configType: { case: 'typedConfig', value: proxy } }]
   if (protocol === 'mongo')

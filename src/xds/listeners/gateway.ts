@@ -9,7 +9,6 @@ import {
 } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
-import type { TcpRoute } from '../../config/kinds/virtual-service.ts'
 import { configKey } from '../../config/kinds.ts'
 import { largestDirectResponse } from '../../config/shapes/http-actions.ts'
 import { contain } from '../../model/faults.ts'
@@ -23,7 +22,7 @@ import type { View } from '../../snapshot/view.ts'
 import type { ResolvedVirtualService } from '../../snapshot/virtual-services.ts'
 import type { Draft } from '../draft.ts'
 import { durationOf, socketAddress } from '../message.ts'
-import { destinationCluster, sniCluster } from '../names.ts'
+import { sniCluster } from '../names.ts'
 import { checkMessage } from '../resource-check.ts'
 import { type RouteContext, type RouteInit, routesOf } from '../routes/http-routes.ts'
 import { applies, type Place } from '../routes/matches.ts'
@@ -36,6 +35,7 @@ import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
 import { type Filter, httpConnectionManager, tcpFilters, tlsInspector } from './filters.ts'
 import { lacksCertificate, serverSocket, terminates } from './gateway-tls.ts'
 import { wildcardOf } from './own-addresses.ts'
+import { tcpSettings, tcpTargets } from './tcp-targets.ts'
 
 /** A server of a Gateway that selects the proxy. */
 interface ServerInUse {
@@ -193,12 +193,12 @@ function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, pr
   if (isTls(use) && terminates(use.server)) {
     const transportSocket = serverSocket(use.server, proxy.traits.certificates, snapshot)
     const judge = use.protocol === 'HTTPS' ? 'request' : 'connection'
-    const filters = judge === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : tcpTargets(use, proxy, view, snapshot)
+    const filters = judge === 'request' ? [httpFilter(secureRouteName(use), port, guard, proxy, snapshot)] : boundTargets(use, proxy, view, snapshot)
     return filters.length > 0 ? [{ judge, filterChainMatch: { serverNames, transportProtocol: 'tls' }, transportSocket, filters }] : []
   }
   if (use.server.tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthroughChains(use, view, proxy, snapshot)
   if (isTls(use)) return passthroughChains(use, proxy, view, snapshot)
-  const filters = tcpTargets(use, proxy, view, snapshot)
+  const filters = boundTargets(use, proxy, view, snapshot)
   return filters.length > 0 ? [{ judge: 'connection', filters }] : []
 }
 
@@ -221,9 +221,6 @@ function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapsh
   )
 }
 
-const targetsOf = ({ route }: Pick<TcpRoute, 'route'>, view: View, port: number) =>
-  route.map(({ destination, weight }) => ({ cluster: destinationCluster(destination, port, (host) => view.service(host)), weight: weight ?? 0 }))
-
 /** Where the connections of a server come to. */
 const placeOf = ({ gateway, server }: ServerInUse, { sourceLabels, namespace }: ProxyClass): Place => ({
   gateways: new Set([`${gateway.namespace}/${gateway.name}`]),
@@ -235,7 +232,7 @@ const placeOf = ({ gateway, server }: ServerInUse, { sourceLabels, namespace }: 
 /** Whether a match of connections holds at a server; who calls is nobody of the mesh. */
 const appliesToServer = ({ port, gateways }: { port?: number; gateways?: string[] }, place: Place): boolean => applies({ port, gateways }, place)
 
-function tcpTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): Filter[] {
+function boundTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): Filter[] {
   const port = use.server.port.number
   const place = placeOf(use, proxy)
   for (const service of boundServices(use, proxy, snapshot)) {
@@ -243,7 +240,7 @@ function tcpTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: M
       if (route.match?.length && !route.match.some((match) => appliesToServer(match, place))) continue
       return tcpFilters(
         `outbound_${use.listenPort}`,
-        targetsOf(route, view, port),
+        tcpTargets(route.route, port, view),
         use.protocol === 'MONGO' ? 'mongo' : undefined,
         snapshot,
         proxy.traits,
@@ -265,7 +262,7 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
         const names = match.sniHosts.flatMap((name) => narrowed(use, service, name.toLowerCase())).filter((name) => !taken.has(name))
         if (names.length === 0) continue
         for (const name of names) taken.add(name)
-        const filters = tcpFilters(`outbound_${use.listenPort}`, targetsOf(route, view, port), undefined, snapshot, proxy.traits)
+        const filters = tcpFilters(`outbound_${use.listenPort}`, tcpTargets(route.route, port, view), undefined, snapshot, proxy.traits)
         chains.push({ judge: 'connection', filterChainMatch: { serverNames: names.includes('*') ? [] : names, transportProtocol: 'tls' }, filters })
       }
     }
@@ -289,7 +286,13 @@ function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyC
           return {
             judge: 'other end',
             filterChainMatch: { serverNames: [cluster], transportProtocol: 'tls', applicationProtocols: [...meshProtocols.http] },
-            filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, proxy.traits),
+            filters: tcpFilters(
+              cluster,
+              [{ cluster, weight: 1, settings: tcpSettings(view, state.service, port.number, subset?.name) }],
+              undefined,
+              snapshot,
+              proxy.traits,
+            ),
           }
         }),
       ),

@@ -20,8 +20,9 @@ import { hasHttpProxy, httpProxyRoute } from '../routes/sidecar-routes.ts'
 import type { Traits } from '../traits.ts'
 import { listenerAccessLogs } from './access-log.ts'
 import { type DistinctMatch, DistinctMatches } from './distinct-matches.ts'
-import { acceptsHttp10, type Filter, httpConnectionManager, httpInspector, originalDst, type TcpTarget, tcpFilters, tlsInspector } from './filters.ts'
+import { acceptsHttp10, type Filter, httpConnectionManager, httpInspector, originalDst, tcpFilters, tlsInspector } from './filters.ts'
 import { isOwnListener, loopbackOf, wildcardOf } from './own-addresses.ts'
+import { tcpSettings, tcpTargets } from './tcp-targets.ts'
 
 interface Chain {
   readonly name?: string
@@ -311,13 +312,6 @@ function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: Tc
   const place = { gateways: callersInMesh, port: port.number, sourceLabels: inputs.sourceLabels, sourceNamespace: inputs.namespace }
   let caught = false
   for (const virtualService of egress.virtualServices.covering(service.hostname)) {
-    const targets = (route: {
-      route: { destination: { host: string; subset?: string; port?: { number: number } }; weight?: number }[]
-    }): TcpTarget[] =>
-      route.route.map((entry) => ({
-        cluster: destinationCluster(entry.destination, port.number, (host) => inputs.view.service(host)),
-        weight: entry.weight ?? 0,
-      }))
     if (isOpaqueTls(port.protocol)) {
       for (const route of virtualService.tls) {
         for (const match of route.match) {
@@ -327,7 +321,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: Tc
               ...(match.sniHosts.includes('*') ? {} : { serverNames: match.sniHosts, transportProtocol: 'tls' }),
               prefixRanges: (match.destinationSubnets ?? []).map(cidrOf),
             },
-            filters: tcpFilters(statPrefix, targets(route), undefined, snapshot, traits),
+            filters: tcpFilters(statPrefix, tcpTargets(route.route, port.number, inputs.view), undefined, snapshot, traits),
           })
           caught = true
         }
@@ -338,14 +332,15 @@ function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: Tc
       for (const match of matches) {
         chains.push({
           match: { prefixRanges: (match.destinationSubnets ?? []).map(cidrOf) },
-          filters: tcpFilters(statPrefix, targets(route), port.protocol, snapshot, traits),
+          filters: tcpFilters(statPrefix, tcpTargets(route.route, port.number, inputs.view), port.protocol, snapshot, traits),
         })
         if (!match.destinationSubnets?.length) caught = true
       }
     }
   }
   if (caught) return chains
-  const filters = tcpFilters(statPrefix, [{ cluster: statPrefix, weight: 1 }], port.protocol, snapshot, traits)
+  const target = { cluster: statPrefix, weight: 1, settings: tcpSettings(inputs.view, service, port.number) }
+  const filters = tcpFilters(statPrefix, [target], port.protocol, snapshot, traits)
   const hasOwnPlace = at === 'egress' && (egress.bind !== '' || isBound(egress, traits.interception))
   const isTold = at === 'service' || at === 'pods' || (at === 'egress' && !hasOwnPlace && service.addresses.length > 0)
   const isNamed = isOpaqueTls(port.protocol) && !isTold

@@ -64,9 +64,21 @@ const arbitraryService = fc
       `{hosts: [${host(name)}], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: ${port}, name: http}], endpoints: [{address: 10.0.0.${last}, labels: {v: "${last}"}}${own === '' ? '' : `, {address: 10.1.0.1, ports: {http: ${own}}, labels: {v: "${last}"}}`}]}`,
     ),
   )
+const policies = [
+  '',
+  ', trafficPolicy: {connectionPool: {tcp: {idleTimeout: 5s}}}',
+  ', trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}',
+]
 const arbitraryRule = fc
-  .record({ name: fc.constantFrom('a', 'b'), subset: fc.constantFrom('1', '2') })
-  .map(({ name, subset }) => object('DestinationRule', name, `{host: ${host(name)}, subsets: [{name: s${subset}, labels: {v: "${subset}"}}]}`))
+  .record({ name: fc.constantFrom('a', 'b', 't'), subset: fc.constantFrom('1', '2'), policy: fc.constantFrom(...policies) })
+  .map(({ name, subset, policy }) =>
+    object('DestinationRule', name, `{host: ${host(name)}${policy}, subsets: [{name: s${subset}, labels: {v: "${subset}"}}]}`),
+  )
+const bytes = object(
+  'ServiceEntry',
+  't',
+  `{hosts: [${host('t')}], addresses: [240.0.0.1], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 82, name: tcp}], endpoints: [{address: 10.0.0.9}]}`,
+)
 const arbitraryRoute = fc
   .record({ name: fc.constantFrom('a', 'b'), to: fc.constantFrom('a', 'c'), timeout: fc.constantFrom('1s', '2s') })
   .map(({ name, to, timeout }) =>
@@ -108,6 +120,7 @@ const arbitraryStep = fc.record({
     arbitraryFilter,
     arbitraryWorkload,
     fc.constant(selected),
+    fc.constant(bytes),
   ),
   removed: fc.integer({ min: 0, max: 3 }).map((roll) => roll === 0),
   twice: fc.boolean(),

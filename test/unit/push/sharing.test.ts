@@ -191,6 +191,40 @@ describe('what proxies share', () => {
     expect(listener('p', '0.0.0.0_81')?.version).to.not.equal(listener('q', '0.0.0.0_81')?.version)
   })
 
+  it('are listeners of bytes, which are made anew only for rules that say something of bytes, and differ only where those do', () => {
+    const ports = [{ number: 5432, name: 'tcp', protocol: 'TCP' }]
+    const tcp = { location: 'MESH_INTERNAL', resolution: 'STATIC', ports, endpoints: [{ address: '10.0.0.2' }] }
+    const mesh = new Mesh().set('ServiceEntry', 'n1', 'db', { hosts: ['db.com'], addresses: ['240.0.0.1'], ...tcp })
+    const rule = (namespace: string, host: string, tcpPool: object) =>
+      mesh.set('DestinationRule', namespace, host, { host, trafficPolicy: { connectionPool: { tcp: tcpPool } } })
+    const made: string[] = []
+    const replace = mesh.planner.groups.replace.bind(mesh.planner.groups)
+    mesh.planner.groups.replace = (id, ...more) => {
+      if (id.startsWith('listeners-out')) made.push(id)
+      replace(id, ...more)
+    }
+    const madeBy = (act: () => unknown): number => {
+      made.length = 0
+      act()
+      return made.length
+    }
+    const version = (connection: string) =>
+      resourcesOf(mesh.planner, connection)
+        .get(listenerType)
+        ?.find(({ name }) => name === '240.0.0.1_5432')?.version
+    mesh.connect('p', 'n2', '10.1.0.1').connect('q', 'n3', '10.1.0.2')
+    expect(madeBy(() => rule('n1', 'db.com', { maxConnections: 5 }))).to.equal(0)
+    const plain = version('p')
+    expect(madeBy(() => rule('n1', 'db.com', { idleTimeout: '5s' }))).to.be.above(0)
+    expect(version('p')).to.equal(version('q')).and.not.to.equal(plain)
+    expect(madeBy(() => rule('n1', 'other.com', { idleTimeout: '5s' }))).to.equal(0)
+    expect(madeBy(() => rule('n3', 'db.com', { maxConnections: 5 }))).to.be.above(0)
+    expect([version('q') === plain, version('p') === plain], 'n3 has a rule of its own, which says nothing of bytes').to.deep.equal([true, false])
+    mesh.remove('DestinationRule', 'n3', 'db.com')
+    expect(version('q')).to.equal(version('p'))
+    expect(mesh.groupsOf('q', listenerType).filter((group) => !mesh.groupsOf('p', listenerType).includes(group))).to.have.length(1)
+  })
+
   it('is made anew for a Sidecar that names a host only when something about that host changes', () => {
     const mesh = new Mesh()
       .service('n2', 'a.com')
