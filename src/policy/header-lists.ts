@@ -4,7 +4,7 @@ import type { Pattern } from './patterns.ts'
 /** Whether some value of a header, or some element of the list that they are together, matches. */
 export function headerMatches(pattern: Pattern, values: readonly string[] | undefined, guards: boolean): boolean {
   if (values === undefined) return false
-  if (pattern.kind === 'any') return true
+  if (pattern.kind === 'any') return guards || values.some((value) => /[^, \t]/.test(value))
   const list = values.map((value) => value.replace(/^[ \t]+|[ \t]+$/g, '')).join(',')
   const { kind, text } = pattern
   const startsAt = (at: number) => at === 0 || list[at - 1] === ',' || list.slice(Math.max(0, at - 2), at) === ', '

@@ -1,6 +1,6 @@
 /** Headers of rules as principals (docs/resources.md, M6). */
 import type { Pattern } from '../../policy/patterns.ts'
-import { allIds, anyId, type Comparison, type Principal, textMatch } from './matchers.ts'
+import { allIds, anyId, type Comparison, type Principal, regexMatch, type StringMatch, textMatch } from './matchers.ts'
 
 /** Spaces around a comma that make its elements more than one space away from it: what is listed there is found by its text alone. */
 const wideSpacing = [',  ', ', \t', ',\t', '  ,', '\t ,', '\t,']
@@ -10,11 +10,13 @@ const wideSpacing = [',  ', ', \t', ',\t', '  ,', '\t ,', '\t,']
  * several lines with commas, or looks at each, by release. `guards` says whether a match keeps requests out.
  */
 export function headerIds(name: string, patterns: readonly Pattern[], guards: boolean): Principal {
-  if (patterns.some(({ kind }) => kind === 'any'))
-    return { identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } } }
-  const value = (comparison: Comparison, text: string): Principal => ({
-    identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'stringMatch', value: textMatch(comparison, text) } } },
+  const isAny = patterns.some(({ kind }) => kind === 'any')
+  if (isAny && guards) return { identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } } }
+  const matching = (match: StringMatch): Principal => ({
+    identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'stringMatch', value: match } } },
   })
+  if (isAny) return matching(regexMatch('.*[^, \\t].*'))
+  const value = (comparison: Comparison, text: string) => matching(textMatch(comparison, text))
   const texts = patterns.flatMap((pattern) => ('text' in pattern ? [pattern] : []))
   const found = texts.flatMap(({ kind, text }) => elementMatches(kind, text).map(([comparison, part]) => value(comparison, part)))
   if (!guards) return anyId(found)

@@ -463,7 +463,22 @@ export const cases: readonly Case[] = [
   {
     name: 'a header that must be there',
     policies: [allow(when('request.headers[x-key]', ['*']))],
-    rows: [...header('x-key', [['a'], 200]), { status: 403 }],
+    rows: [...header('x-key', [['a'], 200], [['', 'a'], 200], [[', ,a'], 200], [[''], 403], [['', ''], 403], [[' , ,'], 403]), { status: 403 }],
+  },
+  {
+    name: 'a header that must not be there, whatever it says',
+    policies: [deny(when('request.headers[x-key]', ['*']))],
+    rows: [...header('x-key', [['a'], 403], [['', 'a'], 403], [[''], 403], [['', ''], 403], [[','], 403]), { status: 200 }],
+  },
+  {
+    name: 'a header without which nothing passes',
+    policies: [deny(when('request.headers[x-key]', [], ['*']))],
+    rows: [...header('x-key', [['a'], 200], [[''], 403], [[','], 403]), { status: 403 }],
+  },
+  {
+    name: 'a header with which nothing passes',
+    policies: [allow(when('request.headers[x-key]', [], ['*']))],
+    rows: [...header('x-key', [['a'], 403], [[''], 403], [['', ''], 403]), { status: 200 }],
   },
   {
     name: 'regular-expression characters are only characters',
