@@ -3,6 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, type KindName } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
+import { tellOfProviders } from './authorizer-providers.ts'
 import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
 import { matchableByNamespace } from './matchable-policies.ts'
 import type { ObjectStore } from './object-store.ts'
@@ -39,8 +40,10 @@ const indexers = {
   Gateway: (objects: readonly Gateway[]): readonly Gateway[] => objects,
   Sidecar: (objects: readonly Sidecar[]) => byNamespace(objects),
   EnvoyFilter: (objects: readonly EnvoyFilter[]): readonly EnvoyFilter[] => objects,
-  AuthorizationPolicy: (objects: readonly AuthorizationPolicy[], context: Context, before: PolicyIndex['authorization'] | undefined) =>
-    matchableByNamespace(objects, context, before),
+  AuthorizationPolicy: (objects: readonly AuthorizationPolicy[], context: Context, before: PolicyIndex['authorization'] | undefined) => {
+    tellOfProviders(objects, context)
+    return matchableByNamespace(objects, context, before)
+  },
   RequestAuthentication: (objects: readonly RequestAuthentication[]) => byNamespace(objects),
   PeerAuthentication: (objects: readonly PeerAuthentication[]) => byNamespace(objects),
   // Entries are services and endpoints by then.

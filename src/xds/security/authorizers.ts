@@ -1,6 +1,7 @@
 /** External authorizers: what CUSTOM policies name, from `extensionProviders` of the mesh configuration (docs/resources.md, A9). */
 import { isStandIn } from '../../config/stand-in.ts'
 import { patternOf } from '../../policy/patterns.ts'
+import { providerNamed } from '../../snapshot/authorizer-providers.ts'
 import type { AuthorizationPolicy } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf } from '../message.ts'
@@ -33,15 +34,21 @@ export interface Authorizer {
 /** How long an authorizer may take for which nobody says it, in milliseconds. */
 const checkTimeoutMs = 600_000
 
+/** Why a workload has no authorizer. */
+interface NoAuthorizer {
+  readonly reason: string
+  /** It was told when the policies and the mesh configuration were read. */
+  readonly isTold?: true
+}
+
 /** The one authorizer of a workload, or why there is none. */
-export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot: MeshSnapshot): Authorizer | { readonly reason: string } {
+export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot: MeshSnapshot): Authorizer | NoAuthorizer {
   const names = [...new Set(policies.map((policy) => (isStandIn(policy) ? '' : (policy.spec.provider?.name ?? ''))))]
   if (names.length > 1) return { reason: `policies name different providers: ${names.join(', ')}` }
   const [name = ''] = names
-  const provider = snapshot.mesh.extensionProviders?.find((known) => known.name === name)
-  if (!provider) return { reason: `the mesh configuration has no extension provider ${JSON.stringify(name)}` }
-  const given = provider.envoyExtAuthzHttp ?? provider.envoyExtAuthzGrpc
-  if (!given) return { reason: `extension provider ${JSON.stringify(name)} is not an external authorizer` }
+  const provider = providerNamed(snapshot.mesh, name)
+  if ('reason' in provider) return { ...provider, isTold: true }
+  const { http, given } = provider
   const slash = given.service.indexOf('/')
   const host = given.service.slice(slash + 1)
   const namespace = slash < 0 ? undefined : given.service.slice(0, slash)
@@ -50,7 +57,6 @@ export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot:
   if (!state.service.ports.some((port) => port.number === given.port))
     return { reason: `extension provider ${JSON.stringify(name)}: ${given.service} has no port ${given.port}` }
   const status = given.statusOnError === undefined ? undefined : Number(given.statusOnError)
-  const http = provider.envoyExtAuthzHttp
   return {
     kind: http ? 'http' : 'grpc',
     cluster: outboundCluster(given.port, '', host),

@@ -65,7 +65,18 @@ export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, tr
     () => guardedHeaders(policies, snapshot),
     () => ({ ...noGuardedHeaders, dropsUnderscores: true }),
   )
+  const authorizer = contain(
+    () => authorizerFor(policies, snapshot),
+    () => undefined,
+  )
+  if (authorizer && 'reason' in authorizer && !authorizer.isTold) report(authorizer.reason)
   return { http: make('http'), tcp: make('tcp'), needRequests, headers }
+}
+
+/** The authorizer that CUSTOM policies ask, or why there is none; undefined without such policies. */
+function authorizerFor(policies: WorkloadPolicies, snapshot: MeshSnapshot): ReturnType<typeof authorizerOf> | undefined {
+  const custom = snapshot.settings.plugins.includes('ext_authz') ? customPolicies(policies, snapshot) : []
+  return custom.length > 0 ? authorizerOf(custom, snapshot) : undefined
 }
 
 /**
@@ -76,9 +87,9 @@ function judgeRequests(policies: WorkloadPolicies, snapshot: MeshSnapshot): bool
   const { plugins, optOuts, names } = snapshot.settings
   if (optOuts.has('undeclared-ports')) return false
   if (plugins.includes('authn') && jwtFilter(policies.requests, snapshot.keySets, '')) return true
-  const custom = plugins.includes('ext_authz') ? customPolicies(policies, snapshot) : []
-  const authorizer = custom.length > 0 ? authorizerOf(custom, snapshot) : undefined
-  if (authorizer && 'kind' in authorizer && (authorizer.kind === 'http' || rulesOf(custom).some(asksOfRequests))) return true
+  const authorizer = authorizerFor(policies, snapshot)
+  if (authorizer && 'kind' in authorizer && (authorizer.kind === 'http' || rulesOf(customPolicies(policies, snapshot)).some(asksOfRequests)))
+    return true
   if (!plugins.includes('authz')) return false
   const rules = (action: Action) => rulesOf(policies.authorization.filter((policy) => actionOf(policy) === action && !isDryRun(policy, names.domain)))
   const allow = rules('ALLOW')

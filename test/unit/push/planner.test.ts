@@ -227,6 +227,28 @@ describe('the planner', () => {
     expect(sent()).to.equal(true)
   })
 
+  it('tells of an authorizer that the mesh configuration does not have before any proxy needs it, and of one that has no service when one does', () => {
+    const found: string[] = []
+    const made = new Planner(testSettings(), ({ resource, reason }) => found.push(`${resource}: ${reason}`))
+    const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
+    const custom = (name: string) => ({ ...policy, spec: { action: 'CUSTOM', provider: { name }, rules: [{}] } })
+    const unknown = 'AuthorizationPolicy/ns/p: the mesh configuration has no extension provider "ext"'
+    const set = (objects: readonly ReturnType<typeof custom>[], extensionProviders: object[] = []) => {
+      for (const object of objects) made.state.setConfig(configKey(object), object)
+      made.state.setMesh({ ...made.snapshot.mesh, extensionProviders: extensionProviders as never })
+      made.advance()
+      return made.faults.all().map(({ resource, reason }) => `${resource}: ${reason}`)
+    }
+    expect(set([custom('ext')])).to.deep.equal([unknown])
+    expect(set([entry('a', '10.1.0.1') as never])).to.deep.equal([unknown])
+    expect(set([], [{ name: 'ext', zipkin: {} }])).to.deep.equal(['AuthorizationPolicy/ns/p: extension provider "ext" is not an external authorizer'])
+    expect(set([], [{ name: 'ext', envoyExtAuthzGrpc: { service: 'authz.ns.svc.cluster.local', port: 80 } }])).to.deep.equal([])
+    made.connect('p', node('10.1.0.1', 'ns', { INTERCEPTION_MODE: 'NONE' }))
+    expect(found.at(-1)).to.equal('AuthorizationPolicy/ns/p: extension provider "ext": there is no service authz.ns.svc.cluster.local')
+    expect(set([])).to.deep.equal([unknown])
+    expect(found, 'each once for as long as it is there').to.have.length(4)
+  })
+
   it('denies everything, and says so, where policies cannot be expressed to Envoy', () => {
     const made = planner()
     const policy = { ...objectOf('ServiceEntry', 'x', '{hosts: [x], ports: [{number: 1, name: a}]}'), kind: 'AuthorizationPolicy', name: 'p' }
