@@ -172,35 +172,39 @@ export class HostMaker {
     const traits = this.#traits
     const virtualService = egress.virtualServices.find(state.service.hostname)
     const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
-    const isForAll = !virtualService || virtualService.callerNamespaces.length + virtualService.callerLabels.length === 0
-    const caller = `${virtualService ? traits.largestProgram : ''}|${isForAll ? '' : JSON.stringify(this.#caller)}`
+    const asksCaller = virtualService !== undefined && virtualService.callerNamespaces.length + virtualService.callerLabels.length > 0
+    const caller = `${virtualService ? traits.largestProgram : ''}|${asksCaller ? JSON.stringify(this.#caller) : ''}`
     return this.#memo.get(
       `host|${caller}|${traits.filtersOf.routes.key}`,
       [state.service, virtualService ?? view.ruleFor(state.service)],
       `${route.name}|${own}|${without ? [...without].join() : ''}`,
       [virtualService, port, ...inputs, ...this.filters],
       () => {
+        const { hostname } = state.service
         const withoutPort = !route.isOfAllPorts || port.number === route.port
-        // It is the same for all callers, but for these names.
-        if (own && isForAll && !without?.size && this.filters.length === 0) {
-          const { piece, ...made } = this.#ofPort(route, port, state, egress, false, undefined)
-          const names = route.catchAll ? ownDomains(state.service, port.number, { own, withoutPort }, this.#snapshot.settings.domain) : []
-          return { ...made, piece: piece && withDomains(piece, names) }
-        }
         const objects = [serviceKey(state.service), ...(virtualService?.sources.map(configKey) ?? [])]
-        const make = (problems: Problem[]) =>
-          withoutDomains(
-            serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number, state.service.hostname, problems)),
-            without,
-          )
-        return this.#encode(
-          route,
-          `${state.service.hostname}:${port.number}`,
-          route.catchAll ? make : (problems) => anyDomain(make(problems)),
-          objects,
-        )
+        const encode = (own: boolean) => {
+          const make = (problems: Problem[]) =>
+            withoutDomains(
+              serviceVirtualHost(state, port, virtualService, { own, withoutPort }, this.#context(port.number, hostname, problems)),
+              without,
+            )
+          return this.#encode(route, `${hostname}:${port.number}`, route.catchAll ? make : (problems) => anyDomain(make(problems)), objects)
+        }
+        if (!own || !route.catchAll || this.filters.length > 0) return encode(own)
+        // It is the same for all callers, but for these names: where others see it too, it is made once for all of them.
+        const isForAll = !asksCaller && !this.#isOthers(state) && !without?.size
+        const made = isForAll ? this.#ofPort(route, port, state, egress, false, undefined) : encode(false)
+        const names = ownDomains(state.service, port.number, { own, withoutPort }, this.#snapshot.settings.domain)
+        if (!made.piece) return made.failed ? made : encode(own)
+        return { ...made, piece: withDomains(made.piece, without ? names.filter((name) => !without.has(name)) : names) }
       },
     )
+  }
+
+  /** Whether strangers see another service of the host, or none. */
+  #isOthers({ service }: ServiceState): boolean {
+    return this.view.difference?.hosts.includes(service.hostname) ?? false
   }
 
   /** Encodes a virtual host, patched. One that Envoy would refuse only as patched is made as it was. */
