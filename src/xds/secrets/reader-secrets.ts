@@ -4,6 +4,7 @@
  */
 import type { SecretMaterial, SecretReader } from '../../../protocols/messages/secrets.ts'
 import { addSums, contentVersion, type KeyedSums, subtractSums, sumText, versionOfSum, zeroSum } from '../slab/sums.ts'
+import { entryOf } from '../stream/entry.ts'
 import { Group, type GroupParts, noneHidden } from '../stream/group.ts'
 import type { ReadableSecrets } from '../stream/readable-secrets.ts'
 import { nothing, type Subscription, type Subscriptions } from '../stream/subscription.ts'
@@ -191,7 +192,7 @@ export class ReaderSecrets implements ReadableSecrets {
         changed: version === undefined ? [] : [{ name: resource, version, slices: [] }],
         removed: version === undefined ? [resource] : [],
       },
-      () => (bytes ? [bytes] : []),
+      (data) => entryOf(data, bytes ? [bytes] : []),
     )
     before?.fill(0)
   }

@@ -43,9 +43,9 @@ export function varintField(field: number, value: number): Buffer {
 
 /** A text field, or nothing when the text is empty. */
 export function textField(field: number, text: string): Buffer {
-  if (text === '') return Buffer.alloc(0)
-  const content = Buffer.from(text)
-  return Buffer.concat([fieldHead(field, content.length), content])
+  const bytes = Buffer.allocUnsafe(textLength(text))
+  writeText(bytes, 0, field, text)
+  return bytes
 }
 
 /** The head of a resource as list element: tag and length of the `Any`, its type URL, tag and length of the value. */
@@ -57,9 +57,37 @@ export function elementHead(typeUrl: string, valueLength: number): Buffer {
 
 /** The head of a delta `Resource` around an element: tag and length, name, version; the element follows. */
 export function deltaResourceHead(name: string, version: string, elementLength: number): Buffer {
-  const nameField = textField(3, name)
-  const versionField = textField(1, version)
-  return Buffer.concat([fieldHead(2, nameField.length + versionField.length + elementLength), nameField, versionField])
+  const head = Buffer.allocUnsafe(deltaHeadLength(name, version, elementLength))
+  writeDeltaHead(head, 0, name, version, elementLength)
+  return head
+}
+
+/** Bytes of a {@link deltaResourceHead}. */
+export function deltaHeadLength(name: string, version: string, elementLength: number): number {
+  const fields = textLength(name) + textLength(version)
+  return 1 + varintLength(fields + elementLength) + fields
+}
+
+/** Writes a {@link deltaResourceHead} and returns the offset after it. */
+export function writeDeltaHead(target: Buffer, offset: number, name: string, version: string, elementLength: number): number {
+  target[offset] = (2 << 3) | 2
+  const at = writeVarint(target, offset + 1, textLength(name) + textLength(version) + elementLength)
+  return writeText(target, writeText(target, at, 3, name), 1, version)
+}
+
+/** Bytes of a text field. */
+function textLength(text: string): number {
+  if (text === '') return 0
+  const length = Buffer.byteLength(text)
+  return 1 + varintLength(length) + length
+}
+
+/** Writes a text field, or nothing when the text is empty, and returns the offset after it. */
+function writeText(target: Buffer, offset: number, field: number, text: string): number {
+  if (text === '') return offset
+  target[offset] = (field << 3) | 2
+  const at = writeVarint(target, offset + 1, Buffer.byteLength(text))
+  return at + target.write(text, at)
 }
 
 /** One field of a scanned message: varints as numbers, length-delimited fields as views. */

@@ -2,6 +2,7 @@
 import type { GroupUse, Manifest, PushContent, ResourceData } from '../../../protocols/messages/push.ts'
 import type { KeyedSums } from '../slab/sums.ts'
 import { pushOrder } from '../type-urls.ts'
+import { type Entry, entryOf, SliceEntry } from './entry.ts'
 import { Group, type GroupParts, type HiddenHosts, noneHidden } from './group.ts'
 import { TypeState } from './type-state.ts'
 
@@ -76,7 +77,7 @@ export class Catalog {
       this.misfits.delete(patch.group)
       if (!slot.group) this.#dropStates(slot)
       slot.group ??= new Group(slot.id, this.parts)
-      if (slot.group.apply(patch, (data) => this.#chunksOf(data))) {
+      if (slot.group.apply(patch, (data) => this.#entryOf(data))) {
         changed.add(slot.id)
         this.#dropStates(slot)
       }
@@ -203,15 +204,29 @@ export class Catalog {
     return found
   }
 
-  #chunksOf(data: ResourceData): Buffer[] {
-    const chunks: Buffer[] = []
-    for (let i = 0; i < data.slices.length; i += 3) {
-      const slab = this.#slabs.get(data.slices[i] as number)
-      if (!slab) throw new Error(`resource ${data.name} refers to slab ${data.slices[i]}, which is not there`)
-      const offset = data.slices[i + 1] as number
-      chunks.push(slab.subarray(offset, offset + (data.slices[i + 2] as number)))
+  #entryOf(data: ResourceData): Entry {
+    const { slices } = data
+    const place = (at: number) => ({
+      slab: this.#slabOf(data, slices[at] as number),
+      offset: slices[at + 1] as number,
+      length: slices[at + 2] as number,
+    })
+    if (slices.length === 3) {
+      const { slab, offset, length } = place(0)
+      return new SliceEntry(data, slab, offset, length)
     }
-    return chunks
+    const chunks: Buffer[] = []
+    for (let at = 0; at < slices.length; at += 3) {
+      const { slab, offset, length } = place(at)
+      chunks.push(slab.subarray(offset, offset + length))
+    }
+    return entryOf(data, chunks)
+  }
+
+  #slabOf({ name }: ResourceData, id: number): Buffer {
+    const slab = this.#slabs.get(id)
+    if (!slab) throw new Error(`resource ${name} refers to slab ${id}, which is not there`)
+    return slab
   }
 }
 

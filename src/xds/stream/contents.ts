@@ -3,8 +3,6 @@
  * shares all pages that did not change, so a record costs little to keep, however many there are, and two records are
  * compared in the time of what differs. A stream keeps the record of what it was sent: nothing else remembers the past.
  */
-import { crc32 } from 'node:zlib'
-
 type Page = ReadonlyMap<string, string>
 
 /** Names in a page on average, at most; above it the number of pages doubles. */
@@ -36,36 +34,41 @@ export class Contents {
     for (const page of this.#pages) yield* page
   }
 
-  /** The record after a change: `undefined` takes a name away. The same object when nothing differs. */
-  with(changes: Iterable<readonly [name: string, version: string | undefined]>): Contents {
-    const pages = [...this.#pages]
-    const copied = new Map<number, Map<string, string>>()
+  /** The record after a change: resources that came or have these versions now, and names that are gone. The same object when nothing differs. */
+  with(changed: readonly { readonly name: string; readonly version: string }[], removed: readonly string[]): Contents {
+    // Most names are new: all are put on pages of the right number at once.
+    const isNew = changed.length > this.size
+    const pages: Page[] = isNew ? Contents.#spread(this.#pages, this.size + changed.length) : [...this.#pages]
+    const own = new Set<Page>(isNew ? pages : [])
+    const page = (at: number) => {
+      let page = pages[at] as Map<string, string>
+      if (!own.has(page)) own.add((pages[at] = page = new Map(page)))
+      return page
+    }
     let { size } = this
-    for (const [name, version] of changes) {
+    for (const { name, version } of changed) {
       const at = pageOf(name, pages.length)
       const before = pages[at]?.get(name)
       if (before === version) continue
-      let page = copied.get(at)
-      if (!page) {
-        copied.set(at, (page = new Map(pages[at])))
-        pages[at] = page
-      }
-      if (version === undefined) page.delete(name)
-      else page.set(name, version)
+      page(at).set(name, version)
       if (before === undefined) size++
-      else if (version === undefined) size--
     }
-    if (copied.size === 0) return this
+    for (const name of removed) {
+      const at = pageOf(name, pages.length)
+      if (pages[at]?.has(name) && page(at).delete(name)) size--
+    }
+    if (own.size === 0) return this
     const fits = size <= pages.length * pageSize && (pages.length === 1 || size * 8 > pages.length * pageSize)
-    return fits ? new Contents(pages, size) : Contents.#paged(pages, size)
+    return new Contents(fits ? pages : Contents.#spread(pages, size), size)
   }
 
-  static #paged(old: readonly Page[], size: number): Contents {
+  /** The same on as many pages as so many names need. */
+  static #spread(old: readonly Page[], size: number): Map<string, string>[] {
     let count = 1
     while (count * pageSize < size * 2) count *= 2
     const pages = Array.from({ length: count }, () => new Map<string, string>())
     for (const page of old) for (const [name, version] of page) pages[pageOf(name, count)]?.set(name, version)
-    return new Contents(pages, size)
+    return pages
   }
 
   /** Names whose version differs in another record, with both versions; undefined = not there. */
@@ -85,4 +88,10 @@ export class Contents {
   }
 }
 
-const pageOf = (name: string, pages: number): number => (pages === 1 ? 0 : crc32(name) & (pages - 1))
+/** The page of a name, by a checksum (FNV-1a) of its characters. */
+function pageOf(name: string, pages: number): number {
+  if (pages === 1) return 0
+  let sum = 0x811c9dc5
+  for (let at = 0; at < name.length; at++) sum = Math.imul(sum ^ name.charCodeAt(at), 0x01000193)
+  return (sum ^ (sum >>> 16)) & (pages - 1)
+}

@@ -5,15 +5,7 @@ import { compare } from '../../model/order.ts'
 import { hostOf } from '../names.ts'
 import { addSums, type KeyedSums, readSum, type Sum, subtractSums, zeroSum } from '../slab/sums.ts'
 import { Contents } from './contents.ts'
-
-/** One resource, ready to be written. */
-export interface Entry {
-  readonly name: string
-  readonly version: string
-  /** Slices of shared memory; one after another they are a list element of a response. */
-  readonly chunks: readonly Buffer[]
-  readonly length: number
-}
+import type { Entry } from './entry.ts'
 
 /** Hosts that are hidden. Equal lists are one object within a catalog. */
 export type HiddenHosts = ReadonlySet<string>
@@ -85,38 +77,33 @@ export class Group {
   }
 
   /** Takes over a patch of the present state, or a whole one. Returns whether classes may have something else of it now: moved bytes alone are no change. */
-  apply(patch: GroupPatch, chunksOf: (data: ResourceData) => Buffer[]): boolean {
-    const gone = new Set(patch.removed)
-    if (patch.base === 0) {
-      const kept = new Set(patch.changed.map((data) => data.name))
-      for (const name of this.#entries.keys()) if (!kept.has(name)) gone.add(name)
-    }
+  apply(patch: GroupPatch, entryOf: (data: ResourceData) => Entry): boolean {
+    const { changed } = patch
+    const gone = patch.base === 0 && this.#entries.size > 0 ? this.#missingFrom(changed) : []
     const added: string[] = []
-    for (const data of patch.changed) {
-      const chunks = chunksOf(data)
-      const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+    for (const data of changed) {
       if (!this.#entries.has(data.name)) added.push(data.name)
-      this.#entries.set(data.name, { name: data.name, version: data.version, chunks, length })
+      this.#entries.set(data.name, entryOf(data))
     }
-    const removed = [...gone].filter((name) => this.#entries.delete(name))
+    const removed = [...new Set([...patch.removed, ...gone])].filter((name) => this.#entries.delete(name))
     this.#renamed(added, removed)
     this.sequence = patch.sequence
     this.#sum = readSum(patch.version)
     const before = this.#contents
-    const changes = function* (): Generator<readonly [string, string | undefined]> {
-      for (const { name, version } of patch.changed) yield [name, version]
-      for (const name of removed) yield [name, undefined]
-    }
-    this.#contents = before.with(changes())
+    this.#contents = before.with(changed, removed)
     const leaving = this.#leaving
     if (patch.leaving || patch.base === 0) this.#leaving = patch.leaving?.length ? new Set(patch.leaving) : noneLeaving
     if (this.#contents === before) return this.#leaving !== leaving
-    const touched = patch.changed.length + removed.length
     this.#last =
-      touched > mostTouched
+      changed.length + removed.length > mostTouched
         ? { contents: this.#contents, names: [] }
-        : { contents: before, names: [...patch.changed.map(({ name }) => name), ...removed] }
+        : { contents: before, names: [...changed.map(({ name }) => name), ...removed] }
     return true
+  }
+
+  #missingFrom(changed: readonly ResourceData[]): string[] {
+    const kept = new Set(changed.map((data) => data.name))
+    return [...this.#entries.keys()].filter((name) => !kept.has(name))
   }
 
   /** Names that may be others now than they were in an earlier content: no fewer than differ. */

@@ -12,6 +12,9 @@ export interface ListDifference {
   readonly minus: ReadonlySet<string>
 }
 
+/** A list that is shorter than this part of another is not like it: neither is gone through. */
+const leastLength = 3 / 4
+
 /** Names that a stretch is first tried with, and at most at a time. */
 const stretch = { first: 16, most: 4096 }
 
@@ -46,9 +49,10 @@ export class NameList {
 
   /**
    * In what another list differs from this one; undefined where more than `most` names do, stand elsewhere than in this list, or
-   * where the other is not plainly written. Throws WireError as `namesIn` does.
+   * where the other is not plainly written, or far shorter. Throws WireError as `namesIn` does.
    */
   differenceIn(raw: Buffer, most: number): ListDifference | undefined {
+    if (raw.length < this.#raw.length * leastLength) return undefined
     this.#places ??= new Map(this.#names.map((name, place) => [name, place]))
     const there = new Uint8Array(this.#names.length)
     const plus = new Set<string>()
@@ -78,7 +82,8 @@ export class NameList {
       at = end
     }
     if (count > 0) checkName(0, count - 1)
-    return { plus, minus: this.#missing(there) }
+    const minus = this.#missing(there, most)
+    return minus && { plus, minus }
   }
 
   /** How many names from a place on stand in another list just so. */
@@ -104,9 +109,11 @@ export class NameList {
     return (this.#starts[to] ?? 0) - (this.#starts[from] ?? 0)
   }
 
-  #missing(there: Uint8Array): ReadonlySet<string> {
+  /** Names of this list that are not there; undefined where they are more than `most`. */
+  #missing(there: Uint8Array, most: number): ReadonlySet<string> | undefined {
     const missing = new Set<string>()
-    for (let place = there.indexOf(0); place >= 0; place = there.indexOf(0, place + 1)) missing.add(this.#names[place] as string)
+    for (let place = there.indexOf(0); place >= 0; place = there.indexOf(0, place + 1))
+      if (missing.add(this.#names[place] as string).size > most) return undefined
     return missing
   }
 }

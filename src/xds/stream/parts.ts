@@ -1,6 +1,6 @@
 /** Parts of responses: what a subscription gets of one group, as few chunks, however many resources there are. */
-import { deltaResourceHead } from '../slab/wire.ts'
-import type { Entry } from './group.ts'
+import { deltaHeadLength, writeDeltaHead } from '../slab/wire.ts'
+import type { Entry } from './entry.ts'
 
 /** Resources ready to be written. */
 export interface Part {
@@ -70,7 +70,7 @@ function placesOf(entries: readonly Entry[], delta: boolean): Map<string, Place>
   let end = 0
   for (const { name, version, length } of entries) {
     const start = end
-    end += (delta ? deltaResourceHead(name, version, length).length : 0) + length
+    end += (delta ? deltaHeadLength(name, version, length) : 0) + length
     places.set(name, { start, end })
   }
   return places
@@ -102,35 +102,56 @@ const lengthOf = (chunks: readonly Buffer[]): number => chunks.reduce((sum, chun
 /** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */
 function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
   const joined: Buffer[] = []
-  let small: Buffer[] = []
+  // Small chunks, and over delta entries, each of which stands for its head.
+  let small: (Buffer | Entry)[] = []
+  let bytes = 0
   const flush = () => {
-    if (small.length === 1) joined.push(small[0] as Buffer)
-    else if (small.length > 1) joined.push(Buffer.concat(small))
+    const [only] = small
+    if (small.length === 1 && only instanceof Buffer) joined.push(only)
+    else if (small.length > 0) joined.push(copied(small, bytes))
     small = []
+    bytes = 0
   }
   let last: Buffer | undefined
-  const add = (chunk: Buffer) => {
-    if (last && chunk.buffer === last.buffer && chunk.byteOffset === last.byteOffset + last.length) {
-      last = Buffer.from(last.buffer, last.byteOffset, last.length + chunk.length)
-      return
-    }
-    if (last) push(last)
-    last = chunk
-  }
-  const push = (chunk: Buffer) => {
-    if (chunk.length < smallChunk) small.push(chunk)
-    else {
+  const push = () => {
+    if (!last) return
+    if (last.length < smallChunk) {
+      small.push(last)
+      bytes += last.length
+    } else {
       flush()
-      joined.push(chunk)
+      joined.push(last)
     }
+    last = undefined
   }
   for (const entry of entries) {
-    if (delta) add(deltaResourceHead(entry.name, entry.version, entry.length))
-    for (const chunk of entry.chunks) add(chunk)
+    if (delta) {
+      push()
+      small.push(entry)
+      bytes += deltaHeadLength(entry.name, entry.version, entry.length)
+    }
+    for (const chunk of entry.chunks) {
+      if (last && chunk.buffer === last.buffer && chunk.byteOffset === last.byteOffset + last.length)
+        last = Buffer.from(last.buffer, last.byteOffset, last.length + chunk.length)
+      else {
+        push()
+        last = chunk
+      }
+    }
   }
-  if (last) push(last)
+  push()
   flush()
   return joined
+}
+
+/** Chunks and heads of so many bytes in all, one after the other. */
+function copied(pieces: readonly (Buffer | Entry)[], bytes: number): Buffer {
+  const all = Buffer.allocUnsafe(bytes)
+  let at = 0
+  for (const piece of pieces)
+    if ('chunks' in piece) at = writeDeltaHead(all, at, piece.name, piece.version, piece.length)
+    else at += piece.copy(all, at)
+  return all
 }
 
 /** Chunks below this many bytes are cheaper to copy than to write on their own. */

@@ -7,7 +7,8 @@ import { elementHead, textField } from '../slab/wire.ts'
 import { endpointType, routeType, virtualHostType } from '../type-urls.ts'
 import type { Catalog } from './catalog.ts'
 import { Coverages } from './coverage.ts'
-import type { Entry, Group, VisibleGroup } from './group.ts'
+import { type Entry, entryOf } from './entry.ts'
+import type { Group, VisibleGroup } from './group.ts'
 import { emptyPart, type Part, partOf, WholePart } from './parts.ts'
 import { everything, isResourceName, type Subscription, takes } from './subscription.ts'
 import type { Holding, TypeState } from './type-state.ts'
@@ -270,5 +271,5 @@ function emptyEntry(typeUrl: string, name: string): Entry[] {
   if (typeUrl !== routeType && typeUrl !== endpointType) return []
   const value = textField(1, name)
   const bytes = Buffer.concat([elementHead(typeUrl, value.length), value])
-  return [{ name, version: 'none', chunks: [bytes], length: bytes.length }]
+  return [entryOf({ name, version: 'none' }, [bytes])]
 }

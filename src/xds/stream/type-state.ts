@@ -5,7 +5,8 @@
 import { hostOf } from '../names.ts'
 import { addSums, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
 import { Contents } from './contents.ts'
-import type { Entry, HiddenHosts, Seen, VisibleGroup } from './group.ts'
+import type { Entry } from './entry.ts'
+import type { HiddenHosts, Seen, VisibleGroup } from './group.ts'
 
 /** What a stream has of a type when it has taken everything: names and versions, without bytes. It never changes. */
 export interface Holding {

@@ -12,6 +12,7 @@ import { encodeResource } from '../../../src/xds/slab/resource.ts'
 import { SlabStore } from '../../../src/xds/slab/slab-store.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { scanFields, WireError } from '../../../src/xds/slab/wire.ts'
+import { SliceEntry } from '../../../src/xds/stream/entry.ts'
 import { Group } from '../../../src/xds/stream/group.ts'
 import { namesIn, readDeltaRequest, readSotwRequest } from '../../../src/xds/stream/request.ts'
 
@@ -124,9 +125,10 @@ describe('slabs and groups', () => {
   const follow = (slabs: SlabStore, group: Group, held: Map<number, Buffer>, patches: ReturnType<GroupStore['takePatches']>['patches']) => {
     for (const { id, bytes } of slabs.takeFresh()) held.set(id, Buffer.from(bytes))
     for (const patch of patches)
-      group.apply(patch, (data) => [
-        held.get(data.slices[0] as number)?.subarray(data.slices[1], (data.slices[1] as number) + (data.slices[2] as number)) as Buffer,
-      ])
+      group.apply(
+        patch,
+        (data) => new SliceEntry(data, held.get(data.slices[0] as number) as Buffer, data.slices[1] as number, data.slices[2] as number),
+      )
     for (const id of slabs.takeRetired()) held.delete(id)
     return Object.fromEntries([...group.entries].sort().map(([name, entry]) => [name, entry.version]))
   }

@@ -12,8 +12,12 @@ describe('records of names and versions', () => {
         const truth = new Map<string, string>()
         const before: { contents: Contents; truth: Map<string, string> }[] = [{ contents, truth: new Map() }]
         for (const changes of rounds) {
-          contents = contents.with(changes)
-          for (const [name, version] of changes) version === undefined ? truth.delete(name) : truth.set(name, version)
+          const last = [...new Map(changes)]
+          contents = contents.with(
+            last.flatMap(([name, version]) => (version === undefined ? [] : { name, version })),
+            last.flatMap(([name, version]) => (version === undefined ? name : [])),
+          )
+          for (const [name, version] of last) version === undefined ? truth.delete(name) : truth.set(name, version)
           expect(new Map(contents.entries())).to.deep.equal(truth)
           expect(contents.size).to.equal(truth.size)
           for (const old of before) {
@@ -31,12 +35,7 @@ describe('records of names and versions', () => {
   })
 
   it('stay the same object when nothing differs', () => {
-    const contents = Contents.empty.with([['a', '1']])
-    expect(
-      contents.with([
-        ['a', '1'],
-        ['b', undefined],
-      ]),
-    ).to.equal(contents)
+    const contents = Contents.empty.with([{ name: 'a', version: '1' }], [])
+    expect(contents.with([{ name: 'a', version: '1' }], ['b'])).to.equal(contents)
   })
 })

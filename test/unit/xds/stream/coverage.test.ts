@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { KeyedSums } from '../../../../src/xds/slab/sums.ts'
 import { textField } from '../../../../src/xds/slab/wire.ts'
 import { Coverages } from '../../../../src/xds/stream/coverage.ts'
+import { entryOf } from '../../../../src/xds/stream/entry.ts'
 import { Group, noneHidden } from '../../../../src/xds/stream/group.ts'
 import { Subscriptions } from '../../../../src/xds/stream/subscription.ts'
 import { TypeState } from '../../../../src/xds/stream/type-state.ts'
@@ -13,7 +14,7 @@ const groupOf = (id: string, names: readonly string[]): Group => {
   const made = new Group(id, { sums: new KeyedSums('key'), serial: () => 1 })
   made.apply(
     { group: id, base: 0, sequence: 1, version: '0'.repeat(32), changed: names.map((name) => ({ name, version: '1', slices: [] })), removed: [] },
-    () => [],
+    (data) => entryOf(data, []),
   )
   return made
 }
@@ -61,7 +62,7 @@ describe('what a subscription takes of a group', () => {
     const change = (sequence: number, index: number, version: string, removed: readonly string[] = []) =>
       group.apply(
         { group: 'g', base: sequence - 1, sequence, version: '0'.repeat(32), changed: [{ name: nameOf(index), version, slices: [] }], removed },
-        () => [],
+        (data) => entryOf(data, []),
       )
     const first = of()
     change(2, 1, '2')

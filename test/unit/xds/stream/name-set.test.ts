@@ -93,6 +93,23 @@ describe('sets of names that are alike', () => {
     expect((times[0] ?? 0) * 2).to.be.below(times[1] ?? 0)
   })
 
+  it('are not looked for where a list is far shorter than the others', () => {
+    const sets = new NameSets()
+    const names = Array.from({ length: 20_000 }, (_, index) => `outbound|80||service-${index}.example.com`)
+    const kept = sets.kept(new Set(names), raw(names))
+    expect(sets.like(raw(names.slice(1)))).to.be.instanceOf(SimilarNames)
+    const few = raw(names.slice(0, 30))
+    const timeOf = (read: () => unknown) => {
+      const cpu = process.cpuUsage()
+      for (let time = 0; time < 100; time++) read()
+      const { user, system } = process.cpuUsage(cpu)
+      return user + system
+    }
+    expect(sets.like(few)).to.equal(undefined)
+    expect(timeOf(() => sets.like(few)) * 10).to.be.below(timeOf(() => sets.like(raw(names.slice(2)))))
+    expect(kept.size).to.equal(names.length)
+  })
+
   it('are not read from a list that is not plainly written, or has a name that is too long', () => {
     const sets = new NameSets()
     sets.kept(new Set(common), raw(common))

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { Entry } from '../../../../src/xds/stream/group.ts'
+import type { Entry } from '../../../../src/xds/stream/entry.ts'
 import { partOf, WholePart } from '../../../../src/xds/stream/parts.ts'
 
 /** Entries in shared memory: some stand next to each other, some are larger than what is copied together, some have several slices. */
