@@ -18,13 +18,11 @@ import { GroupStore } from '../xds/slab/group-store.ts'
 import { SlabStore } from '../xds/slab/slab-store.ts'
 import { KeyedSums } from '../xds/slab/sums.ts'
 import type { ProxyClass } from '../xds/traits.ts'
+import { classGraceMs, type Present } from './audience.ts'
 import { classOf, sameClass } from './classes/proxy-class.ts'
 import { ProxyIndex } from './classes/proxy-index.ts'
 import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
 import { Generation } from './generation.ts'
-
-/** How long a class without proxies stays, in milliseconds. */
-const graceMs = 4000
 
 /** How often one refusal is judged at most: again where what it led to leaves a refused resource as it was. */
 const mostJudgements = 8
@@ -36,6 +34,12 @@ export class Planner {
   readonly slabs: SlabStore
   readonly groups: GroupStore
   readonly generation: Generation
+  /** What is there, for writers to which some of it is new. */
+  readonly present: Present = {
+    manifest: (classId) => this.#manifests.get(classId),
+    wholePatch: (group) => this.groups.wholePatch(group),
+    slab: (id) => this.slabs.data(id),
+  }
   readonly #proxies = new ProxyIndex()
   readonly #classes = new Map<string, ProxyClass>()
   readonly #members = new Map<string, number>()
@@ -234,23 +238,14 @@ export class Planner {
       retiredGroups: retired,
       manifests,
       retiredClasses: this.#retiredClasses.splice(0),
-      assignments: this.#assignments.splice(0),
+      // Proxies may be gone since they were given a class.
+      assignments: this.#assignments.splice(0).filter(({ connection }) => this.#proxies.get(connection)),
     }
   }
 
-  /** Everything, for a writer that has nothing, or not the state that it should. Take {@link takePush} for the others first. */
-  everything(): PushContent {
-    return {
-      whole: true,
-      slabs: this.slabs.all(),
-      retiredSlabs: [],
-      groups: this.groups.allPatches(),
-      retiredGroups: [],
-      manifests: [...this.#manifests.values()],
-      retiredClasses: [],
-      // A proxy whose class could not be made has none to be served with.
-      assignments: [...this.#proxies.entries()].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }])),
-    }
+  /** The classes of all proxies, for writers that have nothing, or not the state that they should. A proxy whose class could not be made has none to be served with. */
+  assignments(): ClassAssignment[] {
+    return [...this.#proxies.entries()].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }]))
   }
 
   /** A digest of all objects and their generations as of the last {@link advance}, twelve characters. */
@@ -355,7 +350,7 @@ export class Planner {
       if (members > 0) continue
       const since = this.#empty.get(id)
       if (since === undefined) this.#empty.set(id, now)
-      else if (now - since >= graceMs) this.#drop(id)
+      else if (now - since >= classGraceMs) this.#drop(id)
     }
     if (this.#classes.size === before) return false
     this.generation.retain()

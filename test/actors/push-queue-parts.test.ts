@@ -25,19 +25,48 @@ const nothing: PushContent = {
 describe('the writers of the push queue', () => {
   const push = { startedAt: 0, reasons: [], ledger: 'l' }
 
-  it('count pushes of changes only, and say once when all have taken one', () => {
-    let taken = 0
-    const writers = new Writers(() => taken++)
+  /** Nothing is there but one class, with one group. */
+  const present = {
+    manifest: (classId: string) => ({ classId, groups: { type: [{ group: 'g', hide: [] }] } }),
+    wholePatch: (group: string) => ({ group, sequence: 1, base: 0, version: '0', changed: [], removed: [] }),
+    slab: () => undefined,
+  }
+  const two = (taken = () => {}) => {
+    const writers = new Writers(present, taken)
     const peers = ['xds-writer/0', 'xds-writer/1'].map((name) => new RecordingPeer<WriterCommand>(name))
     for (const peer of peers) writers.add(peer)
+    return { writers, peers, numbers: () => peers.map(({ told }) => told.map((command) => command.type === 'PublishPush' && command.push.id)) }
+  }
+
+  it('count pushes of changes only, and say once when all have taken one', () => {
+    let taken = 0
+    const { writers, numbers } = two(() => taken++)
     expect([writers.publish(push, nothing), writers.lastPush, writers.areTaking]).to.deep.equal([false, 0, false])
-    expect([writers.tell({ ...push, id: 0 }, { ...nothing, retiredSlabs: [1] }), writers.lastPush]).to.deep.equal([true, 0])
+    writers.tell({ ...push, id: 0 }, { ...nothing, retiredSlabs: [1] })
+    expect([numbers(), writers.lastPush]).to.deep.equal([[[], []], 0])
     expect([writers.publish(push, { ...nothing, whole: true }), writers.lastPush, writers.areTaking]).to.deep.equal([true, 1, true])
     writers.taken('xds-writer/0', 1)
     expect(taken).to.equal(0)
     writers.remove('xds-writer/1')
     expect([taken, writers.areTaking]).to.deep.equal([1, false])
     expect(writers.isTold('l')).to.equal(true)
+    writers.close()
+  })
+
+  it('are told between pushes of changes what concerns them, and of a change all: its ledger is that of all proxies', () => {
+    const { writers, numbers } = two()
+    const connected = { ...nothing, assignments: [{ connection: 'xds-writer/1/a', classId: 'c' }] }
+    writers.publish({ ...push, ledger: 'first' }, { ...nothing, whole: true })
+    writers.tell({ ...push, ledger: 'second', id: 1 }, connected)
+    expect(numbers()).to.deep.equal([[1], [1, 1]])
+    expect(['first', 'second', 'third'].map((ledger) => writers.isTold(ledger))).to.deep.equal([true, true, false])
+    const patch = { group: 'g', sequence: 2, base: 1, version: '1', changed: [], removed: [] }
+    writers.publish({ ...push, ledger: 'third' }, { ...nothing, groups: [patch] })
+    expect(numbers()).to.deep.equal([
+      [1, 2],
+      [1, 1, 2],
+    ])
+    expect(['first', 'second', 'third'].map((ledger) => writers.isTold(ledger))).to.deep.equal([false, false, true])
     writers.close()
   })
 

@@ -173,6 +173,76 @@ describe('the push queue', function () {
   })
 })
 
+describe('what a writer is told', () => {
+  /** Classes and groups that a writer has after some pushes. */
+  const held = (pushes: readonly Publish[]) => {
+    const [classes, groups] = [new Set<string>(), new Set<string>()]
+    for (const push of pushes) {
+      if (push.whole) for (const told of [classes, groups]) told.clear()
+      for (const { classId } of push.manifests) classes.add(classId)
+      for (const id of push.retiredClasses) classes.delete(id)
+      for (const { group } of push.groups) groups.add(group)
+      for (const id of push.retiredGroups) groups.delete(id)
+    }
+    return { classes: classes.size, own: [...groups].filter((id) => id.includes('ns-')).map((id) => id.match(/ns-\d/)?.[0]), groups: groups.size }
+  }
+  const ownOf = (pushes: readonly Publish[]) => [...new Set(held(pushes).own)].sort()
+
+  it('is the classes of its own proxies, with their groups', async () => {
+    const { queue, pushes, connect, change } = await queueWithWriters(1)
+    try {
+      // Proxies come in five namespaces, one after the other, each of a class of its own.
+      for (const writer of [0, 1, 1, 0]) connect(writer)
+      await until('the classes', () => [0, 1].every((writer) => held(pushes(writer)).classes === 2))
+      expect([ownOf(pushes(0)), ownOf(pushes(1))]).to.deep.equal([
+        ['ns-0', 'ns-3'],
+        ['ns-1', 'ns-2'],
+      ])
+      const at = change()
+      await until('the change', () => [0, 1].every((writer) => pushes(writer).some(({ push }) => push.startedAt === at)))
+      const [one, other] = [0, 1].map((writer) => pushes(writer).find(({ push }) => push.startedAt === at))
+      expect(one?.groups, 'what both need comes to both').to.deep.equal(other?.groups)
+      expect(one?.slabs).to.deep.equal(other?.slabs)
+    } finally {
+      await queue.drain?.()
+    }
+  })
+
+  it('is nothing for one that was restarted, until its proxies come', async () => {
+    const { queue, writers, pushes, connect } = await queueWithWriters(1)
+    const [first] = writers as [RecordingPeer<WriterCommand>]
+    try {
+      for (const writer of [0, 1, 1, 0]) connect(writer)
+      await until('the classes', () => held(pushes(0)).classes === 2)
+      queue.unlinked?.(first as never)
+      const before = pushes(0).length
+      queue.linked?.(first as never)
+      const [whole] = pushes(0).slice(before)
+      expect([whole?.whole, held(pushes(0)).groups, whole?.slabs]).to.deep.equal([true, 0, []])
+      connect(0)
+      await until('the class of the proxy that came', () => held(pushes(0)).classes === 1)
+      expect(ownOf(pushes(0))).to.deep.equal(['ns-4'])
+      expect(ownOf(pushes(1))).to.deep.equal(['ns-1', 'ns-2'])
+    } finally {
+      await queue.drain?.()
+    }
+  })
+
+  it('is that a class goes of which it has had no proxy for a moment, although another writer has some', async () => {
+    const { queue, writers, pushes, connect } = await queueWithWriters(1)
+    try {
+      const { id } = sidecarNode('10.9.0.0', 'pod-0', 'ns-0')
+      for (const writer of [0, 1, 1, 1, 1, 1]) connect(writer)
+      await until('the classes', () => held(pushes(1)).classes === 5)
+      queue.receive({ type: 'ProxyDisconnected', connection: `${id}-0` }, writers[0] as never)
+      await until('its class to go', () => held(pushes(0)).classes === 0, 10_000)
+      expect([held(pushes(0)).groups, held(pushes(1)).classes]).to.deep.equal([0, 5])
+    } finally {
+      await queue.drain?.()
+    }
+  })
+}).timeout(20_000)
+
 describe('key sets in the push queue', () => {
   it('stay while a resolver that was restarted cannot fetch them', async () => {
     const queue = await startActor(pushQueue, {

@@ -11,6 +11,7 @@ import { Planner } from '../../src/push/planner.ts'
 import { clusterType, listenerType, routeType } from '../../src/xds/type-urls.ts'
 import { anyDocuments, documentsOf, type MadeDocument, mended, textOf, valuesOf } from '../harness/documents.ts'
 import { resourcesOf } from '../harness/held.ts'
+import { everythingOf } from '../harness/received.ts'
 import { seed } from '../harness/seed.ts'
 import { names, testSettings } from '../harness/settings.ts'
 
@@ -56,7 +57,7 @@ class Mesh {
   /** What goes to the writers crosses a thread boundary. */
   publish(): void {
     structuredClone(this.planner.takePush())
-    structuredClone(this.planner.everything())
+    structuredClone(everythingOf(this.planner))
   }
 
   held(connection: string, type: string): Map<string, string> {

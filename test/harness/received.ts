@@ -1,5 +1,6 @@
 /** What connections have of a planner's pushes, as a writer works it out. */
 import type { PushContent } from '../../protocols/messages/push.ts'
+import { Audience } from '../../src/push/audience.ts'
 import type { Planner } from '../../src/push/planner.ts'
 import { KeyedSums } from '../../src/xds/slab/sums.ts'
 import { Catalog } from '../../src/xds/stream/catalog.ts'
@@ -14,7 +15,7 @@ export class Received {
   /** One that comes `late` takes everything there is; the planner's push must have been taken. */
   constructor(planner: Planner, late = false) {
     this.#planner = planner
-    this.#apply(late ? planner.everything() : planner.takePush())
+    this.#apply(late ? everythingOf(planner) : planner.takePush())
   }
 
   /** Takes the next push. */
@@ -32,4 +33,10 @@ export class Received {
     const state = this.#catalog.typeState(this.#classes.get(connection) ?? '', typeUrl)
     return new Map([...state.entries()].map(({ name, version }) => [name, version]))
   }
+}
+
+/** What a writer that has nothing is told, if all proxies are its own; the planner's push must have been taken. */
+export function everythingOf(planner: Planner): PushContent {
+  const nothing = { slabs: [], retiredSlabs: [], groups: [], retiredGroups: [], manifests: [], retiredClasses: [] }
+  return new Audience(planner.present).next({ ...nothing, whole: true, assignments: planner.assignments() }, 0)
 }

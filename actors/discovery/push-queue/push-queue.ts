@@ -67,7 +67,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#context = context
     this.#planner = makePlanner(context)
     this.#schedule = new PushSchedule({ after: PILOT_DEBOUNCE_AFTER, max: PILOT_DEBOUNCE_MAX }, PILOT_ENABLE_EDS_DEBOUNCE, () => this.#push())
-    this.#writers = new Writers(() => this.#schedule.done())
+    this.#writers = new Writers(this.#planner.present, () => this.#schedule.done())
     const shares = new IdentityShares({
       streams: features.PILOT_XDS_IDENTITY_STREAMS,
       classes: features.PILOT_XDS_IDENTITY_CLASSES,
@@ -94,12 +94,11 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   linked(peer: Peer<WriterCommand | ResolverCommand>): void {
     if (peer.kind === 'jwks-resolver') this.#keys.linked(peer)
     if (peer.kind !== 'xds-writer') return
-    if (this.#ready) {
-      this.#tellEverything(peer)
-      peer.tell({ type: 'OpenListener' })
-    }
     this.#writers.add(peer)
     this.#proxies.addWriter(peer.name)
+    if (!this.#ready) return
+    this.#tellEverything(peer.name)
+    peer.tell({ type: 'OpenListener' })
   }
 
   unlinked({ kind, name }: Peer): void {
@@ -116,6 +115,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         this.#tellLater()
         return
       case 'ProxyDisconnected':
+        this.#writers.left(from.name, message.connection)
         return this.#proxies.disconnected(from.name, message.connection)
       case 'ResourcesRefused':
         if (this.#proxies.refused(from.name, message)) this.#tellLater()
@@ -128,7 +128,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
         return this.#writers.taken(from.name, message.push)
       case 'EverythingWanted':
         this.#context.log('ads').warn(`${from.name} refused a patch of a state that it does not have; it gets everything again`)
-        if (this.#ready) this.#tellEverything(from as Peer<WriterCommand>)
+        if (this.#ready) this.#tellEverything(from.name)
         return
       default:
         this.#event(message)
@@ -235,15 +235,17 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     return { id: this.#writers.lastPush, startedAt: monotonicMs(), reasons, ledger: this.#planner.ledger }
   }
 
-  #tellEverything(writer: Peer<WriterCommand>): void {
+  #tellEverything(writer: string): void {
     const push = this.#info(['proxy'])
     this.#writers.tell(push, this.#planner.takePush())
-    this.#writers.tellOne(writer, push, this.#planner.everything())
+    this.#writers.tellEverything(writer, push, this.#planner.assignments())
   }
 
   #rest(): void {
     this.#writers.release(this.#proxies.surplus())
-    if (this.#planner.collect(monotonicMs()) && this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
+    this.#planner.collect(monotonicMs())
+    // There is something to tell also where a class has been without connections at one writer only.
+    if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
   }
 
   #pushAgain(): number {

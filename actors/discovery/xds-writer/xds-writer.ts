@@ -180,7 +180,6 @@ class XdsWriter implements Behaviour<Message, Told> {
     if (peer.kind === 'registry-watcher') this.#secrets.linked(peer)
     if (peer.kind !== 'push-queue') return
     this.#queue = peer
-    this.#catalog.forgetSlabs()
     this.#askedForEverything = false
     for (const connection of this.#connections.values()) this.#announce(connection)
   }

@@ -172,17 +172,20 @@ export class GroupStore {
     return { patches, retired: this.#retired.splice(0) }
   }
 
-  /** Every group as a patch that replaces everything, for a writer that knows nothing. Patches must have been taken. */
-  allPatches(): GroupPatch[] {
-    return [...this.#groups.values()].map((group) => ({
-      group: group.id,
-      base: 0,
-      sequence: group.sequence,
-      version: sumText(group.sum),
-      changed: [...group.resources.values()].map(resourceData),
-      removed: [],
-      leaving: [...(group.leaving?.keys() ?? [])],
-    }))
+  /** A group as a patch that replaces everything, for a writer that does not know it. Patches must have been taken. */
+  wholePatch(id: string): GroupPatch | undefined {
+    const group = this.#groups.get(id)
+    return (
+      group && {
+        group: id,
+        base: 0,
+        sequence: group.sequence,
+        version: sumText(group.sum),
+        changed: Array.from(group.resources.values(), resourceData),
+        removed: [],
+        leaving: [...(group.leaving?.keys() ?? [])],
+      }
+    )
   }
 
   #groupOf(id: string): Group {

@@ -72,9 +72,10 @@ export class SlabStore {
     return this.#retired.splice(0)
   }
 
-  /** All slabs. */
-  all(): SlabData[] {
-    return [...this.#slabs.values()].map(({ id, bytes }) => ({ id, bytes }))
+  /** A slab by its number; undefined when nothing refers to it any more. */
+  data(id: number): SlabData | undefined {
+    const slab = this.#slabs.get(id)
+    return slab && { id, bytes: slab.bytes }
   }
 
   /** Bytes in slabs, and bytes of them in use. */

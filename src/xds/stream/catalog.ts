@@ -64,8 +64,12 @@ export class Catalog {
    * that `hasMembers` still names, with their groups.
    */
   apply(push: Push, hasMembers: (classId: string) => boolean = () => false): Set<string> {
+    if (push.whole) {
+      // A new push queue numbers slabs anew. Resources keep the bytes that they use.
+      this.#slabs.clear()
+      this.misfits.clear()
+    }
     for (const slab of push.slabs) this.#slabs.set(slab.id, Buffer.from(slab.bytes))
-    if (push.whole) this.misfits.clear()
     const changed = new Set<string>()
     for (const patch of push.groups) {
       const slot = this.#slot(patch.group)
@@ -168,11 +172,6 @@ export class Catalog {
   #groupsBeside({ groups }: Push): string[] {
     const named = new Set(groups.map(({ group }) => group))
     return [...this.#slots.values()].filter(({ id, classes }) => !named.has(id) && classes.size === 0).map(({ id }) => id)
-  }
-
-  /** Forgets slabs by number: a new push queue numbers its own. Resources keep the bytes they use. */
-  forgetSlabs(): void {
-    this.#slabs.clear()
   }
 
   /** The state of a type for a class. */

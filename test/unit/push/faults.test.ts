@@ -260,7 +260,7 @@ describe('what goes wrong while something is made', () => {
     mesh.planner.connect('good', sidecar('ns'))
     mesh.planner.connect('strange', strange)
     expect(mesh.faults().join()).to.match(/class sidecar~10.1.0.1~p.ns~/)
-    const { assignments } = mesh.planner.everything()
+    const assignments = mesh.planner.assignments()
     expect(assignments.map(({ connection }) => connection)).to.deep.equal(['good'])
     expect(assignments[0]?.classId).not.to.equal('')
   })
