@@ -1,7 +1,8 @@
 /** Watches a directory, and what is below it, for changes of files; tells of paths, not of what happened to them. */
-import { existsSync, type FSWatcher, statSync, watch } from 'node:fs'
+import { type FSWatcher, watch } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
+import { FilePatience } from './patience.ts'
 
 /** Who is told. */
 export interface DirectoryListener {
@@ -28,7 +29,7 @@ interface Watched {
 /**
  * One watch a directory: an event costs one look at one entry, however many files there are. Links to directories are not
  * followed, but for the root itself. While the root is not there, the nearest directory above it is watched for it. What could
- * not be watched is tried again by {@link audit}.
+ * not be watched is tried again by {@link audit}. A directory on a file system that does not answer holds nothing up: it is one that cannot be watched.
  */
 export class DirectoryWatch {
   readonly #root: string
@@ -40,11 +41,16 @@ export class DirectoryWatch {
   /** Whether the root is there and cannot be watched, so that there is nothing to wait for. */
   #isRootUnwatchable = false
   #closed = false
+  readonly #patience: FilePatience
+  /** Counts the searches for a root that is not there: the last one has the watch above it. */
+  #searches = 0
 
-  constructor(root: string, deep: boolean, listener: DirectoryListener) {
+  /** Whoever asks the same file system for more shares the `patience`: what may be left behind without an answer is counted for all of it. */
+  constructor(root: string, deep: boolean, listener: DirectoryListener, patience = new FilePatience()) {
     this.#root = root
     this.#deep = deep
     this.#listener = listener
+    this.#patience = patience
   }
 
   /** Watches what could not be watched before; what came to be there meanwhile was told by nobody. */
@@ -54,10 +60,10 @@ export class DirectoryWatch {
 
   /** Starts to watch directories that are not watched yet. Resolves to whether there were any. */
   async refresh(directory = this.#root): Promise<boolean> {
-    const added = this.#watch(directory)
-    if (directory === this.#root) this.#awaitRoot()
+    const added = await this.#watch(directory)
+    if (directory === this.#root) await this.#awaitRoot()
     if (!this.#deep || !this.#watchers.has(directory)) return added
-    const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
+    const entries = await this.#patience.wait(() => readdir(directory, { withFileTypes: true })).catch(() => [])
     const below = await Promise.all(entries.filter((entry) => entry.isDirectory()).map((entry) => this.refresh(join(directory, entry.name))))
     return added || below.includes(true)
   }
@@ -69,11 +75,13 @@ export class DirectoryWatch {
     this.#watchers.clear()
   }
 
-  #watch(directory: string): boolean {
+  async #watch(directory: string): Promise<boolean> {
     if (this.#closed) return false
     if (directory === this.#root) this.#isRootUnwatchable = false
     try {
-      const identity = identityOf(directory)
+      // A watch begins at once, and the thread with it: it is asked for only where the file system has just answered.
+      const identity = await this.#identityOf(directory)
+      if (this.#closed) return false
       const known = this.#watchers.get(directory)
       if (known?.identity === identity) return false
       // Another directory has taken its place: the watch went with the one that was there.
@@ -94,12 +102,14 @@ export class DirectoryWatch {
   }
 
   /** While the root is not there, has it looked for when something happens to the path that leads to it. */
-  #awaitRoot(): void {
+  async #awaitRoot(): Promise<void> {
+    const search = ++this.#searches
     this.#above?.close()
     this.#above = undefined
     if (this.#closed || this.#watchers.has(this.#root) || this.#isRootUnwatchable) return
     let missing = this.#root
-    while (!existsSync(dirname(missing)) && dirname(missing) !== missing) missing = dirname(missing)
+    while (!(await this.#exists(dirname(missing))) && dirname(missing) !== missing) missing = dirname(missing)
+    if (this.#closed || search !== this.#searches) return
     const above = dirname(missing)
     const names = [basename(missing), basename(above), null]
     try {
@@ -112,7 +122,7 @@ export class DirectoryWatch {
       return
     }
     // What came before the watch began is told by nobody: the root too, where it came back after it was found to be gone.
-    if (existsSync(missing)) void this.audit()
+    if (await this.#exists(missing)) void this.audit()
   }
 
   #event(directory: string, name: string | null): void {
@@ -126,15 +136,18 @@ export class DirectoryWatch {
   }
 
   async #lookForDirectory(path: string): Promise<void> {
-    const isDirectory = await (path === this.#root ? stat : lstat)(path).then(
-      (found) => found.isDirectory(),
-      // What cannot be told stays as it was.
-      (error) => !isGone(error) && this.#watchers.has(path),
-    )
+    const look = path === this.#root ? stat : lstat
+    const isDirectory = await this.#patience
+      .wait(() => look(path))
+      .then(
+        (found) => found.isDirectory(),
+        // What cannot be told stays as it was.
+        (error) => !isGone(error) && this.#watchers.has(path),
+      )
     if (!isDirectory && this.#watchers.has(path)) {
       this.#forget(path)
       this.#listener.everything()
-      if (path === this.#root) this.#awaitRoot()
+      if (path === this.#root) void this.#awaitRoot()
     } else if (isDirectory && this.#deep && (await this.refresh(path))) this.#listener.everything()
   }
 
@@ -145,10 +158,20 @@ export class DirectoryWatch {
       this.#watchers.delete(path)
     }
   }
-}
 
-/** Tells one directory at a path from another that takes its place. Throws when there is none. */
-function identityOf(directory: string): string {
-  const { dev, ino, birthtimeNs } = statSync(directory, { bigint: true })
-  return `${dev}:${ino}:${birthtimeNs}`
+  /** Tells one directory at a path from another that takes its place. Rejects when there is none. */
+  async #identityOf(directory: string): Promise<string> {
+    const { dev, ino, birthtimeNs } = await this.#patience.wait(() => stat(directory, { bigint: true }))
+    return `${dev}:${ino}:${birthtimeNs}`
+  }
+
+  /** Whether there is something at a path; false where that cannot be told. */
+  #exists(path: string): Promise<boolean> {
+    return this.#patience
+      .wait(() => stat(path))
+      .then(
+        () => true,
+        () => false,
+      )
+  }
 }

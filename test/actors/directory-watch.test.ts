@@ -2,7 +2,9 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { expect } from 'chai'
 import { DirectoryWatch } from '../../actors/runtime/directory-watch.ts'
+import { FilePatience } from '../../actors/runtime/patience.ts'
 import { until } from '../harness/until.ts'
 
 describe('the watch of a directory', function () {
@@ -36,6 +38,40 @@ describe('the watch of a directory', function () {
     } finally {
       watch.close()
       rmSync(dir, { recursive: true, force: true })
+    }
+  })
+
+  it('holds nothing up where the file system does not answer, and begins when it does', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'mesh-watch-'))
+    const told = new Set<string>()
+    let hangs = true
+    class Server extends FilePatience {
+      override wait<T>(ask: () => Promise<T>): Promise<T> {
+        return super.wait(() => (hangs ? new Promise<T>(() => undefined) : ask()))
+      }
+    }
+    const watch = new DirectoryWatch(
+      dir,
+      true,
+      {
+        changed: (path) => told.add(path),
+        everything: () => told.add('everything'),
+        unwatchable: (directory, error) => told.add(`${directory}: ${error.message}`),
+      },
+      new Server(20),
+    )
+    try {
+      expect(await watch.refresh()).to.equal(false)
+      expect([...told]).to.deep.equal([`${dir}: no answer within 20 ms`])
+      // The one that was left behind does not keep others from being asked.
+      hangs = false
+      await watch.audit()
+      expect(told).to.include('everything')
+      writeFileSync(join(dir, 'a.yaml'), '')
+      await until('the file to be told', () => told.has(join(dir, 'a.yaml')))
+    } finally {
+      watch.close()
+      rmSync(dir, { recursive: true })
     }
   })
 })

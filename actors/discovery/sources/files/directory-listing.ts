@@ -102,13 +102,14 @@ export class DirectoryListing {
 
   /** Does something with a directory. Undefined when that fails, which is reported when the reason is new; one below the root may be gone. */
   async #attempt<T>(directory: string, act: () => Promise<T>): Promise<T | undefined> {
-    const known = this.#unreadable.get(directory)
     try {
       const result = await act()
       if (this.#unreadable.delete(directory)) this.#log('source').info(`the configuration directory ${directory} can be read again`)
       return result
     } catch (error) {
       const { code = '', message } = error as NodeJS.ErrnoException
+      // As of now: another look at the same time may have told it.
+      const known = this.#unreadable.get(directory)
       if (isGone(error) && directory !== this.#root) {
         this.#unreadable.delete(directory)
         this.#read.delete(directory)

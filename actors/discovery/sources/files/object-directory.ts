@@ -93,11 +93,12 @@ export class ObjectDirectory {
     if (this.#root === '') return
     await this.#loadAll(await this.#listing.files())
     await this.#aside.done()
-    this.#watch = new DirectoryWatch(this.#root, true, {
-      changed: (path) => this.#changed(path),
+    const listener = {
+      changed: (path: string) => this.#changed(path),
       everything: () => this.#lookAtAll(),
-      unwatchable: (directory, error) => this.#parts.unwatchable(directory, error),
-    })
+      unwatchable: (directory: string, error: Error) => this.#parts.unwatchable(directory, error),
+    }
+    this.#watch = new DirectoryWatch(this.#root, true, listener, this.#patience)
     await this.#watch.refresh()
     // What changed between the reading above and the start of the watch is told by nobody.
     this.#lookAtAll()

@@ -42,6 +42,7 @@ export class SettingsFiles {
   readonly #networksFile: SettingsFile<MeshNetworks>
   readonly #work: WorkQueue
   readonly #watches: DirectoryWatch[] = []
+  readonly #patience = new FilePatience()
   #mesh: SourceEvent | undefined
   #names: MeshNamesEvent
   #networks: SourceEvent | undefined
@@ -58,8 +59,8 @@ export class SettingsFiles {
     this.#names = namesOfMesh(withTrustDomain(defaultMeshConfig(), config.trustDomain))
     this.#resolve = resolve
     this.#work = new WorkQueue((what, reason) => parts.log('source').error(`${what}: ${reason}; what was known before stays`))
-    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log)
-    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log)
+    this.#meshFile = new SettingsFile('mesh configuration', config.meshConfig, readMeshConfig, parts.log, this.#patience)
+    this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#patience)
   }
 
   /** Reads both files and watches them from then on. Resolves when the gateways of networks have been looked up, too. */
@@ -114,13 +115,14 @@ export class SettingsFiles {
   #watch(file: string, changed: () => Promise<void>): void {
     if (file === '') return
     const look = () => void this.#work.add(`reading ${file}`, changed)
-    const watch = new DirectoryWatch(dirname(resolve(file)), false, {
-      changed: (path) => {
+    const listener = {
+      changed: (path: string) => {
         if (basename(path) === basename(file) || basename(path).startsWith('..')) look()
       },
       everything: look,
-      unwatchable: (directory, error) => this.#parts.unwatchable(directory, error),
-    })
+      unwatchable: (directory: string, error: Error) => this.#parts.unwatchable(directory, error),
+    }
+    const watch = new DirectoryWatch(dirname(resolve(file)), false, listener, this.#patience)
     this.#watches.push(watch)
     void watch.refresh()
   }
@@ -170,7 +172,7 @@ class SettingsFile<T> {
   readonly #path: string
   readonly #read: (content: string) => ReadResult<T>
   readonly #log: Logger
-  readonly #patience = new FilePatience()
+  readonly #patience: FilePatience
   #content: Content | undefined
   #signature: string | undefined
   /** Why it cannot be used at present. */
@@ -178,7 +180,8 @@ class SettingsFile<T> {
   /** Whether it was ever of use. */
   #isKnown = false
 
-  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger) {
+  constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger, patience: FilePatience) {
+    this.#patience = patience
     this.#what = what
     this.#path = path
     this.#read = read
