@@ -181,7 +181,9 @@ class FileReading {
 
   /** Says what is wrong with a document of which no more is known than what it looks like, and stands in for the policies that it may be. */
   #recognised(number: number, at: string, content: string): (faults: readonly Fault[]) => undefined {
-    const { objects, others } = recognise(content, this.#names)
+    // Zeros between the characters, as of UTF-16 in a file of UTF-8, do not hide what it is.
+    const text = content.replaceAll('\0', '')
+    const { objects, others } = recognise(text, this.#names)
     return (faults) => {
       if (objects.length === 0) this.#faults.push(...this.#problems(number, at, undefined, faults, others ? undefined : 'anything'))
       for (const [index, { kind, namespace, name }] of objects.entries()) {
@@ -201,7 +203,7 @@ class FileReading {
           createdAt: 0,
           generation: 1,
           origin,
-          spec: { invalid, headers: headerOutputsOfText(content) },
+          spec: { invalid, headers: headerOutputsOfText(text) },
         })
       }
     }

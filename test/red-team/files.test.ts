@@ -86,6 +86,10 @@ describeAttacks(
       await remove('guard.yaml')
     })
 
+    const codings: Record<string, (text: string) => Buffer> = {
+      'UTF-16': (text) => Buffer.from(text, 'utf16le'),
+      'UTF-32': (text) => Buffer.from(Uint32Array.from(Buffer.from(text)).buffer).swap32(),
+    }
     const written: Record<string, Record<string, string>> = {
       'a kind that is written wrong': { 'p.yaml': denied.replace('AuthorizationPolicy', 'AuthorisationPolicy') },
       'a kind in small letters': { 'p.yaml': denied.replace('AuthorizationPolicy', 'authorizationpolicy') },
@@ -95,6 +99,9 @@ describeAttacks(
       'a namespace in capitals': { 'p.yaml': denied.replace(`namespace: ${namespace}`, `namespace: ${namespace.toUpperCase()}`) },
       'an ending in capitals': { 'p.YAML': denied },
       'UTF-16': { 'p.yaml': `\uFEFF${denied}` },
+      'UTF-32': { 'p.yaml': denied },
+      'a zero before it': { 'p.yaml': `\0${denied}` },
+      'zeros in it': { 'p.yaml': denied.replace('kind', 'ki\0nd').replace('rules', 'ru\0les') },
       'a list': { 'p.yaml': `apiVersion: v1\nkind: List\nitems:\n- ${denied.trimEnd().replaceAll('\n', '\n  ')}\n` },
       'carriage returns alone': { 'p.yaml': `# first\r${denied.replaceAll('\n', '\r')}` },
       'two spellings of a field': {
@@ -109,7 +116,7 @@ describeAttacks(
     for (const [what, files] of Object.entries(written))
       it(`count with ${what}`, async () => {
         for (const [name, text] of Object.entries(files))
-          if (what === 'UTF-16') execFileSync('sh', ['-c', 'cat > "$0"', at(name)], { input: Buffer.from(text, 'utf16le') })
+          if (Object.hasOwn(codings, what)) execFileSync('sh', ['-c', 'cat > "$0"', at(name)], { input: codings[what]?.(text) })
           else service.write(name, text)
         await becomes(403)
         await remove(...Object.keys(files))

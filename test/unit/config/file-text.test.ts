@@ -3,37 +3,43 @@ import { fileText } from '../../../src/config/file-text.ts'
 
 const textOf = (...bytes: number[]) => fileText(Uint8Array.from(bytes))
 const swapped = (text: string) => Buffer.from(text, 'utf16le').swap16()
+const little32 = (text: string) => Buffer.from(Uint32Array.from([...text], (character) => character.codePointAt(0) ?? 0).buffer)
 
 describe('bytes of a configuration file', () => {
-  it('are UTF-8 or UTF-16, with a byte order mark or without', () => {
-    const text = 'kind: é\n'
+  it('are UTF-8, UTF-16 or UTF-32, with a byte order mark or without', () => {
+    const text = 'kind: é😀\n'
     for (const mark of ['', '\uFEFF']) {
-      expect(fileText(Buffer.from(mark + text)), 'UTF-8').to.deep.equal({ text: mark + text })
-      expect(fileText(Buffer.from(mark + text, 'utf16le')), 'little').to.deep.equal({ text: mark + text })
-      expect(fileText(swapped(mark + text)), 'big').to.deep.equal({ text: mark + text })
+      expect(fileText(Buffer.from(mark + text)), 'UTF-8').to.equal(mark + text)
+      expect(fileText(Buffer.from(mark + text, 'utf16le')), 'little').to.equal(mark + text)
+      expect(fileText(swapped(mark + text)), 'big').to.equal(mark + text)
+      expect(fileText(little32(mark + text)), 'little, 32').to.equal(mark + text)
+      expect(fileText(little32(mark + text).swap32()), 'big, 32').to.equal(mark + text)
     }
     const long = 'ü'.repeat(100_000)
-    expect(fileText(swapped(long))).to.deep.equal({ text: long })
-    expect(textOf()).to.deep.equal({ text: '' })
-    expect(textOf(0x61)).to.deep.equal({ text: 'a' })
+    for (const bytes of [swapped(long), little32(long)]) expect(fileText(bytes)).to.equal(long)
+    const foreign = `# ${'漢字'.repeat(50)}\nkind: Sidecar\n`
+    for (const bytes of [swapped(foreign), little32(foreign)]) expect(fileText(bytes)).to.equal(foreign)
+    expect(textOf()).to.equal('')
+    expect(textOf(0x61)).to.equal('a')
   })
 
-  it('that are neither are said, and cost no more than what they stand in', () => {
-    expect(textOf(0x61, 0xff, 0x62)).to.deep.equal({ text: 'a\uDC80b' })
-    expect(fileText(Buffer.from('a\uFFFDb'))).to.deep.equal({ text: 'a\uFFFDb' })
-    expect(textOf(0xff, 0xfe, 0x61))
-      .to.have.property('fault')
-      .that.includes('ends within a character')
-    for (const mark of [
-      [0xff, 0xfe, 0, 0],
-      [0, 0, 0xfe, 0xff],
-    ])
-      expect(textOf(...mark, 0x61, 0, 0, 0))
-        .to.have.property('fault')
-        .that.includes('UTF-32')
+  it('that are none of these cost no more than what they stand in', () => {
+    expect(textOf(0x61, 0xff, 0x62)).to.equal('a\uDC80b')
+    expect(fileText(Buffer.from('a\uFFFDb'))).to.equal('a\uFFFDb')
+    expect(textOf(0xff, 0xfe, 0x61, 0, 0x62)).to.equal('\uFEFFa\uDC80')
+    expect(textOf(0xff, 0xfe, 0, 0, 0x61, 0, 0, 0, 0, 0xd8, 0, 0, 0, 0, 0x11, 0, 0x62)).to.equal('\uFEFFa\uDC80\uDC80\uDC80')
+  })
+
+  it('are UTF-8 with zeros where there are few of them', () => {
+    const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n'
+    for (const at of [0, 1, 2, 20])
+      for (const zeros of ['\0', '\0\0', '\0\0\0']) {
+        const given = text.slice(0, at) + zeros + text.slice(at)
+        expect(fileText(Buffer.from(given)), `${zeros.length} at ${at}`).to.equal(given)
+      }
   })
 
   it('end their lines with CR, LF or both', () => {
-    expect(fileText(Buffer.from('a\rb\r\nc\n\rd'))).to.deep.equal({ text: 'a\nb\r\nc\n\nd' })
+    expect(fileText(Buffer.from('a\rb\r\nc\n\rd'))).to.equal('a\nb\r\nc\n\nd')
   })
 })

@@ -262,6 +262,18 @@ describe('policies of a file', () => {
     ])
   })
 
+  it('are recognised with zeros before, within and between their characters', () => {
+    const text = policy('AuthorizationPolicy', deny)
+    for (const given of [
+      `\0${text}`,
+      `\0\0\0${text}`,
+      text.replace('kind', 'ki\0nd'),
+      [...text].join('\0'),
+      JSON.stringify({ kind: 'AuthorizationPolicy\0' }),
+    ])
+      expect(counts(given).join(), JSON.stringify(given.slice(0, 40))).to.match(/^!AuthorizationPolicy\//)
+  })
+
   it('with very many keys take time in proportion to their number, and tell a few faults', () => {
     const wide = (count: number) => policy('AuthorizationPolicy', `\n${Array.from({ length: count }, (_, index) => `  k${index}: 1\n`).join('')}`)
     const timed = (count: number) => cpuMs(() => parse(wide(count)))

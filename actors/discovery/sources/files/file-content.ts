@@ -15,7 +15,7 @@ export type Content = { readonly text: string } | { readonly fault: string; read
 /** Reads a file. Undefined only when its directory has no entry of the name. Never rejects. */
 export async function readContent(file: string, patience: FilePatience): Promise<Content | undefined> {
   try {
-    return fileText(await patience.wait(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize })))
+    return { text: fileText(await patience.wait(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize }))) }
   } catch (error) {
     if (error instanceof NoFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
     if (error instanceof TooLarge) return { fault: tooLarge }
