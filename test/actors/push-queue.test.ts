@@ -336,6 +336,44 @@ describe('an XDS writer', () => {
     await writer.drain?.()
   })
 
+  it('lets a class go that its proxies have left when everything comes without it', async () => {
+    const port = await freePort()
+    const writer = await startActor(xdsWriter, { features, ...writerConfig(port) })
+    const queue = new RecordingPeer<WriterEvent>('push-queue')
+    writer.linked?.(queue as never)
+    writer.receive({ type: 'OpenListener' }, queue as never)
+    const client = new XdsClient(port, sidecarNode('10.9.1.1', 'pod', 'ns'), true).connect()
+    await until('the proxy', () => queue.told.some(({ type }) => type === 'ProxyConnected'))
+    const [connection] = queue.told.flatMap((event) => (event.type === 'ProxyConnected' ? [event.connection] : []))
+    let sequence = 0
+    const publish = (classId: string, { whole = false, base = 0 } = {}) =>
+      writer.receive(
+        {
+          type: 'PublishPush',
+          push: { id: 1, startedAt: 0, reasons: [], ledger: '' },
+          whole,
+          slabs: [],
+          retiredSlabs: [],
+          groups: [{ group: `of ${classId}`, base, sequence: ++sequence, version: '0'.repeat(32), changed: [], removed: [] }],
+          retiredGroups: [],
+          manifests: base === 0 ? [{ classId, groups: { type: [{ group: `of ${classId}`, hide: [] }] } }] : [],
+          retiredClasses: [],
+          assignments: base === 0 ? [{ connection: connection as string, classId }] : [],
+        },
+        queue as never,
+      )
+    publish('left')
+    publish('present')
+    publish('present', { whole: true })
+    publish('left', { base: 1 })
+    expect(
+      queue.told.filter(({ type }) => type === 'EverythingWanted'),
+      'the patch fits nothing',
+    ).to.have.length(1)
+    client.close()
+    await writer.drain?.()
+  })
+
   it('asks for everything, once, when a patch belongs to a state that it does not have', async () => {
     const config = writerConfig(0)
     const writer = await startActor(xdsWriter, { features, ...config })

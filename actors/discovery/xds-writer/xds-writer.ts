@@ -230,7 +230,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     for (const { connection: id, classId } of command.assignments) {
       const connection = this.#connections.get(id)
       if (!connection) continue
-      this.#members.get(connection.session.classId)?.delete(connection)
+      this.#leaveClass(connection)
       connection.session.classId = classId
       const members = this.#members.get(classId)
       if (members) members.add(connection)
@@ -247,6 +247,13 @@ class XdsWriter implements Behaviour<Message, Told> {
         if (connection.session.isDue()) this.#pushes.changed(connection, command.push.startedAt)
     this.#queue?.tell({ type: 'PushTaken', push: command.push.id }, 'taken')
     this.#pushes.work()
+  }
+
+  #leaveClass(connection: Connection): void {
+    const { classId } = connection.session
+    const members = this.#members.get(classId)
+    members?.delete(connection)
+    if (members?.size === 0) this.#members.delete(classId)
   }
 
   /** Sends what is due to some connections, after a change that was first seen at a time. */
@@ -412,8 +419,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     budget.nodes.free(connection.nodeBytes)
     session.close()
     this.#secrets.gone(connection)
-    this.#members.get(connection.session.classId)?.delete(connection)
-    if (this.#members.get(connection.session.classId)?.size === 0) this.#members.delete(connection.session.classId)
+    this.#leaveClass(connection)
     if (connection.id !== '' && this.#connections.delete(connection.id)) {
       budget.proxies.free(1)
       this.#context.log('ads').info(`connection ${connection.id} closed`)

@@ -31,6 +31,8 @@ export class Catalog {
   readonly #policies = new Map<string, string>()
   /** Uses of groups by type by class. Clients choose the types that are looked for. */
   readonly #classes = new Map<string, ReadonlyMap<string, readonly Use[]>>()
+  /** Classes that were left out of the last whole push and had members then: who sent it does not know them. */
+  readonly #orphans = new Set<string>()
   /** States of types by class; one stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
   /** Lists of hidden hosts in use. Classes of one namespace, and the types of one class, hide the same. */
@@ -61,7 +63,7 @@ export class Catalog {
 
   /**
    * Takes over a push. Returns the ids of groups whose content changed. A whole push replaces all there was, except the classes
-   * that `hasMembers` still names, with their groups.
+   * that `hasMembers` still names, with their groups: these go with their last members.
    */
   apply(push: Push, hasMembers: (classId: string) => boolean = () => false): Set<string> {
     if (push.whole) {
@@ -88,6 +90,7 @@ export class Catalog {
       this.#patched(slot.group)
     }
     for (const manifest of push.manifests) this.#setClass(manifest)
+    for (const id of this.#orphans) if (!hasMembers(id)) this.#dropOrphan(id)
     for (const id of push.whole ? this.#classesBeside(push, hasMembers) : push.retiredClasses) this.#deleteClass(id)
     for (const id of push.whole ? this.#groupsBeside(push) : push.retiredGroups) this.#retire(id)
     for (const id of push.retiredSlabs) this.#slabs.delete(id)
@@ -121,6 +124,7 @@ export class Catalog {
     const use = ({ group, hide }: GroupUse): Use => ({ slot: this.#slot(group), hidden: this.#hiddenHosts(hide) })
     const uses = new Map(Object.entries(groups).map(([typeUrl, list]) => [typeUrl, list.map(use)]))
     this.#classes.set(classId, uses)
+    this.#orphans.delete(classId)
     for (const list of uses.values()) for (const { slot } of list) slot.classes.add(classId)
     this.#leave(classId, before, uses)
     this.#states.delete(classId)
@@ -129,8 +133,15 @@ export class Catalog {
   #deleteClass(classId: string): void {
     this.#leave(classId, this.#classes.get(classId), new Map())
     this.#classes.delete(classId)
+    this.#orphans.delete(classId)
     this.#policies.delete(classId)
     this.#states.delete(classId)
+  }
+
+  #dropOrphan(classId: string): void {
+    const slots = [...(this.#classes.get(classId)?.values() ?? [])].flatMap((uses) => uses.map(({ slot }) => slot))
+    this.#deleteClass(classId)
+    for (const { id, classes } of slots) if (classes.size === 0) this.#retire(id)
   }
 
   /** A digest of the policies of a class; empty for none. */
@@ -166,7 +177,9 @@ export class Catalog {
 
   #classesBeside({ manifests }: Push, hasMembers: (classId: string) => boolean): string[] {
     const named = new Set(manifests.map(({ classId }) => classId))
-    return [...this.#classes.keys()].filter((id) => !named.has(id) && !hasMembers(id))
+    const beside = [...this.#classes.keys()].filter((id) => !named.has(id))
+    for (const id of beside) this.#orphans.add(id)
+    return beside.filter((id) => !hasMembers(id))
   }
 
   #groupsBeside({ groups }: Push): string[] {

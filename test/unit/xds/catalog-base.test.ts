@@ -80,6 +80,26 @@ describe('what a writer takes over', () => {
     expect([held(), held('left')]).to.deep.equal([['a@9'], []])
   })
 
+  it('keeps of a class that was not in everything what others name, once it has no proxies', () => {
+    catalog.apply(push([{ group: 'old', base: 0, sequence: 6, names: ['o@1'] }], { classes: { left: ['old', 'g'] } }))
+    const whole = push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { whole: true, classes: { class: ['g'] } })
+    catalog.apply(whole, (classId) => classId === 'left')
+    catalog.apply(push([]), (classId) => classId === 'left')
+    expect(held('left')).to.deep.equal(['o@1', 'a@9'])
+    catalog.apply(push([]), () => false)
+    expect([held(), held('left')]).to.deep.equal([['a@9'], []])
+    // Its own group is gone, so that a patch of it fits nothing.
+    catalog.apply(push([{ group: 'old', base: 6, sequence: 10, names: ['o@2'] }]))
+    expect([...catalog.misfits]).to.deep.equal(['old'])
+  })
+
+  it('keeps a class that was not in everything and is told of later', () => {
+    catalog.apply(push([], { whole: true }), () => true)
+    catalog.apply(push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { classes: { class: ['g'] } }), () => true)
+    catalog.apply(push([]), () => false)
+    expect(held()).to.deep.equal(['a@9'])
+  })
+
   it('is everything at once: what was refused before counts no longer, though the group is gone', () => {
     catalog.apply(push([{ group: 'unknown', base: 3, sequence: 7, names: ['x@1'] }]))
     expect([...catalog.misfits]).to.deep.equal(['unknown'])
