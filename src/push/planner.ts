@@ -225,7 +225,7 @@ export class Planner {
     this.generation.retain()
   }
 
-  /** What changed since the last call, for writers that have everything before. */
+  /** What changed since the last call, as one is told who has everything before. Of that writers are told their part (`audience.ts`). */
   takePush(): PushContent {
     const { patches, retired } = this.groups.takePatches()
     const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])

@@ -289,4 +289,13 @@ describe('an audience of pushes', function () {
     expect(told({ groups: [{ ...patch, sequence: 2, base: 1, changed: [{ ...resource, slices: [1, 0, 4, 4, 0, 4] }] }] })).to.deep.equal([[4], []])
     expect(told({ retiredSlabs: [1, 3] })).to.deep.equal([[], [1]])
   })
+
+  it('is told of a class that could not be made as soon as it is', () => {
+    const manifest = { classId: 'c', groups: {} }
+    let made = false
+    const audience = new Audience({ manifest: () => (made ? manifest : undefined), wholePatch: () => undefined, slab: () => undefined })
+    expect(audience.next({ ...nothing, assignments: [{ connection: 'p', classId: 'c' }] }, 0).manifests).to.deep.equal([])
+    made = true
+    expect(audience.next({ ...nothing, manifests: [manifest, { classId: 'other', groups: {} }] }, 0).manifests).to.deep.equal([manifest])
+  })
 })

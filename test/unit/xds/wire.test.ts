@@ -194,4 +194,18 @@ describe('slabs and groups', () => {
     expect(second?.changed[0]?.version).to.equal(first?.changed.find((data) => data.name === 'small')?.version)
     expect(slabs.usage().bytes).to.be.lessThan(500)
   })
+
+  it('give a group as a whole, as all patches together left it', () => {
+    const slabs = new SlabStore()
+    const groups = new GroupStore(slabs, new KeyedSums('key'))
+    expect(groups.wholePatch('g')).to.equal(undefined)
+    groups.replace('g', [resource('leaves'), resource('stays')])
+    groups.takePatches()
+    groups.replace('g', [resource('stays'), resource('new')], 2000)
+    const [patch] = groups.takePatches().patches
+    const { changed = [], ...whole } = groups.wholePatch('g') ?? {}
+    expect(changed.map(({ name }) => name)).to.deep.equal(['leaves', 'stays', 'new'])
+    expect(whole).to.deep.equal({ group: 'g', base: 0, sequence: patch?.sequence, version: patch?.version, removed: [], leaving: ['leaves'] })
+    expect(changed.every(({ slices }) => slabs.data(slices[0] as number)?.bytes)).to.equal(true)
+  })
 })
