@@ -1,6 +1,6 @@
 /** Requests byte for byte as given: paths that no client would send, headers twice, hosts in any case. */
 import { connect } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 
 /** One request. */
 export interface RawRequest {
@@ -12,27 +12,49 @@ export interface RawRequest {
   readonly tls?: { readonly cert: string; readonly key: string; readonly servername?: string }
 }
 
+/** What a raw request was answered; status 0 where the connection ended without an answer. */
+export interface RawAnswer {
+  readonly status: number
+  readonly body: string
+}
+
 /** Sends it over a connection of its own. Resolves to the status, 0 when the connection was closed without an answer. */
-export function send(address: string, port: number, request: RawRequest): Promise<number> {
+export async function send(address: string, port: number, request: RawRequest): Promise<number> {
   const { method = 'GET', path = '/', host = 'app', headers = [], tls } = request
   const lines = [`${method} ${path} HTTP/1.1`, `host: ${host}`, 'connection: close', ...headers.map(([name, value]) => `${name}: ${value}`)]
+  const options = tls && { ...tls, rejectUnauthorized: false, ALPNProtocols: ['istio-http/1.1'] }
+  return (await sendBytes(address, port, [`${lines.join('\r\n')}\r\n\r\n`], options)).status
+}
+
+/** Sends bytes as they are over a connection of their own, one part after another; the answer is read until it is whole or the other side is done, or silent for 5 s. */
+export function sendBytes(address: string, port: number, parts: readonly (string | Buffer)[], tls?: ConnectionOptions): Promise<RawAnswer> {
   return new Promise((resolve) => {
-    const text = `${lines.join('\r\n')}\r\n\r\n`
+    const write = () => {
+      for (const part of parts) socket.write(part)
+    }
     const options = { host: address, port }
-    const socket = tls
-      ? connectTls({ ...options, ...tls, rejectUnauthorized: false, ALPNProtocols: ['istio-http/1.1'] }, () => socket.write(text))
-      : connect(options, () => socket.write(text))
+    const socket = tls ? connectTls({ ...options, ...tls }, write) : connect(options, write)
     let answer = ''
     const done = () => {
       socket.destroy()
-      resolve(Number(/^HTTP\/1\.\d (\d{3})/.exec(answer)?.[1] ?? 0))
+      resolve({ status: Number(/^HTTP\/1\.\d (\d{3})/.exec(answer)?.[1] ?? 0), body: answer.slice(answer.indexOf('\r\n\r\n') + 4) })
     }
     socket.setTimeout(5000, done)
     socket.on('data', (bytes) => {
       answer += bytes.toString('latin1')
-      if (/^HTTP\/1\.\d \d{3}/.test(answer)) done()
+      if (isWhole(answer)) done()
     })
     socket.on('error', done)
     socket.on('close', done)
   })
+}
+
+/** Whether an answer of HTTP/1.1 is complete: its body has the length that it gives, or its last chunk. */
+function isWhole(text: string): boolean {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) return false
+  const [head, rest] = [text.slice(0, end), text.slice(end + 4)]
+  const length = /^content-length: *(\d+)/im.exec(head)?.[1]
+  if (length !== undefined) return rest.length >= Number(length)
+  return /^transfer-encoding: *chunked/im.test(head) && rest.endsWith('0\r\n\r\n')
 }

@@ -1,22 +1,16 @@
 /** Attacks on policies at stock proxies: a sidecar and a gateway before one workload, of the oldest and the newest supported release of Envoy. */
 import { connect as connectHttp2 } from 'node:http2'
-import { connect } from 'node:net'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
 import { type Answer, call, HttpBackend } from './backend.ts'
 import { Envoy, envoyBinaries } from './envoy.ts'
 import { enforce } from './policies.ts'
+import { type RawAnswer, sendBytes } from './raw-http.ts'
 import { Service } from './service.ts'
 import { until } from './until.ts'
 
 /** The namespace of the workload that is attacked; its labels are `app: app` and `place: <id>`. */
 export const namespace = 'shop'
-
-/** What a raw request was answered; status 0 where the connection ended without an answer. */
-export interface RawAnswer {
-  readonly status: number
-  readonly body: string
-}
 
 /** A proxy before the workload, and ways to reach it. */
 export interface Place {
@@ -149,23 +143,7 @@ class RunningPlace implements Place {
   }
 
   raw(...parts: (string | Buffer)[]): Promise<RawAnswer> {
-    return new Promise((resolve) => {
-      const socket = connect({ host: this.address, port: this.port })
-      const chunks: Buffer[] = []
-      const done = () => {
-        socket.destroy()
-        const text = Buffer.concat(chunks).toString('latin1')
-        resolve({ status: Number(/^HTTP\/1\.\d (\d{3})/.exec(text)?.[1] ?? 0), body: text.slice(text.indexOf('\r\n\r\n') + 4) })
-      }
-      socket.setTimeout(5000, done)
-      socket.on('data', (bytes) => {
-        chunks.push(bytes)
-        if (isWhole(Buffer.concat(chunks).toString('latin1'))) done()
-      })
-      socket.on('error', done)
-      socket.on('close', done)
-      for (const part of parts) socket.write(part)
-    })
+    return sendBytes(this.address, this.port, parts)
   }
 
   call(path: string, options: { method?: string; host?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
@@ -188,16 +166,6 @@ class RunningPlace implements Place {
       stream.end()
     })
   }
-}
-
-/** Whether an answer of HTTP/1.1 is complete: its body has the length that it gives, or its last chunk. */
-function isWhole(text: string): boolean {
-  const end = text.indexOf('\r\n\r\n')
-  if (end < 0) return false
-  const [head, rest] = [text.slice(0, end), text.slice(end + 4)]
-  const length = /^content-length: *(\d+)/im.exec(head)?.[1]
-  if (length !== undefined) return rest.length >= Number(length)
-  return /^transfer-encoding: *chunked/im.test(head) && rest.endsWith('0\r\n\r\n')
 }
 
 /** The workload as a service, to which gateways route. */

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describeAttacks, namespace } from '../harness/red-team.ts'
@@ -27,6 +27,18 @@ describeAttacks(
     const remove = async (...names: string[]) => {
       for (const name of names) rmSync(at(name), { recursive: true, force: true })
       await becomes(200)
+    }
+    /** Does something while the service stands still. */
+    const whileHeld = async (act: () => void) => {
+      const tasks = `/proc/${service.pid}/task`
+      const stands = (task: string) => / T /.test(readFileSync(join(tasks, task, 'stat'), 'latin1'))
+      process.kill(service.pid, 'SIGSTOP')
+      try {
+        await until('all threads to stand still', () => readdirSync(tasks).every(stands))
+        act()
+      } finally {
+        process.kill(service.pid, 'SIGCONT')
+      }
     }
     /** Waits until the service has noticed what became of the file, by a change of another that it reads later. */
     const noticed = async () => {
@@ -58,8 +70,11 @@ describeAttacks(
       mkdirSync(at('sub'))
       service.write('sub/guard.yaml', denied)
       await becomes(403)
-      rmSync(at('sub'), { recursive: true })
-      symlinkSync('nothing', at('sub'))
+      // In between the directory is gone, and rightly its policies with it: nobody may look then.
+      await whileHeld(() => {
+        rmSync(at('sub'), { recursive: true })
+        symlinkSync('nothing', at('sub'))
+      })
       const troubles = async () => (await service.debug<{ unreadable: { path: string }[] }>('filez')).unreadable.map(({ path }) => path)
       await until('the directory to be missed', async () => (await troubles()).includes(at('sub')))
       expect(await admin()).to.equal(403)
