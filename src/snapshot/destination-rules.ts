@@ -85,7 +85,9 @@ export function indexDestinationRules(
     const says = () => [...rules.exact.values(), ...rules.wildcards].some(saysOfBytes)
     if (isKnown ? previous.ofBytes.has(namespace) : says()) ofBytes.set(namespace, true)
   }
-  return { byNamespace, ofBytes, of: (namespace, host) => findRule(byNamespace.get(namespace), host) }
+  // Who asks whether there are any depends on the whole of it.
+  const isSame = previous && sameItems([...previous.ofBytes.keys()].sort(), [...ofBytes.keys()].sort())
+  return { byNamespace, ofBytes: isSame ? previous.ofBytes : ofBytes, of: (namespace, host) => findRule(byNamespace.get(namespace), host) }
 }
 
 /** Whether a rule says on any of its levels how long a connection may idle, or that the client's address decides where it goes. */

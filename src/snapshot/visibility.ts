@@ -91,6 +91,7 @@ export function visibleRule({ destinationRules, mesh }: RuleInputs, service: Ser
 
 /** The same if it says something of connections that are carried as bytes. Who asks depends on the rules of the service alone, and on none while no namespace has one that says such things. */
 export function visibleByteRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
+  if (destinationRules.ofBytes.size === 0) return undefined
   const namespaces = new Set([service.namespace, mesh.rootNamespace, ...(viewer === undefined ? [] : [viewer])])
   if (![...namespaces].some((namespace) => destinationRules.ofBytes.has(namespace))) return undefined
   const find = (namespace: string) => destinationRules.of(namespace, service.hostname)

@@ -44,6 +44,7 @@ export class ListenerGroups {
 
   /** Hosts whose rule says something else of connections that are carried as bytes than the rule that all see. */
   #ruled(key: ViewKey, shared: ViewKey): string[] {
+    if (this.#making.snapshot.destinationRules.ofBytes.size === 0) return []
     const [view, all] = [this.#making.view(key), this.#making.view(shared)]
     return (view.difference?.hosts ?? []).filter((host) => {
       const service = view.service(host)?.service

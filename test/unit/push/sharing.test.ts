@@ -225,6 +225,18 @@ describe('what proxies share', () => {
     expect(mesh.groupsOf('q', listenerType).filter((group) => !mesh.groupsOf('p', listenerType).includes(group))).to.have.length(1)
   })
 
+  it('is found without a look at each host that has a rule of the namespace, while no rule says anything of bytes', () => {
+    const mesh = new Mesh().service('n1', 'a.com')
+    const rule = (name: string, tcp: object) =>
+      mesh.set('DestinationRule', 'n3', name, { host: `*.${name}`, trafficPolicy: { connectionPool: { tcp } } })
+    const looks = () => [...mesh.planner.generation.snapshot.services.askers('a.com')].filter((name) => name.startsWith('class'))
+    rule('com', { maxConnections: 5 })
+    mesh.connect('q', 'n3', '10.1.0.2')
+    expect(looks()).to.deep.equal([])
+    rule('com', { idleTimeout: '5s' })
+    expect(looks()).to.have.length(1)
+  })
+
   it('is made anew for a Sidecar that names a host only when something about that host changes', () => {
     const mesh = new Mesh()
       .service('n2', 'a.com')
