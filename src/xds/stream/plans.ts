@@ -47,8 +47,13 @@ export interface PlanCacheOptions {
   readonly evicted?: () => void
 }
 
+/** Keys of things that were made once: the plans of some thousand proxies, and the parts of these. */
+const mostOnce = 16_384
+
 /** Bytes outside shared memory that are kept at most. */
 const cacheBytes = 64 * 1024 * 1024
+/** Where more than this is kept, only what is made for the second time is added. */
+const firstBytes = 8 * 1024 * 1024
 
 /** A plan or a part of one, the groups whose bytes it has, and the subscription that it was made for. */
 interface Kept {
@@ -64,6 +69,8 @@ interface Kept {
 export class Plans {
   readonly #options: PlanCacheOptions
   readonly #kept: LRUCache<string, Kept>
+  /** Keys of what was made once and not kept, the oldest first. */
+  readonly #once = new Set<string>()
   /** Keys of what is kept, by group and by subscription. */
   readonly #keys = new Map<Group | number, Set<string>>()
   readonly #subscriptions = new FinalizationRegistry<number>((id) => this.#forget(id))
@@ -107,14 +114,17 @@ export class Plans {
     for (const key of [...(this.#keys.get(owner) ?? [])]) this.#kept.delete(key)
   }
 
-  /** What is kept under a key, or what is made now. A full plan is made of parts, and a part is kept once, however many classes share its group. */
+  /**
+   * What is kept under a key, or what is made now. A full plan is made of parts, and a part is kept once, however many classes share its group. Where much is
+   * kept already, what is made for the first time is not: proxies see different things then, and most of it is for one of them.
+   */
   #cached<T extends Plan | Part>(key: string, groups: readonly Group[], subscription: Subscription, sizeOf: (made: T) => number, make: () => T): T {
     const { enabled, read } = this.#options
     const kept = enabled ? (this.#kept.get(key)?.made as T | undefined) : undefined
     read?.(kept !== undefined)
     if (kept) return kept
     const made = make()
-    if (!enabled) return made
+    if (!enabled || (this.#kept.calculatedSize > firstBytes && this.#isFirst(key))) return made
     this.#kept.set(key, { made, groups, subscription: subscription.id }, { size: sizeOf(made) })
     // What is larger than all that may be kept was not kept.
     if (!this.#kept.has(key)) return made
@@ -128,6 +138,16 @@ export class Plans {
       else this.#keys.set(owner, new Set([key]))
     }
     return made
+  }
+
+  #isFirst(key: string): boolean {
+    if (this.#once.delete(key)) return false
+    this.#once.add(key)
+    for (const oldest of this.#once) {
+      if (this.#once.size <= mostOnce) break
+      this.#once.delete(oldest)
+    }
+    return true
   }
 
   /** Everything the subscription gets. */

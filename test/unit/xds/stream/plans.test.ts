@@ -74,6 +74,28 @@ describe('plans', () => {
     expect(plans.owners).to.equal(0)
   })
 
+  it('are kept when they are made, and where much is kept already when they are made again', () => {
+    const catalog = new Catalog(new KeyedSums('key'))
+    const plans = new Plans(catalog, { enabled: true, size: 0 })
+    const groups = [{ group: 'g', sequence: 1, base: 0, version: zero, changed: [], removed: [] }]
+    const manifests = [{ classId: 'c', groups: { [clusterType]: wholeGroups('g') } }]
+    catalog.apply({ whole: false, slabs: [], retiredSlabs: [], groups, retiredGroups: [], manifests, retiredClasses: [] })
+    const plan = (id: number, count: number) => {
+      const names = new Set(Array.from({ length: count }, (_, index) => `n${index}`))
+      return plans.full(clusterType, catalog.typeState('c', clusterType), { id, wildcard: false, names }, true)
+    }
+    expect(plan(7, 1)).to.equal(plan(7, 1))
+    // 64 bytes are counted for each name that does not exist.
+    expect(plan(8, (9 * mebibyte) / 64)).to.equal(plan(8, 1))
+    const kept = plans.size
+    plan(9, 1)
+    expect(plans.size).to.equal(kept)
+    const again = plan(9, 1)
+    expect(plans.size).to.be.above(kept)
+    expect(plan(9, 1)).to.equal(again)
+    expect(plan(7, 1)).to.equal(plan(7, 1))
+  })
+
   it('go with the last stream that has their subscription', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
