@@ -245,6 +245,8 @@ describe('the planner', () => {
     expect(set([], [{ name: 'ext', envoyExtAuthzGrpc: { service: 'authz.ns.svc.cluster.local', port: 80 } }])).to.deep.equal([])
     made.connect('p', node('10.1.0.1', 'ns', { INTERCEPTION_MODE: 'NONE' }))
     expect(found.at(-1)).to.equal('AuthorizationPolicy/ns/p: extension provider "ext": there is no service authz.ns.svc.cluster.local')
+    const provider = { name: 'ext', envoyExtAuthzGrpc: { service: 'authz.ns.svc.cluster.local', port: 80 } }
+    expect(set([entry('authz', '10.1.0.2') as never], [provider]), 'mended').to.deep.equal([])
     expect(set([])).to.deep.equal([unknown])
     expect(found, 'each once for as long as it is there').to.have.length(4)
   })
