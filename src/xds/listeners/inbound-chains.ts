@@ -30,6 +30,8 @@ export interface InboundPort {
   /** Address of a listener of its own (Sidecar ingress, interception NONE), or empty: a chain of the catch-all listener. */
   readonly bind: string
   readonly instance: ServiceInstance | undefined
+  /** How long connections that are carried as bytes may idle, in milliseconds, if the connection pool of the port says so. */
+  readonly idleTimeout?: number | undefined
 }
 
 /** What guards the ports of a workload, made once for all of them. */
@@ -110,7 +112,8 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
       traits,
     ),
   ]
-  const tcp = () => [...guard.tcp, ...tcpFilters(cluster, [{ cluster, weight: 1 }], port.protocol, snapshot, traits)]
+  const target = { cluster, weight: 1, settings: { idleTimeout: port.idleTimeout, hashesSource: false } }
+  const tcp = () => [...guard.tcp, ...tcpFilters(cluster, [target], port.protocol, snapshot, traits)]
   const chain = (filters: Filter[], more: Chain['filterChainMatch'] = {}): Chain => ({ name, filterChainMatch: { ...match, ...more }, filters })
   const secured = (isForHttp: boolean, more: Chain['filterChainMatch']): Chain => ({
     ...chain(isForHttp ? http() : tcp(), { transportProtocol: 'tls', ...more }),

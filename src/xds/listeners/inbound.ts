@@ -24,6 +24,7 @@ import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
 import { type Chain, type Guard, type GuardedWorkload, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
 import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
+import { tcpSettings } from './tcp-targets.ts'
 
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
@@ -153,10 +154,21 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
 }
 
 /** What a Sidecar says for its port, else for all ports, else the rule of the service (docs/resources.md, C12). */
-function connectionPoolOf({ port, instance, servicePort }: InboundPort, view: View): PolicyInForce['connectionPool'] {
+function connectionPoolOf(port: InboundPort, view: View): PolicyInForce['connectionPool'] {
+  const { instance, servicePort } = port
+  return poolOfSidecar(port, view) ?? (instance && policyFor(view.ruleFor(instance.service), undefined, servicePort).connectionPool)
+}
+
+function poolOfSidecar({ port }: InboundPort, view: View): PolicyInForce['connectionPool'] {
   const { ingress = [], inboundConnectionPool } = view.sidecar?.spec ?? {}
-  const own = ingress.find((entry) => entry.port.number === port)?.connectionPool ?? inboundConnectionPool
-  return own ?? (instance && policyFor(view.ruleFor(instance.service), undefined, servicePort).connectionPool)
+  return ingress.find((entry) => entry.port.number === port)?.connectionPool ?? inboundConnectionPool
+}
+
+/** How long connections that are carried as bytes to a port may idle, in milliseconds, by its connection pool. */
+function idleTimeoutOf(port: InboundPort, view: View): number | undefined {
+  const { instance, servicePort } = port
+  const own = poolOfSidecar(port, view)
+  return own ? own.tcp?.idleTimeout : instance && tcpSettings(view, instance.service, servicePort)?.idleTimeout
 }
 
 const bindTo = (address: string): ClusterInit['upstreamBindConfig'] => ({
@@ -211,13 +223,14 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
 
 /** Bound listeners of single ports, then the catch-all listener that redirected connections come to. `guard` is asked when they are made. */
 export function inboundListeners(
-  ports: readonly InboundPort[],
+  declared: readonly InboundPort[],
   policies: WorkloadPolicies,
   guard: () => GuardedWorkload,
   view: View,
   snapshot: MeshSnapshot,
   traits: Traits,
 ): Draft<Listener>[] {
+  const ports = declared.map((port): InboundPort => ({ ...port, idleTimeout: idleTimeoutOf(port, view) }))
   const objectsOf = (of: readonly InboundPort[]) => [
     ...new Set([...of.flatMap((port) => objectsOfPort(port, view)), ...Object.values(policies).flatMap((list) => list.map(configKey))]),
   ]

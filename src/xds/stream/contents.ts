@@ -3,6 +3,8 @@
  * shares all pages that did not change, so a record costs little to keep, however many there are, and two records are
  * compared in the time of what differs. A stream keeps the record of what it was sent: nothing else remembers the past.
  */
+import { fnv1a } from '../../model/digest.ts'
+
 type Page = ReadonlyMap<string, string>
 
 /** Names in a page on average, at most; above it the number of pages doubles. */
@@ -88,10 +90,9 @@ export class Contents {
   }
 }
 
-/** The page of a name, by a checksum (FNV-1a) of its characters. */
+/** The page of a name. */
 function pageOf(name: string, pages: number): number {
   if (pages === 1) return 0
-  let sum = 0x811c9dc5
-  for (let at = 0; at < name.length; at++) sum = Math.imul(sum ^ name.charCodeAt(at), 0x01000193)
+  const sum = fnv1a(name)
   return (sum ^ (sum >>> 16)) & (pages - 1)
 }
