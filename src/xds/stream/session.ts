@@ -154,7 +154,7 @@ export class XdsSession {
     const { typeUrl, nonce, error } = request
     const known = this.watches.get(typeUrl)
     const refused = error && this.#reject(known, typeUrl, nonce, error, now)
-    const asked = this.#parts.subscriptions.asked(request.rawSubscribe)
+    const asked = this.#parts.subscriptions.added(request.rawSubscribe)
     if (!known) {
       const legacy = asked.isEmpty && request.unsubscribe.length === 0 && isWildcardType(typeUrl)
       const watch = this.#open(typeUrl, legacy ? everything : asked.subscription, legacy, request.initialVersions.size > 0)

@@ -78,15 +78,34 @@ export class Subscriptions {
   asked(raw: Buffer, before?: Asked): Asked {
     if (raw.length === 0) return nothingAsked
     if (before?.raw.equals(raw)) return before
-    if (raw.length <= longList) return this.#asked(Buffer.from(raw), undefined)
+    return raw.length <= longList ? this.#asked(Buffer.from(raw), undefined) : this.#long(raw, true)
+  }
+
+  /** The same for names that a delta request adds. No later request repeats them: the bytes of a list that is like another are not kept. Throws WireError. */
+  added(raw: Buffer): Omit<Asked, 'raw'> {
+    return raw.length <= longList ? this.asked(raw) : this.#long(raw, false)
+  }
+
+  #long(raw: Buffer, isRepeated: boolean): Asked {
     const last = this.#last?.deref()
     if (last?.raw.equals(raw)) return last
     const key = hash('sha1', raw, 'base64')
     const known = this.#lists.get(key)?.asked.deref()
-    const asked = known ?? this.#asked(Buffer.from(raw), this.#read.get(key)?.deref())
+    const subscription = known?.subscription ?? this.#read.get(key)?.deref() ?? this.#similar(raw)
+    if (subscription && !known && !isRepeated) {
+      this.#read.set(key, new WeakRef(subscription))
+      return { raw, isEmpty: false, subscription }
+    }
+    const asked = known ?? this.#asked(Buffer.from(raw), subscription)
     if (!known) this.#remember(key, asked)
     this.#last = new WeakRef(asked)
     return asked
+  }
+
+  /** What a list comes to that is like one of the last. */
+  #similar(raw: Buffer): Subscription | undefined {
+    const names = this.#sets.like(raw)
+    return names && !names.has('*') ? this.#shared(names, false) : undefined
   }
 
   #remember(key: string, asked: Asked): void {
@@ -106,8 +125,6 @@ export class Subscriptions {
 
   #asked(raw: Buffer, known: Subscription | undefined): Asked {
     if (known) return { raw, isEmpty: false, subscription: known }
-    const alike = raw.length > longList ? this.#sets.like(raw) : undefined
-    if (alike && !alike.has('*')) return { raw, isEmpty: false, subscription: this.#shared(alike, false) }
     const names = namesIn(raw)
     const wildcard = names.delete('*')
     return { raw, isEmpty: false, subscription: this.#shared(this.#sets.kept(names, raw), wildcard) }

@@ -55,6 +55,31 @@ describe('lists of names that were asked for', () => {
     expect(asked.filter((one) => one.deref() !== undefined).length).to.be.above(20)
   })
 
+  it('leave no bytes behind where a delta request names them and they are like others, since none repeats them', async () => {
+    const subscriptions = new Subscriptions()
+    const all = names('some', 10_000)
+    const like = (turn: number) => list(all.toSpliced(turn * 100, 1, `own-${turn}`))
+    const first = subscriptions.added(list(all)).subscription
+    const held = async () => {
+      await new Promise(setImmediate)
+      collect()
+      return process.memoryUsage().arrayBuffers
+    }
+    const before = await held()
+    const kept = Array.from({ length: 20 }, (_, turn) => subscriptions.added(like(turn)).subscription)
+    await until('the lists to go', async () => (await held()) - before < list(all).length * 2)
+    for (const [turn, subscription] of kept.entries()) {
+      expect([subscription.names.size, subscription.names.has(`own-${turn}`), subscription.names.has(all[turn * 100] as string)]).to.deep.equal([
+        10_000,
+        true,
+        false,
+      ])
+      expect(subscriptions.added(like(turn)).subscription).to.equal(subscription)
+      expect(subscriptions.asked(like(turn)).subscription).to.equal(subscription)
+    }
+    expect(subscriptions.added(list(all)).subscription).to.equal(first)
+  })
+
   it('that mean everything are not remembered, however long they are', async () => {
     const subscriptions = new Subscriptions()
     const asked = new WeakRef(subscriptions.asked(list(Array.from({ length: 100_000 }, () => '*'))))
