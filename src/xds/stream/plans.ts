@@ -53,7 +53,7 @@ const mostOnce = 16_384
 /** Bytes outside shared memory that are kept at most. */
 const cacheBytes = 64 * 1024 * 1024
 /** Where more than this is kept, only what is made for the second time is added. */
-const firstBytes = 8 * 1024 * 1024
+const firstBytes = 32 * 1024 * 1024
 
 /** A plan or a part of one, the groups whose bytes it has, and the subscription that it was made for. */
 interface Kept {

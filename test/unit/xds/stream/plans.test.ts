@@ -86,7 +86,7 @@ describe('plans', () => {
     }
     expect(plan(7, 1)).to.equal(plan(7, 1))
     // 64 bytes are counted for each name that does not exist.
-    expect(plan(8, (9 * mebibyte) / 64)).to.equal(plan(8, 1))
+    expect(plan(8, (33 * mebibyte) / 64)).to.equal(plan(8, 1))
     const kept = plans.size
     plan(9, 1)
     expect(plans.size).to.equal(kept)
