@@ -81,16 +81,16 @@ describe('sets of names that are alike', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `outbound|80||service-${index}.example.com`)
     const lists = Array.from({ length: 20 }, (_, index) => raw([`own-${index}`, ...names.toSpliced(index * 300, 2)]))
     const base = sets.kept(new Set(names), raw(names))
-    const times = [0, 0]
+    const least = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
     for (const bytes of lists)
       for (const [way, read] of [() => sets.like(bytes), () => sets.kept(namesIn(bytes))].entries()) {
         const cpu = process.cpuUsage()
         const made = read() as SimilarNames
         const { user, system } = process.cpuUsage(cpu)
-        times[way] = (times[way] ?? 0) + user + system
+        least[way] = Math.min(least[way] ?? 0, user + system)
         expect([made.base, made.plus.size, made.minus.size]).to.deep.equal([base, 1, 2])
       }
-    expect((times[0] ?? 0) * 2).to.be.below(times[1] ?? 0)
+    expect((least[0] ?? 0) * 2).to.be.below(least[1] ?? 0)
   })
 
   it('are not looked for where a list is far shorter than the others', () => {
