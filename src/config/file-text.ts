@@ -23,7 +23,7 @@ interface WideCoding {
   readonly isLittle: boolean
 }
 
-/** The coding of a file that is not UTF-8. Without a mark every space, colon and end of a line has zeros: a few more or less are mistakes in UTF-8. */
+/** The coding of a file that is not UTF-8. Without a mark every space, colon and end of a line has zeros: a few zeros elsewhere are mistakes in UTF-8. */
 function wideCodingOf(bytes: Uint8Array): WideCoding | undefined {
   const [first, second, third, fourth] = bytes
   const begins = (...mark: readonly number[]) => mark.every((byte, at) => bytes[at] === byte)
@@ -36,8 +36,21 @@ function wideCodingOf(bytes: Uint8Array): WideCoding | undefined {
   const isQuad = zeros >= 1 / 4 && third !== undefined && fourth !== undefined
   if (isQuad && first !== 0 && second === 0 && third === 0 && fourth === 0) return { unit: 4, isLittle: true }
   if (isQuad && first === 0 && second === 0 && third === 0 && fourth !== 0) return { unit: 4, isLittle: false }
-  if (zeros < 1 / 16 || (first === 0) === (second === 0)) return undefined
-  return { unit: 2, isLittle: second === 0 }
+  if ((first === 0) === (second === 0)) return undefined
+  const coding: WideCoding = { unit: 2, isLittle: second === 0 }
+  return zeros >= 1 / 16 || endsLines(bytes, coding) ? coding : undefined
+}
+
+/** Whether most line feeds are units of two bytes: in text of few other ASCII characters nothing else tells UTF-16. */
+function endsLines(bytes: Uint8Array, { isLittle }: WideCoding): boolean {
+  let units = 0
+  let others = 0
+  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) {
+    const isUnit = isLittle ? at % 2 === 0 && bytes[at + 1] === 0 : at % 2 === 1 && bytes[at - 1] === 0
+    if (isUnit) units++
+    else others++
+  }
+  return units > others
 }
 
 function wideText(bytes: Uint8Array, { unit, isLittle }: WideCoding): string {

@@ -25,6 +25,8 @@ interface KnownClass {
 export class Audience {
   readonly #present: Present
   readonly #classOf = new Map<string, string>()
+  /** Connections that are still to be told their classes: those that could not be made yet. Until then they keep what they have. */
+  readonly #untold = new Set<string>()
   readonly #classes = new Map<string, KnownClass>()
   /** Classes without connections, and since when, in monotonic milliseconds. */
   readonly #empty = new Map<string, number>()
@@ -45,6 +47,7 @@ export class Audience {
   left(connection: string, now: number): void {
     const classId = this.#classOf.get(connection)
     this.#classOf.delete(connection)
+    this.#untold.delete(connection)
     if (classId !== undefined) this.#leave(classId, now)
   }
 
@@ -65,14 +68,25 @@ export class Audience {
       retiredGroups,
       manifests,
       retiredClasses,
-      assignments: push.assignments,
+      assignments: this.#assignments(),
     }
+  }
+
+  /** The connections whose classes are known by now, each once. */
+  #assignments(): ClassAssignment[] {
+    const told = [...this.#untold].flatMap((connection): ClassAssignment[] => {
+      const classId = this.#classOf.get(connection)
+      return classId !== undefined && this.#classes.get(classId)?.manifest ? [{ connection, classId }] : []
+    })
+    for (const { connection } of told) this.#untold.delete(connection)
+    return told
   }
 
   /** Returns whether the class is new here. */
   #assign({ connection, classId }: ClassAssignment, now: number): boolean {
     const before = this.#classOf.get(connection)
     this.#classOf.set(connection, classId)
+    this.#untold.add(connection)
     if (before !== undefined) this.#leave(before, now)
     this.#empty.delete(classId)
     const known = this.#classes.get(classId)

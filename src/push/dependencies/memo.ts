@@ -28,6 +28,8 @@ export class Memo {
   readonly #record: Pick<Dependencies<never>, 'cell'>
   readonly #spaces = new Map<string, Space>()
   readonly #owned = new Map<string, Set<Space>>()
+  readonly #numbers = new WeakMap<object, number>()
+  #numbered = 0
   /** Things made, and things found, since the start. */
   made = 0
   found = 0
@@ -46,7 +48,7 @@ export class Memo {
   /**
    * The `variant` of `subject` under a rule, made by `make` unless it is there, `usable`, and nothing it was made from has changed: neither the
    * subject, the rule and the inputs that it was given, nor what it read.
-   * What clients choose belongs into the name of the space; a variant stays as long as its subject.
+   * What clients choose belongs into the name of the space; a variant stays as long as its subject, or until there are many and nobody reads it any more.
    */
   get<T>(
     space: string,
@@ -67,8 +69,20 @@ export class Memo {
     }
     const cell = this.#record.cell(make)
     this.made++
+    if (isFull(variants)) for (const [other, { cell }] of variants) if (!cell.isCurrent) variants.delete(other)
     variants.set(variant, { inputs, cell })
     return cell.read()
+  }
+
+  /** Equal for the same objects, or undefined, in the same order: for variants that several have at a time, each made from inputs of its own. */
+  identityOf(objects: readonly (object | undefined)[]): string {
+    return objects.map((object) => (object ? this.#numberOf(object) : 0)).join()
+  }
+
+  #numberOf(object: object): number {
+    let number = this.#numbers.get(object)
+    if (number === undefined) this.#numbers.set(object, (number = ++this.#numbered))
+    return number
   }
 
   /** An owner is gone, and with it what nobody else uses. */
@@ -91,6 +105,10 @@ export class Memo {
     return space
   }
 }
+
+/** Whether it is time to look for variants that are outdated, or that nobody reads any more: at eight, and whenever there are twice as many. */
+const isFull = ({ size }: ReadonlyMap<string, Kept>): boolean => size >= fewVariants && (size & (size - 1)) === 0
+const fewVariants = 8
 
 function variantsOf({ cells, under }: Space, subject: object, rule: object | undefined): Map<string, Kept> {
   let below = cells

@@ -171,13 +171,15 @@ export class HostMaker {
     const { view } = this
     const traits = this.#traits
     const virtualService = egress.virtualServices.find(state.service.hostname)
-    const inputs = virtualService ? destinationInputs(view, virtualService.destinations) : [view.ruleFor(state.service)]
+    const rule = view.ruleFor(state.service)
+    // Where no rule of the VirtualService applies, the service's own route is made by the rule of the service.
+    const inputs = [rule, ...(virtualService ? destinationInputs(view, virtualService.destinations) : [])]
     const asksCaller = virtualService !== undefined && virtualService.callerNamespaces.length + virtualService.callerLabels.length > 0
     const caller = `${virtualService ? traits.largestProgram : ''}|${asksCaller ? JSON.stringify(this.#caller) : ''}`
     return this.#memo.get(
       `host|${caller}|${traits.filtersOf.routes.key}`,
-      [state.service, virtualService ?? view.ruleFor(state.service)],
-      `${route.name}|${own}|${without ? [...without].join() : ''}`,
+      [state.service, virtualService ?? rule],
+      `${route.name}|${own}|${without ? [...without].join() : ''}|${virtualService ? this.#memo.identityOf(inputs) : ''}`,
       [virtualService, port, ...inputs, ...this.filters],
       () => {
         const { hostname } = state.service
@@ -251,7 +253,7 @@ function anyDomain(host: VirtualHost | undefined): VirtualHost | undefined {
 }
 
 /** All services that a VirtualService sends to and their rules: ports and hash policies come from them. */
-function destinationInputs(view: View, hosts: readonly string[]): unknown[] {
+function destinationInputs(view: View, hosts: readonly string[]): (object | undefined)[] {
   return hosts.flatMap((host) => {
     const state = view.service(host)
     return [state?.service, state && view.ruleFor(state.service)]

@@ -111,6 +111,8 @@ export class Catalog {
     this.misfits.delete(id)
     const slot = this.#slots.get(id)
     if (!slot?.group) return
+    // A class that the push queue does not know has what it names until its last member goes.
+    for (const classId of slot.classes) if (this.#orphans.has(classId)) return
     this.#patched(slot.group)
     slot.group = undefined
     this.#dropStates(slot)

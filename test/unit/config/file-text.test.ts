@@ -19,6 +19,8 @@ describe('bytes of a configuration file', () => {
     for (const bytes of [swapped(long), little32(long)]) expect(fileText(bytes)).to.equal(long)
     const foreign = `# ${'漢字'.repeat(50)}\nkind: Sidecar\n`
     for (const bytes of [swapped(foreign), little32(foreign)]) expect(fileText(bytes)).to.equal(foreign)
+    const mostlyForeign = `# ${'漢字'.repeat(2500)}\nkind: Sidecar\n`
+    for (const bytes of [swapped(mostlyForeign), Buffer.from(mostlyForeign, 'utf16le')]) expect(fileText(bytes)).to.equal(mostlyForeign)
     expect(textOf()).to.equal('')
     expect(textOf(0x61)).to.equal('a')
   })

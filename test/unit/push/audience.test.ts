@@ -1,7 +1,7 @@
 /** Writers that are told only what their own connections need show these what one shows that is told everything. */
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { PushContent } from '../../../protocols/messages/push.ts'
+import type { Manifest, PushContent } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
@@ -297,5 +297,18 @@ describe('an audience of pushes', function () {
     expect(audience.next({ ...nothing, assignments: [{ connection: 'p', classId: 'c' }] }, 0).manifests).to.deep.equal([])
     made = true
     expect(audience.next({ ...nothing, manifests: [manifest, { classId: 'other', groups: {} }] }, 0).manifests).to.deep.equal([manifest])
+  })
+
+  it('is told the class of a connection when that is made: before, the connection keeps what it has', () => {
+    const made = new Map<string, Manifest>()
+    const audience = new Audience({ manifest: (classId) => made.get(classId), wholePatch: () => undefined, slab: () => undefined })
+    const told = (push: Partial<PushContent>) => audience.next({ ...nothing, ...push }, 0).assignments
+    const assigned = (connection: string) => ({ connection, classId: 'c' })
+    expect(told({ assignments: ['p', 'q', 'r'].map(assigned) })).to.deep.equal([])
+    audience.left('r', 0)
+    const manifest = { classId: 'c', groups: {} }
+    made.set('c', manifest)
+    expect(told({ manifests: [manifest] })).to.deep.equal(['p', 'q'].map(assigned))
+    expect(told({ assignments: [assigned('s')] })).to.deep.equal([assigned('s')])
   })
 })

@@ -1,4 +1,7 @@
 /** What was made for proxies goes with the last of them. */
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect } from 'chai'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
@@ -87,6 +90,27 @@ describe('memory of proxies that are gone', () => {
 })
 
 describe('the memory of made things', () => {
+  it('forgets variants that nobody reads any more, however long their subject stays', async () => {
+    const state = { number: 1 }
+    const record = new Dependencies(state)
+    const memo = new Memo(record)
+    const subject = {}
+    const inputs: WeakRef<object>[] = []
+    for (let index = 0; index < 1000; index++) {
+      record.produce('group', () => {
+        const input = {}
+        inputs.push(new WeakRef(input))
+        memo.owner = 'group'
+        memo.get('space', [subject], memo.identityOf([input]), [input], () => index)
+      })
+    }
+    setFlagsFromString('--expose-gc')
+    // Within one turn what a WeakRef was made of stays.
+    await setImmediate()
+    ;(runInNewContext('gc') as () => void)()
+    expect(inputs.filter((input) => input.deref())).to.have.length.below(20)
+  })
+
   it('keeps a space as long as an owner uses it, and a cell as long as nothing it was made from changes', () => {
     const memo = new Memo(new Dependencies({}))
     const [subject, rule] = [{}, {}]

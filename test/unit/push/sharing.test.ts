@@ -131,6 +131,38 @@ describe('what proxies share', () => {
     expect(host('n2')?.version).to.not.equal(host('n3')?.version)
   })
 
+  it('is the route of a service by its own rule where a VirtualService has none that applies, each view by the rule that it sees', () => {
+    const mesh = new Mesh().service('n1', 'a.com', 80, ['n2', 'n3'])
+    const hash = (httpHeaderName: string) => ({ loadBalancer: { consistentHash: { httpHeaderName } } })
+    const rule = (header: string) => mesh.set('DestinationRule', 'n2', 'r', { host: 'a.com', exportTo: ['.'], trafficPolicy: hash(header) })
+    mesh.set('VirtualService', 'n1', 'v', { hosts: ['a.com'], exportTo: ['n2', 'n3'], tcp: [{ route: [{ destination: { host: 'b.com' } }] }] })
+    rule('x-user')
+    mesh.connect('p', 'n2', '10.1.0.1').connect('q', 'n3', '10.1.0.2')
+    const headers = (connection: string) => {
+      const action = mesh.route(connection, '80')?.virtualHosts.find(({ name }) => name === 'a.com:80')?.routes[0]?.action
+      const policies = action?.case === 'route' ? action.value.hashPolicy : []
+      return policies.map(({ policySpecifier }) => policySpecifier.case === 'header' && policySpecifier.value.headerName)
+    }
+    expect([headers('p'), headers('q')]).to.deep.equal([['x-user'], []])
+    rule('y-user')
+    expect([headers('p'), headers('q')]).to.deep.equal([['y-user'], []])
+  })
+
+  it('is made once for each who has it otherwise: views with rules of their own for one VirtualService do not take it from each other', () => {
+    const mesh = new Mesh().service('n1', 'a.com').service('n1', 'b.com')
+    const route = (prefix: string) => ({ hosts: ['a.com'], http: [{ match: [{ uri: { prefix } }], route: [{ destination: { host: 'b.com' } }] }] })
+    mesh.set('VirtualService', 'n1', 'v', route('/x'))
+    const many = Array.from({ length: 40 }, (_, index) => `own-${index}`)
+    for (const namespace of many) {
+      mesh.set('DestinationRule', namespace, 'r', { host: 'b.com', exportTo: ['.'], trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } })
+      mesh.set('DestinationRule', namespace, 's', { host: 'other.com', exportTo: ['.'] }).connect(namespace, namespace, '10.1.0.1')
+    }
+    const { memo } = mesh.planner.generation
+    const before = memo.made
+    mesh.set('VirtualService', 'n1', 'v', route('/y'))
+    expect(memo.made - before).to.be.at.most(many.length + 2)
+  })
+
   it('are filters of policies and chains of ports that nobody declared, for all whom the same policies select', () => {
     const mesh = new Mesh().service('n1', 'a.com')
     const rules = [{ to: [{ operation: { paths: ['/x'] } }] }]

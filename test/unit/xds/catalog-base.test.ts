@@ -93,6 +93,17 @@ describe('what a writer takes over', () => {
     expect([...catalog.misfits]).to.deep.equal(['old'])
   })
 
+  it('keeps what such a class names when the push queue gives it up for others, until its last proxy goes', () => {
+    catalog.apply(
+      push([{ group: 'g', base: 0, sequence: 1, names: ['a@1', 'b@1'] }], { whole: true, classes: { other: ['g'] } }),
+      (id) => id === 'class',
+    )
+    catalog.apply({ ...push([], { retiredGroups: ['g'] }), retiredClasses: ['other'] }, (id) => id === 'class')
+    expect([held(), held('other')]).to.deep.equal([['a@1', 'b@1'], []])
+    catalog.apply(push([]))
+    expect(held()).to.deep.equal([])
+  })
+
   it('keeps a class that was not in everything and is told of later', () => {
     catalog.apply(push([], { whole: true }), () => true)
     catalog.apply(push([{ group: 'g', base: 0, sequence: 9, names: ['a@9'] }], { classes: { class: ['g'] } }), () => true)
