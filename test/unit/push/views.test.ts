@@ -189,8 +189,8 @@ const sidecar = fc
   )
 const common = fc.oneof(
   { weight: 6, arbitrary: service },
-  { weight: 2, arbitrary: rule },
-  { weight: 2, arbitrary: virtualService },
+  { weight: 4, arbitrary: rule },
+  { weight: 4, arbitrary: virtualService },
   policy,
   filter,
   workload,
@@ -289,6 +289,8 @@ const routesNamed = new WeakMap<Resource, readonly string[]>()
 
 function plannerWith(objects: Iterable<ConfigObject>, mesh: object): Planner {
   const planner = new Planner(testSettings())
+  // It makes everything anew: nothing in it was made for somebody else.
+  planner.generation.memo.get = (_space, _subject, _variant, _inputs, make) => make()
   const read = readMeshConfig(JSON.stringify(mesh))
   if ('error' in read) throw new Error(read.error)
   planner.state.setMesh(read.value)
