@@ -7,6 +7,18 @@ import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } fro
 /** How long a class stays when no connection is of it any more, in milliseconds: most proxies that go are back soon. */
 export const classGraceMs = 4000
 
+/** A push of nothing. */
+export const emptyPush: PushContent = {
+  whole: false,
+  slabs: [],
+  retiredSlabs: [],
+  groups: [],
+  retiredGroups: [],
+  manifests: [],
+  retiredClasses: [],
+  assignments: [],
+}
+
 /** What is there after the last push that was taken: {@link Audience} takes from it what is new to an audience, although it is old. */
 export interface Present {
   manifest(classId: string): Manifest | undefined

@@ -6,21 +6,11 @@ import { WantedKeys } from '../../actors/discovery/push-queue/wanted-keys.ts'
 import { Writers } from '../../actors/discovery/push-queue/writers.ts'
 import { monotonicMs } from '../../actors/runtime/clock.ts'
 import type { ProxyNode } from '../../protocols/data.ts'
-import type { PushContent, ResolverCommand, WriterCommand } from '../../protocols/messages/push.ts'
+import type { ResolverCommand, WriterCommand } from '../../protocols/messages/push.ts'
+import { emptyPush } from '../../src/push/audience.ts'
 import { IdentityShares } from '../../src/push/classes/identity-shares.ts'
 import { RecordingPeer } from '../harness/actor.ts'
 import { until } from '../harness/until.ts'
-
-const nothing: PushContent = {
-  whole: false,
-  slabs: [],
-  retiredSlabs: [],
-  groups: [],
-  retiredGroups: [],
-  manifests: [],
-  retiredClasses: [],
-  assignments: [],
-}
 
 describe('the writers of the push queue', () => {
   const push = { startedAt: 0, reasons: [], ledger: 'l' }
@@ -41,10 +31,10 @@ describe('the writers of the push queue', () => {
   it('count pushes of changes only, and say once when all have taken one', () => {
     let taken = 0
     const { writers, numbers } = two(() => taken++)
-    expect([writers.publish(push, nothing), writers.lastPush, writers.areTaking]).to.deep.equal([false, 0, false])
-    writers.tell({ ...push, id: 0 }, { ...nothing, retiredSlabs: [1] })
+    expect([writers.publish(push, emptyPush), writers.lastPush, writers.areTaking]).to.deep.equal([false, 0, false])
+    writers.tell({ ...push, id: 0 }, { ...emptyPush, retiredSlabs: [1] })
     expect([numbers(), writers.lastPush]).to.deep.equal([[[], []], 0])
-    expect([writers.publish(push, { ...nothing, whole: true }), writers.lastPush, writers.areTaking]).to.deep.equal([true, 1, true])
+    expect([writers.publish(push, { ...emptyPush, whole: true }), writers.lastPush, writers.areTaking]).to.deep.equal([true, 1, true])
     writers.taken('xds-writer/0', 1)
     expect(taken).to.equal(0)
     writers.remove('xds-writer/1')
@@ -55,13 +45,13 @@ describe('the writers of the push queue', () => {
 
   it('are told between pushes of changes what concerns them, and of a change all: its ledger is that of all proxies', () => {
     const { writers, numbers } = two()
-    const connected = { ...nothing, assignments: [{ connection: 'xds-writer/1/a', classId: 'c' }] }
-    writers.publish({ ...push, ledger: 'first' }, { ...nothing, whole: true })
+    const connected = { ...emptyPush, assignments: [{ connection: 'xds-writer/1/a', classId: 'c' }] }
+    writers.publish({ ...push, ledger: 'first' }, { ...emptyPush, whole: true })
     writers.tell({ ...push, ledger: 'second', id: 1 }, connected)
     expect(numbers()).to.deep.equal([[1], [1, 1]])
     expect(['first', 'second', 'third'].map((ledger) => writers.isTold(ledger))).to.deep.equal([true, true, false])
     const patch = { group: 'g', sequence: 2, base: 1, version: '1', changed: [], removed: [] }
-    writers.publish({ ...push, ledger: 'third' }, { ...nothing, groups: [patch] })
+    writers.publish({ ...push, ledger: 'third' }, { ...emptyPush, groups: [patch] })
     expect(numbers()).to.deep.equal([
       [1, 2],
       [1, 1, 2],

@@ -1,6 +1,6 @@
 /** The writers: what each of them is told, and which have still to take the last push of changes. */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
-import { Audience, type Present } from '../../../src/push/audience.ts'
+import { Audience, emptyPush, type Present } from '../../../src/push/audience.ts'
 import { Takers } from '../../../src/push/pacing/takers.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
@@ -101,7 +101,7 @@ export class Writers {
     const writer = this.#writers.get(name)
     if (!writer) return
     writer.audience = new Audience(this.#present)
-    this.#say(writer, push, this.#partOf(writer, { ...nothing, whole: true, assignments }))
+    this.#say(writer, push, this.#partOf(writer, { ...emptyPush, whole: true, assignments }))
   }
 
   #partOf({ peer, audience }: Linked, content: PushContent): PushContent {
@@ -136,17 +136,6 @@ export class Writers {
     this.#timer?.cancel()
     this.#taken()
   }
-}
-
-const nothing: PushContent = {
-  whole: false,
-  slabs: [],
-  retiredSlabs: [],
-  groups: [],
-  retiredGroups: [],
-  manifests: [],
-  retiredClasses: [],
-  assignments: [],
 }
 
 function isNothing({ whole, ...lists }: PushContent): boolean {

@@ -5,7 +5,7 @@ import type { Manifest, PushContent } from '../../../protocols/messages/push.ts'
 import { configKey } from '../../../src/config/kinds.ts'
 import { parseConfigFile } from '../../../src/config/parse.ts'
 import { readNode } from '../../../src/model/proxy.ts'
-import { Audience, classGraceMs } from '../../../src/push/audience.ts'
+import { Audience, classGraceMs, emptyPush } from '../../../src/push/audience.ts'
 import { Planner } from '../../../src/push/planner.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
@@ -21,16 +21,6 @@ import {
 import { names, testSettings } from '../../harness/settings.ts'
 
 const types = [clusterType, endpointType, listenerType, routeType, virtualHostType, nameTableType, extensionConfigType]
-const nothing: PushContent = {
-  whole: false,
-  slabs: [],
-  retiredSlabs: [],
-  groups: [],
-  retiredGroups: [],
-  manifests: [],
-  retiredClasses: [],
-  assignments: [],
-}
 
 /** A writer without streams: what it was told, and what its catalog makes of that. */
 class Listener {
@@ -165,7 +155,7 @@ class World {
     const own = this.planner.assignments().filter(({ connection }) => connection.startsWith(`${writer}/`))
     const one = this.#at(writer)
     one.audience = new Audience(this.planner.present)
-    one.listener.hear(one.audience.next({ ...nothing, whole: true, assignments: own }, this.now))
+    one.listener.hear(one.audience.next({ ...emptyPush, whole: true, assignments: own }, this.now))
     this.#check()
   }
 
@@ -281,7 +271,7 @@ describe('an audience of pushes', function () {
       slab: (id) => ({ id, bytes: new SharedArrayBuffer(4) }),
     })
     const told = (push: Partial<PushContent>) => {
-      const { slabs, retiredSlabs } = audience.next({ ...nothing, ...push }, 0)
+      const { slabs, retiredSlabs } = audience.next({ ...emptyPush, ...push }, 0)
       return [slabs.map(({ id }) => id), retiredSlabs]
     }
     expect(told({ slabs: [{ id: 3, bytes: new SharedArrayBuffer(4) }] })).to.deep.equal([[], []])
@@ -294,15 +284,15 @@ describe('an audience of pushes', function () {
     const manifest = { classId: 'c', groups: {} }
     let made = false
     const audience = new Audience({ manifest: () => (made ? manifest : undefined), wholePatch: () => undefined, slab: () => undefined })
-    expect(audience.next({ ...nothing, assignments: [{ connection: 'p', classId: 'c' }] }, 0).manifests).to.deep.equal([])
+    expect(audience.next({ ...emptyPush, assignments: [{ connection: 'p', classId: 'c' }] }, 0).manifests).to.deep.equal([])
     made = true
-    expect(audience.next({ ...nothing, manifests: [manifest, { classId: 'other', groups: {} }] }, 0).manifests).to.deep.equal([manifest])
+    expect(audience.next({ ...emptyPush, manifests: [manifest, { classId: 'other', groups: {} }] }, 0).manifests).to.deep.equal([manifest])
   })
 
   it('is told the class of a connection when that is made: before, the connection keeps what it has', () => {
     const made = new Map<string, Manifest>()
     const audience = new Audience({ manifest: (classId) => made.get(classId), wholePatch: () => undefined, slab: () => undefined })
-    const told = (push: Partial<PushContent>) => audience.next({ ...nothing, ...push }, 0).assignments
+    const told = (push: Partial<PushContent>) => audience.next({ ...emptyPush, ...push }, 0).assignments
     const assigned = (connection: string) => ({ connection, classId: 'c' })
     expect(told({ assignments: ['p', 'q', 'r'].map(assigned) })).to.deep.equal([])
     audience.left('r', 0)
