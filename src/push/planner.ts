@@ -11,7 +11,7 @@ import { readNode } from '../model/proxy.ts'
 import { proxyLabels, type ServiceInstance } from '../model/workload.ts'
 import { InstanceIndex } from '../snapshot/instances.ts'
 import { serviceKey } from '../snapshot/objects.ts'
-import { policiesFor } from '../snapshot/policies.ts'
+import { allPolicies, policiesFor } from '../snapshot/policies.ts'
 import { type Changes, isNothing, isOnlyEndpoints, type MeshSnapshot, type Settings } from '../snapshot/snapshot.ts'
 import { MeshState } from '../snapshot/state.ts'
 import { GroupStore } from '../xds/slab/group-store.ts'
@@ -173,13 +173,11 @@ export class Planner {
   /** What the listeners of a class are made from: its policies, Gateways, Sidecar and services. */
   #objectsOf(proxyClass: ProxyClass): string[] {
     const { policies, mesh } = this.snapshot
-    const { authorization, requests, peers } = policiesFor(policies, mesh.rootNamespace, proxyClass)
+    const selecting = allPolicies(policiesFor(policies, mesh.rootNamespace, proxyClass))
     const { sidecar } = proxyClass.viewKey
     const services = proxyClass.instances.map(({ service }) => serviceKey(service))
     const gateways = proxyClass.gateways.map((name) => `Gateway/${name}`)
-    return [
-      ...new Set([...[...authorization, ...requests, ...peers].map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : []), ...services]),
-    ]
+    return [...new Set([...selecting.map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : []), ...services])]
   }
 
   /** Takes all events so far into a new snapshot and makes what changed, at a time in monotonic milliseconds. Returns what changed. */

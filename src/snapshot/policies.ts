@@ -48,6 +48,9 @@ export interface WorkloadPolicies {
   readonly peers: readonly PeerAuthentication[]
 }
 
+/** All of them. */
+export const allPolicies = ({ authorization, requests, peers }: WorkloadPolicies) => [...authorization, ...requests, ...peers]
+
 /** Groups objects, oldest first, by namespace. */
 export function byNamespace<T extends ConfigObject>(objects: readonly T[]): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>()
@@ -106,8 +109,8 @@ export function peersFor(index: PolicyIndex, rootNamespace: string, workload: Wo
 const digests = new WeakMap<object, string>()
 
 /** A digest of policies, with all that they say; undefined for none. */
-export function policiesDigest({ authorization, requests, peers }: WorkloadPolicies): string | undefined {
-  const parts = [...authorization, ...requests, ...peers].map((policy) => {
+export function policiesDigest(policies: WorkloadPolicies): string | undefined {
+  const parts = allPolicies(policies).map((policy) => {
     let digest = digests.get(policy)
     if (digest === undefined) {
       const { kind, namespace, name, annotations, spec } = policy

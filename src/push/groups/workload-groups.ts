@@ -6,7 +6,7 @@ import { ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../protocols/gen/envoy/config/route/v3/route_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { consequences, contain } from '../../model/faults.ts'
-import { policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
+import { allPolicies, policiesFor, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import { type Draft, makeAll, type Outcome } from '../../xds/draft.ts'
 import { addedClusters, clusterPatcher } from '../../xds/envoy-filter/clusters.ts'
 import { addedListeners } from '../../xds/envoy-filter/listeners.ts'
@@ -109,9 +109,9 @@ export class WorkloadGroups {
     return this.#ofPolicies(`guard|${traits.key}`, policies, filters, () => guardOf(policies, filters, this.#making.snapshot, traits))
   }
 
-  #ofPolicies<Made>(space: string, { authorization, requests, peers }: WorkloadPolicies, given: unknown, make: () => Made): Made {
+  #ofPolicies<Made>(space: string, policies: WorkloadPolicies, given: unknown, make: () => Made): Made {
     const { snapshot, memo } = this.#making
-    const all = [...authorization, ...requests, ...peers]
+    const all = allPolicies(policies)
     return memo.get(space, [all[0] ?? snapshot.settings], all.map(configKey).join(), [given, ...all], make)
   }
 
@@ -183,8 +183,7 @@ export class WorkloadGroups {
   #policyObjects(proxy: ProxyClass): readonly string[] | undefined {
     return contain<readonly string[] | undefined>(
       () => {
-        const { authorization, requests, peers } = this.#policies(proxy)
-        const all = [...authorization, ...requests, ...peers].map(configKey)
+        const all = allPolicies(this.#policies(proxy)).map(configKey)
         return all.length > 0 ? all : undefined
       },
       () => [],

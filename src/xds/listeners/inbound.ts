@@ -9,7 +9,7 @@ import { compare } from '../../model/order.ts'
 import { isHttp, isHttp2, selectProtocol } from '../../model/protocol.ts'
 import type { ServiceInstance } from '../../model/workload.ts'
 import { serviceKey } from '../../snapshot/objects.ts'
-import type { WorkloadPolicies } from '../../snapshot/policies.ts'
+import { allPolicies, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import { statName } from '../clusters/outbound.ts'
@@ -232,7 +232,7 @@ export function inboundListeners(
 ): Draft<Listener>[] {
   const ports = declared.map((port): InboundPort => ({ ...port, idleTimeout: idleTimeoutOf(port, view) }))
   const objectsOf = (of: readonly InboundPort[]) => [
-    ...new Set([...of.flatMap((port) => objectsOfPort(port, view)), ...Object.values(policies).flatMap((list) => list.map(configKey))]),
+    ...new Set([...of.flatMap((port) => objectsOfPort(port, view)), ...allPolicies(policies).map(configKey)]),
   ]
   const bound = ports
     .filter((port) => port.bind !== '')

@@ -47,12 +47,10 @@ export function withDomains(piece: HostPiece, more: readonly string[]): HostPiec
 }
 
 function pieceOf(name: string, domains: readonly string[], value: readonly Uint8Array[]): HostPiece {
-  const head = fieldHead(
-    virtualHostsField,
-    value.reduce((sum, { length }) => sum + length, 0),
-  )
+  const length = value.reduce((sum, part) => sum + part.length, 0)
+  const head = fieldHead(virtualHostsField, length)
   // Its own memory: a piece of the pool of `Buffer` would keep all that was taken from it meanwhile.
-  const bytes = new Uint8Array(value.reduce((sum, { length }) => sum + length, head.length))
+  const bytes = new Uint8Array(head.length + length)
   let at = 0
   for (const part of [head, ...value]) {
     bytes.set(part, at)

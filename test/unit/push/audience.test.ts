@@ -9,18 +9,8 @@ import { Audience, classGraceMs, emptyPush } from '../../../src/push/audience.ts
 import { Planner } from '../../../src/push/planner.ts'
 import { KeyedSums } from '../../../src/xds/slab/sums.ts'
 import { Catalog } from '../../../src/xds/stream/catalog.ts'
-import {
-  clusterType,
-  endpointType,
-  extensionConfigType,
-  listenerType,
-  nameTableType,
-  routeType,
-  virtualHostType,
-} from '../../../src/xds/type-urls.ts'
+import { clusterType, listenerType, pushOrder } from '../../../src/xds/type-urls.ts'
 import { names, testSettings } from '../../harness/settings.ts'
-
-const types = [clusterType, endpointType, listenerType, routeType, virtualHostType, nameTableType, extensionConfigType]
 
 /** A writer without streams: what it was told, and what its catalog makes of that. */
 class Listener {
@@ -46,7 +36,7 @@ class Listener {
 
   /** All that a connection has, with the bytes of it. */
   held(connection: string): object {
-    return types.map((typeUrl) => {
+    return pushOrder.map((typeUrl) => {
       const state = this.catalog.typeState(this.classOf.get(connection) ?? '', typeUrl)
       return Array.from(state.entries(), ({ name, version, chunks }) => `${name} ${version} ${Buffer.concat([...chunks]).toString('base64')}`).sort()
     })
