@@ -53,6 +53,8 @@ export class SharedPermits implements PermitSource {
   readonly #incarnation: number
   /** Until when others come first. */
   #courteousUntil = 0
+  /** What the counter was moved to by the last release that woke others. */
+  #givenAt: number | undefined
   /** When the wait that is under way ends at the latest; infinite = none is. */
   #waitEnds = Number.POSITIVE_INFINITY
 
@@ -80,7 +82,8 @@ export class SharedPermits implements PermitSource {
 
   release(): void {
     if (!this.#change(-1)) return
-    if (this.#passOn()) this.#courteousUntil = this.#now() + courtesyMs
+    this.#givenAt = this.#passOn()
+    if (this.#givenAt !== undefined) this.#courteousUntil = this.#now() + courtesyMs
   }
 
   /** Says that this writer is not blocked: at least every half second while it holds permits. */
@@ -97,17 +100,23 @@ export class SharedPermits implements PermitSource {
 
   /**
    * Calls back when a permit may be free: something came back since {@link want}, or this writer has let others come first for long
-   * enough. A wait that is under way and ends as soon serves for this one too; a longer one does not.
+   * enough. A wait that is under way and ends as soon serves for this one too; a longer one does not. A release of this writer's own
+   * wakes its waits as well; they go on, so that others come first.
    */
   whenFreed(since: number, then: () => void): void {
     const now = this.#now()
-    const courtesy = this.#courteousUntil - now
-    const end = now + (courtesy > 0 ? courtesy : blockedMs)
+    const end = now < this.#courteousUntil ? this.#courteousUntil : now + blockedMs
     if (this.#waitEnds <= end) return
     this.#waitEnds = end
     const { value } = Atomics.waitAsync(this.#words, wake, since, end - now)
-    void Promise.resolve(value).then(() => {
+    void Promise.resolve(value).then((how) => {
       if (this.#waitEnds === end) this.#waitEnds = Number.POSITIVE_INFINITY
+      const counter = Atomics.load(this.#words, wake)
+      const wokenByItself = how !== 'timed-out' && counter === this.#givenAt
+      if (wokenByItself && this.#now() < this.#courteousUntil) {
+        this.whenFreed(counter, then)
+        return
+      }
       this.#courteousUntil = 0
       then()
     })
@@ -118,12 +127,12 @@ export class SharedPermits implements PermitSource {
     if (Atomics.exchange(this.#words, wantOf(this.#writer), 0) === 1) this.#passOn()
   }
 
-  /** Wakes the writers that wait. Returns whether any other does. */
-  #passOn(): boolean {
-    if (this.#othersWanting() === 0) return false
-    Atomics.add(this.#words, wake, 1)
+  /** Wakes the writers that wait. Returns what the counter moved to; undefined when no other waits. */
+  #passOn(): number | undefined {
+    if (this.#othersWanting() === 0) return undefined
+    const before = Atomics.add(this.#words, wake, 1)
     Atomics.notify(this.#words, wake)
-    return true
+    return (before + 1) | 0
   }
 
   /** Whether this writer holds as many permits as it would if they were spread evenly over those that want some. */

@@ -88,15 +88,24 @@ describe('permits of several writers', () => {
     other.satisfied()
     other.whenFreed(other.want(), () => told++)
     one.release()
-    await until('the other to hear of it', () => told > 0, 500)
-    expect(told).to.equal(1)
-    // One that lets others come first does so for a moment, however long a wait of its own is under way.
-    other.acquire()
-    one.want()
+    await until('the other to hear of it', () => told === 1)
+  })
+
+  it('that a writer gives back while it waits go to the others, and it hears of one when it has let them come first for a moment', async () => {
+    const shared = permitWords(2)
+    // The clock stands still: only the end of its wait can tell the one who gave it back that the moment is over.
+    const [one, other] = [0, 1].map((writer) => new SharedPermits(shared, writer, 1, () => 0)) as [SharedPermits, SharedPermits]
+    let told = 0
+    let whenOneHeard: unknown
+    expect([other.acquire(), one.acquire()]).to.deep.equal([true, false])
     other.whenFreed(other.want(), () => told++)
+    one.whenFreed(one.want(), () => {
+      whenOneHeard = { told, acquired: other.acquire() }
+    })
     other.release()
-    other.whenFreed(other.want(), () => told++)
-    await until('its turn to come', () => told === 2, 500)
+    await until('its turn to come', () => told > 0)
+    expect(whenOneHeard).to.deep.equal({ told: 0, acquired: false })
+    expect(other.acquire()).to.equal(true)
   })
 
   it('hold over threads, and those of a thread that is killed come back', async function () {
