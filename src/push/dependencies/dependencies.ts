@@ -1,30 +1,31 @@
 /**
- * What was read while something was made decides when it is made again. Whoever makes something reads through here: questions to the present
- * state are recorded with their answers, misses too. When the state changes, the questions are asked again; what read an answer that is
- * another now is outdated, and nothing else. No list says what a change cannot touch.
+ * Records what is read while a value is made, and decides from that record when to make the value again. All reads of the state go through
+ * this module: each is recorded as a question with its answer, also when nothing was found. When the state changes, the questions are asked
+ * again; a value that read an answer that has changed is outdated, and no other value is. There is no hand-kept list of what a change
+ * affects.
  */
 import { contain } from '../../model/faults.ts'
 
-/** What questions read. */
+/** The reads of a question node: none. */
 const none: readonly never[] = []
 
-/** Something that has readers and may read. */
+/** A node of the dependency graph: it may have readers and may have read other nodes. */
 class Node {
-  /** The last answer, or what was worked out last. */
+  /** The last answer of a question, or the last value computed. */
   value: unknown
   reads: Nodes = none
   readers: Nodes = none
-  /** Parts of a product that were made by themselves since it was made, if there are any. */
+  /** Parts of a product that were made on their own since the product was made. */
   parts: Map<string, Node> | undefined
-  /** Called when it becomes outdated. */
+  /** Called when the node becomes outdated. */
   told: (() => void) | undefined
-  /** Something that it read may be another. */
+  /** Whether something that the node read may have changed. */
   outdated = true
   readonly kind: 'question' | 'derived' | 'cell' | 'product'
   readonly name: string
   readonly ask: () => unknown
   readonly alike: (one: unknown, other: unknown) => boolean
-  /** Called when nobody reads it any more. */
+  /** Called when the node has lost its last reader. */
   readonly dropped: () => void
 
   constructor(kind: Node['kind'], name: string, ask: () => unknown, alike: (one: unknown, other: unknown) => boolean, dropped: () => void) {
@@ -36,17 +37,20 @@ class Node {
   }
 }
 
-/** Some nodes, each once: a few as a list, more as a set. Most nodes have one reader and have read fewer than eight others, and a list takes a third of the memory. */
+/**
+ * A set of nodes: an array for a few nodes, a Set for more. Most nodes have one reader and fewer than eight reads, and an array takes a
+ * third of the memory.
+ */
 type Nodes = readonly Node[] | Set<Node>
 
-/** So many nodes are a list, of just that length. */
+/** The maximum number of nodes that are kept as an array. */
 const fewNodes = 8
 
 const isSet = (nodes: Nodes): nodes is Set<Node> => nodes instanceof Set
 const countOf = (nodes: Nodes): number => (isSet(nodes) ? nodes.size : nodes.length)
 const has = (nodes: Nodes, node: Node): boolean => (isSet(nodes) ? nodes.has(node) : nodes.includes(node))
 
-/** The nodes with one more; a set is changed itself. */
+/** Returns the nodes with one more. A Set is changed in place. */
 function withNode(nodes: Nodes, node: Node): Nodes {
   if (isSet(nodes)) return nodes.add(node)
   if (nodes.length === 0) return [node]
@@ -54,29 +58,29 @@ function withNode(nodes: Nodes, node: Node): Nodes {
   return nodes.length < fewNodes ? nodes.concat([node]) : new Set(nodes).add(node)
 }
 
-/** The nodes without one; a set is changed itself. */
+/** Returns the nodes without one. A Set is changed in place. */
 function withoutNode(nodes: Nodes, node: Node): Nodes {
   if (!isSet(nodes)) return nodes.includes(node) ? nodes.filter((other) => other !== node) : nodes
   nodes.delete(node)
   return nodes
 }
 
-/** The nodes in the least memory. */
+/** Converts the nodes to the form that takes the least memory. */
 const compact = (nodes: Nodes): Nodes => (isSet(nodes) && nodes.size <= fewNodes ? [...nodes] : nodes)
 
-/** Notes that a node has read another. */
+/** Records that `reader` has read `read`. */
 function link(reader: Node, read: Node): void {
   reader.reads = withNode(reader.reads, read)
   read.readers = withNode(read.readers, reader)
 }
 
-/** Takes that back. */
+/** Removes that record. */
 function unlink(reader: Node, read: Node): void {
   reader.reads = withoutNode(reader.reads, read)
   read.readers = withoutNode(read.readers, reader)
 }
 
-/** Something that could not be worked out; it equals nothing. */
+/** The result of a computation that threw. It is not equal to any value. */
 class Failed {
   readonly reason: string
   constructor(reason: string) {
@@ -87,18 +91,18 @@ class Failed {
 const identical = (one: unknown, other: unknown): boolean => one === other
 const nothing = () => undefined
 
-/** What questions of one sort are asked of. There is one object of each. */
+/** A part of the state that questions are asked about. Each topic is one object and is identified by it. */
 export interface Topic<State, Value> {
   readonly of: (state: State) => Value
-  /** Keys of the questions whose answers may differ between two values; undefined when that may be any. By default it may be any. */
+  /** Returns the keys of the questions whose answers may differ between two values. Undefined, or without this function: any may. */
   changed?(before: Value, now: Value): Iterable<string> | undefined
 }
 
-/** A value that belongs to whoever keeps it. */
+/** A recorded value that belongs to the caller that keeps it. */
 export interface Cell<Value> {
-  /** Whether nothing that it was made from is another; else another cell has to take its place. */
+  /** Whether nothing that the value was made from has changed. Otherwise the caller has to make a new cell. */
   readonly isCurrent: boolean
-  /** The value, recorded for whoever is being made. Throws what making it threw. */
+  /** Returns the value and records the read for the node being made. Throws the error that making it threw. */
   read(): Value
 }
 
@@ -120,28 +124,28 @@ class RecordedCell<Value> implements Cell<Value> {
   }
 }
 
-/** Values by key, each of which is made anew only when something that it read is another. */
+/** Values by key. Each is made again only when something that it read has changed. */
 export interface Collection<Value> {
-  /** Keys whose values are to be made anew. */
+  /** Keys whose values have to be made again. */
   readonly outdated: ReadonlySet<string>
   isCurrent(key: string): boolean
-  /** The value of a key, and whether it was made just now. Throws what making it threw. */
+  /** Returns the value of a key, and whether it was made in this call. Throws the error that making it threw. */
   get(key: string, make: () => Value): { value: Value; isNew: boolean }
-  /** Forgets all keys but these. */
+  /** Removes all keys except these. */
   keep(keys: ReadonlySet<string>): void
-  /** Records that whoever is being made has read all values. Those that are outdated must have been got before. */
+  /** Records that the node being made has read all values. Outdated values have to be made with `get` before. */
   read(): void
 }
 
-/** Records what is read of a state, and finds what a change of the state outdates. */
+/** Records what is read of a state, and finds what a change of the state makes outdated. */
 export class Dependencies<State extends object> {
   #state: State
   readonly #questions = new Map<Topic<State, unknown>, Map<string, Node>>()
   readonly #products = new Map<string, Node>()
   readonly #derived = new Map<string, Node>()
-  /** What is being made. */
+  /** The node being made, to which reads are recorded. */
   #making: Node | undefined
-  /** What is to be worked out anew before anybody is told that it is outdated. */
+  /** Derived nodes to compute again before their readers are marked as outdated. */
   readonly #pending = new Set<Node>()
   readonly #outdated = new Set<string>()
 
@@ -149,17 +153,20 @@ export class Dependencies<State extends object> {
     this.#state = state
   }
 
-  /** The present state, unrecorded. */
+  /** The present state. Reads of it are not recorded. */
   get state(): State {
     return this.#state
   }
 
-  /** Questions that were asked and are remembered. */
+  /** The number of questions recorded. */
   get questions(): number {
     return [...this.#questions.values()].reduce((sum, asked) => sum + asked.size, 0)
   }
 
-  /** The answer to a question about a topic. Equal keys ask the same. `alike` says whether two answers come to the same for whoever asks. Throws what `ask` throws. */
+  /**
+   * Returns the answer to a question about a topic. Questions with equal keys must be the same question. `alike` decides whether two
+   * answers make no difference to the readers. Throws what `ask` throws.
+   */
   read<Value, Answer>(
     topic: Topic<State, Value>,
     key: string,
@@ -188,12 +195,15 @@ export class Dependencies<State extends object> {
     return answer
   }
 
-  /** Names of the products that have asked a question themselves. */
+  /** Names of the products that asked a question directly. */
   *askers<Value>(topic: Topic<State, Value>, key: string): Generator<string> {
     for (const { kind, name } of this.#questions.get(topic)?.get(key)?.readers ?? []) if (kind === 'product') yield name
   }
 
-  /** A value under a name that all who read it share. Who reads it is outdated only when it is another, as `alike` has it; the value that they have read stays otherwise. */
+  /**
+   * Returns a named value that all its readers share. When it is computed again, its readers are outdated only if it differs according to
+   * `alike`; otherwise the value stays the same object.
+   */
   derived<Value>(name: string, make: () => Value, alike: (one: Value, other: Value) => boolean = identical): Value {
     if (!this.#making && !this.#derived.has(name)) return make()
     let node = this.#derived.get(name)
@@ -204,7 +214,7 @@ export class Dependencies<State extends object> {
     return this.#valueOf(node) as Value
   }
 
-  /** Makes a value and records what it reads. Whoever read it is outdated when it is. */
+  /** Makes a value and records what it reads. When the cell becomes outdated, its readers do too. */
   cell<Value>(make: () => Value): Cell<Value> {
     const node = new Node('cell', '', make, identical, nothing)
     this.#workOut(node)
@@ -213,7 +223,10 @@ export class Dependencies<State extends object> {
 
   readonly #read = (node: Node): unknown => this.#valueOf(node)
 
-  /** Values by key that are read all together: what they read is recorded for each by itself, so that it is known which are to be made anew. */
+  /**
+   * Creates a collection whose values are read as a whole. The reads of each value are recorded separately, so that only outdated values
+   * are made again.
+   */
   collection<Value>(): Collection<Value> {
     const all = new Node('cell', '', nothing, identical, nothing)
     all.outdated = false
@@ -262,7 +275,7 @@ export class Dependencies<State extends object> {
     }
   }
 
-  /** Makes a product and records what it reads; it is current until some of that is another. Throws what `make` throws. */
+  /** Makes a product and records what it reads. It is current until something that it read changes. Throws what `make` throws. */
   produce(name: string, make: () => void): void {
     let node = this.#products.get(name)
     if (!node) this.#products.set(name, (node = new Node('product', name, nothing, identical, nothing)))
@@ -271,7 +284,7 @@ export class Dependencies<State extends object> {
     this.#during(node, make)
   }
 
-  /** Makes more of a product; what is read for it is beside what was read before. */
+  /** Makes more of a product; the reads are added to the recorded ones. */
   extend(name: string, make: () => void): void {
     const outer = this.#making
     this.#making = this.#products.get(name)
@@ -282,7 +295,7 @@ export class Dependencies<State extends object> {
     }
   }
 
-  /** Makes a part of a product anew, by itself; its reads are those of this time, beside those of the product. */
+  /** Makes a part of a product again on its own. The recorded reads of the part are replaced, those of the product stay. */
   remake(name: string, part: string, make: () => void): void {
     const product = this.#products.get(name)
     if (!product) return
@@ -294,17 +307,17 @@ export class Dependencies<State extends object> {
     this.#during(node, make)
   }
 
-  /** Products that are not current any more. */
+  /** Names of the products that are outdated. */
   get outdated(): ReadonlySet<string> {
     return this.#outdated
   }
 
-  /** Whether a product was made, and nothing that it read is another. */
+  /** Whether a product was made and nothing that it read has changed since. */
   isCurrent(name: string): boolean {
     return this.#products.get(name)?.outdated === false
   }
 
-  /** Turns to another state: asks again what was asked about topics that differ, and works out anew what read something that is another. */
+  /** Replaces the state: asks the questions about changed topics again, and computes derived values again that read a changed answer. */
   advance(state: State): void {
     const before = this.#state
     this.#state = state
@@ -324,12 +337,12 @@ export class Dependencies<State extends object> {
     }
   }
 
-  /** Turns to a state that differs only in what no question tells apart. */
+  /** Replaces the state by one to which all recorded questions have the same answers. */
   replace(state: State): void {
     this.#state = state
   }
 
-  /** A product is gone, and with it all that only it read. */
+  /** Removes a product, and the nodes that only it read. */
   forget(name: string): void {
     const node = this.#products.get(name)
     this.#outdated.delete(name)
@@ -356,11 +369,11 @@ export class Dependencies<State extends object> {
     this.#settle(node, value)
   }
 
-  /** Takes an answer over; who read another one is outdated. */
+  /** Stores an answer; if it differs from the one before, the readers are outdated. */
   #settle(node: Node, value: unknown): void {
     const isKnown = node.value !== undefined && !(node.value instanceof Failed) && !(value instanceof Failed)
     const same = node.value === value || (isKnown && value !== undefined && node.alike(node.value, value))
-    // A value that is worked out stays the same object while it is alike, for those who compare it in their turn.
+    // A computed value that is alike stays the same object, because readers may compare it by identity.
     if (!same || countOf(node.reads) === 0) node.value = value
     if (!same) this.#outdate(node.readers)
   }
@@ -376,7 +389,7 @@ export class Dependencies<State extends object> {
     }
   }
 
-  /** Does something on behalf of a node; its reads are those of this time. */
+  /** Runs `work` with reads recorded to `node`; they replace the reads recorded before. */
   #during<T>(node: Node, work: () => T): T {
     const before = node.reads
     const outer = this.#making
@@ -395,7 +408,7 @@ export class Dependencies<State extends object> {
     for (const node of reads) {
       unlink(reader, node)
       if (countOf(node.readers) > 0) continue
-      // A cell stays as long as it is kept; it is told of changes only while somebody reads it.
+      // A cell lives as long as its owner keeps it, but is marked as outdated when nobody reads it: changes are no longer propagated to it.
       node.dropped()
       node.outdated = true
       node.told?.()
@@ -405,7 +418,7 @@ export class Dependencies<State extends object> {
   }
 }
 
-/** The questions of some keys, each once. */
+/** Returns the question nodes of some keys, each once. */
 function questionsOf(asked: ReadonlyMap<string, Node>, keys: Iterable<string>): ReadonlySet<Node> {
   const found = new Set<Node>()
   for (const key of keys) {

@@ -1,9 +1,10 @@
 /**
- * Remembers what was made from what. A thing is made again only when one of the objects that it was given is another object, or when something
- * that it read is; since snapshots keep the identity of what did not change, that is exactly when it could differ.
+ * A cache of values by the objects that they were made from. A value is made again only when one of the objects it was given is another
+ * object, or when something that it read has changed. Snapshots keep the identity of objects that did not change, so a value is made again
+ * exactly when it could differ.
  *
- * What is remembered goes with what it was made from, and with those that use it: the traits of proxies that a thing was made
- * for are the name of a space, and a space goes with the last group of resources that used it. Clients choose their traits.
+ * An entry is evicted with the object it was made from, and with the resource groups that use it. The traits of the proxies that a value
+ * was made for are the name of a space, and a space is removed with the last group that used it, because clients choose their traits.
  */
 import type { Cell, Dependencies } from './dependencies.ts'
 
@@ -14,41 +15,42 @@ interface Kept {
 
 type Cells = WeakMap<object, Map<string, Kept>>
 
-/** What was made for one set of traits. */
+/** The values made for one set of traits. */
 interface Space {
   readonly name: string
-  /** Cells by their subject, and by subject below the rule that they were made under: they go with either. */
+  /** Cells by subject, and by rule and subject for values made under a rule. An entry lives no longer than its subject or its rule. */
   readonly cells: Cells
   readonly under: WeakMap<object, Cells>
   readonly owners: Set<string>
 }
 
-/** A memory of made things. */
+/** A cache of made values. */
 export class Memo {
   readonly #record: Pick<Dependencies<never>, 'cell'>
   readonly #spaces = new Map<string, Space>()
   readonly #owned = new Map<string, Set<Space>>()
   readonly #numbers = new WeakMap<object, number>()
   #numbered = 0
-  /** Things made, and things found, since the start. */
+  /** Counters since the start: values made, and values found in the cache. */
   made = 0
   found = 0
-  /** Who uses what is asked for now: the group of resources that is being built. */
+  /** The resource group being built, which is recorded as a user of the spaces. */
   owner = ''
 
   constructor(record: Pick<Dependencies<never>, 'cell'>) {
     this.#record = record
   }
 
-  /** Spaces in use. */
+  /** The number of spaces in use. */
   get spaces(): number {
     return this.#spaces.size
   }
 
   /**
-   * The `variant` of `subject` under a rule, made by `make` unless it is there, `usable`, and nothing it was made from has changed: neither the
-   * subject, the rule and the inputs that it was given, nor what it read.
-   * What clients choose belongs into the name of the space; a variant stays as long as its subject, or until there are many and nobody reads it any more.
+   * Returns the `variant` of `subject` under a rule. It is made by `make` unless it is cached, `usable`, and made from the same subject,
+   * rule and inputs, and nothing that it read has changed.
+   * Anything that clients choose has to be part of the name of the space. A variant is kept as long as its subject; when there are many
+   * variants, outdated and unread ones are removed.
    */
   get<T>(
     space: string,
@@ -74,7 +76,10 @@ export class Memo {
     return cell.read()
   }
 
-  /** Equal for the same objects, or undefined, in the same order: for variants that several have at a time, each made from inputs of its own. */
+  /**
+   * Returns a text that is equal for the same objects (or undefined) in the same order. It distinguishes variants that exist at the same
+   * time and are each made from inputs of their own.
+   */
   identityOf(objects: readonly (object | undefined)[]): string {
     return objects.map((object) => (object ? this.#numberOf(object) : 0)).join()
   }
@@ -85,7 +90,7 @@ export class Memo {
     return number
   }
 
-  /** An owner is gone, and with it what nobody else uses. */
+  /** Removes an owner, and the spaces that no other owner uses. */
   release(owner: string): void {
     for (const space of this.#owned.get(owner) ?? []) {
       space.owners.delete(owner)
@@ -106,7 +111,7 @@ export class Memo {
   }
 }
 
-/** Whether it is time to look for variants that are outdated, or that nobody reads any more: at eight, and whenever there are twice as many. */
+/** Whether to look for variants that are outdated or unread: at eight variants, and whenever their number has doubled. */
 const isFull = ({ size }: ReadonlyMap<string, Kept>): boolean => size >= fewVariants && (size & (size - 1)) === 0
 const fewVariants = 8
 

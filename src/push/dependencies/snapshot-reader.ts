@@ -1,4 +1,4 @@
-/** The snapshot as makers of resources read it: whatever they ask is recorded. What has no question of its own is recorded as a whole. */
+/** The snapshot as generators read it, with every read recorded. Parts without questions of their own are recorded as a whole. */
 
 import { sameItems } from '../../model/lists.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
@@ -11,7 +11,7 @@ import type { Dependencies, Topic } from './dependencies.ts'
 type Recording = Dependencies<MeshSnapshot>
 type About<Value> = Topic<MeshSnapshot, Value>
 
-/** Parts of the snapshot that are read as a whole. */
+/** Parts of the snapshot that are recorded as a whole. */
 const wholes = {
   mesh: { of: ({ mesh }) => mesh } satisfies About<unknown>,
   networks: { of: ({ networks }) => networks } satisfies About<unknown>,
@@ -85,7 +85,7 @@ export class SnapshotReader implements MeshSnapshot {
   }
 }
 
-/** All VirtualServices, of which every read is recorded: those that look at a label of the caller by that label. */
+/** All VirtualServices, with every read recorded; those with `sourceLabels` are recorded by label. */
 class VirtualServicesReader implements VirtualServiceIndex {
   readonly #record: Recording
   readonly byCallerLabel: VirtualServiceIndex['byCallerLabel']
@@ -107,7 +107,7 @@ class VirtualServicesReader implements VirtualServiceIndex {
 const allHosts: About<Visibility['hosts']> = { of: ({ visibility }) => visibility.hosts }
 const allNames: About<Visibility['names']> = { of: ({ visibility }) => visibility.names }
 
-/** Who sees what, of which every read is recorded. */
+/** The visibility index, with every read recorded. */
 class VisibilityReader implements Visibility {
   readonly #record: Recording
   readonly hostsOf: Visibility['hostsOf']
@@ -133,7 +133,7 @@ class VisibilityReader implements Visibility {
 }
 
 const lookup = ({ visibility }: MeshSnapshot): HostLookup => visibility.virtualServices
-/** Questions about a host, and about all of them. */
+/** Topics of questions about one host, and about all hosts. */
 const routesOfHosts: Record<'find' | 'covering', About<HostLookup>> = {
   find: { of: lookup, changed: differingHosts },
   covering: { of: lookup, changed: differingHosts },
@@ -164,14 +164,14 @@ class RecordedLookup implements HostLookup {
   }
 }
 
-/** Hosts of the VirtualServices that only one of two lookups has; undefined when there is a wildcard among them: what it covers is up to it. */
+/** Hosts of the VirtualServices that are in only one of two lookups. Undefined when one of them is a wildcard, which may cover any host. */
 function differingHosts(before: HostLookup, now: HostLookup): readonly string[] | undefined {
   const [one, other] = [new Set(before.all), new Set(now.all)]
   const hosts = [...before.all.filter((each) => !other.has(each)), ...now.all.filter((each) => !one.has(each))].flatMap((each) => each.hosts)
   return hosts.some((host) => host.startsWith('*')) ? undefined : hosts
 }
 
-/** A map in the state of which each entry that is looked for is recorded by itself, there or not. */
+/** A map of the state of which each lookup is recorded by its key, whether or not the key is there. */
 export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
   readonly #record: Recording
   readonly #entries: About<ReadonlyMap<string, Value>>
@@ -197,7 +197,7 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
     return this.get(key) !== undefined
   }
 
-  /** Names of the products that have looked for a key themselves. */
+  /** Names of the products that looked up a key directly. */
   askers(key: string): Iterable<string> {
     return this.#record.askers(this.#entries, key)
   }
@@ -231,13 +231,16 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
   }
 }
 
-/** Keys under which two maps have other values. */
+/** Keys whose values differ between two maps. */
 function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {
   for (const [key, value] of now) if (before.get(key) !== value) yield key
   for (const key of before.keys()) if (!now.has(key)) yield key
 }
 
-/** Endpoints reach proxies by themselves; whoever else reads a service is outdated only when they show in clusters. */
+/**
+ * Changed endpoints are sent to proxies separately. The other readers of a service are outdated only when its endpoints change what
+ * clusters contain.
+ */
 function sameServices(one: readonly ServiceState[], other: readonly ServiceState[]): boolean {
   return (
     one.length === other.length &&

@@ -1,15 +1,21 @@
-/** How long a message of a peer may take to come. */
+/** Time limits for receiving one message from a peer. */
 export interface ArrivalLimits {
-  /** Milliseconds without a byte in the middle of a message, and milliseconds that any message may take. */
+  /**
+   * The longest time without a byte in the middle of a message, and the time that every message may take whatever its length, in
+   * milliseconds.
+   */
   readonly stillMs: number
-  /** Bytes a second that a message must come at after that. */
+  /** The minimum rate, in bytes a second, at which a message that takes longer than `stillMs` has to arrive. */
   readonly bytesPerSecond: number
 }
 
-/** A minute, and longer only for what comes at 10 KiB a second: a peer that sends a byte now and then cannot hold a message open. */
+/**
+ * One minute, extended only for a message that arrives at 10 KiB a second or faster. A peer that sends a byte now and then cannot keep a
+ * message open.
+ */
 export const arrivalLimits: ArrivalLimits = { stillMs: 60_000, bytesPerSecond: 10_240 }
 
-/** Times the message in whose middle a stream stands. */
+/** Times the message that a stream is receiving. */
 export class Arrival {
   readonly #limits: ArrivalLimits
   #still = 0
@@ -19,18 +25,21 @@ export class Arrival {
     this.#limits = limits
   }
 
-  /** A message begins. */
+  /** Called at the first byte of a message. */
   begin(): void {
     this.#still = 0
     this.#elapsed = 0
   }
 
-  /** More of the message came. */
+  /** Called when more bytes of the message have arrived. */
   came(): void {
     this.#still = 0
   }
 
-  /** So many milliseconds passed; the message is so many bytes long. Returns whether it took too long. */
+  /**
+   * Adds `ms` milliseconds of elapsed time. `length` is the length of the whole message in bytes. Returns whether the message has exceeded
+   * a limit.
+   */
   charge(ms: number, length: number): boolean {
     this.#still += ms
     this.#elapsed += ms

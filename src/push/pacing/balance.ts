@@ -1,13 +1,15 @@
-/** Keeps transport connections spread evenly over writers. However many streams are on a connection, it is one: it moves as a whole or not at all. */
+/**
+ * Keeps transport connections spread evenly over writers. A connection counts once however many streams are on it, and moves as a whole.
+ */
 
-/** How far above the mean a writer may be: a share of it, and a number that counts where there are few. */
+/** How far above the mean a writer's number of connections may be: a share of the mean, but at least `least` connections. */
 const tolerance = { share: 0.15, least: 8 }
-/** Share of the mean that is let go at a time, so that those who come back find a server that has time for them. */
+/** The share of the mean that a writer closes at a time, so that the clients that reconnect find a server with capacity for them. */
 const step = 0.1
 
 /**
- * How many connections each writer should let go now, so that they come back elsewhere. The kernel spreads connections by
- * chance; what one writer has too many of goes a few at a time, and writers within the tolerance keep what they have.
+ * Returns how many connections each writer should close now so that the clients reconnect to other writers. The kernel distributes new
+ * connections at random. A surplus is closed in steps; writers within the tolerance are left out of the result.
  */
 export function surplus(connections: ReadonlyMap<string, number>): Map<string, number> {
   const mean = [...connections.values()].reduce((sum, count) => sum + count, 0) / connections.size
@@ -19,20 +21,23 @@ export function surplus(connections: ReadonlyMap<string, number>): Map<string, n
   )
 }
 
-/** What came of letting connections go. */
+/** The state of a writer that was asked to close connections. */
 interface Tried {
-  /** Connections of the writer when some were let go last. */
+  /** The writer's number of connections when it was last asked to close some. */
   readonly count: number
-  /** Looks that were let pass after that, and those of them that are left. */
+  /** The number of checks to skip after that, and how many of them are left. */
   readonly pause: number
   left: number
 }
 
-/** Decides at each look who lets connections go. A writer that has as many as before, since they come back to it, is asked half as often each time. */
+/**
+ * Decides at each check which writers close connections. When a writer has no fewer connections than before, because clients reconnect to
+ * the same writer, the number of checks until it is asked again doubles.
+ */
 export class Balance {
   readonly #tried = new Map<string, Tried>()
 
-  /** How many connections each writer should let go now. */
+  /** Returns how many connections each writer should close now. */
   moves(connections: ReadonlyMap<string, number>): Map<string, number> {
     const wanted = surplus(connections)
     for (const writer of this.#tried.keys()) if (!wanted.has(writer)) this.#tried.delete(writer)

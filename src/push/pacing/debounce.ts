@@ -5,16 +5,16 @@
  * milliseconds of any clock.
  */
 
-/** The two waits. */
+/** The two waiting times, in milliseconds: the quiet period after the last event, and the maximum time after the first event. */
 export interface DebounceOptions {
   readonly after: number
   readonly max: number
 }
 
-/** Quiet periods that a change of endpoints waits at most. */
+/** The maximum wait of changes that concern endpoints only, in quiet periods. */
 const endpointPatience = 5
 
-/** Decides when to push. Holds no timer: it says when to look again. */
+/** Decides when a push is due. It holds no timer: `wait` returns when to check again. */
 export class Debounce {
   readonly #options: DebounceOptions
   #first = 0
@@ -28,12 +28,14 @@ export class Debounce {
     this.#options = options
   }
 
-  /** Events that wait. */
+  /** The number of events since the last push began. */
   get events(): number {
     return this.#events
   }
 
-  /** An event came. An urgent one does not wait for others; one that changes only endpoints does not wait long. */
+  /**
+   * Records an event at `now`. An urgent event makes a push due at once. Events that all change endpoints only have a shorter maximum wait.
+   */
   event(now: number, { urgent = false, onlyEndpoints = false } = {}): void {
     if (this.#events === 0) this.#first = now
     this.#last = now
@@ -42,7 +44,7 @@ export class Debounce {
     this.#onlyEndpoints &&= onlyEndpoints
   }
 
-  /** Milliseconds until a push may be due: 0 = now, undefined = nothing to wait for (no events, or a push is under way). */
+  /** Milliseconds until a push may be due. 0: now. Undefined: there are no events, or a push is under way. */
   wait(now: number): number | undefined {
     if (this.#events === 0 || this.#busy) return undefined
     if (this.#urgent) return 0
@@ -51,7 +53,7 @@ export class Debounce {
     return Math.max(0, Math.min(this.#last + after, this.#first + longest) - now)
   }
 
-  /** A push begins with all events so far. Returns the time of the first. */
+  /** Begins a push with all events so far. Returns the time of the first event. */
   begin(): number {
     this.#busy = true
     this.#events = 0
@@ -60,7 +62,7 @@ export class Debounce {
     return this.#first
   }
 
-  /** The push is done. */
+  /** Called when the push is complete. */
   done(): void {
     this.#busy = false
   }

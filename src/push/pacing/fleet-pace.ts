@@ -1,6 +1,7 @@
 /**
- * Pauses that count are longer than this share of the limit; this many streams must have made one; a standstill is this many times as
- * long as the shortest of theirs, and at most so many times the limit. So many streams are remembered.
+ * A pause is recorded when it is longer than `share` of the limit. When at least `streams` streams have recorded pauses, the standstill
+ * timeout is `times` the shortest of the `streams` longest ones, and at most `most` times the limit. `kept` is the maximum number of
+ * streams with recorded pauses.
  */
 const pauses = { share: 0.25, streams: 3, times: 4, most: 12, kept: 64 }
 
@@ -10,22 +11,23 @@ interface Pause {
 }
 
 /**
- * For how long a stream may stand still. Where the streams of a writer are slow together, each makes progress only now and then,
- * and a pause as long as those of the others is no standstill. Pauses are those after which a stream went on, so peers that take
- * nothing do not lengthen the time that they are given, and peers that are fast do not shorten it. Times are monotonic milliseconds.
+ * Computes how long a stream may make no progress before it counts as standing still. Where all streams of a writer are slow, each of them
+ * progresses only now and then, and a pause as long as those of the other streams is no standstill. A pause is recorded only when the
+ * stream goes on, so peers that read nothing do not lengthen the timeout, and fast peers do not shorten it. Times are monotonic
+ * milliseconds.
  */
 export class FleetPace {
-  /** Milliseconds that no stream is given less than. */
+  /** The minimum of the standstill timeout, in milliseconds. */
   readonly limitMs: number
-  /** The longest pause of each stream that made a long one of late. */
+  /** The longest recent pause of each stream, only pauses above the threshold. */
   readonly #long = new Map<object, Pause>()
 
-  /** `limitMs` is for streams whose neighbours are not slow; infinite = no stream is ended. */
+  /** `limitMs`: the timeout in milliseconds while the other streams are not slow. Infinite: no stream is ended. */
   constructor(limitMs: number) {
     this.limitMs = limitMs
   }
 
-  /** A stream went on at a time, after so many milliseconds without progress. */
+  /** Records that a stream made progress at time `at` after `ms` milliseconds without any. */
   paused(stream: object, ms: number, at: number): void {
     if (!(ms > pauses.share * this.limitMs)) return
     const before = this.#long.get(stream)
@@ -38,7 +40,7 @@ export class FleetPace {
     }
   }
 
-  /** Milliseconds after which a stream stands still, as of a time. */
+  /** Milliseconds without progress after which a stream counts as standing still, as of `now`. */
   standstillMs(now: number): number {
     if (this.#long.size < pauses.streams) return this.limitMs
     for (const [stream, pause] of this.#long) if (!this.#isRecent(pause, now)) this.#long.delete(stream)

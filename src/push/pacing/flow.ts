@@ -1,49 +1,64 @@
 /**
- * How responses leave a connection, and when one of its streams stands still. `node:http2` takes everything it is given at once
- * and then says nothing until all of it has left, so a stream hands over one piece at a time and the next when that one is gone.
+ * Sends responses on the streams of a connection, and detects when a stream stands still. `node:http2` accepts any number of bytes at once
+ * and calls back only when all of them have been written, so a stream hands over one piece at a time, and the next piece when that one has
+ * been written.
  *
- * A stream makes progress when a piece has left, that is, when the kernel has accepted it; where it is the only one of its
- * connection with bytes outstanding, also when the connection sent anything or was granted anything by a window update. Time
- * without progress is charged while bytes are outstanding, by {@link SessionFlow.charge}.
+ * A stream makes progress when the kernel has accepted a piece. When it is the only stream of its connection with bytes outstanding, it
+ * also makes progress when the connection sends bytes or receives a window update. Time without progress is charged while bytes are
+ * outstanding, by {@link SessionFlow.charge}.
  */
 import type { FleetPace } from './fleet-pace.ts'
 import { SliceCursor } from './slice-cursor.ts'
 
-/** Sizes of pieces in bytes: the first, and what they double to while they leave promptly. */
+/** Sizes of pieces in bytes: the first piece, and the limit up to which the size doubles while pieces are written promptly. */
 interface PieceSizes {
   readonly smallest: number
   readonly largest: number
 }
 
-/** While this many bytes of a connection were handed over and have not left, no further piece is: a ping or another stream waits behind them. */
+/**
+ * The maximum number of bytes of a connection that are handed over and not yet written. Pings and other streams have to wait behind these
+ * bytes.
+ */
 const connectionBytes = 1_048_576
-/** Where a connection has several streams, only a piece that has left tells which of them made progress: small ones show a slow stream. */
+/**
+ * With several streams on a connection, only a written piece shows which stream made progress. Small pieces detect a slow stream sooner.
+ */
 const shared: PieceSizes = { smallest: 16_384, largest: 262_144 }
-/** A stream alone makes progress as its connection does. Each piece costs CPU: 1 GB in pieces of 256 KiB a fifth more than in whole messages. */
+/**
+ * A single stream makes progress whenever its connection does, so its pieces can be large. Each piece costs CPU: 1 GB in pieces of 256 KiB
+ * takes a fifth more than in whole messages.
+ */
 const alone: PieceSizes = { smallest: 262_144, largest: connectionBytes }
-/** Bytes that a connection must have sent to have made progress: pings and their answers are less. */
+/** The minimum number of bytes sent that counts as progress of a connection. Pings and their answers are smaller. */
 const smallestProgress = 1024
-/** Within so many milliseconds a piece left promptly; after so many it was slow, and the next are small again. */
+/**
+ * In milliseconds: a piece written within `promptMs` doubles the size of the next; one that takes longer than `slowMs` resets the size to
+ * the smallest.
+ */
 const promptMs = 100
 const slowMs = 500
 
-/** What a connection tells of itself. */
+/** The state of a connection that flow control reads. */
 export interface Wire {
-  /** Bytes that were handed to the socket. */
+  /** Bytes handed to the socket so far. */
   readonly bytesWritten: number
-  /** Bytes that came from the peer. */
+  /** Bytes received from the peer so far. */
   readonly bytesRead: number
-  /** Bytes that the peer lets the connection send, over all streams. */
+  /** The connection-level send window: bytes that the peer currently allows over all streams. */
   readonly window: number
-  /** Asks the peer for a sign of life, which counts in `bytesRead`. */
+  /** Sends a ping; the answer increases `bytesRead`. */
   probe(): void
 }
 
-/** What a stream is asked to do. */
+/** What flow control needs of a stream. */
 export interface StreamPort {
-  /** Hands buffers over. `left` hears when the kernel has accepted all of them, or that it will not. */
+  /** Hands buffers to the stream. Calls `left` when the kernel has accepted all of them, or with `failed` when that will not happen. */
   send(piece: readonly Buffer[], left: (failed: boolean) => void): void
-  /** The stream stood still for too long. At a message boundary it can end with a status, elsewhere it can only be reset. */
+  /**
+   * Called when the stream made no progress for too long. At a message boundary the stream can end with a status, otherwise it can only be
+   * reset.
+   */
   stoodStill(reason: string, atBoundary: boolean): void
 }
 
@@ -54,18 +69,18 @@ interface Job {
   readonly done: (failed: boolean) => void
 }
 
-/** How long a stream may stand still, and how many pieces it may have handed over. */
+/** The standstill timeout, the maximum number of pieces that a stream may have handed over at a time, and the monotonic clock. */
 export interface FlowLimits {
   readonly pace: FleetPace
   readonly pieces: number
   now(): number
 }
 
-/** What the owner of a connection hears. */
+/** Events for the owner of a connection. */
 export interface SessionEvents {
-  /** A stream has bytes outstanding: from now on time is to be charged. */
+  /** A stream has bytes outstanding: the owner has to call {@link SessionFlow.charge} regularly from now on. */
   busy(): void
-  /** A stream stood still, and the peer gave no sign of life either. */
+  /** A stream stood still, and the peer did not answer a ping either. */
   dead(): void
 }
 
@@ -75,16 +90,16 @@ export class SessionFlow {
   readonly #limits: FlowLimits
   readonly #events: SessionEvents
   readonly #streams = new Set<StreamFlow>()
-  /** Streams that wait for others of the connection to have less in flight. */
+  /** Streams that wait until the connection has fewer bytes in flight. */
   readonly #waiting = new Set<StreamFlow>()
-  /** Bytes that have left, over all streams. */
+  /** Bytes written so far, over all streams. */
   left = 0
   #inFlight = 0
-  /** Where the connection stood at the last tick with progress; the window only if it was asked for. */
+  /** The connection's counters at the last check with progress. `window` is undefined if it was not read then. */
   #seen: { readonly written: number; readonly window?: number } | undefined
-  /** The largest window that was seen: what the peer may be sent over all streams without granting anything. */
+  /** The largest send window seen so far: the number of bytes that the peer can be sent over all streams without a window update. */
   #largestWindow = 0
-  /** `bytesRead` when the peer was asked for a sign of life; undefined while nothing stands still. */
+  /** `bytesRead` when the ping was sent. Undefined: no stream has stood still for long enough to send one. */
   #probedAt: number | undefined
 
   constructor(wire: Wire, limits: FlowLimits, events: SessionEvents) {
@@ -93,7 +108,7 @@ export class SessionFlow {
     this.#events = events
   }
 
-  /** Opens a stream. */
+  /** Adds a stream. */
   open(port: StreamPort): StreamFlow {
     const stream: StreamFlow = new StreamFlow(port, this.#limits, {
       began: () => this.#events.busy(),
@@ -119,7 +134,7 @@ export class SessionFlow {
     return stream
   }
 
-  /** Forgets a stream that was closed. */
+  /** Removes a stream that was closed. */
   close(stream: StreamFlow): void {
     this.#streams.delete(stream)
     this.#waiting.delete(stream)
@@ -127,8 +142,9 @@ export class SessionFlow {
   }
 
   /**
-   * Charges the streams that stand still with some milliseconds, and ends those that did so for too long. While the window of the
-   * connection is used up, those are charged that hold it. Returns whether any stream has bytes outstanding.
+   * Charges `ms` milliseconds to the streams that make no progress, and ends those that have exceeded the standstill timeout. While the
+   * connection's send window is used up, only the streams that occupy the window are charged. Returns whether any stream has bytes
+   * outstanding.
    */
   charge(ms: number): boolean {
     const busy = [...this.#streams].filter((stream) => stream.isBusy)
@@ -143,18 +159,21 @@ export class SessionFlow {
     return true
   }
 
-  /** Ends the streams that have bytes outstanding, since the connection is given up. */
+  /** Ends all streams that have bytes outstanding, because the connection is given up. */
   giveUp(reason: string): void {
     for (const stream of [...this.#streams]) if (stream.isBusy) stream.giveUp(reason)
   }
 
-  /** Those that are to be charged, after looking where the connection stands: what it did since the last look is progress of the only stream there is. */
+  /**
+   * Returns the streams to charge, after reading the connection's counters. Progress of the connection since the last check counts as
+   * progress of the stream when it is the only busy one.
+   */
   #charged(busy: readonly StreamFlow[]): ReadonlySet<StreamFlow> {
     const { bytesWritten } = this.#wire
     const { written, window: before } = this.#seen ?? { written: bytesWritten }
     const sent = bytesWritten - written >= smallestProgress
     if (sent && busy.length === 1) busy[0]?.progressed()
-    // Asking a connection for its window is dear, and needless while all of its streams make progress.
+    // Reading the window of a connection is expensive, and needless while all of its streams make progress.
     if (busy.every(({ stillMs }) => stillMs === 0)) {
       this.#seen = { written: bytesWritten }
       return new Set(busy)
@@ -169,8 +188,9 @@ export class SessionFlow {
   }
 
   /**
-   * Who holds a window that is used up: streams that were sent something and have not said anything since. One that was sent more
-   * since than the window ever held has granted some of it, and counts only where all have.
+   * Returns the streams that occupy a used-up window: streams that were sent bytes and have sent no message since. A stream that was sent
+   * more than the largest window since its last message must have granted some of it, and is returned only when that is true of all of
+   * them.
    */
   #holders(): readonly StreamFlow[] {
     const unread = [...this.#streams].filter((stream) => stream.unread > 0)
@@ -197,37 +217,37 @@ export class SessionFlow {
   }
 }
 
-/** What a stream uses of its connection. */
+/** The state of the connection that its streams share. */
 interface Shared {
-  /** Bytes are about to be outstanding. */
+  /** Called before the stream's first bytes are outstanding. */
   began(): void
   isAlone(): boolean
-  /** Bytes that may be handed over now. When there are none, the stream is told to go on once there are. */
+  /** Bytes that may be handed over now. When there are none, the stream's `pump` is called once there are. */
   room(): number
   use(bytes: number): void
   freed(bytes: number): void
 }
 
-/** One stream's responses. */
+/** The responses of one stream. */
 export class StreamFlow {
   readonly #port: StreamPort
   readonly #limits: FlowLimits
   readonly #shared: Shared
   readonly #jobs: Job[] = []
   #pieces = 0
-  /** Bytes of the next piece, as far as the pieces before tell. */
+  /** The size of the next piece in bytes, adapted to the time that the pieces before took. It is limited in `#pieceSize`. */
   #piece = 0
   #over = false
-  /** Whether there was progress since the last tick, or the first bytes came to be outstanding. */
+  /** Whether there was progress since the last call of `waited`, or bytes became outstanding since then. */
   #moved = false
   #finished: (() => void) | undefined
-  /** While the stream is on trial: bytes that may still be handed over, and who hears when they have left. */
+  /** While the stream is on trial: the bytes that may still be handed over, and the callback for when they have been written. */
   #trial: { left: number; readonly passed: () => void } | undefined
   /** Milliseconds without progress while bytes were outstanding. */
   stillMs = 0
-  /** Those among them with which this stream is charged. */
+  /** The part of that time that was charged to this stream. */
   chargedMs = 0
-  /** Bytes that left since the peer last said anything on the stream. */
+  /** Bytes written since the peer last sent a message on the stream. */
   unread = 0
 
   constructor(port: StreamPort, limits: FlowLimits, shared: Shared) {
@@ -236,12 +256,12 @@ export class StreamFlow {
     this.#shared = shared
   }
 
-  /** Whether bytes are outstanding, and not only because this side keeps them. */
+  /** Whether bytes are outstanding that this side is not holding back itself. */
   get isBusy(): boolean {
     return this.#jobs.length > 0 && !this.#isPaused
   }
 
-  /** Whether no message is half sent. */
+  /** Whether no message is partly sent. */
   get isAtBoundary(): boolean {
     const [first] = this.#jobs
     return !first || (first.inFlight === 0 && first.cursor.left === first.length)
@@ -251,12 +271,15 @@ export class StreamFlow {
     return this.#trial?.left === 0 && this.#pieces === 0
   }
 
-  /** Bytes of responses that have not left yet. */
+  /** Bytes of responses that have not been written yet. */
   get outstanding(): number {
     return this.#jobs.reduce((sum, job) => sum + job.cursor.left + job.inFlight, 0)
   }
 
-  /** Sends buffers after those that wait. `done` hears when the last has left, or that they will not. */
+  /**
+   * Queues buffers behind the outstanding ones. Calls `done` when the last byte has been written, or with `failed` when that will not
+   * happen.
+   */
   write(parts: readonly Buffer[], done: (failed: boolean) => void): void {
     if (this.#over) return done(true)
     const cursor = new SliceCursor(parts)
@@ -267,12 +290,15 @@ export class StreamFlow {
     this.pump()
   }
 
-  /** Hands over only so many more bytes, of whatever responses, until {@link go}; `passed` hears when they have left. A trial that is under way goes on. */
+  /**
+   * Starts a trial: only `bytes` more bytes, of whichever responses, are handed over until {@link go}. Calls `passed` when they have been
+   * written. A trial that is under way continues unchanged.
+   */
   try(bytes: number, passed: () => void): void {
     this.#trial ??= { left: bytes, passed }
   }
 
-  /** Ends the trial: everything may leave. */
+  /** Ends the trial: all responses may be sent. */
   go(): void {
     if (!this.#trial) return
     this.#trial = undefined
@@ -282,7 +308,7 @@ export class StreamFlow {
     this.pump()
   }
 
-  /** Hands over as many pieces as may be. */
+  /** Hands over as many pieces as the limits allow. */
   pump(): void {
     for (const job of this.#jobs) {
       while (job.cursor.left > 0) {
@@ -293,12 +319,15 @@ export class StreamFlow {
     }
   }
 
-  /** The peer said something on the stream: it has read what was sent before. */
+  /** Called when the peer sent a message on the stream, which shows that it has read what was sent before. */
   heard(): void {
     this.unread = 0
   }
 
-  /** Time passed since the last tick; it counts where there was no progress in it. Returns the milliseconds with which the stream is charged so far. */
+  /**
+   * Adds `ms` milliseconds since the last call, unless there was progress in that time. Returns the milliseconds charged to the stream so
+   * far.
+   */
   waited(ms: number, charged: boolean): number {
     if (!this.#moved || !this.isBusy) {
       if (this.isBusy) this.stillMs += ms
@@ -308,16 +337,16 @@ export class StreamFlow {
     return charged ? this.chargedMs : 0
   }
 
-  /** Something has left. */
+  /** Called when bytes have been written. */
   progressed(): void {
-    // Once a tick: what leaves in quick succession is one step.
+    // Recorded once between two checks: pieces that are written in quick succession are one pause.
     if (this.isBusy && !this.#moved) this.#limits.pace.paused(this, this.stillMs, this.#limits.now())
     this.#moved = true
     this.stillMs = 0
     this.chargedMs = 0
   }
 
-  /** Sends what is half sent to its end, drops what waits behind it, and calls back when nothing more will leave. */
+  /** Completes a partly sent message, drops the messages behind it, and calls `done` when nothing more will be sent. */
   finish(done: () => void): void {
     if (this.#over) return done()
     const begun = !this.isAtBoundary
@@ -342,7 +371,7 @@ export class StreamFlow {
     this.#port.stoodStill(reason, atBoundary)
   }
 
-  /** Nothing leaves any more. */
+  /** Drops all outstanding responses; nothing is sent any more. */
   close(): void {
     if (this.#over) return
     this.#over = true

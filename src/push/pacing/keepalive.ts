@@ -1,6 +1,6 @@
 /**
- * When a connection is asked for a sign of life, and when it is given up (`--keepaliveInterval`, `--keepaliveTimeout`). Anything
- * that comes from the peer is one, and so is anything that leaves: the answer to a ping may wait behind megabytes.
+ * Decides when a connection is pinged and when it is given up (`--keepaliveInterval`, `--keepaliveTimeout`). Both received bytes and
+ * written bytes count as activity, because the answer to a ping may wait behind megabytes of responses.
  */
 export class Keepalive {
   readonly #intervalMs: number
@@ -14,7 +14,9 @@ export class Keepalive {
     this.#timeoutMs = timeoutMs
   }
 
-  /** So many milliseconds passed; `signs` is a number that grows with each sign of life. Returns what is to be done. */
+  /**
+   * Adds `ms` milliseconds. `signs` is a counter that grows with any activity of the connection. Returns the action that is due, if any.
+   */
   look(ms: number, signs: number): 'ping' | 'give up' | undefined {
     if (signs !== this.#signs) {
       this.#signs = signs

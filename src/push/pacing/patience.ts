@@ -1,27 +1,30 @@
-/** When a response takes so long that its permit goes to another, and what is sent before there is one (docs/resources.md, Q2). */
+/** Decides when a slow response loses its permit. Also declares how much is sent before a permit is needed (docs/resources.md, Q2). */
 
 /**
- * Bytes that a proxy of which it is not known that it reads is sent without a permit, before it may ask for one: twice what HTTP/2 lets a client be sent before it
- * grants more, which leaves whether it reads or not.
+ * The number of bytes sent without a permit to a proxy that has not yet shown that it reads, after which the proxy waits for a permit. It
+ * is twice the initial window of HTTP/2, so the bytes are accepted only if the client reads and grants more.
  */
 export const trialBytes = 131_072
 
-/** A permit is released early when its stream took nothing for this long, in milliseconds. */
+/** A permit is released early when its stream made no progress for this long, in milliseconds. */
 const stillMs = 500
-/** Or when the response takes this many times as long as its length takes at the median pace, and this many milliseconds more. */
+/** A permit is also released early when the response takes longer than `times` its length at the median pace plus `ms` milliseconds. */
 const slower = { times: 4, ms: 500 }
-/** Responses that the median is made of, and the bytes that one must have to say something about pace. */
+/** The number of responses that the median is taken over, and the minimum length in bytes of a response that is counted. */
 const samples = { count: 64, bytes: 16_384 }
-/** The pace, in milliseconds a byte, until a response was taken: 2 MB a second. Without one, the first readers could keep all permits as slowly as they like. */
+/**
+ * The assumed pace, in milliseconds a byte, before any response was recorded: 2 MB a second. Without it the first clients could keep all
+ * permits by reading arbitrarily slowly.
+ */
 const assumedPace = 1 / 2000
 
-/** The pace at which the streams of a writer take responses. */
+/** The pace at which the streams of a writer deliver responses. */
 export class Patience {
   readonly #msPerByte: number[] = [assumedPace]
   #next = 0
   #median: number | undefined
 
-  /** A response of so many bytes was taken within so many milliseconds. */
+  /** Records that a response of `bytes` bytes was delivered within `ms` milliseconds. */
   record(ms: number, bytes: number): void {
     if (bytes < samples.bytes) return
     this.#msPerByte[this.#next] = ms / bytes
@@ -29,7 +32,10 @@ export class Patience {
     this.#median = undefined
   }
 
-  /** Whether a response of so many bytes that is under way for `elapsed` milliseconds, the last `still` of them without progress, keeps its permit no longer. */
+  /**
+   * Whether a response loses its permit. `elapsed`: milliseconds since it began; `still`: milliseconds since its last progress; `bytes`:
+   * its length.
+   */
   isOver({ elapsed, still, bytes }: { elapsed: number; still: number; bytes: number }): boolean {
     return still >= stillMs || elapsed > slower.times * this.#pace() * bytes + slower.ms
   }

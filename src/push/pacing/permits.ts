@@ -1,31 +1,34 @@
 /**
- * Permits that several writers share: at most so many responses are half sent in the whole process (`PILOT_PUSH_THROTTLE`). The
- * count lives in shared memory, one word for each writer, and belongs to one incarnation of it: when a writer has ended, its
- * permits are taken back, and what a dead incarnation still does has no effect.
+ * Permits shared by several writers: they limit the number of responses that are partly sent in the whole process (`PILOT_PUSH_THROTTLE`).
+ * The counts are in shared memory, one word for each writer, and belong to one incarnation of the writer: the permits of a writer that has
+ * ended are reclaimed, and a dead incarnation can change nothing.
  */
 
-/** Places in the shared words: a counter that moves when permits come back, then three words for each writer. */
+/** Indices in the shared words: a counter that is incremented when permits are released, then three words for each writer. */
 const wake = 0
 const wordOf = (writer: number): number => 1 + writer * 3
 const wantOf = (writer: number): number => wordOf(writer) + 1
 const aliveOf = (writer: number): number => wordOf(writer) + 2
 
-/** The lower half of a word are the permits held, the upper half is the incarnation that holds them. */
+/** The lower 16 bits of a word are the number of permits held, the upper 16 bits are the incarnation that holds them. */
 const heldMask = 0xffff
 const incarnationMask = 0x7fff
 const incarnationIn = (word: number): number => (word >>> 16) & incarnationMask
 
-/** Permits of a writer that has not said anything for so many milliseconds are not counted: it is blocked, and cannot give them back. */
+/**
+ * Permits of a writer that has not called `alive` for this many milliseconds are not counted: its thread is blocked and cannot release
+ * them.
+ */
 const blockedMs = 1000
-/** How long a writer that has its share of the permits and gave one back lets others come first, in milliseconds. */
+/** How long a writer that has its share of the permits gives precedence to others after it released one, in milliseconds. */
 const courtesyMs = 20
 
-/** Shared memory for the permits of so many writers. */
+/** Allocates the shared memory for the permits of `writers` writers. */
 export function permitWords(writers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((1 + writers * 3) * Int32Array.BYTES_PER_ELEMENT)
 }
 
-/** Takes back all permits of a writer that has ended. */
+/** Reclaims all permits of a writer that has ended. */
 export function reclaimPermits(shared: SharedArrayBuffer, writer: number): void {
   const words = new Int32Array(shared)
   const word = Atomics.load(words, wordOf(writer))
@@ -35,11 +38,11 @@ export function reclaimPermits(shared: SharedArrayBuffer, writer: number): void 
   Atomics.notify(words, wake)
 }
 
-/** Where permits come from. */
+/** A source of permits. */
 export interface PermitSource {
-  /** Takes a permit if one is free. */
+  /** Takes a permit if one is free. Returns whether it did. */
   acquire(): boolean
-  /** Gives one back. */
+  /** Releases one permit. */
   release(): void
 }
 
@@ -51,14 +54,14 @@ export class SharedPermits implements PermitSource {
   readonly #most: number
   readonly #now: () => number
   readonly #incarnation: number
-  /** Until when others come first. */
+  /** The time until which other writers have precedence. */
   #courteousUntil = 0
-  /** What the counter was moved to by the last release that woke others. */
+  /** The value of the counter after this writer's last release that woke others. */
   #givenAt: number | undefined
-  /** When the wait that is under way ends at the latest; infinite = none is. */
+  /** The deadline of the wait under way. Infinite: there is none. */
   #waitEnds = Number.POSITIVE_INFINITY
 
-  /** At most `most` permits are out among all writers. `now` is monotonic time in milliseconds, the same in all threads. */
+  /** `most`: the maximum number of permits over all writers. `now`: monotonic time in milliseconds, the same clock in all threads. */
   constructor(shared: SharedArrayBuffer, writer: number, most: number, now: () => number) {
     this.#words = new Int32Array(shared)
     this.#writer = writer
@@ -75,7 +78,8 @@ export class SharedPermits implements PermitSource {
     for (;;) {
       if (this.#out(now) >= this.#most || !this.#change(1)) return false
       if (this.#out(now) <= this.#most) return true
-      // Another writer took the last one at the same time. Of all that give theirs back, the last sees that one is free.
+      // Another writer took the last permit at the same time. When several writers release for this reason, the last one sees that a permit
+      // is free.
       this.#change(-1)
     }
   }
@@ -86,12 +90,15 @@ export class SharedPermits implements PermitSource {
     if (this.#givenAt !== undefined) this.#courteousUntil = this.#now() + courtesyMs
   }
 
-  /** Says that this writer is not blocked: at least every half second while it holds permits. */
+  /** Marks this writer as not blocked. To be called at least every half second while it holds permits. */
   alive(): void {
     Atomics.store(this.#words, aliveOf(this.#writer), this.#now() | 0)
   }
 
-  /** Asks to be told when a permit comes back. One more try to acquire has to follow, before {@link whenFreed}. Returns what that needs. */
+  /**
+   * Registers this writer as waiting for a permit. The caller has to try `acquire` once more before it calls {@link whenFreed} with the
+   * counter value returned here.
+   */
   want(): number {
     this.alive()
     Atomics.store(this.#words, wantOf(this.#writer), 1)
@@ -99,9 +106,9 @@ export class SharedPermits implements PermitSource {
   }
 
   /**
-   * Calls back when a permit may be free: something came back since {@link want}, or this writer has let others come first for long
-   * enough. A wait that is under way and ends as soon serves for this one too; a longer one does not. A release of this writer's own
-   * wakes its waits as well; they go on, so that others come first.
+   * Calls `then` when a permit may be free: the counter has changed since {@link want}, or the time in which others have precedence is
+   * over. When a wait under way ends no later, it serves this call too and no second one is started. A release by this writer itself does
+   * not end its own wait, so that other writers come first.
    */
   whenFreed(since: number, then: () => void): void {
     const now = this.#now()
@@ -122,12 +129,12 @@ export class SharedPermits implements PermitSource {
     })
   }
 
-  /** Nothing waits for a permit any more: the next that is free is for another writer. */
+  /** Called when nothing in this writer waits for a permit any more, so that the next free one goes to another writer. */
   satisfied(): void {
     if (Atomics.exchange(this.#words, wantOf(this.#writer), 0) === 1) this.#passOn()
   }
 
-  /** Wakes the writers that wait. Returns what the counter moved to; undefined when no other waits. */
+  /** Wakes the writers that wait. Returns the new value of the counter, or undefined when no other writer waits. */
   #passOn(): number | undefined {
     if (this.#othersWanting() === 0) return undefined
     const before = Atomics.add(this.#words, wake, 1)
@@ -135,13 +142,13 @@ export class SharedPermits implements PermitSource {
     return (before + 1) | 0
   }
 
-  /** Whether this writer holds as many permits as it would if they were spread evenly over those that want some. */
+  /** Whether this writer holds at least an even share of the permits among the writers that need some. */
   #hasItsShare(): boolean {
     const held = Atomics.load(this.#words, wordOf(this.#writer)) & heldMask
     return held >= Math.floor(this.#most / (this.#othersWanting() + 1))
   }
 
-  /** How many other writers wait for a permit. One that is blocked could not take it. */
+  /** The number of other writers that wait for a permit. Blocked writers are left out because they could not take one. */
   #othersWanting(): number {
     const now = this.#now()
     let wanting = 0
@@ -152,7 +159,7 @@ export class SharedPermits implements PermitSource {
     return wanting
   }
 
-  /** Permits that are out, those of blocked writers left out. */
+  /** The number of permits held, without those of blocked writers. */
   #out(now: number): number {
     let out = 0
     for (let writer = 0; writer < this.#writers; writer++) {
@@ -162,12 +169,12 @@ export class SharedPermits implements PermitSource {
     return out
   }
 
-  /** Milliseconds for which a writer has said nothing, in the 32 bits that a word has. */
+  /** Milliseconds since a writer last called `alive`, in 32-bit arithmetic as its word holds 32 bits. */
   #silentMs(writer: number, now: number): number {
     return ((now | 0) - Atomics.load(this.#words, aliveOf(writer))) | 0
   }
 
-  /** Changes the number that this writer holds. Returns false when this incarnation of it is over. */
+  /** Changes the number of permits that this writer holds. Returns false when this incarnation of the writer is over. */
   #change(by: 1 | -1): boolean {
     const at = wordOf(this.#writer)
     for (;;) {

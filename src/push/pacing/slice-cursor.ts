@@ -1,4 +1,4 @@
-/** A place in a list of buffers, from which pieces are taken one after the other without copying. */
+/** A position in a list of buffers, from which consecutive pieces are taken without copying. */
 export class SliceCursor {
   readonly #parts: readonly Buffer[]
   #part = 0
@@ -11,7 +11,7 @@ export class SliceCursor {
     this.left = parts.reduce((sum, part) => sum + part.length, 0)
   }
 
-  /** The next bytes, at most `most` of them, as views. Empty when everything was taken. */
+  /** Returns the next bytes as views, at most `most` of them; an empty list at the end. */
   take(most: number): Buffer[] {
     const piece: Buffer[] = []
     let room = most

@@ -1,16 +1,19 @@
-/** Which writers the next push of changes waits for. Only pushes of changes count, not what is told when proxies connect. */
+/**
+ * Tracks which writers have to acknowledge a push of changes before the next one. Messages that a writer gets because a proxy connects are
+ * not counted.
+ */
 export class Takers {
   readonly #waitedFor = new Set<string>()
-  /** Writers that did not take a push in time: no push waits for them until they have taken the last one. */
+  /** Writers that did not acknowledge a push in time. Later pushes do not wait for them until they have acknowledged the last one. */
   readonly #behind = new Set<string>()
   #push = 0
 
-  /** Whether writers have still to take the last push. */
+  /** Whether some writers have not acknowledged the last push yet. */
   get waiting(): boolean {
     return this.#waitedFor.size > 0
   }
 
-  /** A push of changes went to these writers. It is waited for those that keep up; when none does, for all. */
+  /** Records a push of changes to `writers`. The push waits for the writers that keep up, or for all of them when none does. */
   begin(push: number, writers: Iterable<string>): void {
     this.#push = push
     this.#waitedFor.clear()
@@ -19,20 +22,20 @@ export class Takers {
     for (const writer of prompt.length > 0 ? prompt : all) this.#waitedFor.add(writer)
   }
 
-  /** A writer took a push. Returns whether the last push is done by that. */
+  /** Records that a writer acknowledged a push. Returns whether that completes the last push. */
   taken(writer: string, push: number): boolean {
     if (push < this.#push) return false
     this.#behind.delete(writer)
     return this.#waitedFor.delete(writer) && !this.waiting
   }
 
-  /** A writer is gone. Returns whether the last push is done by that. */
+  /** Removes a writer that has ended. Returns whether that completes the last push. */
   gone(writer: string): boolean {
     this.#behind.delete(writer)
     return this.#waitedFor.delete(writer) && !this.waiting
   }
 
-  /** The time is up: the last push is done, whoever has not taken it. */
+  /** Called at the timeout: the last push is complete, and the writers that have not acknowledged it are marked as behind. */
   late(): void {
     for (const writer of this.#waitedFor) this.#behind.add(writer)
     this.#waitedFor.clear()

@@ -1,21 +1,25 @@
 import type { PermitSource } from './permits.ts'
 
-/** Who waits: those who are there, those who have passed their trial, and those who are on trial and need no permit. */
+/**
+ * The queue a waiting item is in: items known to read (`there`), items that passed their trial and need a permit, and items still to be
+ * tried, which need no permit.
+ */
 type Lane = 'there' | 'passed' | 'trial'
 
 /**
- * A queue of things to push to, each at most once in it, of which only so many are worked on at a time (docs/resources.md, Q2). Of whom it is not known
- * that they read, newcomers and those who were slow, the work begins without a permit, on trial; they ask for one once they have shown it. Then they wait
- * in a lane of their own, so that however many come at once, those who are there get their changes.
+ * A queue of push targets, each in it at most once, of which a limited number is worked on at a time (docs/resources.md, Q2). For targets
+ * that have not yet shown that they read (new ones, and those that were slow) the work begins on trial, without a permit; when they pass
+ * the trial they wait for a permit in a lane of their own. However many targets connect at once, the connected ones still get their
+ * changes.
  */
 export class Throttle<T> {
   readonly #permits: PermitSource
-  /** Waiting, with the time since which they wait. */
+  /** The waiting items with the time since which they wait. */
   readonly #lanes: Readonly<Record<Lane, Map<T, number>>> = { there: new Map(), passed: new Map(), trial: new Map() }
   #turn: 'there' | 'passed' = 'there'
   #trialTurn = true
   readonly #active = new Set<T>()
-  /** Those among the active that are on trial, and those whose permit was released early or that failed; neither has one. */
+  /** Active items on trial, and active items whose permit was released early or whose trial failed. Neither hold a permit. */
   readonly #onTrial = new Set<T>()
   readonly #early = new Set<T>()
   readonly #again = new Map<T, number>()
@@ -24,7 +28,7 @@ export class Throttle<T> {
     this.#permits = permits
   }
 
-  /** How many wait for a permit. */
+  /** The number of items that wait for a permit. */
   get waiting(): number {
     return this.#lanes.there.size + this.#lanes.passed.size
   }
@@ -33,33 +37,33 @@ export class Throttle<T> {
     return this.#active.size
   }
 
-  /** Things that are worked on without a permit, because they were too slow to keep or to get one. */
+  /** Active items without a permit because they were too slow to keep one or to pass their trial. */
   get releasedEarly(): ReadonlySet<T> {
     return this.#early
   }
 
-  /** Queues a thing. One that waits already keeps its place; one that is worked on is queued again when it is done. */
+  /** Queues an item. An item that already waits keeps its place; an active item is queued again when its work is done. */
   add(thing: T, since: number, trial = false): void {
     const queue = this.#active.has(thing) ? this.#again : this.#lanes[trial ? 'trial' : 'there']
     if (!queue.has(thing) && (queue === this.#again || !this.#waits(thing))) queue.set(thing, since)
   }
 
-  /** Whether the work on a thing goes on without a permit only as far as its trial. */
+  /** Whether the work on an item may go on only to the end of its trial. */
   isOnTrial(thing: T): boolean {
     return this.#onTrial.has(thing)
   }
 
-  /** Whether a thing has passed its trial and waits for a permit, without which the work on it does not go on. */
+  /** Whether an item has passed its trial and is paused until there is a permit for it. */
   isPaused(thing: T): boolean {
     return this.#lanes.passed.has(thing)
   }
 
-  /** A thing that is worked on has passed its trial: it is taken once more when there is a permit for it. */
+  /** Called when an active item has passed its trial: `take` returns it once more when there is a permit for it. */
   passed(thing: T, since: number): void {
     if (this.#onTrial.has(thing)) this.#lanes.passed.set(thing, since)
   }
 
-  /** Takes the next thing to work on, one of each lane in turn: on trial whenever there is one, others if a permit is free. */
+  /** Takes the next item to work on, in turn from the trial lane and from the lanes that need a free permit. */
   take(): { thing: T; since: number } | undefined {
     this.#trialTurn = !this.#trialTurn
     return this.#trialTurn ? (this.#takeOnTrial() ?? this.#takeWithPermit()) : (this.#takeWithPermit() ?? this.#takeOnTrial())
@@ -90,7 +94,9 @@ export class Throttle<T> {
     return undefined
   }
 
-  /** The work on a thing takes so long that its permit goes to another, or that it gets none. It is worked on without one to its end. */
+  /**
+   * Called when the work on an item takes too long, or its trial does: its permit, if any, is released, and the work completes without one.
+   */
   releaseEarly(thing: T): void {
     if (!this.#active.has(thing) || this.#early.has(thing)) return
     this.#early.add(thing)
@@ -98,7 +104,9 @@ export class Throttle<T> {
     if (!this.#onTrial.delete(thing)) this.#permits.release()
   }
 
-  /** The work on a thing is done; its permit is free. If it is queued again, then on trial or not. */
+  /**
+   * Called when the work on an item is complete; its permit is released. `trial`: the lane in which the item waits if it was queued again.
+   */
   done(thing: T, trial = false): void {
     this.#end(thing)
     const since = this.#again.get(thing)
@@ -107,7 +115,7 @@ export class Throttle<T> {
     this.#lanes[trial ? 'trial' : 'there'].set(thing, since)
   }
 
-  /** Forgets a thing altogether. */
+  /** Removes an item from all lanes and ends the work on it. */
   drop(thing: T): void {
     for (const lane of Object.values(this.#lanes)) lane.delete(thing)
     this.#again.delete(thing)

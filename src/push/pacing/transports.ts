@@ -1,15 +1,15 @@
-/** Which streams share a transport connection, so that connections can be counted and moved as a whole. */
+/** Tracks which streams share a transport connection, so that connections can be counted and moved as a whole. */
 
 /** A transport connection with its streams. */
 export interface Transport<Stream> {
-  /** Tells it from the others of the same writer, present and past. */
+  /** Unique among all connections of the writer, past ones included. */
   readonly number: number
   readonly streams: Set<Stream>
 }
 
-/** The transport connections of a writer that have streams. */
+/** The transport connections of a writer that have at least one stream. */
 export class Transports<Stream> {
-  /** By the object that stands for the connection, oldest first. */
+  /** By the object that identifies the connection, oldest first. */
   readonly #open = new Map<object, Transport<Stream>>()
   #opened = 0
 
@@ -17,7 +17,7 @@ export class Transports<Stream> {
     return this.#open.size
   }
 
-  /** Adds a stream. Returns the connection that it is on. */
+  /** Adds a stream. Returns the connection that the stream is on. */
   add(connection: object, stream: Stream): Transport<Stream> {
     let transport = this.#open.get(connection)
     if (!transport) this.#open.set(connection, (transport = { number: this.#opened++, streams: new Set() }))
@@ -25,14 +25,14 @@ export class Transports<Stream> {
     return transport
   }
 
-  /** Removes a stream; the last one takes its connection along. */
+  /** Removes a stream, and its connection with the last stream. */
   remove(connection: object, stream: Stream): void {
     const transport = this.#open.get(connection)
     transport?.streams.delete(stream)
     if (transport?.streams.size === 0) this.#open.delete(connection)
   }
 
-  /** The newest connections, newest first. */
+  /** The `count` newest connections, newest first. */
   newest(count: number): Transport<Stream>[] {
     return [...this.#open.values()].reverse().slice(0, Math.max(0, count))
   }
