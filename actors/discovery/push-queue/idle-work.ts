@@ -1,12 +1,15 @@
-/** What the push queue does while nothing happens: prepares for the first proxy, and lets go of what has had its time. */
+/** Deferred work of the push queue: encoding resources ahead of the first proxy, and removing resources whose grace period has passed. */
 import type { Planner } from '../../../src/push/planner.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** What is made ahead of the first proxy, if none comes for a moment: for so many milliseconds at a time, up to so many bytes. */
+/**
+ * Limits of the preparation: it starts `afterMs` after the first push, runs in slices of `sliceMs`, and stops after `bytes` encoded
+ * bytes.
+ */
 const preparation = { afterMs: 200, sliceMs: 5, bytes: 32 * 1024 * 1024 }
 
-/** Makes, after the start, what an ordinary sidecar will want, a slice at a time until the first proxy comes. */
+/** Encodes the resources that an ordinary sidecar will need, in slices between other events, until the first proxy connects. */
 export class Preparation {
   readonly #planner: Planner
   #timer: Timer | undefined
@@ -39,21 +42,21 @@ export class Preparation {
   }
 }
 
-/** Has resources removed when their own time is over, however often anything else changes. */
+/** Removes resources when their grace period ends, on a timer of its own, so that removal does not depend on further changes. */
 export class Departures {
   readonly #next: () => number | undefined
   readonly #sweep: () => void
   #timer: Timer | undefined
-  /** When the timer is set to, in monotonic milliseconds. */
+  /** Due time of the timer, in monotonic milliseconds. */
   #at: number | undefined
 
-  /** `next` says when the next resource is to go, in monotonic milliseconds; `sweep` removes those whose time is over. */
+  /** `next` returns when the next resource is due for removal, in monotonic milliseconds; `sweep` removes the resources that are due. */
   constructor(next: () => number | undefined, sweep: () => void) {
     this.#next = next
     this.#sweep = sweep
   }
 
-  /** Looks when the next resource is to go. */
+  /** Sets the timer for the next removal, unless it is already set for that time or earlier. */
   schedule(): void {
     const due = this.#next()
     if (due === undefined || (this.#at !== undefined && this.#at <= due)) return

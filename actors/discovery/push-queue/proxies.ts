@@ -1,16 +1,16 @@
-/** Which proxies are at which writer, and how many connections each writer should let go. */
+/** The connected proxies by writer, and how many connections each writer should close to keep connections evenly spread. */
 import type { ClassAssignment, WriterEvent } from '../../../protocols/messages/push.ts'
 import type { IdentityShares } from '../../../src/push/classes/identity-shares.ts'
 import { Balance } from '../../../src/push/pacing/balance.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 
-/** While more than this share of all connections comes or goes between two looks, none is moved. */
+/** No connections are moved while the total number changed by more than this share since the previous check. */
 const unsettledShare = 0.02
 
-/** The planner knows a proxy by its writer and its name there. */
+/** The name of a proxy in the planner: connection ids are unique per writer only, so it has the writer as a prefix. */
 const nameOf = (writer: string, connection: string): string => `${writer}/${connection}`
 
-/** The assignments of the proxies of a writer, by their names there. */
+/** The assignments that concern one writer, with the connection ids that this writer uses. */
 export function assignmentsOf(writer: string, assignments: readonly ClassAssignment[]): ClassAssignment[] {
   const prefix = nameOf(writer, '')
   return assignments
@@ -18,14 +18,14 @@ export function assignmentsOf(writer: string, assignments: readonly ClassAssignm
     .map(({ connection, classId }) => ({ connection: connection.slice(prefix.length), classId }))
 }
 
-/** The proxies that are connected. */
+/** The connected proxies of all writers. */
 export class Proxies {
   readonly #planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect' | 'refused'>
   readonly #shares: IdentityShares
-  /** Connections of each writer, with the numbers of their transports. */
+  /** For each writer, the transport number of each of its connections. */
   readonly #connections = new Map<string, Map<string, number>>()
   readonly #balance = new Balance()
-  /** Transports at the last look. */
+  /** Number of transport connections at the previous check. */
   #lastTotal = 0
 
   constructor(planner: Pick<Planner, 'classIdOf' | 'connect' | 'disconnect' | 'refused'>, shares: IdentityShares) {
@@ -33,18 +33,18 @@ export class Proxies {
     this.#shares = shares
   }
 
-  /** A writer has come, which will name its proxies. */
+  /** Registers a linked writer; the writer then sends `ProxyConnected` for each of its connections. */
   addWriter(writer: string): void {
     this.#connections.set(writer, new Map())
   }
 
-  /** A writer is gone, and its proxies with it. */
+  /** Removes a writer and disconnects its proxies in the planner. */
   removeWriter(writer: string): void {
     for (const connection of [...(this.#connections.get(writer)?.keys() ?? [])]) this.disconnected(writer, connection)
     this.#connections.delete(writer)
   }
 
-  /** Returns the reason for which a proxy is refused: its identity would have more than one may. */
+  /** Adds a proxy. Returns the reason for a refusal if the identity of the proxy would exceed its limits. */
   connected(writer: string, { connection, transport, node, claim }: Extract<WriterEvent, { type: 'ProxyConnected' }>): string | undefined {
     const name = nameOf(writer, connection)
     const reason = claim && this.#shares.add(name, claim, () => this.#planner.classIdOf(node))
@@ -54,7 +54,7 @@ export class Proxies {
     return undefined
   }
 
-  /** A proxy refused a response. Returns whether it is given something else now. */
+  /** Records a NACK of a proxy. Returns whether the proxy is now given different resources. */
   refused(writer: string, { connection, classId, ...refusal }: Extract<WriterEvent, { type: 'ResourcesRefused' }>): boolean {
     return this.#planner.refused(nameOf(writer, connection), classId, refusal)
   }
@@ -66,7 +66,10 @@ export class Proxies {
     this.#planner.disconnect(name)
   }
 
-  /** How many transport connections each writer should let go now; none while many come or go. To be asked at intervals. */
+  /**
+   * Returns how many transport connections each writer should close now; none while the total is still changing. Called at regular
+   * intervals.
+   */
   surplus(): Map<string, number> {
     const counts = new Map([...this.#connections].map(([writer, connections]) => [writer, new Set(connections.values()).size]))
     const total = [...counts.values()].reduce((sum, count) => sum + count, 0)

@@ -1,4 +1,4 @@
-/** Answers of the push queue to the debug pages. */
+/** The push queue's answers to the debug pages. */
 
 import { configKey } from '../../../src/config/kinds.ts'
 import { checkedPolicies } from '../../../src/config/policy-checks.ts'
@@ -9,7 +9,10 @@ import type { Planner } from '../../../src/push/planner.ts'
 import { policiesFor } from '../../../src/snapshot/policies.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 
-/** What the push queue answers when asked; nothing here is on the push path. */
+/**
+ * Returns the functions that answer the debug pages. None of them is on the push path. `isTold` says whether a ledger is the last one
+ * sent to some writer.
+ */
 export function debugAnswers(
   planner: Planner,
   own: { pushAgain: () => number; shares: () => readonly Share[] },
@@ -18,7 +21,7 @@ export function debugAnswers(
   return { ...own, ...configurationAnswers(planner, isTold), ...stateAnswers(planner), ...proxyAnswers(planner) }
 }
 
-/** What was configured. */
+/** Answers about configuration objects and mesh settings. */
 function configurationAnswers(planner: Planner, isTold: (ledger: string) => boolean) {
   return {
     configs: () =>
@@ -39,7 +42,10 @@ function configurationAnswers(planner: Planner, isTold: (ledger: string) => bool
     policyChecks: () => checkedPolicies(planner.state.objects.all(), planner.snapshot.settings.optOuts),
     withoutEffect: () => effectRows(planner.state.objects.all(), planner.snapshot.settings.names.domain),
     mesh: () => planner.snapshot.mesh,
-    /** Generations of an object in versions of the configuration, by ledger. What writers were told last is the present: nothing else differs for them. */
+    /**
+     * Generations of an object at the given ledgers. A ledger that was the last one sent to a writer stands for the present one: nothing
+     * that this writer serves has changed since.
+     */
     generations: (key: string, ledgers: readonly string[]) =>
       ledgers.map((ledger) => planner.state.objects.generation(key, isTold(ledger) ? planner.ledger : ledger)),
     authorizationPolicies: () => ({
@@ -54,7 +60,7 @@ function configurationAnswers(planner: Planner, isTold: (ledger: string) => bool
   }
 }
 
-/** What was made of it. */
+/** Answers about the state that was derived from the configuration: services, endpoints, groups, memory. */
 function stateAnswers(planner: Planner) {
   return {
     services: () => [...planner.snapshot.services.values()].flat().map(({ service }) => service),
@@ -73,11 +79,11 @@ function stateAnswers(planner: Planner) {
   }
 }
 
-/** What one proxy, or each, has and may do. */
+/** Answers about one proxy or all proxies: service instances, authorization, Sidecar scope. */
 function proxyAnswers(planner: Planner) {
   return {
     instances: () =>
-      // Proxies of a class share what is behind a port, not their addresses.
+      // Asked by proxy and not by class: proxies of one class share the endpoints behind a port, but not their addresses.
       planner.proxies().map(({ connection, node }) => ({
         connection,
         namespace: node.namespace,
@@ -91,7 +97,7 @@ function proxyAnswers(planner: Planner) {
           targetPort,
         })),
       })),
-    /** What the policies of a proxy say of a request; undefined when the proxy is not here. */
+    /** Evaluates the policies of a proxy for a request. Returns undefined when no proxy has this connection. */
     explain: async (connection: string, request: DescribedRequest) => {
       const { snapshot } = planner
       const found = planner.proxies().find((proxy) => proxy.connection === connection)?.proxyClass

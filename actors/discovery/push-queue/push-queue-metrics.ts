@@ -3,16 +3,16 @@ import type { ResourceFault } from '../../../src/model/faults.ts'
 import type { Planner } from '../../../src/push/planner.ts'
 import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 
-/** Reasons of a push that have a name of their own in `pilot_push_triggers`. */
+/** Push reasons with a label value of their own in `pilot_push_triggers`; all others are counted as `unknown`. */
 const triggerTypes = new Set(['endpoint', 'config', 'service', 'proxy', 'global', 'debug', 'secret', 'networks'])
 
-/** Faults that stand for an error of making something, as opposed to an object that was refused. */
+/** Fault types that count as internal errors of a generator, as opposed to rejected objects. */
 const internalTypes = new Set(['cds', 'eds', 'lds', 'rds', 'ecds', 'group', 'view', 'class', 'index', 'push'])
 
-/** Faults that concern the state as a whole, before anything is made from it. */
+/** Fault types that concern the state as a whole, before any resource is generated from it. */
 const stateTypes = new Set(['push', 'index', 'view'])
 
-/** Counts faults when they are found. */
+/** Registers the counters of faults and returns the function that counts one fault. */
 export function faultMetrics(registry: Registry): (fault: ResourceFault) => void {
   const registers = [registry]
   const internal = new Counter({ name: 'pilot_total_xds_internal_errors', help: 'internal XDS errors', registers })
@@ -30,7 +30,7 @@ export function faultMetrics(registry: Registry): (fault: ResourceFault) => void
   }
 }
 
-/** Makes the metrics of the push queue. */
+/** Registers the metrics of the push queue and returns the counters that it increments. */
 export function pushQueueMetrics(registry: Registry, planner: Planner) {
   const registers = [registry]
   const gauge = gaugesOf(registry)
@@ -68,7 +68,7 @@ export function pushQueueMetrics(registry: Registry, planner: Planner) {
   const triggers = new Counter({ name: 'pilot_push_triggers', help: 'pushes triggered, by reason', labelNames: ['type'], registers })
   return {
     inbound: new Counter({ name: 'pilot_inbound_updates', help: 'updates received', labelNames: ['type'], registers }),
-    /** A push went out, for these reasons. */
+    /** Counts a push under each of its reasons. */
     triggered(reasons: readonly string[]): void {
       for (const reason of reasons) triggers.inc({ type: triggerTypes.has(reason) ? reason : 'unknown' })
     },
@@ -76,7 +76,7 @@ export function pushQueueMetrics(registry: Registry, planner: Planner) {
   }
 }
 
-/** Hosts that more than one virtual service of the mesh gateway claims. */
+/** Number of hosts that more than one virtual service claims for the mesh gateway. */
 function duplicateHosts(planner: Planner): number {
   const seen = new Set<string>()
   const twice = new Set<string>()

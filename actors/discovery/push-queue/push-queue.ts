@@ -1,7 +1,7 @@
 /**
- * The push queue: consumes what sources say (`SourceEvent`) and which proxies come and go (`WriterEvent`), debounces, makes
- * what changed, and emits pushes to the writers (`WriterCommand`). When it dies its sources say everything again and the
- * writers name their proxies again; meanwhile they keep serving what they have.
+ * The push queue: consumes events of sources (`SourceEvent`) and of connecting and disconnecting proxies (`WriterEvent`), debounces them,
+ * generates the resources that changed, and emits pushes to the writers (`WriterCommand`). After a crash, the sources replay their state
+ * to the new push queue and the writers announce their proxies again; meanwhile the writers keep serving what they have.
  */
 
 import type { ConfigObject } from '../../../protocols/data.ts'
@@ -35,11 +35,11 @@ import { Writers } from './writers.ts'
 
 type Message = SourceEvent | WriterEvent | KeySetEvent
 
-/** How often it is looked how connections are spread and what nobody needs any more, in milliseconds. */
+/** Interval of the maintenance work (balancing connections, releasing unused state), in milliseconds. */
 const restMs = 2000
-/** Bytes of memory that the nodes of one identity may take: those of 13,000 ordinary proxies. */
+/** Maximum memory for the nodes of the proxies of one identity, in bytes: about 13,000 ordinary proxies. */
 const identityNodeBytes = 128 * 1024 * 1024
-/** Identities that `/debug/identityz` shows. */
+/** Number of identities on `/debug/identityz`. */
 const shownShares = 100
 
 class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
@@ -57,7 +57,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   readonly #restTimer: Timer
   #connectTimer: NodeJS.Immediate | undefined
   readonly #effects = new EffectLog()
-  /** Whether the first push has gone out. */
+  /** Whether the first push has been published. */
   #ready = false
   readonly #metrics
 
@@ -135,7 +135,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     }
   }
 
-  /** Tells the writers, once for all that came in one turn, what is made for proxies. */
+  /** Sends the writers what was generated for proxies: one message for all proxies that connected within one turn of the event loop. */
   #tellLater(): void {
     this.#connectTimer ??= setImmediate(() => {
       this.#connectTimer = undefined
@@ -154,7 +154,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     for (const part of [this.#schedule, this.#writers, this.#keys, this.#preparation, this.#departures]) part.close()
   }
 
-  /** A source has said everything; the first push waits for all of them. */
+  /** A source has finished its first replay. The first push waits for all sources. */
   synced({ name }: Peer): void {
     this.#unsynced.delete(name)
     this.#context.note(unsyncedNote, [...this.#unsynced])
@@ -190,13 +190,13 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     }
   }
 
-  /** Notes a change for the next push; one that alters nothing is counted as avoided. */
+  /** Records a change for the next push. An event that changed nothing is counted as an avoided push. */
   #note(changed: boolean, reason: string, at: number): void {
     if (changed) this.#schedule.changed(reason, at, this.#planner.state.onlyEndpoints)
     else this.#metrics.avoided.inc()
   }
 
-  /** The first push waits for all sources, and for a moment for key sets. */
+  /** Publishes the first push when all sources are synced; waits a limited time for key sets. */
   #startWhenComplete(): void {
     if (this.#ready || this.#unsynced.size > 0 || this.#keys.holdBack(() => this.#startWhenComplete())) return
     this.#push()
@@ -226,7 +226,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
     this.#preparation.start()
   }
 
-  /** Says what of an object has no effect: each object and field once. */
+  /** Warns about the fields of an object that have no effect, once per object and field. */
   #sayEffects(key: string, object: ConfigObject | undefined): void {
     for (const line of this.#effects.lines(key, object, this.#planner.snapshot.settings.names.domain)) this.#context.log('validation').warn(line)
   }
@@ -244,7 +244,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   #rest(): void {
     this.#writers.release(this.#proxies.surplus())
     this.#planner.collect(monotonicMs())
-    // There is something to tell also where a class has been without connections at one writer only.
+    // Needed without new changes, too: a class may have lost its last connection at one writer only.
     if (this.#ready) this.#writers.tell(this.#info(['proxy']), this.#planner.takePush())
   }
 
@@ -255,7 +255,7 @@ class PushQueue implements Behaviour<Message, WriterCommand | ResolverCommand> {
   }
 }
 
-/** A planner whose faults are counted and logged. */
+/** Creates the planner, with faults counted and logged. */
 function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>): Planner {
   const features = config.features as Features
   const { domain, secrets, plugins, trustDomain } = config
@@ -268,14 +268,15 @@ function makePlanner({ config, log, metrics }: ActorContext<PushQueueConfig>): P
   }
   const optOuts = readOptOuts(features.MESH_POLICY_OPT_OUTS)
   const settings = { features, names: meshNames(features.MESH_DOMAIN), domain, ...secrets, plugins, optOuts }
-  // Of two planners of this process, the later has the greater numbers: it makes fewer than one a microsecond.
+  // Slabs and patches are numbered from the current time on, so that a planner that replaces a crashed one uses greater numbers: it uses
+  // fewer than one number per microsecond.
   const planner = new Planner(settings, report, Math.floor(monotonicMs() * 1000))
-  // In force until a mesh configuration is told: a file that cannot be read is not.
+  // The default mesh configuration is in force until `MeshChanged` arrives, and stays in force while the mesh file cannot be read.
   planner.state.setMesh(withTrustDomain(defaultMeshConfig(), trustDomain))
   return planner
 }
 
-/** The push queue as an actor. */
+/** The actor definition of the push queue. */
 export const actor: ActorDefinition<PushQueueConfig, Message, WriterCommand | ResolverCommand> = {
   kind: 'push-queue',
   start: (context) => new PushQueue(context),

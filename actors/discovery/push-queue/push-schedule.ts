@@ -1,17 +1,17 @@
-/** When the next push of changes is due, and what led to it. */
+/** Schedules pushes of changes: when the next push is due, and which changes led to it. */
 import { Debounce, type DebounceOptions } from '../../../src/push/pacing/debounce.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** What a push is about. */
+/** The changes behind a push that begins now. */
 export interface DuePush {
   readonly reasons: readonly string[]
-  /** When the first event that led to it was seen, in milliseconds of the monotonic clock. */
+  /** When the first of these changes was seen, in monotonic milliseconds. */
   readonly startedAt: number
   readonly events: number
 }
 
-/** Has pushes begun at their time, the first of them by hand. */
+/** Debounces changes and calls `push` when a push is due. The first push is begun by the owner, with {@link begin}. */
 export class PushSchedule {
   readonly #debounce: Debounce
   readonly #isUrgent: boolean
@@ -21,14 +21,20 @@ export class PushSchedule {
   #timer: Timer | undefined
   #hasBegun = false
 
-  /** `edsDebounced` says whether changes of endpoints wait for others; `push` is called when a push is due. */
+  /**
+   * `edsDebounced`: whether endpoint changes are debounced like others; if not, they are pushed at once. `push` is called when a push is
+   * due.
+   */
   constructor(options: DebounceOptions, edsDebounced: boolean, push: () => void) {
     this.#debounce = new Debounce(options)
     this.#isUrgent = !edsDebounced
     this.#push = push
   }
 
-  /** Something changed that was seen at a time; `onlyEndpoints` says whether all that waits is changes of endpoints. */
+  /**
+   * Adds a change. `at` is when the source saw it, in monotonic milliseconds; `onlyEndpoints` says whether all pending changes are
+   * endpoint changes.
+   */
   changed(reason: string, at: number, onlyEndpoints: boolean): void {
     this.#reasons.add(reason)
     if (this.#debounce.events === 0) this.#startedAt = at
@@ -36,7 +42,7 @@ export class PushSchedule {
     this.#arm()
   }
 
-  /** A push begins; the next waits until it is {@link done}. */
+  /** Takes the pending changes for a push that begins now. The next push is not started until {@link done} is called. */
   begin(): DuePush {
     const due = { reasons: [...this.#reasons], startedAt: this.#startedAt || monotonicMs(), events: this.#debounce.events }
     this.#debounce.begin()
@@ -45,7 +51,7 @@ export class PushSchedule {
     return due
   }
 
-  /** The push that began last is done. */
+  /** Marks the last push as delivered, so that the next one may begin. */
   done(): void {
     this.#debounce.done()
     this.#arm()

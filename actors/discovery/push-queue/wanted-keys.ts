@@ -1,18 +1,18 @@
-/** Which key sets the configuration names, and what is known of them. */
+/** The key sets (JWKS) that the configuration references, and the keys received for them. */
 import type { ResolverCommand } from '../../../protocols/messages/push.ts'
 import type { MeshState } from '../../../src/snapshot/state.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** How long the first push waits for key sets, in milliseconds. */
+/** The maximum time that the first push waits for key sets, in milliseconds. */
 const keysMs = 6000
 
-/** The key sets that are asked for. */
+/** Subscribes to key sets at the resolver and stores the received keys in the mesh state. */
 export class WantedKeys {
   readonly #state: Pick<MeshState, 'keySources' | 'setKeySet'>
   #resolver: Peer<ResolverCommand> | undefined
   #wanted: ReadonlyMap<string, number> = new Map()
-  /** Those that nothing has been heard of. */
+  /** Sources for which no answer has arrived yet. */
   readonly #awaited = new Set<string>()
   #timer: Timer | undefined
   #asking: NodeJS.Immediate | undefined
@@ -21,7 +21,7 @@ export class WantedKeys {
     this.#state = state
   }
 
-  /** A resolver has come, which knows of no source yet. */
+  /** Subscribes at a newly linked resolver, which has no subscriptions yet. */
   linked(resolver: Peer<ResolverCommand>): void {
     this.#resolver = resolver
     this.#tell(resolver)
@@ -32,7 +32,7 @@ export class WantedKeys {
     this.#resolver = undefined
   }
 
-  /** Tells the resolver which key sets are wanted now, if they are others than before. */
+  /** Sends the resolver the set of referenced key sets, if it changed. */
   ask(): void {
     const wanted = this.#state.keySources()
     if (
@@ -52,7 +52,7 @@ export class WantedKeys {
     resolver.tell({ type: 'ResolveKeySets', sources }, 'sources')
   }
 
-  /** The same once for all events that come together: there may be many. */
+  /** Calls {@link ask} once for all configuration events of this turn of the event loop. */
   askLater(): void {
     this.#asking ??= setImmediate(() => {
       this.#asking = undefined
@@ -60,15 +60,15 @@ export class WantedKeys {
     })
   }
 
-  /** The keys of a source are these, or could not be had: those that are known stay then. Returns whether they are others than before. */
+  /** Stores the keys of a source. `keys` undefined: the fetch failed, and the previous keys stay. Returns whether the keys changed. */
   heard(source: string, keys: string | undefined): boolean {
     this.#awaited.delete(source)
     return keys !== undefined && this.#state.setKeySet(source, keys)
   }
 
   /**
-   * Whether the first push should wait, which it does for a moment: without their keys, proxies that were served before would
-   * refuse good tokens. `then` is called when the moment is over.
+   * Whether the first push should wait for key sets. The wait is limited, because it delays all proxies; without the wait, proxies that
+   * had the keys before would reject valid tokens. `then` is called when the wait times out.
    */
   holdBack(then: () => void): boolean {
     if (this.#awaited.size === 0) {

@@ -1,4 +1,4 @@
-/** The writers: what each of them is told, and which have still to take the last push of changes. */
+/** The linked writers: what each one is sent, and which ones have yet to acknowledge the last push of changes (`PushTaken`). */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
 import { Audience, emptyPush, type Present } from '../../../src/push/audience.ts'
 import { Takers } from '../../../src/push/pacing/takers.ts'
@@ -7,19 +7,19 @@ import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { assignmentsOf } from './proxies.ts'
 
-/** How long a push may stay untaken before the next goes out all the same, in milliseconds. */
+/** How long a push may stay unacknowledged by a writer before the next push goes out anyway, in milliseconds. */
 const takenMs = 1000
 
-/** A writer that is linked. */
+/** A linked writer. */
 interface Linked {
   readonly peer: Peer<WriterCommand>
-  /** Its connections, and what it knows. */
+  /** Its connections, and the classes, groups and slabs that it has received. */
   audience: Audience
-  /** Ledger of what it was told last. */
+  /** Ledger of the last push that was sent to it. */
   ledger: string | undefined
 }
 
-/** The writers that are linked. */
+/** Distributes pushes to the linked writers and tracks their acknowledgements. */
 export class Writers {
   readonly #present: Present
   readonly #writers = new Map<string, Linked>()
@@ -28,7 +28,10 @@ export class Writers {
   #timer: Timer | undefined
   #lastPush = 0
 
-  /** What is new to a writer although it is old is taken from `present`. `taken` hears that the last push of changes was taken by all, or not in time. */
+  /**
+   * `present` supplies existing groups and manifests to a writer that receives them for the first time. `taken` is called when all
+   * writers have acknowledged the last push of changes, or the wait for them timed out.
+   */
   constructor(present: Present, taken: () => void) {
     this.#present = present
     this.#taken = taken
@@ -39,35 +42,35 @@ export class Writers {
     return this.#lastPush
   }
 
-  /** Whether writers have still to take the last push of changes. */
+  /** Whether an acknowledgement of the last push of changes is outstanding. */
   get areTaking(): boolean {
     return this.#takers.waiting
   }
 
-  /** Whether it is the ledger of what some writer was told last: nothing has changed for it since. */
+  /** Whether this is the ledger of the last push to some writer, which means that nothing that writer serves has changed since. */
   isTold(ledger: string): boolean {
     return [...this.#writers.values()].some((writer) => writer.ledger === ledger)
   }
 
-  /** A writer has come, which knows nothing. */
+  /** Adds a newly linked writer, which has received nothing yet. */
   add(peer: Peer<WriterCommand>): void {
     this.#writers.set(peer.name, { peer, audience: new Audience(this.#present), ledger: undefined })
   }
 
-  /** A writer is gone; nothing waits for it. */
+  /** Removes a writer. Its outstanding acknowledgement is no longer waited for. */
   remove(name: string): void {
     this.#writers.delete(name)
     if (this.#takers.gone(name)) this.#done()
   }
 
-  /** A connection of a writer is gone. */
+  /** Removes a closed connection of a writer. */
   left(name: string, connection: string): void {
     this.#writers.get(name)?.audience.left(connection, monotonicMs())
   }
 
   /**
-   * Hands changes to all writers as the next push, and waits for them to take it. Returns false when there is nothing in them. Who has nothing of
-   * what changed is told so: its ledger is the present one.
+   * Sends changes to all writers as the next push and waits for their acknowledgements. Returns false when there are no changes. A writer
+   * that has none of the changed groups receives the push as well, for its new ledger.
    */
   publish(push: Omit<PushInfo, 'id'>, content: PushContent): boolean {
     if (isNothing(content)) return false
@@ -83,12 +86,12 @@ export class Writers {
     return true
   }
 
-  /** A writer has taken a push. */
+  /** Records the acknowledgement of a push by a writer. */
   taken(name: string, push: number): void {
     if (this.#takers.taken(name, push)) this.#done()
   }
 
-  /** Tells the writers for which something differs, which none waits for. */
+  /** Sends content to the writers that it concerns, without waiting for acknowledgements. */
   tell(push: PushInfo, content: PushContent): void {
     for (const writer of this.#writers.values()) {
       const part = this.#partOf(writer, content)
@@ -96,7 +99,10 @@ export class Writers {
     }
   }
 
-  /** Tells one writer all that its connections need, with the classes of these; what was taken before has been told. */
+  /**
+   * Sends one writer the full state for its connections, whose classes are given by `assignments`. Pending changes must have been sent
+   * with {@link tell} before.
+   */
   tellEverything(name: string, push: PushInfo, assignments: readonly ClassAssignment[]): void {
     const writer = this.#writers.get(name)
     if (!writer) return
@@ -113,17 +119,17 @@ export class Writers {
     writer.peer.tell({ type: 'PublishPush', push, ...content })
   }
 
-  /** Has all writers accept streams. */
+  /** Tells all writers to open their listeners. */
   open(): void {
     for (const { peer } of this.#writers.values()) peer.tell({ type: 'OpenListener' })
   }
 
-  /** Has all writers send everything again. */
+  /** Tells all writers to send every resource again. */
   pushAgain(push: PushInfo): void {
     for (const { peer } of this.#writers.values()) peer.tell({ type: 'PushAgain', push })
   }
 
-  /** Has writers let so many connections go. */
+  /** Tells each writer to close the given number of connections. */
   release(counts: ReadonlyMap<string, number>): void {
     for (const [name, count] of counts) this.#writers.get(name)?.peer.tell({ type: 'ReleaseConnections', count }, 'release')
   }

@@ -1,42 +1,45 @@
-/** Who opens a stream or makes a call on the secured port (docs/identity.md, T7 to T10). */
+/** Authenticates streams and calls on the secured port (docs/identity.md, T7 to T10). */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
 import { status } from '../../../src/model/status-codes.ts'
 import type { CallStatus } from '../../grpc/unary.ts'
 
-/** What is known of who asks: a stream or a call. */
+/** The properties of a stream or call that authentication looks at. */
 export interface Asker {
   readonly isSecure: boolean
   readonly certificateCaller: Caller | undefined
   readonly headers: IncomingHttpHeaders
-  /** The same object for all that comes on one connection. */
+  /** Identifies the connection: the same object for all streams and calls on one connection. */
   readonly connection: object
 }
 
-/** The caller, or the status with which a stream or a call is refused. `reason` is for the log alone. */
+/** The result of authentication: the caller, or the status with which the stream or call is refused. */
 export type Admitted = Caller | Refusal
 
-/** A refusal; its message is the same whatever the reason. */
+/** A refusal. `message` is sent to the client and does not depend on the reason; `reason` is for the log only. */
 export interface Refusal extends CallStatus {
   readonly reason: string
 }
 
-/** Whether somebody was refused. */
+/** Whether the result is a refusal. */
 export const isRefused = (admitted: Admitted): admitted is Refusal => 'code' in admitted
 
-/** Tokens that may be under examination at a time, for one connection and for a whole writer. Streams of a connection that bring the same token wait for one answer. */
+/**
+ * Maximum number of tokens being verified at a time, for one connection and for the whole writer. Streams of one connection with the same
+ * token share one verification.
+ */
 const mostTokens = { connection: 4, all: 1000 }
 
-/** Longest token that is examined, in bytes. */
+/** Maximum length of a token, in bytes. */
 const tokenBytes = 16_384
 
-/** Asks whose token it is. */
+/** Verifies a token and returns its caller. */
 export type Authenticate = (question: TokenQuestion) => Promise<TokenAnswer>
 
-/** Finds out who asks: by the client certificate of the connection, or else by the token of the stream or call. */
+/** Authenticates callers by the client certificate of the connection, or else by the bearer token of the stream or call. */
 export class Admission {
   readonly #authenticate: Authenticate
-  /** Answers that are waited for: by connection, then by question. */
+  /** Verifications under way: by connection, then by question. */
   readonly #open = new Map<object, Map<string, Promise<Admitted>>>()
   #waiting = 0
 
@@ -45,8 +48,8 @@ export class Admission {
   }
 
   /**
-   * The caller of a stream or call, at once where the connection has a client certificate or there is no token. In plain text there is
-   * no caller. Never rejects.
+   * Returns the caller of a stream or call, or a refusal. The result is synchronous unless a token must be verified. Plain-text
+   * connections are always refused. The promise never rejects.
    */
   admit({ isSecure, certificateCaller, headers, connection }: Asker, service: TokenQuestion['service'] = 'xds'): Admitted | Promise<Admitted> {
     if (!isSecure) return unauthenticated('the connection is in plain text')

@@ -1,34 +1,34 @@
-/** Who asked a writer for more than one client may: counted, and the last ones by name (`/debug/budgetz`). */
+/** The resource limits of clients in one writer, and the streams that were ended for exceeding them (`/debug/budgetz`). */
 import type { Caller } from '../../../protocols/messages/identity.ts'
 import { ConnectionBudget, IdentityBudget } from '../../../src/xds/stream/budget.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 
-/** One stream that was ended. */
+/** A stream that was ended because its client exceeded a limit. */
 export interface Exceeded {
-  /** Connection or node id of the proxy; empty when it had not said yet. */
+  /** Connection id or node id of the proxy; empty if the stream had not sent a node yet. */
   readonly proxy: string
-  /** Address of the other side. */
+  /** Address of the client. */
   readonly address: string
-  /** What was exceeded, and by how much. */
+  /** The exceeded limit. */
   readonly reason: string
   readonly at: string
 }
 
-/** What an identity has on one connection, of what it has on the writer. */
+/** The budget of one identity on one connection. `whole` is the identity's budget on the writer, from which it also takes. */
 interface OnConnection {
   readonly whole: IdentityBudget | undefined
   readonly budget: ConnectionBudget
 }
 
-/** Events that are kept. */
+/** Maximum number of recorded events. */
 const kept = 100
 
-/** The events of one writer. */
+/** The limits of all clients of one writer. */
 export class Budgets {
   readonly #events: Exceeded[] = []
-  /** By connection, then by identity; an empty one where nobody is authenticated. */
+  /** Budgets by connection, then by identity. The identity is the empty string where the caller was not authenticated. */
   readonly #budgets = new WeakMap<object, Map<string, OnConnection>>()
-  /** Of identities that have streams open, and how many. */
+  /** Budgets of the identities that have open streams, with the number of these streams. */
   readonly #identities = new Map<string, { readonly budget: IdentityBudget; streams: number }>()
   readonly #streams
   readonly #connections
@@ -46,19 +46,22 @@ export class Budgets {
     })
   }
 
-  /** The budget of a caller on a connection, of all of the connection where nobody was authenticated. */
+  /** The budget of a caller on a connection. Unauthenticated callers of one connection share one budget. */
   of(connection: object, caller?: Caller): ConnectionBudget {
     const identity = caller?.identities[0] ?? ''
     const whole = this.#identities.get(identity)?.budget
     const ofConnection = this.#budgets.get(connection) ?? new Map<string, OnConnection>()
     this.#budgets.set(connection, ofConnection)
     let known = ofConnection.get(identity)
-    // One that is left from when the identity had no stream for a while is part of a whole that is gone.
+    // A budget from before the identity's last stream closed belongs to a `whole` that no longer exists; it is replaced.
     if (!known || known.whole !== whole) ofConnection.set(identity, (known = { whole, budget: new ConnectionBudget(whole) }))
     return known.budget
   }
 
-  /** A caller has opened a stream: its identity has a budget until the last stream of it is over. Returns the budget of the caller on the connection. */
+  /**
+   * Counts a new stream of a caller; the budget of an identity exists until its last stream closes. Returns the budget of the caller on
+   * the connection.
+   */
   opened(connection: object, caller: Caller | undefined): ConnectionBudget {
     const identity = caller?.identities[0]
     if (identity !== undefined) {
@@ -69,26 +72,26 @@ export class Budgets {
     return this.of(connection, caller)
   }
 
-  /** A stream of a caller is over, and has given back what it took. */
+  /** Counts a closed stream of a caller, which must have freed what it had taken from its budget. */
   closed(caller: Caller | undefined): void {
     const identity = caller?.identities[0] ?? ''
     const known = this.#identities.get(identity)
     if (known && --known.streams === 0) this.#identities.delete(identity)
   }
 
-  /** Counts a connection that was closed at once. */
+  /** Counts a connection that was closed on accept because of the connection limit. */
   refused(): void {
     this.#connections.inc()
   }
 
-  /** Notes a stream that was ended. `at` is the Unix time in milliseconds. */
+  /** Records a stream that was ended for exceeding a limit. `at` is the Unix time in milliseconds. */
   exceeded(proxy: string, address: string, reason: string, at: number): void {
     this.#streams.inc()
     this.#events.push({ proxy, address, reason, at: new Date(at).toISOString() })
     if (this.#events.length > kept) this.#events.shift()
   }
 
-  /** The last events, oldest first. */
+  /** The recorded events, oldest first. */
   list(): readonly Exceeded[] {
     return this.#events
   }

@@ -1,4 +1,7 @@
-/** The callers of a writer's streams: admitted, held to what their node says, ended with their credential, and told to the ledger. */
+/**
+ * The callers of a writer's streams: authenticates them, checks that they may act for their node, ends streams whose token expired, and
+ * reports identities to the authority's ledger.
+ */
 import { randomInt } from 'node:crypto'
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { Caller } from '../../../protocols/messages/identity.ts'
@@ -14,27 +17,30 @@ import { checkEvery } from '../../runtime/timers.ts'
 import { type Admission, type Admitted, isRefused } from './admission.ts'
 import type { Connection } from './connection.ts'
 
-/** How often streams are looked at whose tokens expire, in milliseconds. */
+/** Interval at which streams with expired tokens are looked for, in milliseconds. */
 const lookMs = 1000
 
-/** What callers need of their writer. */
+/** Dependencies and settings of {@link Callers}. */
 export interface CallerParts {
   readonly admission: Admission
-  /** Whether callers of the secured port are authenticated (`XDS_AUTH`), and held to the node that they name (`PILOT_ENABLE_XDS_IDENTITY_CHECK`). */
+  /**
+   * Whether callers of the secured port are authenticated (`XDS_AUTH`), and whether they must match the node that they name
+   * (`PILOT_ENABLE_XDS_IDENTITY_CHECK`).
+   */
   readonly authenticates: boolean
   readonly checksNode: boolean
-  /** How long a stream goes on after its token has expired, in milliseconds. */
+  /** How long a stream continues after its token has expired, in milliseconds. */
   readonly grace: number
   readonly metrics: Registry
-  /** Logs a refusal; of a kind of them a few lines. */
+  /** Logs a refusal. The number of lines of one kind is limited. */
   warn(kind: string, line: string): void
 }
 
-/** Who is at the other end of the streams of one writer. */
+/** Authenticates and tracks the callers of one writer's streams. */
 export class Callers {
   readonly #parts: CallerParts
   readonly #refused: Counter
-  /** Streams that end with their token, and when (Unix milliseconds). */
+  /** Streams that are ended when their token expires, with the time of that (Unix milliseconds). */
   readonly #ends = new Map<GrpcStream, number>()
   #ledger: Peer<IdentityEvent> | undefined
 
@@ -52,8 +58,8 @@ export class Callers {
   }
 
   /**
-   * Finds out who opens a stream, and hands it on with its caller, or ends it. Nothing of it is read until then: what the client sends waits
-   * within the window of the stream. In plain text, and without `XDS_AUTH`, it is handed on at once without a caller.
+   * Authenticates a new stream and passes its caller to `take`, or ends the stream. Messages of the client are not read until then; they
+   * stay within the stream's flow-control window. In plain text, and without `XDS_AUTH`, `take` is called at once without a caller.
    */
   open(stream: GrpcStream, take: (caller: Caller | undefined) => void): void {
     if (!stream.isSecure || !this.#parts.authenticates) return take(undefined)
@@ -66,7 +72,7 @@ export class Callers {
     })
   }
 
-  /** Holds a proxy's node to its caller; undefined for one without. Returns the reason when it may not act for the node. */
+  /** Checks that the caller may act for the node of its proxy. Returns the reason for a refusal, or undefined. */
   refusal(connection: Connection, node: ProxyNode): string | undefined {
     const { caller } = connection
     if (!caller || !this.#parts.checksNode) return undefined
@@ -76,18 +82,18 @@ export class Callers {
     return 'refused' in checked ? checked.refused : undefined
   }
 
-  /** The ledger can be told of streams from now on: of these first, which are open. */
+  /** The link to the ledger is up: reports all open streams. */
   linked(ledger: Peer<IdentityEvent>, open: Iterable<Connection>): void {
     this.#ledger = ledger
     for (const connection of open) this.connected(connection)
   }
 
-  /** A proxy has said who it is. */
+  /** Reports a proxy whose node is known. */
   connected({ id, caller, node }: Connection): void {
     this.#ledger?.tell({ type: 'IdentityConnected', connection: id, caller, node: node?.id ?? '' }, id)
   }
 
-  /** A proxy's stream is over. */
+  /** Reports that a proxy's stream is closed. */
   gone({ id }: Connection): void {
     this.#ledger?.tell({ type: 'IdentityGone', connection: id }, id)
   }
@@ -98,7 +104,7 @@ export class Callers {
       this.#parts.warn(`unauthenticated|${stream.peer}`, `stream from ${stream.peer} refused: ${admitted.message}: ${admitted.reason}`)
       return stream.end(admitted.code, admitted.message)
     }
-    // The connection sees to the end of a certificate.
+    // Expiry of a client certificate is handled by the connection.
     if (admitted.via === 'token') {
       this.#ends.set(stream, endOfCredential(admitted.expiresAt, this.#parts.grace, randomInt(1000) / 1000))
       stream.onClose(() => this.#ends.delete(stream))

@@ -1,4 +1,7 @@
-/** `CreateCertificate` (`mesh.v1.auth.MeshCertificateService`): the caller is found out here, and the certificate is signed by the authority. */
+/**
+ * The method `CreateCertificate` (`mesh.v1.auth.MeshCertificateService`): authenticates the caller and has the certificate signed by the
+ * certificate authority.
+ */
 import type { CertificateAnswer, CertificateRequest } from '../../../protocols/messages/authority.ts'
 import { largestRequest } from '../../../src/ca/signing-request.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -9,27 +12,27 @@ import type { Call, CallBounds, CallStatus } from '../../grpc/unary.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 import { type Admission, isRefused } from './admission.ts'
 
-/** Bounds of a call: as many at a time as may wait for their turn at the authority. */
+/** Limits of a call. `concurrent` equals the length of the authority's queue. */
 const bounds: CallBounds = { timeLimit: 15_000, requestBytes: 2 * largestRequest, concurrent: 4096 }
 
-/** What the service needs of its writer. */
+/** Dependencies of the service. */
 export interface CertificateServiceParts {
   readonly admission: Admission
-  /** Asks the authority. Rejects when it does not answer. */
+  /** Asks the certificate authority for a signature. Rejects when the authority does not answer. */
   readonly sign: (request: CertificateRequest) => Promise<CertificateAnswer>
   readonly metrics: Registry
-  /** Logs a refusal; of a kind of them a few lines. */
+  /** Logs a refusal. The number of lines of one kind is limited. */
   warn(kind: string, line: string): void
 }
 
-/** The method under all of its names. */
+/** Returns the method under all of its names. */
 export function certificateService({ admission, sign, metrics, warn }: CertificateServiceParts): Methods {
   const counter = (name: string, help: string) => new Counter({ name, help, registers: [metrics] })
   const asked = counter('citadel_server_csr_count', 'CSRs received')
   const unauthenticated = counter('citadel_server_authentication_failure_count', 'authentication failures')
   const answer = async (message: Buffer, call: Call): Promise<Uint8Array | CallStatus> => {
     asked.inc()
-    // A credential counts at any port where it can come; in plain text there is none.
+    // The method can be called on every port; calls in plain text are refused, because they have no credentials.
     const caller = await admission.admit(call, 'ca')
     if (isRefused(caller)) {
       unauthenticated.inc()
@@ -53,7 +56,7 @@ export function certificateService({ admission, sign, metrics, warn }: Certifica
   return new Map(servicePaths('mesh.v1.auth.MeshCertificateService', 'CreateCertificate').map((path) => [path, method]))
 }
 
-/** Field 1, the request, and field 3, the life in seconds. */
+/** Reads field 1, the signing request, and field 3, the requested lifetime in seconds. */
 function readRequest(message: Buffer): Pick<CertificateRequest, 'csr' | 'ttlMs'> | CallStatus {
   try {
     let [csr, seconds] = ['', 0]
@@ -61,7 +64,8 @@ function readRequest(message: Buffer): Pick<CertificateRequest, 'csr' | 'ttlMs'>
       if (field === 1 && bytes) csr = bytes.toString('latin1')
       else if (field === 3) seconds = value
     }
-    // Numbers below zero come as those above 2^63. The largest above zero are read as 2^63: they ask for too much.
+    // The field is an int64: negative values are read as values above 2^63. The largest positive values are rounded to 2^63, which
+    // exceeds every allowed lifetime.
     return { csr, ttlMs: seconds > 2 ** 63 ? 0 : seconds * 1000 }
   } catch (error) {
     if (!(error instanceof WireError)) throw error
@@ -69,7 +73,7 @@ function readRequest(message: Buffer): Pick<CertificateRequest, 'csr' | 'ttlMs'>
   }
 }
 
-/** An element of `cert_chain`, field 1. */
+/** Encodes an element of `cert_chain`, field 1. */
 function chainElement(pem: string): Uint8Array[] {
   const content = Buffer.from(pem, 'latin1')
   return [fieldHead(1, content.length), content]

@@ -1,41 +1,41 @@
-/** Answers of a writer to the debug pages: what it knows of its connections. */
+/** A writer's answers to the debug pages about its connections. */
 import type { SessionParts } from '../../../src/xds/stream/session.ts'
 import type { Watch } from '../../../src/xds/stream/watch.ts'
 import { clusterType, endpointType, listenerType, nameTableType, routeType, virtualHostType } from '../../../src/xds/type-urls.ts'
 import type { Connection } from './connection.ts'
 
-/** State of one type on one connection, as `syncz` and client status discovery tell it. */
+/** State of one type on one connection, as shown by `syncz` and by client status discovery. */
 export interface TypeStatus {
   readonly typeUrl: string
   readonly nonceSent: string
   readonly nonceAcked: string
   readonly version: string
   readonly error: string
-  /** Whether the proxy has acknowledged all that there is for it. */
+  /** Whether the proxy has acknowledged the present version of all resources that it subscribed to. */
   readonly current: boolean
 }
 
-/** One connection as the debug pages tell it. */
+/** State of one connection, as shown by the debug pages. */
 export interface ConnectionStatus {
   readonly connectionId: string
   readonly nodeId: string
-  /** The namespace whose configuration the proxy has. */
+  /** The namespace that determines the configuration of the proxy. */
   readonly namespace: string
-  /** SPIFFE ids of its caller; none in plain text. */
+  /** SPIFFE ids of the caller; empty in plain text. */
   readonly identities: readonly string[]
   readonly version: string
   readonly connectedAt: string
   readonly address: string
   readonly delta: boolean
   readonly classId: string
-  /** Ledger of the last push that its writer has taken. */
+  /** Ledger of the last push that the writer has applied. */
   readonly ledger: string
   readonly types: readonly TypeStatus[]
-  /** Of its node, under the mesh's own names; only where it was asked for. */
+  /** Metadata of the node, under the mesh's own names; only if requested. */
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-/** What a connection has subscribed to and refused, as `adsz` tells it; names that nobody knows are among them. */
+/** The subscriptions and NACKs of a connection, as shown by `adsz`. Subscribed names need not exist. */
 export interface ConnectionWatches {
   readonly connectionId: string
   readonly namespace: string
@@ -45,17 +45,20 @@ export interface ConnectionWatches {
   readonly rejections: readonly { typeUrl: string; message: string; at: string }[]
 }
 
-/** What a writer answers when asked; nothing here is on the push path. */
+/** Returns the functions that answer the debug pages. None of them is on the push path. */
 export function connectionAnswers(connections: ReadonlyMap<string, Connection>, parts: SessionParts, ledger: () => string) {
   return {
-    /** With their metadata if that is asked for: it may be long. */
+    /** All connections. `withMetadata` adds the node metadata, which may be large. */
     connections: (withMetadata = false): ConnectionStatus[] =>
       [...connections.values()].map((connection) => {
         const { metadata, labels } = connection.node ?? {}
         return { ...statusOf(connection, ledger()), ...(withMetadata ? { metadata: { ...metadata, LABELS: labels } } : {}) }
       }),
     watches: (): ConnectionWatches[] => [...connections.values()].map(watchesOf),
-    /** Encoded resources of a connection by type: list elements of a response, as base64. Undefined when it is not here. */
+    /**
+     * The encoded resources of a connection by type, as list elements of a response in base64. Undefined when this writer has no such
+     * connection.
+     */
     resources: (
       connectionId: string,
     ): { connectionId: string; resources: Record<string, { name: string; version: string; element: string }[]> } | undefined => {
@@ -76,7 +79,7 @@ export function connectionAnswers(connections: ReadonlyMap<string, Connection>, 
       )
       return { connectionId: connection.id, resources }
     },
-    /** Ends a connection by its id; returns whether it was here. */
+    /** Ends a connection by its id. Returns whether this writer had it. */
     disconnect: (connectionId: string): boolean => {
       const connection = connections.get(connectionId)
       connection?.stream.end(14, 'disconnected by request')

@@ -8,52 +8,52 @@ import type { GrpcStream } from '../../grpc/grpc-stream.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { Timer } from '../../runtime/timers.ts'
 
-/** A response on its way out. */
+/** A response that is being sent. */
 export interface Sending {
   readonly bytes: number
-  /** Milliseconds it has been under way, as far as this thread was not blocked, and without those it waited for a permit. */
+  /** Milliseconds since the start, without the time during which this thread was blocked and without `pausedMs`. */
   elapsedMs: number
-  /** Milliseconds it waited for a permit, half sent. */
+  /** Milliseconds during which the half-sent response waited for a permit. */
   pausedMs: number
 }
 
-/** A stream with its session and where its pushes stand. Times are monotonic milliseconds, 0 = none. */
+/** An XDS stream with its session and the state of its pushes. Times are monotonic milliseconds; 0 means none. */
 export interface Connection {
   id: string
   /** Number of the transport connection within the writer. */
   transport: number
   node: ProxyNode | undefined
-  /** What the node counts for in the budget of the transport connection. */
+  /** Bytes that the node takes from the budget of the transport connection. */
   nodeBytes: number
-  /** Who opened the stream; undefined in plain text, and where nobody is authenticated. */
+  /** The authenticated caller; undefined in plain text and where authentication is off. */
   readonly caller: Caller | undefined
   /** The identity of the caller that may act for the node (docs/identity.md, I4). */
   verifiedIdentity: string | undefined
   readonly session: XdsSession
   readonly stream: GrpcStream
-  /** Unix milliseconds. */
+  /** Time of connection, in Unix milliseconds. */
   readonly connectedAt: number
-  /** Whether its class is known, so that requests can be answered. */
+  /** Whether the class is known, so that requests can be answered. */
   answered: boolean
-  /** Whether it has shown that it reads: it passed its trial, and was not slow since (docs/resources.md, Q2). */
+  /** Whether the proxy is known to read: it passed its trial and has not been slow since (docs/resources.md, Q2). */
   trusted: boolean
-  /** The response on its way out. */
+  /** The response that is being sent. */
   sending: Sending | undefined
-  /** Whether it is being pushed to: on trial, with a permit of the throttle, or without one because it is slow. */
+  /** Whether a push is under way: on trial, with a permit of the throttle, or without a permit because the proxy is slow. */
   pushing: boolean
-  /** First change that waits to be pushed. */
+  /** Time of the first change that has not been pushed. */
   changedAt: number
-  /** First change of the push under way. */
+  /** Time of the first change in the push under way. */
   pushedSince: number
   heldTimer: Timer | undefined
-  /** The last refused responses, newest last. */
+  /** The last NACKs, newest last. */
   readonly rejections: Rejection[]
 }
 
-/** Refused responses kept a connection. */
+/** Maximum number of NACKs kept for a connection. */
 const keptRejections = 20
 
-/** Remembers a refusal. */
+/** Records a NACK. */
 export function rejectionHistory(connection: Connection, typeUrl: string, error: { code: number; message: string } | undefined): void {
   const watch = connection.session.watches.get(typeUrl)
   connection.rejections.push({

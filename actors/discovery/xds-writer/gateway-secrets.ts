@@ -1,6 +1,6 @@
 /**
- * The secrets that a writer serves to gateways: which readers it has, what it wants of the sources for them (`SecretsWanted`), and what it was told (`SecretChanged`;
- * docs/resources.md, K6 to K9).
+ * The secrets that a writer serves to gateways: their readers, the subscriptions sent to the sources (`SecretsWanted`), and the received
+ * secrets (`SecretChanged`; docs/resources.md, K6 to K9).
  */
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
 import type { SecretCommand, SecretEvent, SecretReader } from '../../../protocols/messages/secrets.ts'
@@ -15,13 +15,13 @@ import type { Peer } from '../../runtime/link.ts'
 import { after } from '../../runtime/timers.ts'
 import type { Connection } from './connection.ts'
 
-/** A reader, and its connections. */
+/** The secrets of one reader, and the connections that read them. */
 interface Served {
   readonly secrets: ReaderSecrets
   readonly connections: Set<Connection>
 }
 
-/** The secrets of a writer. */
+/** Serves secrets to the gateways that are connected to one writer. */
 export class GatewaySecrets {
   readonly #isServed: boolean
   readonly #parts: ReaderParts
@@ -33,10 +33,10 @@ export class GatewaySecrets {
 
   readonly #missing: (reader: SecretReader, resource: string) => void
 
-  /** `missing` hears of resources that were asked for and are not there. */
+  /** `missing` is called for each resource that is subscribed to and does not exist. */
   constructor(features: Features, catalog: Catalog, subscriptions: Subscriptions, missing: (reader: SecretReader, resource: string) => void) {
     this.#missing = missing
-    // Without the identity check a node may say that it is of any namespace.
+    // Without the identity check a node could claim any namespace, and so read its secrets.
     this.#isServed = features.MESHD_ENABLE_SDS_SERVER && features.PILOT_ENABLE_XDS_IDENTITY_CHECK
     this.#parts = {
       groups: catalog.parts,
@@ -47,24 +47,24 @@ export class GatewaySecrets {
     }
   }
 
-  /** A source of secrets can be asked. */
+  /** A source of secrets is linked: sends it the subscriptions. */
   linked(source: Peer<SecretCommand>): void {
     this.#sources.add(source)
     this.#tellLater()
   }
 
-  /** A source is gone; what it said stays until its successor says otherwise. */
+  /** A source is unlinked. The secrets that it sent stay in use until its successor replaces them. */
   unlinked(source: Peer): void {
     this.#sources.delete(source as Peer<SecretCommand>)
   }
 
-  /** The names of the mesh are these now: connections may read other secrets than before. */
+  /** The mesh names changed: determines again which secrets each connection may read. */
   named(names: MeshNamesEvent, connections: Iterable<Connection>): void {
     this.#names = names
     for (const connection of connections) this.admit(connection)
   }
 
-  /** Gives a connection the secrets that it may read, by its node and its verified identity. */
+  /** Gives a connection the secrets that it may read, according to its node and its verified identity. */
   admit(connection: Connection): void {
     const { node, verifiedIdentity, session } = connection
     const reader = this.#isServed && node && this.#names ? secretReader(node, verifiedIdentity, this.#names) : undefined
@@ -82,13 +82,13 @@ export class GatewaySecrets {
     this.#leave(connection, before)
   }
 
-  /** A connection is gone, and its session closed. */
+  /** Removes a connection whose session is closed. */
   gone(connection: Connection): void {
     this.#leave(connection, this.#readerOf.get(connection))
     this.#readerOf.delete(connection)
   }
 
-  /** A source said what there is of a secret. Returns the connections that may have something to be sent. */
+  /** Stores a secret, or its absence, as received from a source. Returns the connections that may have to be sent something. */
   said({ reader, name, material }: SecretEvent): Iterable<Connection> {
     const served = this.#readers.get(keyOf(reader))
     if (!served) return []
@@ -98,7 +98,7 @@ export class GatewaySecrets {
     return served.connections
   }
 
-  /** The frame of a response with secrets; whoever sends it clears it when it has left. */
+  /** The frame of a response with secrets. The caller must overwrite it once it is sent. */
   frame(response: Response, delta: boolean): Buffer {
     return secretFrame(response, delta, (chunk) => this.#parts.memory.has(chunk.buffer))
   }
@@ -111,7 +111,7 @@ export class GatewaySecrets {
     if (served.connections.size === 0) this.#readers.delete(key)
   }
 
-  /** Tells the sources what is wanted, once for all that comes to be wanted in one turn. */
+  /** Sends the subscriptions to the sources, once for all changes within one turn of the event loop. */
   #tellLater(): void {
     if (this.#isTelling) return
     this.#isTelling = true

@@ -1,6 +1,6 @@
 /**
- * The serving certificate of a writer that its own certificate authority signs. The key is made here and never leaves the writer; the
- * authority is sent a request (docs/identity.md, T11 and T12).
+ * The serving certificate of a writer where it is signed by the process's own certificate authority. The writer generates the key and
+ * keeps it; only a signing request is sent to the authority (docs/identity.md, T11 and T12).
  */
 import { generateKeyPair, type KeyObject, randomInt, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -13,34 +13,37 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 
-/** What the certificate of a writer needs of it. */
+/** Dependencies of {@link OwnCertificate}. */
 export interface OwnCertificateParts {
-  /** Asks the certificate authority. */
+  /** Asks the certificate authority for a signature. */
   sign(request: ServingCertificateRequest): Promise<CertificateAnswer>
-  /** There is another certificate to serve with. */
+  /** Called with each new certificate to serve with. */
   use(certificate: ServingCertificate): void
   readonly log: ScopedLogger
 }
 
-/** How long the authority is left alone after it did not sign, in milliseconds: at first, and at most. */
+/** Delay before the authority is asked again after a failure, in milliseconds: at first, and at most. */
 const retry = { first: 200, most: 30_000 }
-/** Share of a certificate's life after which it is renewed, in thousandths: by chance between the two, so that writers do not renew together. */
+/**
+ * Share of a certificate's lifetime after which it is renewed, in thousandths. The value is random within the range, so that writers do
+ * not renew at the same time.
+ */
 const renewal = { from: 500, to: 650 }
 
-/** How often the wall clock is looked at for a renewal, in milliseconds. */
+/** Interval at which the wall clock is checked for a due renewal, in milliseconds. */
 const lookMs = 60_000
 
 const newKeyPair = promisify(generateKeyPair)
 
-/** Has a certificate signed for a key of its own when its hosts are known, and again when something about it has to be another. */
+/** Obtains a certificate once the hosts are known, and renews it before it expires or when the hosts or the authority's signing change. */
 export class OwnCertificate {
   readonly #parts: OwnCertificateParts
   #hosts: readonly string[] = []
   #timer: Timer | undefined
   #isAsking = false
-  /** Whether something changed while the authority was asked. */
+  /** Whether a change came while a request was under way, so that its result is out of date. */
   #isStale = false
-  /** Watches the wall clock for a renewal. */
+  /** Timer that checks the wall clock for a due renewal. */
   #look: Timer | undefined
   #wait = retry.first
 
@@ -48,7 +51,7 @@ export class OwnCertificate {
     this.#parts = parts
   }
 
-  /** The hosts, DNS names and addresses, under which this process is reached. Has a certificate signed when they are others than before. */
+  /** Sets the DNS names and addresses under which this process is reached. Requests a new certificate if they changed. */
   serve(hosts: readonly string[]): void {
     const all = [...new Set(hosts)]
     if (String(all) === String(this.#hosts)) return
@@ -56,7 +59,7 @@ export class OwnCertificate {
     this.renew()
   }
 
-  /** Has another certificate signed, once hosts are known: the authority signs otherwise than before. */
+  /** Requests a new certificate, if hosts are known: the authority's signing changed. */
   renew(): void {
     if (this.#hosts.length === 0) return
     this.#isStale = true
@@ -71,7 +74,10 @@ export class OwnCertificate {
     })
   }
 
-  /** Asks again when so many milliseconds have passed by the monotonic clock, which stands still while the machine sleeps, or by the wall clock. */
+  /**
+   * Renews after `wait` milliseconds of the monotonic clock or of the wall clock, whichever elapses first: the monotonic clock stops
+   * while the machine sleeps.
+   */
   #askIn(wait: number): void {
     const at = wallClockMs() + wait
     this.#timer = after(wait, () => this.renew()).unref()
@@ -81,7 +87,7 @@ export class OwnCertificate {
     }).unref()
   }
 
-  /** Returns after how many milliseconds to ask again: at once when something has changed meanwhile. */
+  /** Requests a certificate. Returns the delay until the next request in milliseconds: 0 when a change came meanwhile. */
   async #ask(): Promise<number> {
     this.#isStale = false
     try {
@@ -100,7 +106,10 @@ export class OwnCertificate {
     }
   }
 
-  /** Returns after how many milliseconds to renew it. The last element of the chain are the roots, which clients have. */
+  /**
+   * Puts a signed certificate into use. Returns the delay until its renewal in milliseconds. The last element of the chain holds the
+   * roots, which are not served.
+   */
   #use(chain: readonly string[], privateKey: KeyObject): number {
     const cert = chain.slice(0, -1).join('')
     this.#parts.use({ cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) })

@@ -1,4 +1,7 @@
-/** Which connections of a writer are sent something, and when: trials and permits (docs/resources.md, Q2), one response after the other. */
+/**
+ * Schedules the pushes of a writer: which connection is sent a response next, with trials and permits (docs/resources.md, Q2), one
+ * response per connection at a time.
+ */
 import { Patience, trialBytes } from '../../../src/push/pacing/patience.ts'
 import type { SharedPermits } from '../../../src/push/pacing/permits.ts'
 import { Throttle } from '../../../src/push/pacing/throttle.ts'
@@ -11,29 +14,29 @@ import type { Connection, Sending } from './connection.ts'
 import { type SlowConnection, slowConnection } from './slow-connections.ts'
 import type { WriterMetrics } from './writer-metrics.ts'
 
-/** How long pushes are begun at a time, in milliseconds: what came meanwhile is heard then. */
+/** Maximum time for which pushes are started before the event loop handles other events, in milliseconds. */
 const turnMs = 20
 
-/** What pushes need of their writer. */
+/** Dependencies and settings of {@link Pushes}. */
 export interface PushParts {
   readonly permits: SharedPermits
   readonly metrics: WriterMetrics
-  /** Milliseconds after which a type that flow control holds back is looked at again; undefined = nothing is held back. */
+  /** After how many milliseconds a type that flow control holds back is checked again. Undefined: flow control is off. */
   readonly flowControl: number | undefined
-  /** A response is under way: {@link Pushes.charge} is to be called as time passes. */
+  /** Called when a response is being sent: {@link Pushes.charge} must be called periodically from then on. */
   busy(): void
-  /** The frame of a response with secrets, which is cleared when it has left. */
+  /** Returns the frame of a response with secrets; it is overwritten once it is sent. */
   secretFrame(response: Response, delta: boolean): Buffer
-  /** A connection is ended for what it asked. Throws what is not its fault. */
+  /** Ends a connection because of an invalid request. Rethrows errors that the client did not cause. */
   refuse(connection: Connection, error: unknown): void
 }
 
-/** The connections of a writer that are to be sent something, and those that are being sent something. */
+/** The queue of connections that are due for a push, and the pushes under way. */
 export class Pushes {
   readonly #parts: PushParts
   readonly #throttle: Throttle<Connection>
   readonly #patience = new Patience()
-  /** Connections with a response on its way out. */
+  /** Connections with a response that is being sent. */
   readonly #sending = new Set<Connection>()
   #working = false
 
@@ -42,22 +45,22 @@ export class Pushes {
     this.#throttle = new Throttle(parts.permits)
   }
 
-  /** A change that was first seen at a time concerns a connection; {@link work} starts what is queued. */
+  /** Queues a connection for a change first seen at `at` (monotonic milliseconds). {@link work} starts the queued pushes. */
   changed(connection: Connection, at: number): void {
     connection.changedAt = connection.changedAt === 0 ? at : Math.min(connection.changedAt, at)
     this.#throttle.add(connection, monotonicMs(), !connection.trusted)
   }
 
-  /** Has a connection looked at that asked for something, or that may be sent what was held back. */
+  /** Checks a connection that sent a request, or for which the wait of flow control is over, and pushes what is due. */
   wake(connection: Connection): void {
     if (connection.pushing) return this.#pump(connection)
     this.#throttle.add(connection, monotonicMs(), !connection.trusted)
     this.work()
   }
 
-  /** Starts pushes as far as permits go. */
+  /** Starts queued pushes until the permits are used up. */
   work(): void {
-    // A push that is done at once gets here again from within; the loop that runs takes what follows.
+    // A push that completes synchronously calls this method again; the outer loop continues with the next one.
     if (this.#working) return
     this.#working = true
     const started = monotonicMs()
@@ -70,7 +73,10 @@ export class Pushes {
     this.#working = false
   }
 
-  /** Releases the permits of those early that take too long, so that they keep nobody waiting. Returns whether anything is under way. */
+  /**
+   * Charges the elapsed time to the responses being sent, and releases the permits of those that take too long. Returns whether any
+   * response is being sent.
+   */
   charge(ms: number): boolean {
     for (const connection of this.#sending) {
       const { sending, stream } = connection
@@ -84,12 +90,12 @@ export class Pushes {
     return this.#sending.size > 0
   }
 
-  /** Connections that take nothing of a response at present, or that are sent one without a permit because they are slow. */
+  /** Connections that make no progress on a response at present, or that are sent one without a permit because they are slow. */
   slow(): SlowConnection[] {
     return [...this.#sending].flatMap((connection) => slowConnection(connection, this.#throttle.releasedEarly.has(connection)) ?? [])
   }
 
-  /** A connection is over. */
+  /** Removes a closed connection. */
   drop(connection: Connection): void {
     connection.heldTimer?.cancel()
     this.#sending.delete(connection)
@@ -97,21 +103,21 @@ export class Pushes {
     connection.pushing = false
   }
 
-  /** The next connection to push to. When all permits are out, it looks again as soon as one comes back. */
+  /** Returns the next connection to push to. When all permits are in use, {@link work} is called again as soon as one is released. */
   #take() {
     const { permits } = this.#parts
     const next = this.#throttle.take()
     if (next) return next
     if (this.#throttle.waiting === 0) permits.satisfied()
     if (this.#throttle.waiting === 0) return undefined
-    // Said each time: the wait of an earlier time may still be under way although it got its permits some other way since.
+    // Repeated each time: an earlier wait may still be pending although its permit was acquired in another way since.
     const since = permits.want()
     const freed = this.#throttle.take()
     if (!freed) permits.whenFreed(since, () => this.work())
     return freed
   }
 
-  /** Begins a push, on trial or with a permit, or goes on with one that has got its permit. */
+  /** Begins a push, on trial or with a permit, or continues a push that waited for its permit. */
   #start(connection: Connection, since: number): void {
     const { stream, sending } = connection
     const now = monotonicMs()
@@ -127,24 +133,24 @@ export class Pushes {
     this.#pump(connection)
   }
 
-  /** A connection has taken the bytes of its trial. */
+  /** The bytes of a connection's trial have been delivered: the connection is trusted and waits for a permit. */
   #passed(connection: Connection): void {
     connection.trusted = true
     this.#throttle.passed(connection, monotonicMs())
     this.work()
   }
 
-  /** A connection is too slow to keep its permit, or to get one. Whether it reads is asked anew at its next push. */
+  /** A slow connection loses its permit, or gets none, and is sent the rest without one. Its next push begins with a trial. */
   #goWithout(connection: Connection): void {
     connection.trusted = false
     this.#throttle.releaseEarly(connection)
     connection.stream.go()
   }
 
-  /** Sends whatever is due, one response after the other; what comes meanwhile is seen when the last one has left. */
+  /** Sends due responses one after the other. Changes that come while one is being sent are seen after it. */
   #pump(connection: Connection): void {
     if (connection.sending || !connection.pushing) return
-    // It was ended, and what it asked for is not to be refused once more.
+    // The stream was ended, and an invalid request must not be reported twice.
     if (connection.stream.status !== undefined) return this.#done(connection, 'failed')
     const now = monotonicMs()
     const response = this.#next(connection, now)
@@ -178,7 +184,7 @@ export class Pushes {
     }
   }
 
-  /** Looks again when what is held back may go after all. Returns whether anything is. */
+  /** Schedules another check for types that are held back. Returns whether any type is. */
   #held(connection: Connection, now: number): boolean {
     connection.heldTimer?.cancel()
     connection.heldTimer = undefined
@@ -189,7 +195,7 @@ export class Pushes {
     return true
   }
 
-  /** A push has come to an end: everything has left, or the rest is held back and belongs to the next one, or the stream takes no more. */
+  /** Ends a push: everything was sent, or the rest is held back and becomes part of the next push, or the stream failed. */
   #done(connection: Connection, end: 'complete' | 'held' | 'failed'): void {
     if (!connection.pushing) return
     connection.pushing = false

@@ -1,4 +1,4 @@
-/** What the secured port of a writer serves with, and whose certificates it takes: both come from other actors. */
+/** The serving certificate and the client trust of a writer's secured port; other actors supply both. */
 import type { CertificateEvent, ServingCertificate } from '../../../protocols/messages/certificates.ts'
 import type { SecurePortConfig } from '../../../protocols/messages/config.ts'
 import type { MeshNamesEvent } from '../../../protocols/messages/identity.ts'
@@ -10,33 +10,33 @@ import { splitAddress } from '../../http/address.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { OwnCertificate, type OwnCertificateParts } from './own-certificate.ts'
 
-/** Messages that are about the secured port. */
+/** Messages about the secured port. */
 export type SecuredPortEvent = CertificateEvent | TrustEvent | MeshNamesEvent
 
-/** What the secured port needs of its writer. */
+/** Dependencies and settings of {@link SecuredPort}. */
 export interface SecuredPortParts extends Pick<OwnCertificateParts, 'sign'> {
-  /** Undefined where there is no such port. */
+  /** Undefined when there is no secured port. */
   readonly config: SecurePortConfig | undefined
   readonly server: () => Pick<GrpcServer, 'useCertificate' | 'trustChanged'>
   readonly log: ScopedLogger
 }
 
 /**
- * Puts certificates and trust in force. The port is opened with the first certificate once the names of the mesh and all awaited sources of
- * trust are known: before that a good client certificate would be refused.
+ * Puts certificates and trust into force. The port opens with the first certificate, once the mesh names and the roots of all trust
+ * sources are known: before that, valid client certificates would be refused.
  */
 export class SecuredPort {
   readonly trust = new ClientTrust()
   readonly #server: () => Pick<GrpcServer, 'useCertificate' | 'trustChanged'>
   readonly #log: ScopedLogger
   #names: MeshNamesEvent | undefined
-  /** Names of what has not been told yet. */
+  /** The mesh names and trust sources that have not been received yet. */
   readonly #awaited: Set<string>
   #certificate: ServingCertificate | undefined
-  /** What the authority signs with, as it was last told. */
+  /** Generation of the authority's signing material, as last received; 0 if none. */
   #generation = 0
   readonly #own: OwnCertificate | undefined
-  /** Hosts of the own certificate beside that of the mesh's discovery address. */
+  /** Hosts of the own certificate in addition to the mesh's discovery address. */
   readonly #hosts: readonly string[] = []
 
   constructor({ config, server, sign, log }: SecuredPortParts) {
@@ -48,7 +48,7 @@ export class SecuredPort {
     this.#own = new OwnCertificate({ sign, log, use: (certificate) => this.receive({ type: 'CertificateChanged', certificate }) })
   }
 
-  /** The names of the mesh; undefined until they were told. */
+  /** The mesh names; undefined until they are received. */
   get names(): MeshNamesEvent | undefined {
     return this.#names
   }
@@ -86,7 +86,7 @@ export class SecuredPort {
     }
   }
 
-  /** Has an own certificate signed, once the hosts are known and the authority has something to sign with. */
+  /** Requests an own certificate, once the hosts are known and the authority is able to sign. */
   #serveOwn(): void {
     if (!this.#names || this.#generation === 0) return
     this.#own?.serve([splitAddress(this.#names.discoveryAddress)[0], ...this.#hosts].filter(isHost))

@@ -1,10 +1,10 @@
-/** How the gRPC server of a writer is set up: from flags, variables and the limits of the system. */
+/** Settings of a writer's gRPC server, from flags, environment variables and system limits. */
 import type { XdsWriterConfig } from '../../../protocols/messages/config.ts'
 import type { Features } from '../../../src/config/features.ts'
 import type { GrpcServerOptions } from '../../grpc/grpc-server.ts'
 import { connectionShare, descriptorLimit } from '../../http/connection-limit.ts'
 
-/** The options of a writer's server. */
+/** Returns the options of a writer's server. */
 export function serverOptions(config: XdsWriterConfig): GrpcServerOptions {
   const { MESH_GPRC_MAXRECVMSGSIZE, MESH_GPRC_MAXSTREAMS, PILOT_XDS_CREDENTIAL_GRACE, PILOT_XDS_SEND_TIMEOUT } = config.features as Features
   return {

@@ -1,26 +1,26 @@
-/** Which proxies are slow at present (`/debug/slowz`). */
+/** The proxies that are slow at present (`/debug/slowz`). */
 import type { Connection } from './connection.ts'
 
-/** A proxy that takes nothing of a response, or whose permit was released early. */
+/** A proxy that makes no progress on a response, or whose permit was released early. */
 export interface SlowConnection {
   readonly connectionId: string
   readonly namespace: string
   readonly address: string
-  /** Bytes of resources in the response under way, and how many of the response have not left yet. */
+  /** Bytes of resources in the response that is being sent, and bytes of that response that have not been delivered yet. */
   readonly bytes: number
   readonly outstanding: number
-  /** Milliseconds since anything of it left; 0 while it does. */
+  /** Milliseconds without progress; 0 while it makes progress. */
   readonly stillMs: number
-  /** Milliseconds that the response has been under way. */
+  /** Milliseconds since the start of the response, as in `Sending.elapsedMs`. */
   readonly elapsedMs: number
-  /** Whether it is sent without a permit, because the permit was released early. */
+  /** Whether the response is sent without a permit because the permit was released early. */
   readonly releasedEarly: boolean
 }
 
-/** From how many milliseconds without progress on a proxy is told as standing still: shorter pauses are those of any network. */
+/** A proxy counts as standing still after this many milliseconds without progress; shorter pauses occur in any network. */
 const stillMs = 500
 
-/** What is told of a connection with a response under way; undefined when it is not slow. */
+/** Describes a connection with a response that is being sent. Returns undefined when the connection is not slow. */
 export function slowConnection({ id, node, stream, sending }: Connection, releasedEarly: boolean): SlowConnection | undefined {
   if (!sending || (!releasedEarly && stream.stillMs < stillMs)) return undefined
   return {

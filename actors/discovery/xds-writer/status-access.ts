@@ -1,4 +1,7 @@
-/** Who may ask the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug pages"). */
+/**
+ * Access control of the services beside ADS: client status, reflection, and debug pages on the secured port (docs/operation.md, "Debug
+ * pages").
+ */
 import { changeHeader, type PageQuestion, type PageReply } from '../../../protocols/messages/pages.ts'
 import { type MeshIdentityNames, mayRead } from '../../../src/identity/access.ts'
 import { status } from '../../../src/model/status-codes.ts'
@@ -7,29 +10,29 @@ import type { CallStatus } from '../../grpc/unary.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import { type Admission, type Asker, isRefused } from './admission.ts'
 
-/** Whether what belongs to a namespace may be told, at present: a credential expires. */
+/** Whether information about a namespace may be disclosed at this moment. The result changes when the caller's credential expires. */
 export type MayTell = (namespace: string) => boolean
 
-/** A stream or call, and where it comes from. */
+/** A stream or call, and its origin. */
 export interface StatusAsker extends Asker {
-  /** Address of the client, for messages. */
+  /** Address of the client, for log lines. */
   readonly peer: string
   /** Whether both ends of its connection have loopback addresses. */
   readonly isLocal: boolean
 }
 
-/** What the decision needs. */
+/** Dependencies and settings of {@link StatusAccess}. */
 export interface StatusAccessParts {
   readonly admission: Admission
-  /** Whether whoever is on this machine may ask in plain text (`ENABLE_DEBUG_ON_LOOPBACK`). */
+  /** Whether local clients may ask in plain text (`ENABLE_DEBUG_ON_LOOPBACK`). */
   readonly onLoopback: boolean
   /** The names of the mesh; undefined until they are known. */
   readonly names: () => MeshIdentityNames | undefined
-  /** Logs a refusal; of a kind of them a few lines. */
+  /** Logs a refusal. The number of lines of one kind is limited. */
   warn(kind: string, line: string): void
 }
 
-/** Decides who may ask. */
+/** Decides which callers may use these services, and for which namespaces. */
 export class StatusAccess {
   readonly #parts: StatusAccessParts
 
@@ -38,8 +41,8 @@ export class StatusAccess {
   }
 
   /**
-   * On the secured port, callers with a certificate or token may be told what is of their namespace, those of the root namespace everything.
-   * In plain text there are no callers: everything for this machine where that is allowed, nothing for others.
+   * On the secured port, a caller with a certificate or token may read what belongs to its namespace; callers of the root namespace may
+   * read everything. In plain text there are no callers: local clients may read everything if that is allowed, other clients nothing.
    */
   async of(asker: StatusAsker): Promise<MayTell | CallStatus> {
     if (!asker.isSecure)
@@ -54,7 +57,10 @@ export class StatusAccess {
     }
   }
 
-  /** How a page of the secured port is made for a caller, or with which status the request is refused. `ask` asks the main thread for the page. */
+  /**
+   * Returns the function that makes a page of the secured port for a caller, or the status with which the request is refused. `ask`
+   * requests the page from the main thread.
+   */
   async page(call: PageCall, ask: (question: PageQuestion) => Promise<PageReply>): Promise<PageRefusal | (() => Promise<PageReply>)> {
     const caller = await this.#parts.admission.admit(call, 'pages')
     if (!isRefused(caller)) return () => ask({ method: call.method, path: call.path, caller, isMarked: call.headers[changeHeader] !== undefined })

@@ -1,4 +1,4 @@
-/** Messages of the small gRPC services beside ADS. The library that makes them is loaded with this module. */
+/** Encoding and decoding of the small gRPC services beside ADS. The protobuf library is loaded with this module. */
 import { create, type DescFile, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import type { ServerReflectionRequest } from '../../../protocols/gen/grpc/reflection/v1/reflection_pb.js'
@@ -7,7 +7,7 @@ import type { CallStatus } from '../../grpc/unary.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { ConnectionStatus, TypeStatus } from './connection-debug.ts'
 
-/** Answers an encoded request. One that cannot be read gets `InvalidArgument` with the reason, whatever it is, and no answer is made. */
+/** Answers an encoded request. A request that cannot be decoded is answered with `InvalidArgument` and the reason. */
 async function answerTo<Schema extends DescMessage>(
   schema: Schema,
   message: Buffer,
@@ -22,12 +22,12 @@ async function answerTo<Schema extends DescMessage>(
   return await answer(request)
 }
 
-/** Longest time that the nodes of one request are held to its matchers, in milliseconds. */
+/** Maximum time for matching nodes in one request, in milliseconds. */
 const matchingMs = 100
 
 /**
- * Answers one request of client status discovery, both encoded, of the nodes that its matchers accept. `ask` is called for the
- * connections when the request can be read, with their metadata if the request looks at it.
+ * Answers one request of client status discovery about the nodes that its matchers accept. Request and answer are encoded. `ask` returns
+ * the connections; it is called once the request is decoded, with `withMetadata` if a matcher looks at metadata.
  */
 export async function clientStatus(
   message: Buffer,
@@ -81,7 +81,7 @@ interface Described {
 
 let described: Promise<Described> | undefined
 
-/** Answers one request of server reflection, both encoded. */
+/** Answers one request of server reflection. Request and answer are encoded. */
 export async function reflect(message: Buffer): Promise<Uint8Array | CallStatus> {
   const { ServerReflectionRequestSchema, ServerReflectionResponseSchema } = await import('../../../protocols/gen/grpc/reflection/v1/reflection_pb.js')
   return await answerTo(ServerReflectionRequestSchema, message, async (request) => {

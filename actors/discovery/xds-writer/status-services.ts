@@ -9,13 +9,13 @@ import type { ConnectionStatus } from './connection-debug.ts'
 import type { MayTell, StatusAccess } from './status-access.ts'
 
 type Ask = (question: string, ...details: unknown[]) => Promise<unknown>
-/** Answers one message of somebody who may ask. */
+/** Answers one message of an admitted caller. */
 type AnswerMessage = (message: Buffer, mayTell: MayTell) => Promise<Uint8Array | CallStatus>
 
-/** Bounds of a question for client status: it names node matchers, and is answered by all writers. */
+/** Limits of a client status call: it evaluates node matchers and collects answers from all writers. */
 const statusBounds: CallBounds = { timeLimit: 30_000, requestBytes: 65_536, concurrent: 16 }
 
-/** The methods of these services. What they need is loaded when they are first called: writers start without it. */
+/** Returns the methods of these services. Their implementation is loaded on the first call, to keep the start of writers cheap. */
 export function statusServices(ask: Ask, access: StatusAccess): Methods {
   const messages = () => import('./status-messages.ts')
   const clientStatus: AnswerMessage = async (message, mayTell) =>
@@ -36,8 +36,8 @@ export function statusServices(ask: Ask, access: StatusAccess): Methods {
 }
 
 /**
- * Answers each message with one, in order, once it is known who asks; nothing is read before. A stream ends when the client has said all
- * and has every answer, or with the first answer that is a status.
+ * A method that answers each message with one message, in order. No message is read before the caller is admitted. A stream ends when the
+ * client has closed its side and every answer is sent, or at the first answer that is a status.
  */
 function answeringEach(access: StatusAccess, answer: AnswerMessage): Method {
   const open = async (stream: GrpcStream) => {

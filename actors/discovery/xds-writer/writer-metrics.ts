@@ -1,4 +1,4 @@
-/** Metrics of an XDS writer (docs/metrics.md; buckets of times are finer below 100 ms than those of the reference). */
+/** Metrics of an XDS writer (docs/metrics.md). Histogram buckets are finer below 100 ms than those of the reference. */
 
 import { codeName } from '../../../src/model/status-codes.ts'
 import type { Outcome } from '../../../src/xds/stream/session.ts'
@@ -9,10 +9,10 @@ import type { SlowConnection } from './slow-connections.ts'
 
 const fine = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3, 5, 10, 20, 30]
 
-/** Characters of a node's id in a label; ids may have 2,048. */
+/** Maximum length of a node id in a label, in characters; node ids may have 2,048. */
 const longestLabel = 256
 
-/** Counts what becomes of the kept responses (`PILOT_XDS_CACHE_STATS`). */
+/** Metrics of the response cache (`PILOT_XDS_CACHE_STATS`). */
 export function cacheMetrics(registry: Registry, size: () => number): { read(hit: boolean): void; evicted(): void } {
   const registers = [registry]
   const reads = new Counter({ name: 'xds_cache_reads', help: 'XDS cache reads', labelNames: ['type'], registers })
@@ -28,7 +28,7 @@ export function cacheMetrics(registry: Registry, size: () => number): { read(hit
   return { read: (hit) => reads.inc({ type: hit ? 'hit' : 'miss' }), evicted: () => evictions.inc() }
 }
 
-/** Gauges of what holds for the connections of a writer at present. */
+/** Gauges of the present state of a writer's connections. */
 function connectionGauges(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]): void {
   const registers = [registry]
   for (const type of [clusterType, endpointType, listenerType, routeType])
@@ -37,7 +37,7 @@ function connectionGauges(registry: Registry, connections: ReadonlyMap<string, C
       help: `${shortType(type).toUpperCase()} configs rejected`,
       labelNames: ['node', 'err'],
       registers,
-      // What is refused at present, so that no series outlives its connection.
+      // Computed from the present NACKs, so that no series outlives its connection.
       collect() {
         this.reset()
         for (const { node, session } of connections.values()) {
@@ -77,7 +77,7 @@ function connectionGauges(registry: Registry, connections: ReadonlyMap<string, C
 /** The metrics of a writer. */
 export type WriterMetrics = ReturnType<typeof writerMetrics>
 
-/** Makes the metrics of a writer. */
+/** Registers the metrics of a writer and returns the functions that record events. */
 export function writerMetrics(registry: Registry, connections: ReadonlyMap<string, Connection>, slow: () => readonly SlowConnection[]) {
   const registers = [registry]
   connectionGauges(registry, connections, slow)
@@ -95,22 +95,22 @@ export function writerMetrics(registry: Registry, connections: ReadonlyMap<strin
   return {
     queueTime: histogram('pilot_proxy_queue_time', 'seconds a proxy waits in the push queue before being dequeued'),
     convergence: histogram('pilot_proxy_convergence_time', 'seconds between a config change and a proxy receiving all required configuration'),
-    /** A request came and this is what it was. */
+    /** Counts a request by its outcome. */
     request(typeUrl: string, outcome: Outcome): void {
       const type = shortType(typeUrl)
       if (outcome === 'stale') expiredNonce.inc({ type })
       if (outcome === 'nack') totalRejects.inc({ type })
     },
-    /** Flow control held a push back, or gave up holding it. */
+    /** Counts a push that flow control held back, or, with `timedOut`, one that is sent after all without the ACK. */
     held(typeUrl: string, timedOut: boolean): void {
       const counted = timedOut ? delayTimeouts : delayed
       counted.inc({ type: shortType(typeUrl) })
     },
-    /** A stream was ended because it stood still. */
+    /** Counts a stream that was ended because it made no progress. */
     stoodStill(): void {
       writeTimeout.inc()
     },
-    /** A response left, or did not. */
+    /** Counts a response that was sent, or that failed. */
     sent(typeUrl: string, seconds: number, length: number, failed: boolean): void {
       const type = shortType(typeUrl)
       pushes.inc({ type: failed ? `${type}_senderr` : type })

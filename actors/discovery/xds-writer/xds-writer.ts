@@ -1,7 +1,8 @@
 /**
- * An XDS writer: owns the connections that reach it and their stream state, and writes slices of shared memory to them. It
- * consumes pushes (`WriterCommand`) and what the secured port serves with and trusts (`SecuredPortEvent`), and emits which proxies came and
- * went (`WriterEvent`), and whose identity they have (`IdentityEvent`). When it dies it loses its own connections only; they come back to whichever writer takes them.
+ * An XDS writer: owns the connections that it accepts and the state of their streams, and writes slices of shared memory to them. It
+ * consumes pushes (`WriterCommand`) and the certificates and trust of the secured port (`SecuredPortEvent`), and emits connecting and
+ * disconnecting proxies (`WriterEvent`) and their identities (`IdentityEvent`). When a writer dies, only its own connections are lost;
+ * the proxies reconnect to any writer.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -49,7 +50,7 @@ import { StatusAccess } from './status-access.ts'
 import { statusServices } from './status-services.ts'
 import { cacheMetrics, writerMetrics } from './writer-metrics.ts'
 
-/** What the last line says that is written of a client for the moment. */
+/** Appended to the last log line about a client before further lines are suppressed. */
 const enoughSaid = '; more of this is not logged for ten seconds, metrics and /debug/adsz have it'
 
 type Message = WriterCommand | SecuredPortEvent | SecretEvent
@@ -65,7 +66,7 @@ class XdsWriter implements Behaviour<Message, Told> {
   readonly #parts: SessionParts
   readonly #connections = new Map<string, Connection>()
   readonly #transports = new Transports<Connection>()
-  /** Connections by class, so that a push touches those it concerns and no other. */
+  /** Connections by class, so that a push visits only the connections that it concerns. */
   readonly #members = new Map<string, Set<Connection>>()
   readonly #pushes: Pushes
   readonly #secrets: GatewaySecrets
@@ -78,7 +79,7 @@ class XdsWriter implements Behaviour<Message, Told> {
   readonly #callers: Callers
   #queue: Peer<WriterEvent> | undefined
   #push: PushInfo = { id: 0, startedAt: 0, reasons: [], ledger: '' }
-  /** Whether everything was asked for and has not come yet. */
+  /** Whether the full state has been requested and has not arrived yet. */
   #askedForEverything = false
   #counter = 0
   #nonces = 0
@@ -171,7 +172,7 @@ class XdsWriter implements Behaviour<Message, Told> {
       trust: this.#secured.trust,
       refused: () => this.#budgets.refused(),
     })
-    // After the server, which knows only then who made progress since the last tick.
+    // Added after the server, whose own tick determines first which streams made progress since the last one.
     this.#wheel.add((ms) => this.#pushes.charge(ms))
   }
 
@@ -256,20 +257,20 @@ class XdsWriter implements Behaviour<Message, Told> {
     if (members?.size === 0) this.#members.delete(classId)
   }
 
-  /** Sends what is due to some connections, after a change that was first seen at a time. */
+  /** Pushes to those of the given connections that have something due, after a change first seen at `at` (monotonic milliseconds). */
   #wakeDue(connections: Iterable<Connection>, at: number): void {
     for (const connection of connections) if (connection.answered && connection.session.isDue()) this.#pushes.changed(connection, at)
     this.#pushes.work()
   }
 
-  /** A patch that belongs to another state than ours was refused: serves what is there until everything has come again. */
+  /** Requests the full state when a patch was refused because its base is not the state here. The present state is served until then. */
   #askForMisfits(): void {
     const misfit = this.#catalog.misfits.size > 0
     if (misfit && !this.#askedForEverything) this.#queue?.tell({ type: 'EverythingWanted' }, 'everything')
     this.#askedForEverything = misfit
   }
 
-  /** Lets the newest connections go, each with all of its streams: they come back to whichever writer the kernel picks. */
+  /** Closes the newest transport connections with all of their streams. The clients reconnect, and the kernel chooses a writer for each. */
   #release(count: number): void {
     const newest = this.#transports.newest(count)
     this.#context.log('ads').info(`letting ${newest.length} of ${this.#transports.size} connections go, to spread them evenly`)
@@ -321,13 +322,16 @@ class XdsWriter implements Behaviour<Message, Told> {
     }
   }
 
-  /** The push queue has refused a proxy for what its identity has. */
+  /** Ends a proxy's stream because the push queue refused it: its identity exceeds its limits. */
   #refuseByName(id: string, reason: string): void {
     const connection = this.#connections.get(id)
     if (connection) this.#refuse(connection, new BudgetExceeded(reason))
   }
 
-  /** Ends a stream for what it asked; `proxy` is who that is. Throws what is not the client's fault. */
+  /**
+   * Ends a stream because of an invalid request or an exceeded limit; `proxy` names it in the log. Rethrows errors that the client did
+   * not cause.
+   */
   #refuse(connection: Connection, error: unknown, proxy = connection.id): void {
     const exceeded = error instanceof BudgetExceeded
     if (!exceeded && !(error instanceof WireError) && !(error instanceof BadNode)) throw error
@@ -337,7 +341,7 @@ class XdsWriter implements Behaviour<Message, Told> {
     connection.stream.end(exceeded ? status.resourceExhausted : status.invalidArgument, error.message)
   }
 
-  /** Takes the node of a first request. Returns false when the stream was ended for want of one. */
+  /** Reads the node from the first request of a stream. Returns false when the stream was ended because the node is missing or refused. */
   #identify(connection: Connection, node: Buffer | undefined): boolean {
     if (connection.node) return true
     if (!node) {
@@ -392,20 +396,20 @@ class XdsWriter implements Behaviour<Message, Told> {
     if (outcome !== 'stale' && connection.answered && connection.session.isDue()) this.#pushes.wake(connection)
   }
 
-  /** Tells the push queue, which may have something else for the proxy. */
+  /** Reports a NACK to the push queue, which may assign other resources to the proxy. */
   #tellRefusal({ id, session }: Connection, refused: Refused | undefined): void {
     if (refused)
       this.#queue?.tell({ type: 'ResourcesRefused', connection: id, classId: session.classId, ...refused }, `refused|${id}|${refused.typeUrl}`)
   }
 
-  /** A connection's stream was ended because it stood still. */
+  /** Counts and logs a stream that was ended because it made no progress. */
   #stoodStill(connection: Connection, reason: string): void {
     this.#metrics.stoodStill()
     const { peer } = connection.stream
     this.#warn(`still|${connection.node?.id ?? peer}`, `${connection.id || peer} ended with DeadlineExceeded: ${reason}`)
   }
 
-  /** Logs what a client did; of one that does it in a loop, a few lines. */
+  /** Logs a line about a client. The number of lines of one kind is limited. */
   #warn(kind: string, line: string, scope: 'ads' | 'serverca' = 'ads'): void {
     const told = this.#lines.take(kind, monotonicMs())
     if (told !== 'no') this.#context.log(scope).warn(told === 'last' ? `${line}${enoughSaid}` : line)
@@ -431,7 +435,7 @@ class XdsWriter implements Behaviour<Message, Told> {
   }
 }
 
-/** An XDS writer as an actor. */
+/** The actor definition of an XDS writer. */
 export const actor: ActorDefinition<XdsWriterConfig, Message, Told> = {
   kind: 'xds-writer',
   start: (context) => new XdsWriter(context),
