@@ -1,12 +1,15 @@
-/** The call `CreateCertificate` as bytes (`protocols/proto/mesh/v1/auth/ca.proto`), and what its end says of trying again. */
+/**
+ * Encodes requests and decodes responses of `CreateCertificate` (`protocols/proto/mesh/v1/auth/ca.proto`), and reads status and retry delay
+ * from the trailers of a call.
+ */
 import { scanFields, textField, varintField, WireError } from '../xds/slab/wire.ts'
 
-/** `MeshCertificateRequest`: a request in PEM, and the life that is asked for in seconds. */
+/** Encodes a `MeshCertificateRequest`: `csr` in PEM, and the requested lifetime in seconds. */
 export function certificateRequest(csr: string, seconds: number): Buffer {
   return Buffer.concat([textField(1, csr), varintField(3, seconds)])
 }
 
-/** The chain of a `MeshCertificateResponse`. Throws {@link WireError}. */
+/** Decodes the certificate chain of a `MeshCertificateResponse`. Throws {@link WireError}. */
 export function certificateChain(message: Buffer): string[] {
   const chain: string[] = []
   for (const { field, bytes } of scanFields(message)) if (field === 1 && bytes) chain.push(bytes.toString())
@@ -16,7 +19,9 @@ export function certificateChain(message: Buffer): string[] {
 /** Headers or trailers of a call. */
 type Headers = Readonly<Record<string, string | readonly string[] | number | boolean | undefined>>
 
-/** How a call ended: status code (0 = OK) and message of gRPC, and for how many milliseconds it asks not to be tried again. */
+/**
+ * The end of a call: gRPC status code (0 = OK), message, and the minimum delay before a retry that the server asks for, in milliseconds.
+ */
 export interface CallEnd {
   readonly code: number
   readonly message: string
@@ -26,7 +31,7 @@ export interface CallEnd {
 const unknownCode = 2
 const longestMessage = 1000
 
-/** Reads the end of a call from its trailers. Without a status it is `Unknown`. */
+/** Reads the end of a call from its trailers. Without a status the code is `Unknown`. */
 export function callEnd(trailers: Headers): CallEnd {
   const status = text(trailers['grpc-status'])
   return {
@@ -38,12 +43,15 @@ export function callEnd(trailers: Headers): CallEnd {
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** `grpc-retry-pushback-ms` (gRPC proposal A6). A negative one asks for no attempt at all, which an agent without a certificate cannot keep to. */
+/**
+ * Parses `grpc-retry-pushback-ms` (gRPC proposal A6). A negative value forbids retries; it is read as 0, because an agent without a
+ * certificate has to retry.
+ */
 const pushback = (value: string): number => (/^\d{1,12}$/.test(value) ? Number(value) : 0)
 
 const retryInfo = 'type.googleapis.com/google.rpc.RetryInfo'
 
-/** Milliseconds of a `google.rpc.RetryInfo` among the details of a `google.rpc.Status` in base64; 0 without one. */
+/** Returns the delay of a `google.rpc.RetryInfo` in a base64-encoded `google.rpc.Status`, in milliseconds; 0 without one. */
 function retryDelay(details: string): number {
   try {
     for (const { field, bytes } of scanFields(Buffer.from(details, 'base64'))) {
@@ -62,7 +70,7 @@ function retryDelay(details: string): number {
 const messageFields = (message: Buffer): Readonly<Record<number, Buffer | undefined>> =>
   Object.fromEntries([...scanFields(message)].map(({ field, bytes }) => [field, bytes]))
 
-/** `google.protobuf.Duration`; a negative one is 0. */
+/** Decodes a `google.protobuf.Duration` to milliseconds. A negative or too large one is 0. */
 function durationMs(message: Buffer): number {
   let ms = 0
   for (const { field, bytes, value } of scanFields(message)) {
@@ -73,7 +81,7 @@ function durationMs(message: Buffer): number {
   return ms < Number.MAX_SAFE_INTEGER ? ms : 0
 }
 
-/** A message of a status: bytes as `%XX` (gRPC over HTTP/2, Responses). What is no such escape stays as it is. */
+/** Decodes a percent-encoded status message (gRPC over HTTP/2, Responses). Invalid escapes are kept as they are. */
 function percentDecoded(message: string): string {
   const bytes = message.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
   return Buffer.from(bytes, 'latin1').toString()

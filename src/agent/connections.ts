@@ -1,11 +1,14 @@
-/** How the agent calls discovery and its certificate authority: addresses, and where tokens, roots and client certificates are (docs/certificates.md, N4 and N5). */
+/**
+ * How the agent connects to discovery and its certificate authority: addresses, and the files of tokens, roots and client certificates
+ * (docs/certificates.md, N4 and N5).
+ */
 import type { PairFiles, RootsSource, ServerAddress, ServerConnection } from '../../protocols/messages/credentials.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { canonicalEnvironment } from '../names/mesh-names.ts'
 
-/** Name in the discovery service's certificate where its address is not its name. */
+/** The server name that the discovery service's certificate is verified against when discovery is called on localhost. */
 const discoveryName = 'meshd.mesh-system.svc'
-/** Name in the certificate of an authority of its own. */
+/** The server name that a separate certificate authority's certificate is verified against (any host with `citadel` in it). */
 const ownAuthorityName = 'mesh-citadel'
 const plainPort = 15010
 
@@ -14,37 +17,37 @@ const tokenFiles: Readonly<Record<string, string>> = {
   'first-party-jwt': '/var/run/secrets/kubernetes.io/serviceaccount/token',
 }
 
-/** Directory of files that an operator mounts in place of what an authority gives. */
+/** Directory of the certificate files that an operator mounts instead of using an authority. */
 export const mountedCertificates = './etc/certs'
 const mountedRoots = `${mountedCertificates}/root-cert.pem`
 const orchestratorRoots = './var/run/secrets/kubernetes.io/serviceaccount/ca.crt'
-/** Roots that an orchestrator or an operator mounts. */
+/** The file of roots that an orchestrator or an operator mounts. */
 export const defaultRoots = './var/run/secrets/mesh/root-cert.pem'
 
-/** Value of `CA_ROOT_CA` and `XDS_ROOT_CA` for the roots of the system. */
+/** The value of `CA_ROOT_CA` and `XDS_ROOT_CA` that selects the roots of the system. */
 const systemRoots = 'SYSTEM'
 
-/** What of the proxy's configuration says how discovery is called. */
+/** The fields of the proxy's configuration that decide how discovery is called. */
 export interface DiscoverySettings {
   /** `<host>:<port>`. */
   readonly discoveryAddress: string
-  /** `NONE` for plain text. */
+  /** `NONE` for plaintext. */
   readonly controlPlaneAuthPolicy: string
   readonly proxyMetadata: Readonly<Record<string, string>>
 }
 
-/** The file of the token that `JWT_POLICY` names; undefined where no token is sent. */
+/** Returns the token file that `JWT_POLICY` selects. Undefined when no token is sent. */
 export function tokenFile({ JWT_POLICY: policy }: AgentFeatures): string | undefined {
   return Object.hasOwn(tokenFiles, policy) ? tokenFiles[policy] : undefined
 }
 
-/** The directory of what outlives a restart of the agent; undefined where nothing is kept. */
+/** Returns the directory for secrets that survive a restart of the agent. Undefined when nothing is stored. */
 export function keptIn(features: AgentFeatures): string | undefined {
   const directory = features.MESH_AGENT_STATE_DIR
   return directory === '' ? undefined : `${directory}/secrets`
 }
 
-/** How the certificate authority is called. Throws an Error that names the variable when the address is none. */
+/** Returns how the certificate authority is called. Throws an Error that names the variable when the address is invalid. */
 export function authorityConnection(features: AgentFeatures, discoveryAddress: string): ServerConnection {
   const { CA_ADDR: given, CA_ROOT_CA: pinned, PROV_CERT: provisioned } = features
   const address = given || discoveryAddress
@@ -60,7 +63,7 @@ export function authorityConnection(features: AgentFeatures, discoveryAddress: s
   }
 }
 
-/** How discovery is called. Throws an Error that names the address when it is none. */
+/** Returns how discovery is called. Throws an Error when the address is invalid. */
 export function discoveryConnection(features: AgentFeatures, proxy: DiscoverySettings): ServerConnection {
   const mounted = features.FILE_MOUNTED_CERTS
   const given = canonicalEnvironment(proxy.proxyMetadata)
@@ -83,7 +86,7 @@ export function discoveryConnection(features: AgentFeatures, proxy: DiscoverySet
   }
 }
 
-/** Reads `<host>:<port>`. Throws an Error that begins with `what` when it is none. */
+/** Parses `<host>:<port>`. Throws an Error that begins with `what` when the text has another form. */
 function serverAddress(what: string, address: string): ServerAddress {
   const [, host = '', digits] = /^(.+):(\d{1,5})$/.exec(address) ?? []
   const port = Number(digits)
@@ -92,7 +95,7 @@ function serverAddress(what: string, address: string): ServerAddress {
   return { host: name, port, isPlain: port === plainPort, serverName: name.includes('localhost') ? discoveryName : name }
 }
 
-/** Whether the roots are those that the orchestrator gives every workload; releases of the reference call it by its product name. */
+/** Whether the roots are the ones that the orchestrator mounts into every workload. `kubernetes` is the value that the reference uses. */
 const orchestrated = ({ PILOT_CERT_PROVIDER: provider }: AgentFeatures): boolean => provider === 'orchestrator' || provider === 'kubernetes'
 
 function rootsSource(features: AgentFeatures, pinned: string, files: readonly string[]): RootsSource {

@@ -1,30 +1,30 @@
-/** What a certificate authority answered: checked before it is used, and put into the form in which it is served (docs/certificates.md, N6). */
+/** Validates a response of the certificate authority before it is used (docs/certificates.md, N6). */
 import type { KeyObject } from 'node:crypto'
 import { ClientTrust, uriNames } from '../identity/client-trust.ts'
 import { certificatesOf } from '../identity/pem.ts'
 import { parseSpiffeId } from '../identity/spiffe-id.ts'
 
-/** A certificate that was issued for a key of this agent. */
+/** A certificate that was issued for a key of this agent, after validation. */
 export interface Issued {
-  /** The leaf and what leads to a root, without the root. PEM. */
+  /** The leaf and the intermediates up to the root, without the root. PEM. */
   readonly chain: string
-  /** Roots that peers are verified with. PEM. */
+  /** The roots that peers are verified with. PEM. */
   readonly roots: string
   /** When the leaf expires, in Unix milliseconds. */
   readonly notAfter: number
-  /** The identity of the leaf, a SPIFFE id. */
+  /** The SPIFFE id of the leaf. */
   readonly identity: string
 }
 
-/** Largest answer in characters of PEM, and most certificates in it. */
+/** The maximum size of a response in characters of PEM, and the maximum number of certificates in it. */
 const limits = { characters: 524_288, certificates: 100 }
 
-/** Why an answer cannot be used. */
+/** Thrown when a response cannot be used. */
 export class BadAnswer extends Error {}
 
 /**
- * Reads an answer: the leaf, certificates between it and a root, and last the roots. Throws {@link BadAnswer} when the leaf is of another
- * key, names no SPIFFE id or several, is not valid at the Unix time `now` in milliseconds, or leads to none of the roots.
+ * Parses and validates a response: the leaf, intermediates, and the roots last. Throws {@link BadAnswer} when the leaf is for another key,
+ * has no SPIFFE id or several, is not valid at the Unix time `now` in milliseconds, or does not lead to one of the roots.
  */
 export function readIssued(elements: readonly string[], key: KeyObject, now: number): Issued {
   if (elements.length < 2) throw new BadAnswer(`the answer has ${elements.length} elements: a certificate and a root are expected`)

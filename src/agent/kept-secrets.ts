@@ -1,38 +1,38 @@
-/** What an agent keeps of its workload's secrets over a restart, as text, and what of it may be used again (docs/certificates.md, H1 to H4). */
+/** The stored form of a workload's secrets, and which of them may be used after a restart of the agent (docs/certificates.md, H1 to H4). */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { CertificateConfig, KeyKind } from '../../protocols/messages/agent.ts'
 import { certificatesOf } from '../identity/pem.ts'
 import { parseWorkload } from '../identity/spiffe-id.ts'
 import { BadAnswer, type Issued, readIssued } from './issued.ts'
 
-/** What is kept. */
+/** The stored secrets. */
 export interface KeptSecrets {
-  /** The identity that was asked for, a SPIFFE id: the authority may have named another trust domain. */
+  /** The requested identity, a SPIFFE id. The trust domain of the issued certificate may differ, because the authority decides it. */
   readonly identity: string
-  /** `<host>:<port>` of the authority. */
+  /** `<host>:<port>` of the authority that issued the certificate. */
   readonly authority: string
-  /** PEM. */
+  /** PEM, as are `roots` and `key`. */
   readonly chain: string
   readonly roots: string
   readonly key: string
-  /** Unix milliseconds. */
+  /** When the certificate was issued, in Unix milliseconds. */
   readonly issuedAt: number
 }
 
 const version = 1
 
-/** The text of what is kept. */
+/** Returns the secrets in their stored form. */
 export function keptText(kept: KeptSecrets): string {
   return `${JSON.stringify({ version, ...kept })}\n`
 }
 
-/** Reads {@link keptText}. Throws an Error that says what is wrong with it. */
+/** Parses {@link keptText}. Throws an Error with the fault. */
 export function readKept(text: string): KeptSecrets {
   let read: unknown
   try {
     read = JSON.parse(text)
   } catch {
-    // What the parser says may quote the key.
+    // The error of the parser is discarded because it may quote the private key.
     throw new Error('is not JSON')
   }
   const object = Object(read) as Record<string, unknown>
@@ -47,19 +47,20 @@ export function readKept(text: string): KeptSecrets {
   return { identity: field('identity'), authority: field('authority'), chain: field('chain'), roots: field('roots'), key: field('key'), issuedAt }
 }
 
-/** What of the kept secrets may be used. */
+/** The stored secrets that may be used. */
 export interface Restored {
-  /** Roots that peers are verified with, PEM. */
+  /** The roots that peers are verified with, PEM. */
   readonly roots: string
-  /** The pair, or why there is none. */
+  /** The certificate with its key, or the reason why it may not be used. */
   readonly pair: { readonly issued: Issued; readonly key: string } | string
-  /** Whether a certificate is asked for at once: the authority is another than before. */
+  /** Whether a new certificate must be requested at once, because the address of the authority has changed. */
   readonly isDue: boolean
 }
 
 /**
- * What may be used by a workload of these settings at the Unix time `now` in milliseconds: the roots, and the pair while it is valid. Throws
- * an Error that says why nothing of it may: it is of another workload or for a key of another kind, or it is garbled.
+ * Returns the stored secrets that a workload with the settings `config` may use at the Unix time `now` in milliseconds: the roots, and the
+ * certificate with its key while it is valid. Throws an Error with the reason when none of them may be used: they are another workload's,
+ * the key is of another type, or a key or certificate cannot be parsed.
  */
 export function restore(kept: KeptSecrets, config: Pick<CertificateConfig, 'identity' | 'key'>, authority: string, now: number): Restored {
   if (kept.identity !== config.identity) throw new Error(`is of ${JSON.stringify(kept.identity.slice(0, 300))}`)
@@ -81,7 +82,7 @@ function pairOf({ identity, chain, roots }: KeptSecrets, key: KeyObject, kind: K
   }
 }
 
-/** A private key in PEM: PKCS #8, or the older form of its kind (PKCS #1, SEC 1). */
+/** Returns a private key in PEM: PKCS #8, or the traditional form of its type (PKCS #1 or SEC 1). */
 export function keyText(key: KeyObject, { format }: KeyKind): string {
   const type = format === 'pkcs8' ? 'pkcs8' : key.asymmetricKeyType === 'rsa' ? 'pkcs1' : 'sec1'
   return key.export({ type, format: 'pem' }).toString()
@@ -91,7 +92,7 @@ function privateKey(text: string): KeyObject {
   try {
     return createPrivateKey(text)
   } catch {
-    // What OpenSSL says of a key that it cannot read says nothing to a user.
+    // The error of OpenSSL is discarded because it does not help a user.
     throw new Error('has no private key')
   }
 }

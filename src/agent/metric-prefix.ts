@@ -1,2 +1,2 @@
-/** What the names of all metrics of the agent begin with, those of its process and its actors too (docs/metrics.md, "Of the agent"). */
+/** The prefix of all metric names of the agent, those of its process and its actors included (docs/metrics.md, "Of the agent"). */
 export const metricPrefix = 'mesh_agent_'

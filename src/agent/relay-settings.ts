@@ -1,30 +1,36 @@
-/** What the environment says of the relay between Envoy and discovery. */
+/** Reads the settings of the relay between Envoy and discovery from the environment. */
 import type { XdsRelayConfig } from '../../protocols/messages/xds-relay.ts'
 import { platformMetadata } from '../bootstrap/platform.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { exchangingProvider } from '../sts/settings.ts'
 import { type DiscoverySettings, discoveryConnection } from './connections.ts'
 
-/** The socket on which Envoy asks for its configuration. */
+/** The Unix socket on which Envoy connects for its configuration. */
 export const relaySocket = './etc/mesh/proxy/XDS'
 
-/** Shortest time between two writings of the configuration, and how long discovery may be out of reach before it is used; in milliseconds. */
+/**
+ * The minimum interval between two writes of the stored configuration, and how long discovery may be unreachable before the stored
+ * configuration is served. Both in milliseconds.
+ */
 const keeping = { everyMs: 10_000, patienceMs: 3000 }
 
-/** What variables begin with that give a header of streams to discovery: `XDS_HEADER_<name>=<value>`. */
+/** The prefix of variables that add a header to streams to discovery: `XDS_HEADER_<name>=<value>`. */
 const headerPrefix = 'XDS_HEADER_'
 
-/** Names of headers that are gRPC's own, or the agent's. */
+/** The names of headers that are reserved for gRPC and for the agent. */
 const ownHeaders =
   /^(grpc-.*|content-type|content-length|te|host|connection|transfer-encoding|upgrade|keep-alive|http2-settings|authorization|clusterid)$/
 
-/** The configuration of the relay, and what is to be said of variables that cannot be used. */
+/** The configuration of the relay, and warnings about variables that cannot be used. */
 export interface RelaySettings {
   readonly config: XdsRelayConfig
   readonly warnings: readonly string[]
 }
 
-/** Reads the environment. `asksNameTable` says whether the agent has a DNS server. Throws an Error that names the address of discovery when it is none. */
+/**
+ * Returns the configuration of the relay. `asksNameTable` is true when the agent has a DNS server. Throws an Error when the address of
+ * discovery is invalid.
+ */
 export function xdsRelayConfig(
   features: AgentFeatures,
   proxy: DiscoverySettings,
@@ -62,7 +68,7 @@ function extraHeaders(environment: Readonly<Record<string, string | undefined>>)
   return { headers: Object.fromEntries(headers), warnings }
 }
 
-/** Why a header cannot be sent as metadata (gRPC over HTTP/2, Custom-Metadata); undefined when it can. */
+/** Returns why a header cannot be sent as metadata (gRPC over HTTP/2, Custom-Metadata). Undefined when it can. */
 function headerFault(name: string, value: string): string | undefined {
   if (!/^[0-9a-z_.-]{1,200}$/.test(name)) return 'names no header: letters, digits, "-", "_" and "." are allowed'
   if (ownHeaders.test(name)) return `names the header ${name}, which is not a user's`

@@ -1,4 +1,7 @@
-/** What one stream of secrets wants, has, and is sent next, in both forms of the protocol (docs/certificates.md, S1 to S6). */
+/**
+ * The state of one SDS stream, SotW or delta: its subscription, the versions that were sent, and the next response (docs/certificates.md,
+ * S1 to S6).
+ */
 import { hash } from 'node:crypto'
 import { BadNode, readNode } from '../model/proxy.ts'
 import { meshNames } from '../names/mesh-names.ts'
@@ -8,23 +11,26 @@ import { namesIn, readDeltaRequest, readSotwRequest } from '../xds/stream/reques
 import { secretType } from '../xds/type-urls.ts'
 import { isSecretName, type SecretLookup, type SecretResource } from './secret-resources.ts'
 
-/** Most names that a stream may want. */
+/** The maximum number of names in a subscription. */
 const mostNames = 1000
 
-/** Why a stream is ended by its server: the status is `InvalidArgument`. */
+/** Thrown for a request that ends the stream with the status `InvalidArgument`. */
 export class BadRequest extends Error {}
 
-/** What a request says beside what it asks for. */
+/** The outcome of a request, apart from its effect on the subscription. */
 export interface Taken {
-  /** Envoy refused what it was sent last, for this reason, and keeps what it had before. */
+  /** The error of a NACK: Envoy rejected the last response and keeps the secrets that it had before. */
   readonly refused?: string
-  /** Names that this agent never has a secret for, told once each. */
+  /** Newly subscribed names that the agent can never serve, reported once each. */
   readonly unknown: readonly string[]
-  /** The nonce is not that of the last response: what else the request says of a state of the world is passed over. */
+  /**
+   * The nonce is not that of the last response. A stale SotW request has no effect; of a stale delta request only the subscription changes
+   * count.
+   */
   readonly isStale?: true
 }
 
-/** A request in either form. */
+/** The fields that SotW and delta requests have in common. */
 interface Request {
   readonly node: Buffer | undefined
   readonly typeUrl: string
@@ -32,35 +38,35 @@ interface Request {
   readonly error: { readonly message: string } | undefined
 }
 
-/** State of one stream. */
+/** The state of one stream. */
 export class SecretStream {
   readonly #isDelta: boolean
   readonly #wanted = new Set<string>()
-  /** Versions that Envoy has, by name. */
+  /** The versions that were sent to Envoy, by name. */
   readonly #sent = new Map<string, string>()
-  /** Names that nothing is known of, which a delta stream is told once. */
+  /** Names that the agent can never serve. The next delta response reports them as removed. */
   readonly #missing = new Set<string>()
   #isFirst = true
   #version = ''
   #responses = 0
-  /** Whether the last response is still to be answered. */
+  /** Whether the last response awaits its ACK or NACK. */
   #isWaiting = false
 
   constructor(isDelta: boolean) {
     this.#isDelta = isDelta
   }
 
-  /** The version that Envoy's node tells of itself (`MESH_VERSION`), empty before the first request and where it tells none. */
+  /** The version in the metadata of Envoy's node (`MESH_VERSION`). Empty before the first request and without the metadata. */
   get version(): string {
     return this.#version
   }
 
-  /** The names that are wanted at present. */
+  /** The names of the current subscription. */
   get wanted(): ReadonlySet<string> {
     return this.#wanted
   }
 
-  /** Takes a request. Throws {@link BadRequest}. */
+  /** Processes a request. Throws {@link BadRequest}. */
   take(message: Buffer): Taken {
     try {
       return this.#isDelta ? this.#takeDelta(message) : this.#takeSotw(message)
@@ -69,7 +75,10 @@ export class SecretStream {
     }
   }
 
-  /** The next response: secrets that are wanted in another version than Envoy has. Undefined when there are none, or the last response is still to be answered. */
+  /**
+   * Returns the next response: the subscribed secrets whose version differs from the one that was sent, and newly removed names. Undefined
+   * when there are none, or while the last response awaits its ACK or NACK.
+   */
   next(secrets: SecretLookup): Buffer | undefined {
     if (this.#isWaiting) return undefined
     const due = [...this.#wanted].flatMap((name) => {
@@ -99,7 +108,7 @@ export class SecretStream {
     const answer = this.#answered(request)
     for (const name of request.unsubscribe) this.#forget(name)
     const names = namesIn(request.rawSubscribe)
-    // Who subscribes again wants it again, unless the client says at the begin of a stream which version it has.
+    // A repeated subscription asks for the secret again, unless the first request of the stream gives the version that the client has.
     for (const name of names) this.#sent.delete(name)
     for (const [name, version] of request.initialVersions) if (names.has(name)) this.#sent.set(name, version)
     const unknown = this.#want(names)
@@ -107,7 +116,7 @@ export class SecretStream {
     return { ...(answer === 'stale' ? { isStale: true } : answer), unknown }
   }
 
-  /** What a request answers. Nonces of an earlier stream come with a first request only. */
+  /** Processes the nonce and error of a request. The first request may carry the nonce of an earlier stream, which is ignored. */
   #answered({ node, typeUrl, nonce, error }: Request): { readonly refused?: string } | 'stale' {
     if (typeUrl !== '' && typeUrl !== secretType)
       throw new BadRequest(`resources of type ${JSON.stringify(typeUrl.slice(0, 200))} are not served here`)
@@ -122,7 +131,7 @@ export class SecretStream {
     return error ? { refused: error.message } : {}
   }
 
-  /** Adds names. Returns those of nothing known, told once each. */
+  /** Adds names to the subscription. Returns the newly added names that the agent can never serve. */
   #want(names: ReadonlySet<string>): string[] {
     const unknown: string[] = []
     for (const name of names) {
@@ -139,7 +148,7 @@ export class SecretStream {
     this.#missing.delete(name)
   }
 
-  /** `DiscoveryResponse`. */
+  /** Encodes a `DiscoveryResponse`. */
   #sotwResponse(due: readonly SecretResource[]): Buffer {
     const version = hash('sha256', due.map((one) => one.version).join()).slice(0, 32)
     return Buffer.concat([
@@ -150,7 +159,7 @@ export class SecretStream {
     ])
   }
 
-  /** `DeltaDiscoveryResponse`. */
+  /** Encodes a `DeltaDiscoveryResponse`. */
   #deltaResponse(due: readonly SecretResource[], removed: readonly string[]): Buffer {
     const resources = due.flatMap(({ name, version, element }) => [deltaResourceHead(name, version, element.length), element])
     return Buffer.concat([

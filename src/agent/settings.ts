@@ -1,4 +1,4 @@
-/** What the environment says of the workload's certificate. */
+/** Reads the settings of the workload's secrets from the environment. */
 import { resolve } from 'node:path'
 import type { CertificateConfig, FetcherConfig, SecretAgentConfig } from '../../protocols/messages/agent.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
@@ -7,12 +7,12 @@ import { canonicalCloudName } from '../names/mesh-names.ts'
 import { exchangingProvider } from '../sts/settings.ts'
 import { authorityConnection, defaultRoots, keptIn, mountedCertificates, tokenFile } from './connections.ts'
 
-/** The socket on which Envoy asks for secrets. */
+/** The Unix socket on which Envoy connects for secrets. */
 export const secretSocket = './etc/mesh/proxy/SDS'
 
 /**
- * Reads the environment. Throws an Error that names the variable when an address, a name or an algorithm is none, and when variables contradict
- * each other. `discoveryAddress` is that of the proxy's configuration, `<host>:<port>`.
+ * Returns the configuration of the SDS server. Throws an Error that names the variable when an address, a name or an algorithm is invalid,
+ * or when variables contradict each other. `discoveryAddress` is the one of the proxy's configuration, `<host>:<port>`.
  */
 export function secretAgentConfig(features: AgentFeatures, discoveryAddress: string): SecretAgentConfig {
   const { OUTPUT_CERTS: output, PROV_CERT: provisioned, FILE_MOUNTED_CERTS: areMounted } = features
@@ -31,7 +31,10 @@ export function secretAgentConfig(features: AgentFeatures, discoveryAddress: str
   }
 }
 
-/** The fetcher of a cloud's machine. */
+/**
+ * The value of `CREDENTIAL_FETCHER_TYPE` for tokens of a cloud's metadata server, and below it the one for tokens of a discovery service on
+ * the same machine.
+ */
 const cloudFetcher = 'CloudComputeEngine'
 const localFetcher = 'meshd'
 
@@ -46,7 +49,7 @@ function fetcherConfig(features: AgentFeatures): FetcherConfig | undefined {
   return { from: 'local', socket: features.MESHD_ADMIN_SOCKET, namespace, account, tokenFile: file, rootsFile: defaultRoots }
 }
 
-/** The name under which the client of a cloud's certificate service is asked for, and the domain of its addresses. */
+/** The value of `CA_PROVIDER` that selects a cloud's certificate service, and the domain of its addresses. */
 const cloudProvider = 'CloudCA'
 const cloudDomain = 'googleapis.com'
 
@@ -57,7 +60,7 @@ function checkProvider(features: AgentFeatures): void {
   if (address.includes(cloudDomain)) throw new Error(`environment variable CA_ADDR: ${JSON.stringify(address.slice(0, 200))}: ${why}`)
 }
 
-/** Values of PILOT_CERT_PROVIDER: `istiod` and `kubernetes` are those of the reference. */
+/** The known values of `PILOT_CERT_PROVIDER`. `istiod` and `kubernetes` are the names that the reference uses. */
 const rootProviders = ['meshd', 'istiod', 'orchestrator', 'kubernetes', 'custom']
 
 function noticesOf(features: AgentFeatures): string[] {
@@ -100,7 +103,10 @@ function certificateConfig(features: AgentFeatures, discoveryAddress: string): C
   }
 }
 
-/** The identity that is asked for. Where namespace or account are not known nothing is: the authority takes the caller's identity in any case. */
+/**
+ * Returns the SPIFFE id to request. Undefined when the namespace or service account is unknown: the authority issues for the caller's
+ * identity in any case.
+ */
 function identityOf(features: AgentFeatures): string | undefined {
   const { TRUST_DOMAIN: trustDomain, POD_NAMESPACE: namespace, SERVICE_ACCOUNT: account } = features
   if (namespace === '' || account === '') return undefined

@@ -1,9 +1,15 @@
-/** What an agent has of its workload's secrets, what of it may be served, and when it has to ask for a certificate (docs/certificates.md, N1 to N7). */
+/**
+ * The state machine of a workload's secrets: the certificate and roots that can be served, and when to request a certificate
+ * (docs/certificates.md, N1 to N7).
+ */
 import type { Issued } from './issued.ts'
 import { renewalDelay, retryDelay } from './renewal.ts'
 import { type PairSecret, pairSecret, type RootsSecret, rootsSecret } from './secret-resources.ts'
 
-/** A moment by both clocks, in milliseconds: dates of certificates are compared with the wall clock, which may be set; waits are counted by the monotonic one. */
+/**
+ * A point in time by both clocks, in milliseconds. Expiry dates are compared with the wall clock, which may be set; delays are measured
+ * with the monotonic clock.
+ */
 export interface Moment {
   readonly wall: number
   readonly monotonic: number
@@ -16,16 +22,19 @@ export interface Pair extends PairSecret {
   readonly identity: string
 }
 
-/** The state machine. It waits, has one call under way, or waits after a failed one. */
+/** The state machine. At any time it waits for the renewal, has one call in progress, or waits after a failed call. */
 export class WorkloadSecrets {
   readonly #ratio: number
   #pair: Pair | undefined
   #roots: RootsSecret | undefined
-  /** When the pair is renewed. Whichever clock says so first counts: one does not run while the machine sleeps, the other may be set back. */
+  /**
+   * When the pair is renewed: as soon as either clock has reached it. The monotonic clock stops while the machine sleeps, and the wall
+   * clock may be set back.
+   */
   #renewAt: Moment | undefined
   #isAsking = false
   #failures = 0
-  /** Monotonic. */
+  /** The earliest time of the next call after a failed one, by the monotonic clock. */
   #retryAt = 0
 
   /** `ratio` is `SECRET_GRACE_PERIOD_RATIO`. */
@@ -33,22 +42,22 @@ export class WorkloadSecrets {
     this.#ratio = ratio
   }
 
-  /** Failed calls since the last that succeeded. */
+  /** The number of failed calls since the last success. */
   get failures(): number {
     return this.#failures
   }
 
-  /** The roots of the last answer. */
+  /** The roots of the last response. */
   get roots(): RootsSecret | undefined {
     return this.#roots
   }
 
-  /** The pair, unless it has expired: no peer takes it then. */
+  /** The pair. Undefined after its expiry, when peers would reject it. */
   pair({ wall }: Moment): Pair | undefined {
     return this.#pair && this.#pair.notAfter > wall ? this.#pair : undefined
   }
 
-  /** Milliseconds until a certificate has to be asked for; 0 for now, infinite while it is being asked for. */
+  /** The delay until a certificate must be requested, in milliseconds; 0 when it is due, infinite while a call is in progress. */
   wait(now: Moment): number {
     if (this.#isAsking) return Number.POSITIVE_INFINITY
     const renewal = this.#renewAt ? Math.min(this.#renewAt.wall - now.wall, this.#renewAt.monotonic - now.monotonic) : 0
@@ -56,12 +65,12 @@ export class WorkloadSecrets {
     return Math.max(0, renewal, retry)
   }
 
-  /** A certificate is being asked for. */
+  /** Records that a call has begun. */
   asked(): void {
     this.#isAsking = true
   }
 
-  /** A certificate was issued for a key (PEM). `chance` is from 0 to 1. */
+  /** Records an issued certificate and its private key (PEM). `chance` is a random number from 0 to 1. */
   issued(issued: Issued, key: string, now: Moment, chance: number): void {
     this.#isAsking = false
     this.#failures = 0
@@ -70,7 +79,10 @@ export class WorkloadSecrets {
     this.restoreRoots(issued.roots)
   }
 
-  /** A certificate is there that was issued at the Unix time `issuedAt` in milliseconds, before this process began; it is renewed in time. */
+  /**
+   * Restores a certificate that was issued at the Unix time `issuedAt` in milliseconds, before this process began. Its renewal is scheduled
+   * from that time.
+   */
   restored(issued: Issued, key: string, issuedAt: number, now: Moment, chance: number): void {
     const begin = Math.min(issuedAt, now.wall)
     this.#renewIn(Math.max(0, begin + renewalDelay(issued.notAfter - begin, this.#ratio, chance) - now.wall), now)
@@ -78,12 +90,12 @@ export class WorkloadSecrets {
     this.restoreRoots(issued.roots)
   }
 
-  /** These roots (PEM) are the last that are known. */
+  /** Sets the roots (PEM) without changing the pair. */
   restoreRoots(roots: string): void {
     this.#roots = rootsSecret(roots)
   }
 
-  /** The pair is renewed now. */
+  /** Makes the renewal of the pair due now. */
   renewNow(now: Moment): void {
     this.#renewIn(0, now)
   }
@@ -96,12 +108,14 @@ export class WorkloadSecrets {
     this.#pair = { ...pairSecret({ chain, key }), notAfter, identity }
   }
 
-  /** A call that failed may be made again now. */
+  /** Ends the delay after a failed call, so that the next call may be made now. */
   retryNow(): void {
     this.#retryAt = 0
   }
 
-  /** No certificate could be had; the authority asked not to be asked again for `askedMs`. Returns for how many milliseconds is waited. */
+  /**
+   * Records a failed call. `askedMs` is the delay that the authority asked for. Returns the delay before the next call, in milliseconds.
+   */
   failed(askedMs: number, now: Moment, chance: number): number {
     this.#isAsking = false
     this.#failures++

@@ -1,30 +1,35 @@
-/** X.509 certificates (RFC 5280): read as far as an authority has to know its own, and made with native signatures. */
+/**
+ * Reads the X.509 certificates of authorities (RFC 5280) and makes certificates with `node:crypto` signatures. Only the fields that a
+ * certificate authority needs are read.
+ */
 import { hash, type KeyObject, sign } from 'node:crypto'
 import { readPem } from '../identity/pem.ts'
 import { bits, booleanOf, DerReader, der, positive, positiveOf, sequence, tag, time, timeOf } from './der.ts'
 import { algorithmFor, extension, objects, type SignatureAlgorithm } from './objects.ts'
 import { type PublicKeyInfo, readPublicKey } from './public-key.ts'
 
-/** A certificate that was read; times in Unix milliseconds. */
+/** A parsed certificate. Times are Unix milliseconds. */
 export interface Certificate {
   readonly encoded: Buffer
   readonly serial: Buffer
-  /** Names, encoded. */
+  /** Issuer and subject are distinguished names in DER. */
   readonly issuer: Buffer
   readonly subject: Buffer
   readonly notBefore: number
   readonly notAfter: number
   readonly publicKey: PublicKeyInfo
   readonly isAuthority: boolean
-  /** How many authorities may stand between this one and a leaf. Infinite where it does not say. */
+  /** The path length constraint: the maximum number of authorities between this one and a leaf. Infinite without the constraint. */
   readonly pathLength: number
   /** Whether its key may sign certificates. */
   readonly signsCertificates: boolean
-  /** The identifier of its key; undefined when it has none. */
+  /** The subject key identifier. Undefined when the certificate has none. */
   readonly keyId: Buffer | undefined
 }
 
-/** Reads a certificate. Throws `DerFault` when it is none, or its key is of an algorithm that nothing here uses. */
+/**
+ * Parses a certificate in DER. Throws `DerFault` when the bytes are not a certificate or the algorithm of the public key is not supported.
+ */
 export function readCertificate(encoded: Buffer): Certificate {
   const whole = DerReader.of(encoded, tag.sequence, 'the certificate')
   const body = whole.structure(tag.sequence, 'body')
@@ -45,7 +50,7 @@ export function readCertificate(encoded: Buffer): Certificate {
   return { encoded, serial, issuer, subject, notBefore, notAfter, publicKey, ...authorityOf(extensions?.content) }
 }
 
-/** All certificates of a text in PEM. Throws an Error with the number of the one that is none. */
+/** Parses all certificates of a PEM text. Throws an Error with the number of the certificate that cannot be parsed. */
 export function readCertificates(pem: string): Certificate[] {
   return readPem(pem)
     .filter(({ label }) => /^(X509 |TRUSTED )?CERTIFICATE$/.test(label))
@@ -84,17 +89,19 @@ function authorityOf(extensions: Buffer | undefined): AuthorityPart {
   }
 }
 
-/** Who signs: an authority and its private key. What each of its certificates repeats is encoded once. */
+/**
+ * The private key and the name of a signing authority. The fields that all certificates of the authority have in common are encoded once.
+ */
 export interface SigningKey {
   readonly key: KeyObject
   readonly algorithm: SignatureAlgorithm
-  /** Algorithm and issuer. */
+  /** The signature algorithm and the issuer name, in DER. */
   readonly issued: Buffer
-  /** The extension that names the authority's key. */
+  /** The authority key identifier extension, in DER. */
   readonly byKey: Buffer
 }
 
-/** The signer of a key, in the name of a subject (encoded) whose certificates say this identifier of the key. */
+/** Returns the signing key of an authority. `subject` is its distinguished name in DER, `keyId` its subject key identifier. */
 export function signingKey(key: KeyObject, subject: Buffer, keyId: Buffer): SigningKey {
   const algorithm = algorithmFor(key.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec', key.asymmetricKeyDetails?.namedCurve)
   return {
@@ -105,27 +112,27 @@ export function signingKey(key: KeyObject, subject: Buffer, keyId: Buffer): Sign
   }
 }
 
-/** The identifier of a key: the first 160 bits of the SHA-256 sum of its bits (RFC 7093, 2). */
+/** Computes the identifier of a key: the first 160 bits of the SHA-256 sum of its public key bits (RFC 7093, 2). */
 export function keyIdOf({ bits: key }: PublicKeyInfo): Buffer {
   return hash('sha256', key, 'buffer').subarray(0, 20)
 }
 
-/** What goes into a certificate; times in Unix milliseconds, of which whole seconds are kept. */
+/** The contents of a certificate to be made. Times are Unix milliseconds, rounded down to whole seconds. */
 export interface CertificateContent {
-  /** Sixteen bytes of chance. */
+  /** Sixteen random bytes. */
   readonly serial: Buffer
-  /** A name, encoded. */
+  /** A distinguished name in DER. */
   readonly subject: Buffer
   readonly notBefore: number
   readonly notAfter: number
   readonly publicKey: PublicKeyInfo
-  /** Encoded, one after the other; without the identifiers of the two keys. */
+  /** Extensions in DER, concatenated, without the subject and authority key identifiers, which {@link makeCertificate} adds. */
   readonly extensions: Buffer
 }
 
 const version3 = der(0xa0, positive(Buffer.from([2])))
 
-/** Makes a certificate and signs it. */
+/** Makes a certificate and signs it. Returns it in DER. */
 export function makeCertificate(content: CertificateContent, { key, algorithm, issued, byKey }: SigningKey): Buffer {
   const { serial, subject, notBefore, notAfter, publicKey, extensions } = content
   const ofKey = extension(objects.subjectKeyIdentifier, false, der(tag.octetString, keyIdOf(publicKey)))

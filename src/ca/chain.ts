@@ -1,26 +1,30 @@
-/** Signing certificates with the way to their roots: put in order and checked (docs/certificates.md, A1 to A4). */
+/** Orders and checks the certificate chain from a signing certificate to its root (docs/certificates.md, A1 to A4). */
 import { X509Certificate } from 'node:crypto'
 import { pemOf } from '../identity/pem.ts'
 import { type Certificate, readCertificates } from './certificate.ts'
 import type { Validity } from './lifetime.ts'
 
-/** A signing certificate, and how whoever trusts a root gets to it. */
+/** A signing certificate and its chain to a root. The validity is the intersection of the validities of all certificates in the chain. */
 export interface Chain extends Validity {
   readonly signing: Certificate
-  /** From the signing certificate up to the last one below a root, in PEM: what is sent after a leaf. Empty when the signing certificate is the root. */
+  /**
+   * The certificates from the signing certificate to the one below the root, in PEM. They are sent after a leaf. Empty when the signing
+   * certificate is the root.
+   */
   readonly intermediates: string
   /** The root at the end of the chain, PEM. */
   readonly root: string
 }
 
-/** Most authorities between a leaf and its root. */
+/** The maximum number of certificates between a leaf and its root. */
 const longestChain = 8
-/** Most certificates that are looked at. */
+/** The maximum number of certificates in the input, roots included. */
 const mostCertificates = 256
 
 /**
- * Finds the way from a signing certificate, the first of `signing`, through any of `others` to one of the `roots`; all in PEM. Throws an
- * Error that says what is wrong: no way, a certificate of which is no authority's, or is not valid at the Unix time `now` in milliseconds.
+ * Finds the chain from a signing certificate, the first of `signing`, through any of `others` to one of the `roots`. All three are PEM.
+ * Throws an Error with the reason when there is no chain, or when a certificate of the chain may not sign certificates or is not valid at
+ * the Unix time `now` in milliseconds.
  */
 export function findChain(signing: string, others: string, roots: string, now: number): Chain {
   const [first] = readCertificates(signing)
@@ -43,7 +47,7 @@ export function findChain(signing: string, others: string, roots: string, now: n
   }
 }
 
-/** The shortest continuation of a path to a root, or undefined. */
+/** Extends a path to one of the roots by depth-first search. Returns undefined when no extension reaches a root. */
 function wayTo(roots: readonly Certificate[], known: readonly Certificate[], path: readonly Certificate[]): readonly Certificate[] | undefined {
   const last = path.at(-1) as Certificate
   if (roots.some(({ encoded }) => encoded.equals(last.encoded))) return path
@@ -64,7 +68,10 @@ function hasSigned(authority: Certificate, certificate: Certificate): boolean {
   return below.verify(above.publicKey)
 }
 
-/** `below` is how many authorities of the chain stand below this one. */
+/**
+ * Throws an Error when a certificate of the chain may not sign certificates. `below` is the number of authorities of the chain below this
+ * one.
+ */
 function checkAuthority(one: Certificate, below: number, now: number): void {
   const name = `the authority ${JSON.stringify((new X509Certificate(one.encoded).subject ?? '').replaceAll('\n', ', '))}`
   if (!one.isAuthority) throw new Error(`${name} may not sign certificates: its basic constraints do not say CA:TRUE`)

@@ -1,9 +1,13 @@
 /**
- * The distinguished encoding rules of ASN.1 (X.690), as far as certificates and requests for them need: short tags, definite lengths in
- * their shortest form. Nothing is decoded that nobody asks for, and nothing is recursive: depth is that of the reading code.
+ * Reads and writes the distinguished encoding rules of ASN.1 (X.690), as far as certificates and signing requests need them: single-byte
+ * tags, and definite lengths in their shortest form. Values are decoded on demand, and the reader does not recurse: the caller decides how
+ * deep to read.
  */
 
-/** Tags of the universal class, and of structures; context-specific ones are 0x80 and the number, 0xa0 for structures. */
+/**
+ * Tags of the universal class, constructed where the type is. Context-specific tags are 0x80 plus the number, 0xa0 plus the number for
+ * constructed values.
+ */
 export const tag = {
   boolean: 0x01,
   integer: 0x02,
@@ -18,10 +22,10 @@ export const tag = {
   set: 0x31,
 } as const
 
-/** Bytes that are not what they should be. The message says what and where, in words of the structure that is read. */
+/** Thrown for bytes that violate the encoding or the expected structure. The message names the structure and the violation. */
 export class DerFault extends Error {}
 
-/** One value: views into the bytes that are read. */
+/** One encoded value. The buffers are views into the bytes that are read. */
 export interface DerValue {
   readonly tag: number
   readonly content: Buffer
@@ -29,19 +33,22 @@ export interface DerValue {
   readonly whole: Buffer
 }
 
-/** Reads the values of a structure one after the other. */
+/** Reads the values of a structure in sequence. */
 export class DerReader {
   readonly #bytes: Buffer
   readonly #what: string
   #at = 0
 
-  /** `what` names the structure in messages. */
+  /** `what` names the structure in error messages. */
   constructor(bytes: Buffer, what: string) {
     this.#bytes = bytes
     this.#what = what
   }
 
-  /** Reads bytes that hold one structure and nothing else. */
+  /**
+   * Returns a reader of the contents of a structure with the tag `wanted`. Throws {@link DerFault} when `bytes` hold anything else or
+   * anything more.
+   */
   static of(bytes: Buffer, wanted: number, what: string): DerReader {
     const outer = new DerReader(bytes, what)
     const { content } = outer.take(wanted, what)
@@ -53,12 +60,12 @@ export class DerReader {
     return this.#at === this.#bytes.length
   }
 
-  /** The tag of the next value; undefined at the end. */
+  /** The tag of the next value. Undefined at the end. */
   get tag(): number | undefined {
     return this.#bytes[this.#at]
   }
 
-  /** The next value, whatever it is. Throws {@link DerFault} at the end and where it is cut short or not encoded as it must be. */
+  /** Reads the next value of any tag. Throws {@link DerFault} at the end, when the value is truncated, and when its encoding is not DER. */
   next(): DerValue {
     const bytes = this.#bytes
     const start = this.#at
@@ -81,51 +88,51 @@ export class DerReader {
     return { tag: first, content: bytes.subarray(at, end), whole: bytes.subarray(start, end) }
   }
 
-  /** The next value, which must have this tag. */
+  /** Reads the next value. Throws {@link DerFault} when its tag is not `wanted`. */
   take(wanted: number, what: string): DerValue {
     if (this.tag !== wanted) throw new DerFault(this.isDone ? `${this.#what} has no ${what}` : `${this.#what} has something else instead of ${what}`)
     return this.next()
   }
 
-  /** Reads the next value as a structure. */
+  /** Returns a reader of the contents of the next value, which must have the tag `wanted`. */
   structure(wanted: number, what: string): DerReader {
     return new DerReader(this.take(wanted, what).content, what)
   }
 
-  /** The next value when it has this tag; else undefined, and nothing is read. */
+  /** Reads the next value if its tag is `wanted`. Otherwise returns undefined and reads nothing. */
   optional(wanted: number): DerValue | undefined {
     return this.tag === wanted ? this.next() : undefined
   }
 
-  /** Throws when something is left. */
+  /** Throws {@link DerFault} when bytes are left. */
   end(): void {
     if (!this.isDone) throw new DerFault(`${this.#what} has more in it than it may`)
   }
 }
 
-/** The bytes of a bit string whose length is whole bytes. */
+/** Returns the bytes of a bit string. Throws {@link DerFault} when its length is not a whole number of bytes. */
 export function bitsOf({ content }: DerValue, what: string): Buffer {
   if (content[0] !== 0) throw new DerFault(`${what} is not a whole number of bytes`)
   return content.subarray(1)
 }
 
-/** A boolean. */
+/** Decodes a boolean. */
 export function booleanOf({ content }: DerValue, what: string): boolean {
   if (content.length !== 1 || (content[0] !== 0 && content[0] !== 0xff)) throw new DerFault(`${what} is neither true nor false`)
   return content[0] === 0xff
 }
 
-/** The bytes of an integer above zero, without a leading zero. */
+/** Returns the bytes of an integer above zero, without the leading zero byte of its encoding. */
 export function positiveOf({ content }: DerValue, what: string): Buffer {
   const [first = 0x80, second = 0x80] = content
   if (first > 0x7f) throw new DerFault(`${what} is not above zero`)
   if (first !== 0) return content
-  // A zero stands in front only where the number would be negative without it.
+  // DER allows a leading zero byte only where the integer would be negative without it.
   if (second < 0x80 || content.length < 2) throw new DerFault(`${what} is not above zero, or not in its shortest form`)
   return content.subarray(1)
 }
 
-/** The Unix time of a `Time` in milliseconds. */
+/** Returns the Unix time of a `Time` (UTCTime or GeneralizedTime), in milliseconds. */
 export function timeOf({ tag: form, content }: DerValue, what: string): number {
   const text = content.toString('latin1')
   const [, year = '', month, day, hour, minute, second] =
@@ -141,7 +148,7 @@ export function timeOf({ tag: form, content }: DerValue, what: string): number {
   return time
 }
 
-/** A value of this tag around others that are encoded. */
+/** Encodes a value with the tag `form` and the concatenation of `parts`, which are encoded, as its contents. */
 export function der(form: number, ...parts: readonly Uint8Array[]): Buffer {
   let length = 0
   for (const part of parts) length += part.length
@@ -160,7 +167,7 @@ export function der(form: number, ...parts: readonly Uint8Array[]): Buffer {
 
 export const sequence = (...parts: readonly Uint8Array[]): Buffer => der(tag.sequence, ...parts)
 
-/** An object identifier from its dotted form. */
+/** Encodes an object identifier given in dotted form. */
 export function oid(dotted: string): Buffer {
   const [first = 0, second = 0, ...others] = dotted.split('.').map(Number)
   const bytes = [first * 40 + second, ...others].flatMap((arc) => {
@@ -173,7 +180,7 @@ export function oid(dotted: string): Buffer {
 
 const zero = Buffer.from([0])
 
-/** An integer above zero from its bytes, largest first. */
+/** Encodes an integer above zero. `bytes` are its digits in big-endian order. */
 export function positive(bytes: Uint8Array): Buffer {
   let start = 0
   while (start < bytes.length - 1 && bytes[start] === 0) start++
@@ -181,10 +188,13 @@ export function positive(bytes: Uint8Array): Buffer {
   return (digits[0] ?? 0) > 0x7f ? der(tag.integer, zero, digits) : der(tag.integer, digits)
 }
 
-/** A bit string of whole bytes. */
+/** Encodes a bit string of whole bytes. */
 export const bits = (bytes: Uint8Array): Buffer => der(tag.bitString, zero, bytes)
 
-/** The `Time` of a Unix time in milliseconds, whole seconds: a UTCTime until 2049 (RFC 5280, 4.1.2.5). */
+/**
+ * Encodes a Unix time in milliseconds as a `Time`, rounded down to whole seconds: UTCTime until 2049, then GeneralizedTime (RFC 5280,
+ * 4.1.2.5).
+ */
 export function time(at: number): Buffer {
   const iso = new Date(at).toISOString()
   const rest = `${iso.slice(5, 7)}${iso.slice(8, 10)}${iso.slice(11, 13)}${iso.slice(14, 16)}${iso.slice(17, 19)}Z`

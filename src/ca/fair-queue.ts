@@ -1,6 +1,9 @@
-/** A bounded queue of calls that serves callers in turn: one that asks for much waits for itself, not others for it. */
+/**
+ * A bounded queue of calls that serves callers round-robin, so that a caller with many calls delays its own calls and not those of other
+ * callers.
+ */
 
-/** Bounds of a queue. */
+/** The maximum number of calls in a queue and the maximum of their sizes together, in bytes. */
 export interface QueueBounds {
   readonly calls: number
   readonly bytes: number
@@ -11,10 +14,10 @@ interface Entry<Call> {
   readonly bytes: number
 }
 
-/** Calls by caller, in the order in which each came; callers take turns. */
+/** Calls in the order of their arrival per caller. Callers take turns. */
 export class FairQueue<Call> {
   readonly #bounds: QueueBounds
-  /** The next caller first. No list is empty. */
+  /** In the order of turns: the first caller is served next. No list is empty. */
   readonly #callers = new Map<string, Entry<Call>[]>()
   #calls = 0
   #bytes = 0
@@ -27,14 +30,14 @@ export class FairQueue<Call> {
     return this.#calls
   }
 
-  /** What the calls that wait hold, in bytes. */
+  /** The sizes of the queued calls together, in bytes. */
   get bytes(): number {
     return this.#bytes
   }
 
   /**
-   * Adds a call. Returns those that have no room any more: while there are too many, the newest of whoever has the most waiting goes,
-   * which may be the one that was added.
+   * Adds a call. Returns the calls that were dropped because the queue exceeded its bounds: in each step the newest call of the caller with
+   * the most queued calls, possibly the call that was added.
    */
   add(caller: string, call: Call, bytes: number): Call[] {
     const waiting = this.#callers.get(caller)
@@ -47,7 +50,7 @@ export class FairQueue<Call> {
     return dropped
   }
 
-  /** Takes the oldest call of the caller whose turn it is. */
+  /** Removes and returns the oldest call of the caller whose turn it is. Undefined when the queue is empty. */
   take(): Call | undefined {
     const [next] = this.#callers
     if (!next) return undefined

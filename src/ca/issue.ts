@@ -1,4 +1,4 @@
-/** The certificates that the authority makes, and what each kind holds (docs/certificates.md, L1 to L8). */
+/** Makes the kinds of certificates that the authority issues (docs/certificates.md, L1 to L8). */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { parseWorkload, type Workload } from '../identity/spiffe-id.ts'
 import { type Certificate, keyIdOf, makeCertificate, type SigningKey, signingKey } from './certificate.ts'
@@ -8,21 +8,22 @@ import { authorityConstraints, authorityUsage, bothEnds, distinguishedName, exte
 import { readPublicKey } from './public-key.ts'
 import { type AltName, altNames, RequestFault, readSigningRequest, type SigningRequest } from './signing-request.ts'
 
-/** Longest common name, in characters (RFC 5280, ub-common-name); that of an organization is the same. */
+/** The maximum length of a common name and of an organization, in characters (RFC 5280, ub-common-name and ub-organization-name). */
 const longestName = 64
 
-/** The caller has no identity that a certificate can name. */
+/** Thrown when the identity of the caller is not the SPIFFE id of a workload. */
 export class IdentityFault extends Error {}
 
-/** What a certificate gets that no request says. */
+/** The fields of a certificate that the authority decides: validity and serial number. */
 export interface Grant extends Validity {
-  /** Sixteen bytes of chance. */
+  /** Sixteen random bytes. */
   readonly serial: Buffer
 }
 
 /**
- * Makes the certificate of a workload: it names the caller's identity and nothing that the request names. Throws
- * {@link RequestFault} when the request cannot be read or asks for what it may not, {@link IdentityFault} when the identity is none.
+ * Makes the certificate of a workload. Its name is the caller's identity; names in the request are checked and not copied. Throws {@link
+ * RequestFault} when the request cannot be parsed or asks for something that is not permitted, {@link IdentityFault} when `identity` is not
+ * the SPIFFE id of a workload.
  */
 export function issueWorkload(request: string, identity: string, grant: Grant, signer: SigningKey): Buffer {
   const workload = parseWorkload(identity)
@@ -34,8 +35,8 @@ export function issueWorkload(request: string, identity: string, grant: Grant, s
 }
 
 /**
- * Makes the serving certificate of this process, with the DNS names and addresses of its request. Throws {@link RequestFault} when the
- * request cannot be read, names nothing or something else.
+ * Makes the serving certificate of this process, with the DNS names and IP addresses of the request. Throws {@link RequestFault} when the
+ * request cannot be parsed, contains no name, or contains a name of another kind.
  */
 export function issueServing(request: string, grant: Grant, signer: SigningKey): Buffer {
   const read = readSigningRequest(request)
@@ -51,14 +52,15 @@ const ofAuthorities = Buffer.concat([authorityConstraints, authorityUsage])
 
 function leaf(request: SigningRequest, commonName: string | undefined, names: Buffer, grant: Grant, signer: SigningKey): Buffer {
   const subject = commonName === undefined ? noName : distinguishedName([[objects.commonName, commonName]])
-  // The names must be understood where they are all there is to say who this is (RFC 5280, 4.2.1.6).
+  // The subject alternative name is critical where the subject is empty (RFC 5280, 4.2.1.6).
   const named = extension(objects.subjectAltName, commonName === undefined, names)
   return makeCertificate({ ...grant, subject, publicKey: request.publicKey, extensions: Buffer.concat([ofLeaves, named]) }, signer)
 }
 
 /**
- * A request may name nothing, or the caller's identity: what it names is not used, and a name of somebody else says that the caller
- * takes itself for another. The trust domain may be another: agents are told it apart from the mesh.
+ * Throws {@link RequestFault} unless the request has no name, or one name with the namespace and service account of the caller. The names
+ * are not used, but another workload's name shows a misconfigured caller. The trust domain may differ, because agents are configured with
+ * it separately from the mesh.
  */
 function checkNames(names: readonly AltName[], identity: Workload): void {
   const [name] = names
@@ -70,19 +72,22 @@ function checkNames(names: readonly AltName[], identity: Workload): void {
     throw new RequestFault(`the request asks for ${JSON.stringify(name.value.slice(0, 200))}, which is not the identity of the caller`)
 }
 
-/** The signer of an authority's certificate and private key. */
+/** Returns the signing key for the certificate of an authority and its private key. */
 export function signingKeyOf({ subject, keyId, publicKey }: Certificate, key: KeyObject): SigningKey {
   return signingKey(key, subject, keyId ?? keyIdOf(publicKey))
 }
 
-/** Makes a self-signed root for a key pair, in the name of an organization. */
+/** Makes a self-signed root certificate for a key pair, with the organization as its subject. */
 export function issueRoot(organization: string, grant: Grant, key: KeyObject): Buffer {
   const subject = distinguishedName([[objects.organization, [...organization].slice(0, longestName).join('')]])
   const publicKey = readPublicKey(createPublicKey(key).export({ type: 'spki', format: 'der' }))
   return makeCertificate({ ...grant, subject, publicKey, extensions: ofAuthorities }, signingKey(key, subject, keyIdOf(publicKey)))
 }
 
-/** Makes another certificate for the subject and key of a root, signed by another authority: who trusts only that one comes to trust the root. */
+/**
+ * Makes a cross-certificate: the subject and public key of a root, signed by another authority. Peers that trust only that authority can
+ * then verify certificates of the root.
+ */
 export function issueCross(root: Certificate, grant: Grant, signer: SigningKey): Buffer {
   const { subject, publicKey } = root
   return makeCertificate({ ...grant, subject, publicKey, extensions: ofAuthorities }, signer)

@@ -1,22 +1,28 @@
-/** What is kept of the ledger of certificates: lines of JSON, of which the first says what holds for all. */
+/**
+ * Writes and reads the stored form of the certificate ledger: JSON lines, of which the first holds the {@link LedgerHead} and each other
+ * one a holder.
+ */
 import { list, number, object, text } from './fields.ts'
 import type { Held, KeptHolder, Ledger, LedgerHead, ServingRecord } from './ledger.ts'
 
-/** The lines of a ledger; `inOrder` says whether the process ends, and nothing will be missing. */
+/**
+ * The lines of a ledger. `inOrder` is true when the process writes the ledger as it shuts down, so that no later certificate is missing
+ * from it.
+ */
 export function* ledgerLines(ledger: Ledger, inOrder: boolean): Iterable<string> {
   yield `${JSON.stringify({ inOrder, ...ledger.head() })}\n`
   for (const holder of ledger.holders()) yield `${JSON.stringify(holder)}\n`
 }
 
-/** A ledger that was kept. */
+/** A ledger as read from its stored form. */
 export interface KeptLedger {
-  /** Whether the process that kept it ended in order. */
+  /** Whether the process that wrote the ledger shut down in order. */
   readonly inOrder: boolean
   readonly head: LedgerHead
   readonly holders: readonly KeptHolder[]
 }
 
-/** Reads the lines. Throws an Error that names what is wrong. */
+/** Parses the stored form. Throws an Error that names the line or field that is wrong. */
 export function readLedger(lines: string): KeptLedger {
   const [first = '', ...others] = lines.split('\n')
   const { inOrder, format, completeSince, longestLife, forgottenUntil, serving } = object(JSON.parse(first), 'the first line')

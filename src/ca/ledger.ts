@@ -1,85 +1,92 @@
 /**
- * The ledger of the certificate authority: who holds what until when, who is connected, and who would be hurt if a rotation went one stage
- * further now (docs/certificates.md, R9 to R13). It is no source of trust: nothing is permitted because of it.
+ * The ledger of the certificate authority: which workloads hold which certificates until when, which proxies are connected, and which of
+ * them would fail if a rotation advanced to its next stage now (docs/certificates.md, R9 to R13). The ledger is no source of trust: no
+ * permission depends on it.
  */
 
 /** A certificate that was issued to a workload. */
 export interface IssuedCertificate {
-  /** SPIFFE ids in it. */
+  /** SPIFFE ids in the certificate. */
   readonly identities: readonly string[]
   /** Hexadecimal. */
   readonly serial: string
-  /** SHA-256 fingerprint of the root that it leads to. */
+  /** SHA-256 fingerprint of the root at the end of its chain. */
   readonly root: string
   /** Unix milliseconds. */
   readonly issuedAt: number
   readonly notAfter: number
-  /** Address that asked for it, with or without a port. */
+  /** Address of the client that requested the certificate, with or without a port. */
   readonly peer: string
 }
 
-/** A certificate that was issued to a server of this process. */
+/** A serving certificate that was issued to a server of this process. */
 export type ServingRecord = Pick<IssuedCertificate, 'serial' | 'root' | 'issuedAt' | 'notAfter'>
 
-/** A stream of a proxy; without identities on the plaintext port. */
+/** A stream of a proxy. On the plaintext port it has no identities. */
 export interface ConnectedProxy {
-  /** Id of its node, `<type>~<address>~<name>~<domain>`. */
+  /** Id of the proxy's node, `<type>~<address>~<name>~<domain>`. */
   readonly node: string
   readonly identities: readonly string[]
-  /** Of a client certificate: the root that it leads to, and when it expires in Unix milliseconds. */
+  /**
+   * The root of the client certificate's chain, and when the certificate expires in Unix milliseconds. Undefined without a client
+   * certificate.
+   */
   readonly presented: { readonly root: string; readonly notAfter: number } | undefined
 }
 
-/** The stage that a rotation is in, as far as the ledger must know it. */
+/** The current stage of a rotation, as the ledger needs it. */
 export interface LedgerStage {
-  /** Number of the stage. */
+  /** The number of the stage. */
   readonly epoch: number
-  /** The root that signs at this stage; a certificate of it that a connection begun in this stage has presented is proof, undefined when it is not. */
+  /**
+   * Fingerprint of the root that signs at this stage. A connection that began in this stage and presented a certificate of this root needs
+   * no newer one. Undefined: no client certificate is such a proof.
+   */
   readonly provenBy: string | undefined
 }
 
-/** What holds a rotation up. */
+/** A reason why a rotation cannot advance yet. */
 export interface Blocker {
   readonly identity: string
-  /** Nodes of its proxies that block, the first of them. */
+  /** Nodes of the proxies that block, at most ten. */
   readonly proxies: readonly string[]
   readonly why: 'not issued since' | 'not connected' | 'not known'
-  /** Part of a sentence about the identity. */
+  /** The reason as part of a sentence whose subject is the identity. */
   readonly reason: string
-  /** When it ends by itself, in Unix milliseconds. */
+  /** When the reason expires by itself, in Unix milliseconds. */
   readonly until: number | undefined
 }
 
-/** What is known of an identity. */
+/** All entries of the ledger for one identity. */
 export interface LedgerRow {
   readonly identity: string
   readonly proxies: readonly string[]
-  /** Holders by address, last issued first. */
+  /** The last certificate of each address, in order of issue, last issued first. */
   readonly certificates: readonly Held[]
 }
 
-/** The last certificate that was issued to an identity from an address. */
+/** The last certificate that was issued to an identity from one address. */
 export interface Held {
   readonly address: string
   readonly serial: string
   readonly root: string
   readonly issuedAt: number
   readonly notAfter: number
-  /** The stage in which it was issued, and how many were from this address in that stage. */
+  /** The number of the stage in which the certificate was issued, and how many were issued to this address in that stage. */
   readonly epoch: number
   readonly count: number
 }
 
-/** Most that is remembered. */
+/** Limits of the ledger. */
 export interface LedgerBounds {
-  /** Addresses that hold a certificate, of all identities. */
+  /** The maximum number of addresses that hold a certificate, over all identities. */
   readonly holders: number
-  /** Identities that one caller stands for. */
+  /** The maximum number of identities of one certificate or connection that are recorded. */
   readonly identities: number
 }
 
 export const ledgerBounds: LedgerBounds = { holders: 100_000, identities: 8 }
-/** Serving certificates, and proxies named in one blocker. */
+/** The maximum numbers of serving certificates, and of proxies named in one blocker. */
 const most = { serving: 64, proxies: 10 }
 
 interface Entry {
@@ -89,29 +96,28 @@ interface Entry {
 
 interface Connection extends ConnectedProxy {
   readonly address: string
-  /** The stage in which it began. */
+  /** The number of the stage in which the connection began. */
   readonly epoch: number
 }
 
-/** What is kept over restarts, beside the certificates. */
+/** The part of the ledger that is stored besides the certificates of workloads. */
 export interface LedgerHead {
   readonly format: 1
-  /** From when on nothing is missing, in Unix milliseconds. */
+  /** The time since which the ledger records every issued certificate, in Unix milliseconds. */
   readonly completeSince: number
-  /** Longest life that a certificate was given, in milliseconds. */
+  /** The longest lifetime of any issued certificate, in milliseconds. */
   readonly longestLife: number
-  /** Until when certificates are valid that there was no room for, in Unix milliseconds. */
+  /** When the last of the evicted certificates expires, in Unix milliseconds; 0 when none was evicted. */
   readonly forgottenUntil: number
   readonly serving: readonly ServingRecord[]
 }
 
-/** A certificate that is kept over restarts: to whom it was issued, and what is known of it. */
+/** A stored certificate: the identity that it was issued to, and the ledger's record of it. */
 export type KeptHolder = readonly [identity: string, held: Held]
 
-/** The ledger. */
 export class Ledger {
   readonly #bounds: LedgerBounds
-  /** Least recently issued first. */
+  /** In order of issue: the identity whose last certificate is the oldest comes first. */
   readonly #identities = new Map<string, Entry>()
   readonly #plaintext = new Map<string, string>()
   readonly #connections = new Map<string, Connection>()
@@ -121,7 +127,10 @@ export class Ledger {
   #longestLife: number
   #forgottenUntil = 0
 
-  /** `completeSince`: from when on nothing is missing; `longestLife`: that of certificates which may be missing before. Both in milliseconds. */
+  /**
+   * `completeSince` is the time since which no issued certificate is missing, in Unix milliseconds. `longestLife` is the maximum lifetime
+   * of certificates issued before that, in milliseconds.
+   */
   constructor(completeSince: number, longestLife: number, bounds = ledgerBounds) {
     this.#completeSince = completeSince
     this.#longestLife = longestLife
@@ -133,7 +142,10 @@ export class Ledger {
     return this.#holders
   }
 
-  /** Takes what was kept. `now` stands for the time since which nothing is missing when the process before did not end in order. */
+  /**
+   * Restores a stored ledger. When the process that wrote it did not shut down in order, certificates may be missing from it, so `now`
+   * becomes the time since which the ledger is complete.
+   */
   restore(head: LedgerHead, holders: Iterable<KeptHolder>, endedInOrder: boolean, now: number): void {
     this.#completeSince = endedInOrder ? head.completeSince : now
     this.#longestLife = Math.max(this.#longestLife, head.longestLife)
@@ -147,12 +159,15 @@ export class Ledger {
     return { format: 1, completeSince, longestLife, forgottenUntil, serving: this.#serving }
   }
 
-  /** What is to be kept of each holder. What is issued while this is read may come twice, the last time as it is then. */
+  /**
+   * Iterates over the holders to be stored. A certificate that is issued during the iteration may appear twice; the later record is the
+   * current one.
+   */
   *holders(): Iterable<KeptHolder> {
     for (const [identity, entry] of this.#identities) for (const held of entry.holders.values()) yield [identity, held]
   }
 
-  /** A workload was given a certificate in the stage of number `epoch`. */
+  /** Records a certificate that was issued to a workload in the stage with the number `epoch`. */
   issued({ identities, serial, root, issuedAt, notAfter, peer }: IssuedCertificate, epoch: number): void {
     this.#longestLife = Math.max(this.#longestLife, notAfter - issuedAt)
     const address = hostOf(peer)
@@ -163,12 +178,12 @@ export class Ledger {
     }
   }
 
-  /** A server of this process was given a certificate. */
+  /** Records a serving certificate that was issued to a server of this process. */
   issuedServing(record: ServingRecord): void {
     this.#serving = [...this.#serving, record].slice(-most.serving)
   }
 
-  /** A proxy has opened a stream in the stage of number `epoch`. A stream of the same name is replaced. */
+  /** Records that a proxy opened a stream in the stage with the number `epoch`. A stream with the same name is replaced. */
   connected(name: string, proxy: ConnectedProxy, epoch: number): void {
     this.gone(name)
     if (proxy.identities.length === 0) {
@@ -193,15 +208,15 @@ export class Ledger {
     }
   }
 
-  /** Forgets all streams of a writer that is gone: those whose names begin with this. */
+  /** Removes all streams whose names begin with `prefix`: those of an XDS writer that ended. */
   allGone(prefix: string): void {
     for (const name of [...this.#plaintext.keys(), ...this.#connections.keys()]) if (name.startsWith(prefix)) this.gone(name)
   }
 
-  /** Forgets certificates that had expired at a Unix time in milliseconds. */
+  /** Removes the certificates that have expired at the Unix time `now` in milliseconds. */
   sweep(now: number): void {
     for (const [identity, entry] of this.#identities) {
-      // Of an identity that is connected one stays: it was given a certificate, and let it expire.
+      // A connected identity keeps one expired certificate: the record shows that it was issued a certificate and let it expire.
       const least = entry.connections.size > 0 ? 1 : 0
       for (const [address, { notAfter }] of entry.holders) if (notAfter <= now && entry.holders.size > least) this.#release(entry, address)
       this.#dropEmpty(identity, entry)
@@ -209,7 +224,10 @@ export class Ledger {
     this.#serving = this.#serving.filter(({ notAfter }) => notAfter > now)
   }
 
-  /** Until when certificates of a root are valid, as far as is known; 0 when none is. */
+  /**
+   * When the last known certificate of a root expires, in Unix milliseconds; evicted certificates count for every root. 0 when there is
+   * none.
+   */
   lastExpiry(root: string): number {
     let last = this.#forgottenUntil
     for (const { holders, connections } of this.#identities.values()) {
@@ -219,7 +237,9 @@ export class Ledger {
     return last
   }
 
-  /** Everybody who would be hurt, or may be, if the stage went on at the Unix time `now` in milliseconds. */
+  /**
+   * The identities that would or might be left without a valid certificate if the rotation advanced at the Unix time `now` in milliseconds.
+   */
   blockers(stage: LedgerStage, now: number): Blocker[] {
     const found: Blocker[] = []
     for (const [identity, entry] of this.#identities) {
@@ -239,17 +259,17 @@ export class Ledger {
     return found
   }
 
-  /** Nodes on the plaintext port. */
+  /** Nodes of the proxies that are connected on the plaintext port. */
   plaintext(): string[] {
     return [...new Set(this.#plaintext.values())]
   }
 
-  /** Serving certificates of this process, last issued last. */
+  /** Serving certificates of this process, in order of issue, last issued last. */
   serving(): readonly ServingRecord[] {
     return this.#serving
   }
 
-  /** What is known of identities, in their order of names, from `start` on. */
+  /** Rows of the ledger in the order of identities: at most `length` of them, from the index `start`. */
   rows(start = 0, length = Number.POSITIVE_INFINITY): LedgerRow[] {
     return [...this.#identities]
       .sort(([one], [other]) => (one < other ? -1 : 1))
@@ -271,13 +291,16 @@ export class Ledger {
     const entry = this.#entry(identity)
     if (!entry.holders.delete(held.address)) this.#holders++
     entry.holders.set(held.address, held)
-    // The one that was issued to last comes last.
+    // Keeps the map in order of issue: the identity with the newest certificate is last.
     this.#identities.delete(identity)
     this.#identities.set(identity, entry)
     if (this.#holders > this.#bounds.holders) this.#forgetOne(identity)
   }
 
-  /** An identity that takes much of the room loses its oldest; else the one that was issued to longest ago. */
+  /**
+   * Evicts one certificate. An identity with more than a tenth of all holders loses its own oldest certificate; otherwise the oldest one of
+   * the least recently issued identity goes.
+   */
   #forgetOne(latest: string): void {
     const own = this.#identities.get(latest)
     const takesMuch = own !== undefined && own.holders.size > this.#bounds.holders / 10
@@ -288,7 +311,7 @@ export class Ledger {
         this.#dropEmpty(identity, entry)
         return
       }
-      // Connected, and without a certificate: behind those that have one, so that it is not looked at again and again.
+      // A connected identity without a certificate moves behind those that have one, so that later evictions do not examine it again.
       this.#identities.delete(identity)
       this.#identities.set(identity, entry)
     }
@@ -303,7 +326,9 @@ export class Ledger {
   }
 }
 
-/** Proxies of an identity that are connected and have not what the stage gives. */
+/**
+ * Returns a blocker for the connected proxies of an identity that have no certificate of the current stage. Undefined when there are none.
+ */
 function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: number, knownFrom: number): Omit<Blocker, 'identity'> | undefined {
   if (connections.size === 0) return undefined
   const relevant = [...connections.values()].filter((connection) => holdsSomething(connection, holders, now))
@@ -327,7 +352,8 @@ function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: n
     else unknown += open
     late.push(...unproven)
   }
-  // Proxies behind a translation of addresses, nothing was ever issued to the address that they have themselves: certificates to addresses that no proxy has may be theirs.
+  // A proxy behind NAT requests its certificate from an address that is not the address of its node. Certificates of the current stage that
+  // were issued to addresses of no connected proxy are therefore counted for proxies whose own address never held a certificate.
   const elsewhere = [...holders.keys()].filter((address) => !byAddress.has(address)).reduce((sum, address) => sum + fresh(address), 0)
   missing += Math.max(0, unknown - elsewhere)
   if (missing === 0) return undefined
@@ -336,7 +362,7 @@ function lateProxies({ holders, connections }: Entry, stage: LedgerStage, now: n
   return { proxies: named(late), why: 'not issued since', reason, until }
 }
 
-/** Whether a proxy may hold a certificate that is valid. */
+/** Whether a proxy may hold a certificate that is still valid. */
 function holdsSomething({ presented }: Connection, holders: ReadonlyMap<string, Held>, now: number): boolean {
   return (presented !== undefined && presented.notAfter > now) || [...holders.values()].some(({ notAfter }) => notAfter > now)
 }
@@ -345,7 +371,7 @@ function isProof({ presented, epoch }: Connection, stage: LedgerStage): boolean 
   return presented !== undefined && stage.provenBy !== undefined && presented.root === stage.provenBy && epoch === stage.epoch
 }
 
-/** The longest-lived certificate of a stage before that somebody holds who is not connected. */
+/** The certificate of an earlier stage that expires last, among those of addresses from which no proxy is connected. */
 function absentHolder({ holders, connections }: Entry, stage: LedgerStage, now: number): Held | undefined {
   const here = new Set(connections.size === 0 ? [] : [...connections.values()].map(({ address }) => address))
   let longest: Held | undefined
@@ -361,7 +387,7 @@ const absentReason = ({ address, serial }: Held): string =>
 
 const named = (connections: readonly Connection[]): string[] => [...new Set(connections.map(({ node }) => node))].slice(0, most.proxies)
 
-/** The address without its port, IPv4 in its own notation. */
+/** The address without its port. An IPv4-mapped IPv6 address is returned as IPv4. */
 function hostOf(peer: string): string {
   const bracketed = /^\[([^\]]*)\]/.exec(peer)?.[1]
   const host = bracketed ?? (peer.split(':').length === 2 ? (peer.split(':')[0] as string) : peer)

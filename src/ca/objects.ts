@@ -1,7 +1,7 @@
-/** Objects of X.509 that certificates and requests are made of, encoded once: algorithms, extensions, attributes. */
+/** ASN.1 objects of certificates and signing requests, encoded once: algorithms, extensions, attributes. */
 import { der, oid, sequence, tag } from './der.ts'
 
-/** Identifiers of objects, encoded. */
+/** Object identifiers, in DER. */
 export const objects = {
   rsaEncryption: oid('1.2.840.113549.1.1.1'),
   ecPublicKey: oid('1.2.840.10045.2.1'),
@@ -22,11 +22,11 @@ export const objects = {
   clientAuth: oid('1.3.6.1.5.5.7.3.2'),
 } as const
 
-/** How something is signed: the digest, and the kind of the key that goes with it. */
+/** A signature algorithm: the digest, and the type of key that it is used with. */
 export interface SignatureAlgorithm {
   readonly hash: 'sha256' | 'sha384' | 'sha512'
   readonly keyType: 'rsa' | 'ec'
-  /** `AlgorithmIdentifier`, encoded. */
+  /** `AlgorithmIdentifier`, in DER. */
   readonly encoded: Buffer
 }
 
@@ -37,7 +37,7 @@ const rsa = (hash: SignatureAlgorithm['hash'], id: string): SignatureAlgorithm =
 })
 const ecdsa = (hash: SignatureAlgorithm['hash'], id: string): SignatureAlgorithm => ({ hash, keyType: 'ec', encoded: sequence(oid(id)) })
 
-/** Algorithms of signatures that are made and taken (RFC 4055, RFC 5758). SHA-1 and MD5 are not among them. */
+/** The signature algorithms that are accepted in requests and used for signing (RFC 4055, RFC 5758). SHA-1 and MD5 are not among them. */
 export const signatureAlgorithms: readonly SignatureAlgorithm[] = [
   rsa('sha256', '1.2.840.113549.1.1.11'),
   rsa('sha384', '1.2.840.113549.1.1.12'),
@@ -47,7 +47,7 @@ export const signatureAlgorithms: readonly SignatureAlgorithm[] = [
   ecdsa('sha512', '1.2.840.10045.4.3.4'),
 ]
 
-/** The algorithm with which a key signs: RSA and P-256 with SHA-256, larger curves with the digest of their size. */
+/** Returns the algorithm that a key signs with: SHA-256 for RSA and P-256, SHA-384 for P-384, SHA-512 for P-521. */
 export function algorithmFor(keyType: 'rsa' | 'ec', curve?: string): SignatureAlgorithm {
   const hash = curve === 'secp384r1' ? 'sha384' : curve === 'secp521r1' ? 'sha512' : 'sha256'
   return signatureAlgorithms.find((one) => one.keyType === keyType && one.hash === hash) as SignatureAlgorithm
@@ -55,25 +55,25 @@ export function algorithmFor(keyType: 'rsa' | 'ec', curve?: string): SignatureAl
 
 const yes = der(tag.boolean, Buffer.from([0xff]))
 
-/** An extension. */
+/** Encodes an extension. */
 export function extension(id: Buffer, isCritical: boolean, value: Buffer): Buffer {
   return isCritical ? sequence(id, yes, der(tag.octetString, value)) : sequence(id, der(tag.octetString, value))
 }
 
 /** Basic constraints of an authority. */
 export const authorityConstraints = extension(objects.basicConstraints, true, sequence(yes))
-/** Basic constraints of a certificate that signs no others. */
+/** Basic constraints of a leaf certificate. */
 export const leafConstraints = extension(objects.basicConstraints, true, sequence())
 
 const usage = (unused: number, byte: number) => extension(objects.keyUsage, true, der(tag.bitString, Buffer.from([unused, byte])))
-/** Digital signature and key encipherment. */
+/** Key usage of a leaf: digital signature and key encipherment. */
 export const leafUsage = usage(5, 0xa0)
-/** Signing certificates and revocation lists. */
+/** Key usage of an authority: signing of certificates and of revocation lists. */
 export const authorityUsage = usage(1, 0x06)
-/** For both ends of a TLS connection. */
+/** Extended key usage of a leaf: both ends of a TLS connection. */
 export const bothEnds = extension(objects.extendedKeyUsage, false, sequence(objects.serverAuth, objects.clientAuth))
 
-/** A distinguished name of one attribute, or none: each relative name has one attribute. */
+/** Encodes a distinguished name. Each relative distinguished name has one attribute. */
 export function distinguishedName(attributes: readonly (readonly [id: Buffer, text: string])[]): Buffer {
   return sequence(...attributes.map(([id, text]) => der(tag.set, sequence(id, der(tag.utf8String, Buffer.from(text))))))
 }

@@ -1,13 +1,13 @@
-/** Public keys as certificates carry them, and which of them are taken (docs/certificates.md, Q3). */
+/** Public keys of certificates and signing requests, and the checks that a workload's key must pass (docs/certificates.md, Q3). */
 import { bitsOf, DerFault, DerReader, positiveOf, tag } from './der.ts'
 import { objects } from './objects.ts'
 
-/** A kind of key; sizes of RSA in bits. */
+/** The type and parameters of a key. RSA sizes are in bits; an exponent of more than 32 bits is infinite. */
 export type KeyKind =
   | { readonly type: 'rsa'; readonly bits: number; readonly exponent: number; readonly isOdd: boolean }
   | { readonly type: 'ec'; readonly curve: 'P-256' | 'P-384' | 'P-521' }
 
-/** Sizes of RSA keys that are certified, in bits. */
+/** The sizes of RSA keys that are certified, in bits. */
 const rsaBits = { least: 2048, most: 4096 }
 
 const curves: readonly (readonly [id: Buffer, name: 'P-256' | 'P-384' | 'P-521', coordinate: number])[] = [
@@ -19,13 +19,13 @@ const curves: readonly (readonly [id: Buffer, name: 'P-256' | 'P-384' | 'P-521',
 /** A `SubjectPublicKeyInfo`. */
 export interface PublicKeyInfo {
   readonly kind: KeyKind
-  /** As it stands in the structure around it. */
+  /** In DER, as in the enclosing structure. */
   readonly encoded: Buffer
-  /** The key alone, without its algorithm: what identifiers of keys are made from (RFC 7093). */
+  /** The public key bits without the algorithm identifier. Key identifiers are computed from them (RFC 7093). */
   readonly bits: Buffer
 }
 
-/** Reads a `SubjectPublicKeyInfo`. Throws {@link DerFault} when it is none, or of an algorithm that nothing here uses. */
+/** Parses a `SubjectPublicKeyInfo`. Throws {@link DerFault} when the bytes are none, or the algorithm is not supported. */
 export function readPublicKey(encoded: Buffer): PublicKeyInfo {
   const info = DerReader.of(encoded, tag.sequence, 'the public key')
   const algorithm = info.structure(tag.sequence, 'the algorithm of the public key')
@@ -47,12 +47,12 @@ export function readPublicKey(encoded: Buffer): PublicKeyInfo {
   return { kind: { type: 'ec', curve: name }, encoded, bits }
 }
 
-/** Why a key of a workload is not certified; undefined when it is. */
+/** Returns why a workload's key is not certified. Undefined when it is. */
 export function weakness({ kind }: PublicKeyInfo): string | undefined {
   if (kind.type === 'ec') return kind.curve === 'P-521' ? 'the public key is on a curve other than P-256 and P-384' : undefined
   if (kind.bits < rsaBits.least || kind.bits > rsaBits.most) return `the RSA key has ${kind.bits} bits; ${rsaBits.least} to ${rsaBits.most} are taken`
   if (!kind.isOdd) return 'the modulus of the RSA key is even'
-  // Small exponents have been attacked, and large ones make each verification costly.
+  // Small exponents have been attacked, and large ones make verification expensive.
   const { exponent } = kind
   return exponent < 65537 || exponent % 2 === 0 || exponent === Number.POSITIVE_INFINITY
     ? 'the exponent of the RSA key is not an odd number from 65537 to 2^32'

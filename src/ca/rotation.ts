@@ -1,32 +1,35 @@
-/** The staged exchange of the authority's own root (docs/certificates.md, R1 to R14): what each stage means, when one begins and what comes next. */
+/**
+ * The staged rotation of the authority's own root (docs/certificates.md, R1 to R14): the signers and roots in force at each stage, when a
+ * rotation is due, and the transitions between stages.
+ */
 import { X509Certificate } from 'node:crypto'
 import { fingerprintOf } from '../identity/pem.ts'
 import type { LedgerStage } from './ledger.ts'
 import { type AuthorityRecord, type AuthorityState, type FormerRoot, type Stage, stages } from './state.ts'
 
-/** A certificate to sign with, and what stands between a certificate that it signed and the root. */
+/** A signing certificate and the intermediates that are sent after the certificates that it signs. */
 export interface Signer {
-  /** Names its private key. */
+  /** Fingerprint of the certificate. It is also the name of the private key. */
   readonly id: string
   /** PEM. */
   readonly certificate: string
-  /** What is sent after a signed certificate, PEM; empty when the root has signed it and nothing else leads to it. */
+  /** Certificates between a signed certificate and the root, PEM. Empty when the root signs itself and has no cross-certificate in use. */
   readonly intermediates: string
 }
 
-/** What is in force at a stage. */
+/** The signers and roots in force at a stage. */
 export interface Material {
   /** Signs workload certificates. */
   readonly workloads: Signer
   /** Signs the serving certificates of this process. */
   readonly serving: Signer
-  /** Roots in answers, PEM each. */
+  /** The roots in responses of the authority, one PEM text each. */
   readonly bundle: readonly string[]
-  /** Roots of client certificates that the own servers take, PEM each. */
+  /** The roots that the servers of this process accept for client certificates, one PEM text each. */
   readonly trusted: readonly string[]
 }
 
-/** What is in force at the Unix time `now` in milliseconds; undefined before the first root is there. */
+/** Returns the signers and roots in force at the Unix time `now` in milliseconds. Undefined before there is a root. */
 export function materialOf({ authorities, stage }: AuthorityState, now: number): Material | undefined {
   const [old, next = old] = authorities
   if (!old || !next) return undefined
@@ -50,13 +53,19 @@ function signer({ id, certificate, intermediates, root, cross }: AuthorityRecord
 /** When a certificate in PEM expires, in Unix milliseconds. */
 const endOf = (certificate: string): number => new X509Certificate(certificate).validToDate.getTime()
 
-/** When something signed by an authority can be valid for the last time, in Unix milliseconds: the earliest end of its certificate and what leads to its root. */
+/**
+ * The earliest expiry among an authority's certificate, its intermediates and its root, in Unix milliseconds. No certificate signed by the
+ * authority is valid after it.
+ */
 export function lastMoment({ certificate, intermediates, root }: AuthorityRecord): number {
   const between = intermediates.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   return Math.min(...[certificate, ...between, root].map(endOf))
 }
 
-/** Whether the root that signs now is so near its end that a rotation is due: less than so many percent of its life are left at the Unix time `now` in milliseconds. */
+/**
+ * Whether a rotation is due: the remaining life of the signing root's chain at the Unix time `now` in milliseconds is less than `percent`
+ * of its whole life.
+ */
 export function isDue({ authorities: [old], stage }: AuthorityState, percent: number, now: number): boolean {
   if (!old || stage !== 'stable') return false
   const begin = new X509Certificate(old.certificate).validFromDate.getTime()
@@ -64,18 +73,21 @@ export function isDue({ authorities: [old], stage }: AuthorityState, percent: nu
   return end - now < ((end - begin) * percent) / 100
 }
 
-/** Whether nothing that the old root signed can be valid any more, so that a rotation need not wait for anybody. */
+/** Whether every certificate that the old root signed has expired, so that the rotation need not wait for any workload. */
 export function isOver({ authorities: [old], stage }: AuthorityState, now: number): boolean {
   return old !== undefined && stage !== 'stable' && lastMoment(old) <= now
 }
 
-/** Puts the first root in force. Throws when there is one: a root is replaced by a rotation only. */
+/** Returns the state with its first root. Throws when there is a root, which only a rotation may replace. */
 export function beginWith(state: AuthorityState, first: AuthorityRecord, now: number): AuthorityState {
   if (state.authorities.length > 0) throw new Error('there is a root already')
   return { ...state, authorities: [first], since: now, epoch: state.epoch + 1 }
 }
 
-/** Begins a rotation to another root. Throws when one is under way, when there is no root, or when it is the same. */
+/**
+ * Returns the state with a rotation to `next` begun. Throws when a rotation is under way, when there is no root, or when `next` has the
+ * root in force.
+ */
 export function announce(state: AuthorityState, next: AuthorityRecord, now: number): AuthorityState {
   const [old] = state.authorities
   if (!old || state.stage !== 'stable') throw new Error(old ? `a rotation is under way, in stage ${state.stage}` : 'there is no root to replace')
@@ -83,7 +95,7 @@ export function announce(state: AuthorityState, next: AuthorityRecord, now: numb
   return { ...state, authorities: [old, next], stage: 'announce', since: now, epoch: state.epoch + 1 }
 }
 
-/** Goes one stage further. Throws when no rotation is under way. */
+/** Returns the state advanced by one stage. Throws when no rotation is under way. */
 export function goOn(state: AuthorityState, now: number): AuthorityState {
   if (state.stage === 'stable') throw new Error('no rotation is under way')
   const stage = stages[(stages.indexOf(state.stage) + 1) % stages.length] as Stage
@@ -91,15 +103,18 @@ export function goOn(state: AuthorityState, now: number): AuthorityState {
   return { ...state, authorities, stage, since: now, epoch: state.epoch + 1 }
 }
 
-/** When roots were replaced outside a rotation: until when certificates of a root may be in use, and the least time that it stays, both in Unix milliseconds. */
+/**
+ * For roots that were replaced outside a rotation: when the last known certificate of a root expires, and until when a replaced root is
+ * trusted at least. Both are Unix milliseconds.
+ */
 export interface Lives {
   readonly lastExpiry: (root: string) => number
   readonly atLeast: number
 }
 
 /**
- * Takes note of the roots that are in force now. Those that were before and were not ended by a rotation (`ended`, ids of roots) become
- * former roots (docs/certificates.md, R14); former roots whose time is over go.
+ * Records the roots that are in force now. A root that was in force before, and was not ended by a rotation (`ended`, fingerprints of
+ * roots), becomes a former root (docs/certificates.md, R14). Former roots whose time has passed are removed.
  */
 export function noteRoots(state: AuthorityState, roots: readonly string[], ended: readonly string[], lives: Lives, now: number): AuthorityState {
   const ids = new Set(roots.map(fingerprintOf))
@@ -119,12 +134,12 @@ export function noteRoots(state: AuthorityState, roots: readonly string[], ended
   return isSame && roots.join('') === state.inForce.join('') ? state : { ...state, formerRoots, inForce: [...roots] }
 }
 
-/** What the ledger must know of the stage: nobody is blocked while there is no rotation. */
+/** Returns the stage as the ledger needs it. */
 export function stageOf({ authorities, stage, epoch }: AuthorityState): LedgerStage {
   const [old, next = old] = authorities
   const signing = stage === 'sign-with-new' || stage === 'retire' ? next : old
   return { epoch, provenBy: stage === 'announce' || !signing ? undefined : fingerprintOf(signing.root) }
 }
 
-/** The roots of the own authorities, PEM each. */
+/** The roots of the authority's own signing certificates, one PEM text each. */
 export const rootsOf = ({ authorities }: AuthorityState): string[] => authorities.map(({ root }) => root)

@@ -1,38 +1,38 @@
-/** Certificate signing requests (PKCS #10, RFC 2986): read and checked as the rules of docs/certificates.md say (Q1 to Q7), and made. */
+/** Certificate signing requests (PKCS #10, RFC 2986): parses and checks them by docs/certificates.md, Q1 to Q7, and makes them. */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { PemFault, pemOf, readPem } from '../identity/pem.ts'
 import { bits, bitsOf, booleanOf, DerFault, DerReader, der, positive, sequence, tag } from './der.ts'
 import { algorithmFor, distinguishedName, extension, objects, signatureAlgorithms } from './objects.ts'
 import { type PublicKeyInfo, readPublicKey, weakness } from './public-key.ts'
 
-/** Largest request that is read, in bytes of PEM: one for an RSA key of 4,096 bits has 1,700. */
+/** The maximum size of a request, in bytes of PEM. A request for an RSA key of 4,096 bits has 1,700 bytes. */
 export const largestRequest = 16_384
-/** Most names that a request may ask for. */
+/** The maximum number of names in a request. */
 const mostNames = 64
 
-/** Why a request is refused, in words for who sent it. */
+/** Thrown when a request is refused. The message is written for the sender of the request. */
 export class RequestFault extends Error {}
 
-/** A name that a request asks for (`GeneralName`). */
+/** A subject alternative name of a request (`GeneralName`). */
 export interface AltName {
   readonly kind: 'URI' | 'DNS' | 'IP' | 'other'
-  /** Text of a URI or a DNS name, address bytes in hexadecimal otherwise. */
+  /** The text of a URI or a DNS name; the bytes of any other name in hexadecimal. */
   readonly value: string
-  /** Encoded. */
+  /** In DER. */
   readonly encoded: Buffer
 }
 
-/** What a request asks for. */
+/** The contents of a request. */
 export interface SigningRequest {
   readonly publicKey: PublicKeyInfo
   readonly names: readonly AltName[]
-  /** Whether its subject has a common name. */
+  /** Whether the subject has a common name. */
   readonly hasCommonName: boolean
 }
 
 /**
- * Reads a request in PEM and verifies its signature. Throws {@link RequestFault} when it cannot be read, asks for an authority, has a
- * weak key or a signature that does not verify.
+ * Parses a request in PEM and verifies its signature. Throws {@link RequestFault} when the request cannot be parsed, asks for the
+ * certificate of an authority, has a key that is not certified (docs/certificates.md, Q3), or has a signature that does not verify.
  */
 export function readSigningRequest(pem: string): SigningRequest {
   try {
@@ -80,7 +80,7 @@ function checkSignature(signed: Buffer, algorithm: Buffer, signature: Buffer, { 
   try {
     isGood = kind.type === known.keyType && verify(known.hash, signed, keyOf(encoded), signature)
   } catch {
-    // The library refuses the key: a point that is not on its curve, say.
+    // OpenSSL rejects the key, for example a point that is not on its curve.
   }
   if (!isGood) throw new RequestFault('the signature of the request does not verify with its own key')
 }
@@ -118,7 +118,10 @@ function readAttributes(attributes: DerReader): readonly AltName[] {
   return extensions ? readExtensions(extensions) : []
 }
 
-/** The names among the extensions that are asked for. Throws when they ask for an authority. Others are passed over: they are not granted. */
+/**
+ * Returns the subject alternative names among the requested extensions. Throws {@link RequestFault} when an extension asks for an
+ * authority. All other extensions are ignored and not granted.
+ */
 function readExtensions(extensions: DerReader): readonly AltName[] {
   let names: readonly AltName[] = []
   const seen = new Set<string>()
@@ -167,10 +170,10 @@ function readNames(value: Buffer): readonly AltName[] {
   return found
 }
 
-/** A name to ask for. A URI and a DNS name as text, an address as its bytes. */
+/** A name for a request or a certificate: a URI or a DNS name as text, an IP address as its bytes. */
 export type WantedName = { readonly uri: string } | { readonly dns: string } | { readonly address: Uint8Array }
 
-/** Names as a certificate carries them (`GeneralNames`), encoded. */
+/** Encodes names as `GeneralNames`. */
 export function altNames(names: readonly WantedName[]): Buffer {
   const encoded = names.map((name) => {
     if ('uri' in name) return der(0x86, Buffer.from(name.uri, 'latin1'))
@@ -179,7 +182,7 @@ export function altNames(names: readonly WantedName[]): Buffer {
   return sequence(...encoded)
 }
 
-/** Makes a request in PEM for a key pair, with an empty subject. `privateKey` is RSA, or ECDSA on P-256 or P-384. */
+/** Makes a signing request in PEM for a key pair, with an empty subject. `privateKey` is RSA, or ECDSA on P-256 or P-384. */
 export function makeSigningRequest(privateKey: KeyObject, names: readonly WantedName[]): string {
   const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
   const wanted = extension(objects.subjectAltName, true, altNames(names))

@@ -1,55 +1,58 @@
-/** What a certificate authority remembers of itself: public data only. Its private keys are kept beside it, by the id of their certificate. */
+/** The stored state of a certificate authority: public data only. Private keys are stored separately, by the id of their certificate. */
 import { X509Certificate } from 'node:crypto'
 import { fingerprintOf } from '../identity/pem.ts'
 import { list, number, object, oneOf, text } from './fields.ts'
 
-/** A certificate that workload certificates are signed with, and how it leads to its root. */
+/** A certificate that workload certificates are signed with, and its chain to a root. */
 export interface AuthorityRecord {
-  /** SHA-256 fingerprint of `certificate`, 64 hexadecimal digits in lower case: the name of its private key too. */
+  /** SHA-256 fingerprint of `certificate`, 64 hexadecimal digits in lower case. It is also the name of the private key. */
   readonly id: string
   /** The signing certificate, PEM. */
   readonly certificate: string
-  /** Certificates between the signing certificate and the root, PEM; empty when it is the root itself. */
+  /** Certificates between the signing certificate and the root, PEM. Empty when the signing certificate is the root. */
   readonly intermediates: string
   /** The root, PEM. */
   readonly root: string
-  /** Subject and key of the root, signed by the authority before: who trusts only that one verifies certificates of this one. PEM; empty when there is none. */
+  /**
+   * The cross-certificate: subject and key of the root, signed by the previous authority, so that peers that trust only the previous root
+   * can verify certificates of this one. PEM; empty when there is none.
+   */
   readonly cross: string
-  /** Whether its key was made here or came from `pilot-discovery ca import`. */
+  /** Whether the key was generated here or imported with `pilot-discovery ca import`. */
   readonly origin: 'made' | 'imported'
 }
 
-/** Stages of a rotation, in order; `stable` is none (docs/certificates.md, R2). */
+/** The stages of a rotation, in order; `stable` means that no rotation is under way (docs/certificates.md, R2). */
 export const stages = ['stable', 'announce', 'trust-both', 'sign-with-new', 'retire'] as const
 export type Stage = (typeof stages)[number]
 
-/** A root that was replaced outside a rotation, and until when it stays trusted, in Unix milliseconds. */
+/** A root that was replaced outside a rotation, and until when it is still trusted, in Unix milliseconds. */
 export interface FormerRoot {
   readonly certificate: string
   readonly until: number
 }
 
-/** Everything that is remembered. */
+/** The state of an authority. */
 export interface AuthorityState {
-  /** Oldest first: one while the stage is `stable` (none before the first was made), two in a rotation. */
+  /** Oldest first. One while the stage is `stable` (none before the first root is made), two in a rotation. */
   readonly authorities: readonly AuthorityRecord[]
   readonly stage: Stage
   /** When the stage began, in Unix milliseconds. */
   readonly since: number
-  /** Number of stages that have begun so far: tells what was issued in this one whatever the clock does. */
+  /** The number of stages that have begun so far. It identifies what was issued in the current stage independently of the clock. */
   readonly epoch: number
   readonly formerRoots: readonly FormerRoot[]
-  /** The roots that were last in force, from whatever source, PEM each. */
+  /** The roots in force when last recorded, from any source, one PEM text each. */
   readonly inForce: readonly string[]
 }
 
-/** Of an authority that has made nothing yet. */
+/** The state of an authority that has no root yet. */
 export const emptyState: AuthorityState = { authorities: [], stage: 'stable', since: 0, epoch: 0, formerRoots: [], inForce: [] }
 
-/** Most entries that a list of the state may have. */
+/** The maximum length of a list in the state. */
 const longestList = 64
 
-/** Reads what {@link AuthorityState} looks like as JSON. Throws an Error that names the field that is not what it should be. */
+/** Parses the JSON form of {@link AuthorityState}. Throws an Error that names the invalid field. */
 export function readState(value: unknown): AuthorityState {
   const { authorities, stage, since, epoch, formerRoots, inForce } = object(value, 'the state')
   const state: AuthorityState = {
@@ -83,7 +86,7 @@ function readAuthority(value: unknown, where: string): AuthorityRecord {
   return record
 }
 
-/** A text that begins with a certificate in PEM. */
+/** Returns `value` as a text that begins with a certificate in PEM. Throws an Error that names the field otherwise. */
 function pem(value: unknown, where: string): string {
   const given = text(value, where)
   try {
