@@ -1,13 +1,14 @@
 /**
- * What an audience of pushes (the connections of one XDS writer) is told: the classes that its connections are of, the groups that the
- * manifests of these name, and the slabs that hold what is in these. What it does not know of that comes whole, what it knows as patches.
+ * Computes the part of each push that concerns one audience (the connections of one XDS writer): the classes of its connections, the groups
+ * that their manifests name, and the slabs that contain the resources. What the audience does not have yet is sent as a whole, the rest as
+ * patches.
  */
 import type { ClassAssignment, GroupPatch, Manifest, PushContent, SlabData } from '../../protocols/messages/push.ts'
 
-/** How long a class stays when no connection is of it any more, in milliseconds: most proxies that go are back soon. */
+/** How long a class is kept after its last connection closed, in milliseconds. Most proxies that disconnect reconnect soon. */
 export const classGraceMs = 4000
 
-/** A push of nothing. */
+/** An empty push. */
 export const emptyPush: PushContent = {
   whole: false,
   slabs: [],
@@ -19,43 +20,43 @@ export const emptyPush: PushContent = {
   assignments: [],
 }
 
-/** What is there after the last push that was taken: {@link Audience} takes from it what is new to an audience, although it is old. */
+/** The state after the last push. {@link Audience} reads from it what is not new but unknown to an audience. */
 export interface Present {
   manifest(classId: string): Manifest | undefined
-  /** A group as a patch that replaces everything. */
+  /** A patch that replaces the whole group. */
   wholePatch(group: string): GroupPatch | undefined
   slab(id: number): SlabData | undefined
 }
 
 interface KnownClass {
   connections: number
-  /** As it was told; undefined when it could not be made yet. */
+  /** The manifest last sent. Undefined if the class could not be made yet. */
   manifest: Manifest | undefined
 }
 
-/** What one audience knows. It must be told of every push, in order. */
+/** What one audience has been sent. Every push has to pass through `next`, in order. */
 export class Audience {
   readonly #present: Present
   readonly #classOf = new Map<string, string>()
-  /** Connections that are still to be told their classes: those that could not be made yet. Until then they keep what they have. */
+  /** Connections whose class has not been sent yet, because the class could not be made. They keep their configuration until then. */
   readonly #untold = new Set<string>()
   readonly #classes = new Map<string, KnownClass>()
-  /** Classes without connections, and since when, in monotonic milliseconds. */
+  /** Classes without connections, with the time since when, in monotonic milliseconds. */
   readonly #empty = new Map<string, number>()
-  /** Groups that manifests of known classes name, and how often. */
+  /** How many manifests of known classes name each group. */
   readonly #named = new Map<string, number>()
-  /** Groups that are known. */
+  /** Groups that the audience has. */
   readonly #groups = new Set<string>()
   readonly #slabs = new Set<number>()
-  /** Groups that manifests began or ceased to name in the present push. */
+  /** Groups that gained their first or lost their last naming manifest in the present push. */
   readonly #renamed = new Set<string>()
 
-  /** An audience that knows nothing, and has no connections. */
+  /** Creates an audience that has nothing and no connections. */
   constructor(present: Present) {
     this.#present = present
   }
 
-  /** A connection is gone, at a time in monotonic milliseconds. */
+  /** Removes a connection that closed at `now`, in monotonic milliseconds. */
   left(connection: string, now: number): void {
     const classId = this.#classOf.get(connection)
     this.#classOf.delete(connection)
@@ -63,10 +64,13 @@ export class Audience {
     if (classId !== undefined) this.#leave(classId, now)
   }
 
-  /** What of a push concerns the audience, with what it lacks for that. The assignments are those of its own connections; `now` is monotonic, in milliseconds. */
+  /**
+   * Returns the part of a push that concerns the audience, together with what the audience lacks for it. The assignments are those of its
+   * own connections. `now` is in monotonic milliseconds.
+   */
   next(push: PushContent, now: number): PushContent {
     const fresh = push.assignments.filter((assignment) => this.#assign(assignment, now)).map(({ classId }) => classId)
-    // One that was retired and has connections is there again.
+    // A retired class that has connections again is not retired.
     const retiredClasses = [...new Set([...push.retiredClasses, ...this.#expired(now)])].filter((id) => this.#empty.has(id))
     for (const id of retiredClasses) this.#forget(id)
     const changed = push.manifests.map(({ classId }) => classId).filter((id) => this.#classes.has(id))
@@ -84,7 +88,7 @@ export class Audience {
     }
   }
 
-  /** The connections whose classes are known by now, each once. */
+  /** The assignments of connections whose classes have been made, each returned once. */
   #assignments(): ClassAssignment[] {
     const told = [...this.#untold].flatMap((connection): ClassAssignment[] => {
       const classId = this.#classOf.get(connection)
@@ -94,7 +98,7 @@ export class Audience {
     return told
   }
 
-  /** Returns whether the class is new here. */
+  /** Returns whether the class is new to the audience. */
   #assign({ connection, classId }: ClassAssignment, now: number): boolean {
     const before = this.#classOf.get(connection)
     this.#classOf.set(connection, classId)
@@ -122,7 +126,7 @@ export class Audience {
     this.#classes.delete(classId)
   }
 
-  /** Takes the present manifest of a known class over. */
+  /** Stores and returns the present manifest of a known class. */
   #manifest(classId: string): Manifest | undefined {
     const manifest = this.#present.manifest(classId)
     const known = this.#classes.get(classId)
@@ -133,7 +137,7 @@ export class Audience {
     return manifest
   }
 
-  /** Counts the groups that a manifest names. */
+  /** Adds to the counts of the groups that a manifest names. */
   #name(manifest: Manifest | undefined, by: 1 | -1): void {
     for (const uses of Object.values(manifest?.groups ?? {}))
       for (const { group } of uses) {
@@ -144,7 +148,10 @@ export class Audience {
       }
   }
 
-  /** After the manifests were taken over: the groups of a push that they name, whole ones where they are new, and those that no manifest names any more. */
+  /**
+   * Called after the manifests were stored. Returns the patches of the named groups (whole groups where they are new), and the groups that
+   * no manifest names any more.
+   */
   #groupsOf(push: PushContent): Pick<PushContent, 'groups' | 'retiredGroups'> {
     const groups: GroupPatch[] = []
     for (const patch of push.groups) {
@@ -164,7 +171,7 @@ export class Audience {
     return { groups, retiredGroups }
   }
 
-  /** Slabs that patches refer to and that are not known yet. */
+  /** The slabs that patches refer to and that the audience does not have yet. */
   #slabsOf(patches: readonly GroupPatch[]): SlabData[] {
     const slabs: SlabData[] = []
     for (const { changed } of patches)

@@ -1,12 +1,15 @@
-/** Faults as lines of the log: one object may spoil thousands of resources in the same way, and a few of them say it all. */
+/**
+ * Formats faults as log lines. One object may break thousands of resources in the same way, so the number of lines with the same cause is
+ * limited.
+ */
 import { LineBounds } from '../logging/line-bounds.ts'
 import type { ResourceFault } from '../model/faults.ts'
 
-/** Words faults, and bounds how many are told. */
+/** Formats faults and limits how many are logged. */
 export class FaultLog {
   readonly #bounds = new LineBounds()
 
-  /** The line for a fault that was found now (monotonic milliseconds), or undefined when enough was said. */
+  /** Returns the log line for a fault found at `now` (monotonic milliseconds), or undefined when the limit is reached. */
   line({ type, resource, reason, consequence, objects }: ResourceFault, now: number): string | undefined {
     const told = this.#bounds.take(JSON.stringify([type, objects, reason]), now)
     if (told === 'no') return undefined

@@ -1,6 +1,6 @@
 /**
- * Makes the groups of resources that classes need, for one snapshot after another. What each group read while it was made is recorded, and it
- * is made again when some of that is another, or when it is given something else; what was made from the same inputs is kept.
+ * Builds the resource groups of the classes, for one snapshot after another. The reads of each group are recorded, and a group is built
+ * again when something that it read, or one of its given inputs, has changed. Values made from unchanged inputs are reused.
  */
 
 import { TypedExtensionConfigSchema } from '../../protocols/gen/envoy/config/core/v3/extension_pb.js'
@@ -28,35 +28,35 @@ import { OutboundGroups } from './groups/outbound-groups.ts'
 import { RouteGroups } from './groups/route-groups.ts'
 import { WorkloadGroups } from './groups/workload-groups.ts'
 
-/** How long what routes may still name outlives its reason, in milliseconds. */
+/** How long removed resources that routes may still refer to are kept, in milliseconds. */
 const lingerMs = 2000
 
-/** Owner, in the memory, of what is made before any proxy wants it. */
+/** The cache owner of values that are made before any proxy needs them. */
 const ahead = 'ahead of need'
 
-/** Maker and owner of the groups. */
+/** Builds and owns the groups. */
 export class Generation implements Making {
   readonly memo: Memo
   readonly sums: KeyedSums
-  /** The present snapshot; what is read of it is recorded. */
+  /** The present snapshot. Reads of it are recorded. */
   readonly snapshot: SnapshotReader
   readonly #record: Dependencies<MeshSnapshot>
   readonly #groups: GroupStore
   readonly #faults: Faults
   readonly #specs = new Map<string, GroupSpec>()
-  /** What groups hide of those that all share. */
+  /** By group the hosts that it hides in the shared group. */
   readonly #hidden = new Map<string, readonly string[]>()
   /** Groups by class, and classes by group. */
   readonly #groupsOf = new Map<string, ReadonlySet<string>>()
   readonly #users = new Map<string, Set<string>>()
-  /** What classes have by type, and what they keep beside it for a moment. */
+  /** By class its groups by type URL. The groups that it keeps after their removal are in `#lingering`. */
   readonly #usesOf = new Map<string, Uses>()
   readonly #lingering: Lingering
   /** Digests of the policies of classes. */
   readonly #policiesOf = new Map<string, string | undefined>()
   /** Groups without classes. */
   readonly #unused = new Set<string>()
-  /** Classes that use a group of which now other things are hidden. */
+  /** Classes with a group in which other hosts are hidden now. */
   readonly #rehidden = new Set<string>()
   readonly #outbound: OutboundGroups
   readonly #listeners: ListenerGroups
@@ -100,12 +100,12 @@ export class Generation implements Making {
     return this.#groups.valueOf(resource)
   }
 
-  /** Sets of routes that are kept. */
+  /** The number of route sets in memory. */
   get routeSets(): number {
     return this.#routes.kept
   }
 
-  /** Conflicts between listeners in all views and classes that are in use, each once. */
+  /** The listener conflicts of all views and classes in use, without duplicates. */
   get conflicts(): readonly ListenerConflict[] {
     const found = new Map<string, ListenerConflict>()
     for (const conflicts of this.#conflicts.values())
@@ -113,12 +113,15 @@ export class Generation implements Making {
     return [...found.values()]
   }
 
-  /** Questions to snapshots that are remembered. */
+  /** The number of recorded questions to the snapshot. */
   get questions(): number {
     return this.#record.questions
   }
 
-  /** Turns to a new snapshot at a time (monotonic milliseconds). Load assignments are made at once; groups that something else touches are made by {@link remake}. */
+  /**
+   * Replaces the snapshot at `now` (monotonic milliseconds). Load assignments are updated at once; other outdated groups are built by
+   * {@link remake}.
+   */
   advance(snapshot: MeshSnapshot, changes: Changes, now: number): void {
     this.#now = now
     if (isOnlyEndpoints(changes)) this.#record.replace(snapshot)
@@ -126,12 +129,12 @@ export class Generation implements Making {
     for (const host of changes.hosts) this.#refreshEndpoints(host)
   }
 
-  /** Classes whose groups may be others than they were. */
+  /** The classes whose list of groups may have changed. */
   get outdatedClasses(): string[] {
     return [...this.#record.outdated].flatMap((name) => (name.startsWith(classPrefix) ? [name.slice(classPrefix.length)] : []))
   }
 
-  /** Makes again all groups that something touched. Returns the classes from which other things are hidden now. */
+  /** Builds all outdated groups. Returns the classes for which other hosts are hidden now. */
   remake(): string[] {
     for (const id of [...this.#record.outdated]) {
       const spec = this.#specs.get(id)
@@ -143,8 +146,9 @@ export class Generation implements Making {
   }
 
   /**
-   * The groups of a class by type URL, every one built for the present snapshot, and what it keeps of those that it had before. `classId` is another
-   * than the class's own where proxies have just come to it from the class `from`: then what that had is kept.
+   * Returns the groups of a class by type URL, all built for the present snapshot, together with the groups it keeps after their removal.
+   * When proxies have just moved to the class from the class `from`, `classId` is the id of a transitional class, which also keeps the
+   * removed groups of `from`.
    */
   groupsFor(proxy: ProxyClass, classId = proxy.id, from = classId): Record<string, GroupUse[]> {
     let specs: readonly GroupSpec[] = []
@@ -169,34 +173,34 @@ export class Generation implements Making {
     const left = had.flatMap(([typeUrl, uses]) => uses.map((use) => ({ typeUrl, use, due: this.#now + lingerMs })))
     this.#lingering.settle(classId, [...left, ...this.#lingering.of(from)], groups)
     this.#usesOf.set(classId, { ...groups })
-    // Of a name that stays in several groups the first counts: what the class has, before what it keeps.
+    // When several groups contain a name, the first counts: the present groups come before the kept ones.
     for (const { typeUrl, use } of this.#lingering.of(classId)) groups[typeUrl] = [...(groups[typeUrl] ?? []), use]
     return groups
   }
 
-  /** A digest of the policies of a class, as its groups were made by them; undefined for none. */
+  /** A digest of the policies that the groups of a class were made with. Undefined when there are none. */
   policiesOf(classId: string): string | undefined {
     return this.#policiesOf.get(classId)
   }
 
-  /** Whether a class keeps something of what it had. */
+  /** Whether a class keeps groups after their removal. */
   isLingering(classId: string): boolean {
     return this.#lingering.of(classId).length > 0
   }
 
-  /** When the first of what is to go is due, in monotonic milliseconds; undefined when nothing is to go. */
+  /** The earliest time at which a kept resource or group is due for removal, in monotonic milliseconds. Undefined when there is none. */
   nextLeaving(): number | undefined {
     const due = [this.#groups.nextLeaving(), this.#lingering.next].filter((time) => time !== undefined)
     return due.length > 0 ? Math.min(...due) : undefined
   }
 
-  /** Lets go of what stayed only until routes to it were gone, and whose time is over by `now`. Returns the classes that kept it. */
+  /** Removes kept resources and groups that are due by `now`. Returns the classes that kept them. */
   sweep(now: number): string[] {
     this.#groups.sweep(now)
     return this.#lingering.sweep(now)
   }
 
-  /** A class is gone. */
+  /** Removes a class. */
   dropClass(classId: string): void {
     this.#use(classId, new Set())
     this.#groupsOf.delete(classId)
@@ -222,7 +226,7 @@ export class Generation implements Making {
   }
 
   #specsOf(proxy: ProxyClass): GroupSpec[] {
-    // What reaches the workload comes first: no service at its address takes the place of a listener of its own (docs/resources.md, L16).
+    // Inbound listeners come first, so that no service at the workload's address replaces one of them (docs/resources.md, L16).
     const own =
       proxy.traits.type === 'router'
         ? this.#workloads.gateway(proxy)
@@ -231,8 +235,8 @@ export class Generation implements Making {
   }
 
   /**
-   * Makes a group anew. This is the one place where errors end: a resource that fails stays at its last good state, or is left out,
-   * and so does the group if it fails as a whole. Its faults are those of this making.
+   * Builds a group. This is the one place where errors are contained: a resource that fails keeps its last good state or is left out, and
+   * so does the whole group if building it fails. The faults of the group are replaced.
    */
   #rebuild({ id, typeUrl, build, given }: GroupSpec): void {
     const faults: ResourceFault[] = []
@@ -268,7 +272,7 @@ export class Generation implements Making {
     if (before) for (const classId of this.#users.get(id) ?? []) this.#rehidden.add(classId)
   }
 
-  /** Forgets groups that no class uses, or keeps. */
+  /** Removes groups that no class uses or keeps. */
   retain(): void {
     if (this.#unused.size === 0) return
     const kept = this.#lingering.groups
@@ -288,14 +292,14 @@ export class Generation implements Making {
     }
   }
 
-  /** A view in the present snapshot. */
+  /** A view of the present snapshot. */
   view(key: ViewKey): View {
     return this.#record.derived(`view ${key.id}`, () => buildView(this.snapshot, key))
   }
 
   /**
-   * Makes, ahead of need, what a sidecar's services turn into; its first group then finds most of it in memory. Yields the
-   * bytes made for each service, so that the caller can stop and go on between services.
+   * Makes the resources of an ordinary sidecar's services in advance, so that the first group finds most of them in the cache. Yields the
+   * number of bytes made for each service; the caller may stop or continue between services.
    */
   *prepare(proxy: ProxyClass): Generator<number> {
     this.#record.forget(ahead)
@@ -311,7 +315,10 @@ export class Generation implements Making {
       }
   }
 
-  /** The short way of an endpoint change: only the load assignments of this host, in every group that has them and is not to be built anew. */
+  /**
+   * The fast path of an endpoint change: replaces only the load assignments of this host, in every group that contains them and is not
+   * outdated.
+   */
   #refreshEndpoints(host: string): void {
     for (const id of this.#outbound.endpointGroups(host)) {
       if (!this.#record.isCurrent(id)) continue
@@ -335,7 +342,7 @@ export class Generation implements Making {
   }
 }
 
-/** Products of the record that are classes; the others are groups. */
+/** The prefix of recorded products that are classes. All other products are groups. */
 const classPrefix = 'class '
 const nothing: readonly string[] = []
 

@@ -1,6 +1,6 @@
 /**
- * From events to pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and works out,
- * for each push, the patches that bring every writer up to date. Pure: no threads, no clock, no sockets.
+ * Turns events into pushes: owns the mesh state, the classes of the connected proxies and the groups they use, and computes for each push
+ * the patches that update every writer. Pure: no threads, no clock, no sockets.
  */
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../protocols/data.ts'
@@ -24,17 +24,20 @@ import { ProxyIndex } from './classes/proxy-index.ts'
 import { type Refusal, Refusals, type RefusedResource } from './classes/refusals.ts'
 import { Generation } from './generation.ts'
 
-/** How often one refusal is judged at most: again where what it led to leaves a refused resource as it was. */
+/**
+ * The maximum number of times that one refusal is processed. It is processed again when the new configuration still contains a refused
+ * resource version.
+ */
 const mostJudgements = 8
 
-/** Owner of everything that pushes are made from. */
+/** The owner of everything that pushes are made from. */
 export class Planner {
   readonly state: MeshState
   readonly faults: Faults
   readonly slabs: SlabStore
   readonly groups: GroupStore
   readonly generation: Generation
-  /** What is there, for writers to which some of it is new. */
+  /** The present state, for writers that do not have all of it. */
   readonly present: Present = {
     manifest: (classId) => this.#manifests.get(classId),
     wholePatch: (group) => this.groups.wholePatch(group),
@@ -43,29 +46,35 @@ export class Planner {
   readonly #proxies = new ProxyIndex()
   readonly #classes = new Map<string, ProxyClass>()
   readonly #members = new Map<string, number>()
-  /** Classes without proxies, and since when. */
+  /** Classes without proxies, with the time since when, in monotonic milliseconds. */
   readonly #empty = new Map<string, number>()
-  /** Classes of proxies that have just changed their class and keep for a moment what they had before, with the class that they are in afterwards. */
+  /**
+   * Transitional classes, for proxies that have just changed their class and keep removed groups for a short time, with the class that
+   * follows.
+   */
   readonly #arriving = new Map<string, string>()
-  /** Ids of such classes for which nothing had to be kept, since the last {@link advance}: their proxies went straight to their class. */
+  /**
+   * Ids of transitional classes for which no groups had to be kept, since the last {@link advance}. Their proxies were assigned to their
+   * class directly.
+   */
   readonly #arrived = new Set<string>()
   /** The time of the last {@link advance}, in monotonic milliseconds. */
   #now = 0
   readonly #manifests = new Map<string, Manifest>()
   readonly #instances = new InstanceIndex()
   readonly #refusals = new Refusals()
-  /** What the proxies were classified by. */
+  /** The snapshot that the proxies were classified by. */
   #classified: MeshSnapshot
   #assignments: ClassAssignment[] = []
   #changedManifests = new Set<string>()
   #retiredClasses: string[] = []
   #ledger = ''
-  /** Changes of a push that failed as a whole; they count for the next. */
+  /** The changes of an {@link advance} that failed as a whole. They are processed again by the next one. */
   #missed: Changes | undefined
 
   /**
-   * `found` is told of everything that cannot be made, when that is found. Slabs and patches are numbered from `first` on, which must be
-   * above all numbers that an earlier planner has given to the same writers.
+   * `found` is called with every fault when it is found. Slabs and patches are numbered from `first`, which must be above all numbers that
+   * an earlier planner has sent to the same writers.
    */
   constructor(settings: Settings, found?: (fault: ResourceFault) => void, first = 0) {
     this.slabs = new SlabStore(first)
@@ -81,23 +90,23 @@ export class Planner {
     return this.state.current
   }
 
-  /** Connections with their nodes and classes. */
+  /** All connections with their nodes and classes. */
   proxies(): { connection: string; node: ProxyNode; proxyClass: ProxyClass | undefined }[] {
     return [...this.#proxies.entries()].map(([connection, { node, classId }]) => ({ connection, node, proxyClass: this.#classes.get(classId) }))
   }
 
-  /** The service ports that the workload of a proxy serves. */
+  /** The service instances of a proxy's workload. */
   instancesOf({ addresses, namespace }: ProxyNode): readonly ServiceInstance[] {
     const isOptedOut = this.snapshot.settings.optOuts.has('own-namespace-instances')
     return this.#instances.of(addresses, isOptedOut ? undefined : namespace)
   }
 
-  /** Number of classes in use. */
+  /** The number of classes in use. */
   get classCount(): number {
     return this.#classes.size
   }
 
-  /** The class that a proxy would belong to; an empty text when that cannot be found. Nothing is made for it. */
+  /** The id of the class that a proxy would belong to; empty if it cannot be determined. No resources are made. */
   classIdOf(node: ProxyNode): string {
     return contain(
       () => classOf(node, this.instancesOf(node), this.snapshot).id,
@@ -105,13 +114,16 @@ export class Planner {
     )
   }
 
-  /** A proxy connected: finds its class and makes what the class needs. Its part of the push is taken with {@link takePush}. */
+  /** Adds a connected proxy: finds its class and builds what the class needs. The result is part of the next {@link takePush}. */
   connect(connection: string, node: ProxyNode): void {
     this.#proxies.add(connection, node)
     this.#classify(connection)
   }
 
-  /** Makes, ahead of need, most of what an ordinary sidecar will want. Yields the bytes made at each step; a new snapshot makes the rest pointless. */
+  /**
+   * Makes most of what an ordinary sidecar needs in advance. Yields the number of bytes made at each step. After a new snapshot the
+   * remaining steps are pointless.
+   */
   prepare(): Iterator<number> {
     const node = readNode(
       { id: 'sidecar~127.0.0.1~ahead.default~default.svc', metadata: {}, locality: undefined },
@@ -127,7 +139,10 @@ export class Planner {
     return { next: step }
   }
 
-  /** A proxy disconnected. Classes without proxies go with {@link collect}, or when configuration changes. */
+  /**
+   * Removes a disconnected proxy. Its class is dropped by {@link collect}, or by the next change of configuration, if it has no other
+   * proxies.
+   */
   disconnect(connection: string): void {
     const proxy = this.#proxies.delete(connection)
     if (!proxy) return
@@ -138,8 +153,9 @@ export class Planner {
   }
 
   /**
-   * A proxy refused a response: it is given its configuration without what may be to blame, or, where policies changed with it, a listener that lets nothing
-   * through. Returns whether it is given something else; then there is a push to take.
+   * Handles a response that a proxy refused: the proxy is sent its configuration without the patches that may be the cause, or, if the
+   * policies changed together with the response, a listener that denies everything. Returns whether its configuration changed; then there
+   * is a push to take.
    */
   refused(connection: string, classId: string, refusal: Refusal): boolean {
     const isNamed = refusal.resources.length > 0
@@ -149,7 +165,7 @@ export class Planner {
       const proxyClass = proxy && this.#classes.get(proxy.classId)
       if (!proxy || !proxyClass) break
       const resources = this.#present(proxy.classId, refusal)
-      // What is another by now was not refused.
+      // Resources that have changed since the refusal are not concerned by it.
       if (isNamed ? resources.length === 0 : proxy.classId !== classId) break
       const base = classOf(proxy.node, this.instancesOf(proxy.node), this.snapshot)
       if (!this.#refusals.refused(connection, base, proxyClass, { ...refusal, resources }, this.#objectsOf(proxyClass))) break
@@ -160,7 +176,7 @@ export class Planner {
     return isOther
   }
 
-  /** Of the resources that were refused, those that a class still has in that version, with the context that they were made in. */
+  /** The refused resources that the class still has in the refused version, with their patch contexts. */
   #present(classId: string, { typeUrl, resources }: Refusal): RefusedResource[] {
     const groups = (this.#manifests.get(classId)?.groups[typeUrl] ?? []).map(({ group }) => group)
     return resources.flatMap(({ name, version }) => {
@@ -170,7 +186,7 @@ export class Planner {
     })
   }
 
-  /** What the listeners of a class are made from: its policies, Gateways, Sidecar and services. */
+  /** Keys of the objects that the listeners of a class are made from: policies, Gateways, Sidecar and services. */
   #objectsOf(proxyClass: ProxyClass): string[] {
     const { policies, mesh } = this.snapshot
     const selecting = allPolicies(policiesFor(policies, mesh.rootNamespace, proxyClass))
@@ -180,7 +196,7 @@ export class Planner {
     return [...new Set([...selecting.map(configKey), ...gateways, ...(sidecar ? [configKey(sidecar)] : []), ...services])]
   }
 
-  /** Takes all events so far into a new snapshot and makes what changed, at a time in monotonic milliseconds. Returns what changed. */
+  /** Takes all events so far into a new snapshot and builds what changed. `now` is in monotonic milliseconds. Returns the changes. */
   advance(now = 0): Changes {
     const { snapshot, changes: taken } = this.state.take(now)
     this.#ledger = this.state.objects.ledger
@@ -197,7 +213,7 @@ export class Planner {
     const moved = this.#updateInstances(snapshot, changes)
     this.generation.advance(snapshot, changes, now)
     this.#refreshClasses(snapshot, changes, moved)
-    // A class without proxies was not found anew: what it would make is of the past.
+    // Classes without proxies were not classified again and are based on old state.
     if (!isOnlyEndpoints(changes)) for (const [id, members] of this.#members) if (members === 0) this.#drop(id)
     this.#buildClasses(this.generation.outdatedClasses)
     this.#buildClasses(this.generation.remake())
@@ -211,7 +227,7 @@ export class Planner {
     }
   }
 
-  /** Removes resources that stayed only until routes to them were gone, and whose time is over: by default all of them. */
+  /** Removes resources that were kept until routes to them were replaced and that are due by `now`. Default: all of them. */
   sweep(now = Number.POSITIVE_INFINITY): void {
     const arrived = new Set<string>()
     for (const id of this.generation.sweep(now)) {
@@ -223,7 +239,10 @@ export class Planner {
     this.generation.retain()
   }
 
-  /** What changed since the last call, as one is told who has everything before. Of that writers are told their part (`audience.ts`). */
+  /**
+   * Returns the changes since the last call, for a receiver that has everything before. The part for each writer is computed in
+   * `audience.ts`.
+   */
   takePush(): PushContent {
     const { patches, retired } = this.groups.takePatches()
     const manifests = [...this.#changedManifests].flatMap((id) => this.#manifests.get(id) ?? [])
@@ -236,17 +255,20 @@ export class Planner {
       retiredGroups: retired,
       manifests,
       retiredClasses: this.#retiredClasses.splice(0),
-      // Proxies may be gone since they were given a class.
+      // Proxies may have disconnected since they were assigned a class.
       assignments: this.#assignments.splice(0).filter(({ connection }) => this.#proxies.get(connection)),
     }
   }
 
-  /** The classes of all proxies, for writers that have nothing, or not the state that they should. A proxy whose class could not be made has none to be served with. */
+  /**
+   * The class assignments of all proxies, for writers that have no state or a wrong one. Proxies whose class could not be made are left
+   * out.
+   */
   assignments(): ClassAssignment[] {
     return [...this.#proxies.entries()].flatMap(([connection, { classId }]) => (classId === '' ? [] : [{ connection, classId }]))
   }
 
-  /** A digest of all objects and their generations as of the last {@link advance}, twelve characters. */
+  /** A digest of all objects and their generations as of the last {@link advance}, twelve characters long. */
   get ledger(): string {
     return this.#ledger
   }
@@ -266,7 +288,7 @@ export class Planner {
     this.#classified = snapshot
   }
 
-  /** Finds a proxy its class. One for which that fails keeps the class that it has. */
+  /** Finds the class of a proxy. If that fails, the proxy keeps its present class. */
   #classify(connection: string): void {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return
@@ -280,7 +302,7 @@ export class Planner {
     if (!proxyClass) return
     const id = this.#classIdFor(proxy.classId, proxyClass)
     const known = this.#classes.get(id)
-    // An equal class stays the same object: what was made for it is kept by that.
+    // An equal class must stay the same object, because groups are rebuilt when it is another object.
     if (!known || !sameClass(known, proxyClass)) {
       this.#classes.set(id, proxyClass)
       this.#buildClass(id, proxyClass)
@@ -293,7 +315,7 @@ export class Planner {
     this.#assignments.push({ connection, classId: id })
   }
 
-  /** The class of a proxy, without what it refused. */
+  /** The class of a proxy, without what the proxy refused. */
   #classWithout(connection: string, node: ProxyNode, instances: readonly ServiceInstance[]): ProxyClass {
     const proxyClass = classOf(node, instances, this.snapshot)
     if (!this.#refusals.concerns(connection)) return proxyClass
@@ -302,7 +324,10 @@ export class Planner {
     return classOf(node, instances, this.snapshot, this.#refusals.fallback(connection))
   }
 
-  /** The class that a proxy of the class `from` is in now: the one that it belongs to, or, while it keeps something of `from`, a class of those who came from there. */
+  /**
+   * The id of the class to assign to a proxy that was in class `from`: its own class, or, while groups of `from` have to be kept, a
+   * transitional class for proxies that came from there.
+   */
   #classIdFor(from: string, proxyClass: ProxyClass): string {
     const { id: own } = proxyClass
     if (from === '' || from === own) return own
@@ -339,8 +364,9 @@ export class Planner {
   }
 
   /**
-   * Drops the classes that have had no proxies for a moment, and what only they used; proxies that come back at once find
-   * everything as it was. A change of configuration drops them at once. `now` is monotonic, in milliseconds. Returns whether anything went; then there is a push to take.
+   * Drops the classes that have had no proxies for {@link classGraceMs}, and the groups that only they used, so that proxies that reconnect
+   * soon find everything in place. A change of configuration drops such classes at once. `now` is in monotonic milliseconds. Returns
+   * whether anything was dropped; then there is a push to take.
    */
   collect(now: number): boolean {
     const before = this.#classes.size
@@ -377,7 +403,7 @@ function joined(one: Changes, other: Changes): Changes {
   }
 }
 
-/** The context in which patches were applied to the resources of a group. */
+/** The patch context of the resources of a group. Undefined when it is unknown. */
 function contextOfGroup(id: string): RefusedResource['context'] {
   if (id.startsWith('listeners-in|') || id.startsWith('clusters-in|')) return 'SIDECAR_INBOUND'
   return id.startsWith('listeners-out|') ? 'SIDECAR_OUTBOUND' : undefined

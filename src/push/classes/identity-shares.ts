@@ -1,20 +1,20 @@
 /**
- * What the streams of one identity have together, over all connections and writers (docs/xds-protocol.md, "Bounds of an identity"): a
- * workload that comes over many connections gets no more of the control plane than its share. Streams without an identity are bounded by
- * connection alone.
+ * Counts what the streams of one identity use together, over all connections and writers, and enforces the limits (docs/xds-protocol.md,
+ * "Bounds of an identity"): a workload cannot get more of the control plane by opening more connections. Streams without an identity are
+ * limited by connection only.
  */
 
-/** How much one identity may have. */
+/** The limits of one identity. */
 export interface ShareLimits {
-  /** Streams that are sent configuration. */
+  /** The maximum number of streams that are sent configuration. */
   readonly streams: number
-  /** Classes of proxies that its streams belong to: of each, configuration is made of its own. */
+  /** The maximum number of proxy classes that the streams belong to. Configuration is made for each class separately. */
   readonly classes: number
-  /** Nodes of its streams, in bytes of memory. */
+  /** The maximum memory that the nodes of the streams take, in bytes. */
   readonly nodeBytes: number
 }
 
-/** What one identity has. */
+/** What one identity uses. */
 export interface Share {
   readonly identity: string
   readonly streams: number
@@ -22,7 +22,7 @@ export interface Share {
   readonly nodeBytes: number
 }
 
-/** A stream, as it comes. */
+/** What a new stream adds to the use of its identity. */
 export interface Claim {
   readonly identity: string
   readonly nodeBytes: number
@@ -31,11 +31,11 @@ export interface Claim {
 interface Held {
   streams: number
   nodeBytes: number
-  /** Streams of each class, as it was when they came. */
+  /** The number of streams by class; the class is the one at the time the stream was added. */
   readonly classes: Map<string, number>
 }
 
-/** The shares of all identities that are connected. */
+/** The use of all identities that are connected. */
 export class IdentityShares {
   readonly #limits: ShareLimits
   readonly #held = new Map<string, Held>()
@@ -46,8 +46,8 @@ export class IdentityShares {
   }
 
   /**
-   * Adds a stream, once for each name, unless its identity would have too much: then returns the reason. `classOf` says what class the
-   * stream belongs to, before anything is made for it.
+   * Adds a stream under a name that is unique to it. When a limit of the identity would be exceeded, the stream is not added and the reason
+   * is returned. `classOf` finds the class of the stream; it is called before anything is made for the stream.
    */
   add(name: string, claim: Claim, classOf: () => string): string | undefined {
     const { identity, nodeBytes } = claim
@@ -67,7 +67,7 @@ export class IdentityShares {
     return undefined
   }
 
-  /** A stream is over; one that was not added is passed over. */
+  /** Removes a stream. Does nothing for a stream that was not added. */
   remove(name: string): void {
     const stream = this.#streams.get(name)
     const held = stream && this.#held.get(stream.identity)
@@ -81,7 +81,7 @@ export class IdentityShares {
     if (held.streams === 0) this.#held.delete(stream.identity)
   }
 
-  /** The identities that have most streams, those with the most first. */
+  /** The identities with the most streams, in descending order. */
   largest(count: number): Share[] {
     const shares = [...this.#held].map(([identity, { streams, classes, nodeBytes }]) => ({ identity, streams, classes: classes.size, nodeBytes }))
     return shares.sort((one, other) => other.streams - one.streams).slice(0, count)

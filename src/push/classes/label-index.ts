@@ -1,20 +1,22 @@
-/** Connections by the labels of their proxies. Only labels that selectors look at are indexed: clients choose how many others they have. */
+/**
+ * Connections by the labels of their proxies. Only labels that selectors use are indexed, because clients choose how many labels they have.
+ */
 import { addTo } from '../../model/lists.ts'
 import { labelsMatch } from '../../model/match.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-/** Names of labels that are indexed at once; the one that was asked for longest ago goes first. */
+/** The maximum number of label names that are indexed; the least recently used one is evicted. */
 const mostIndexed = 100
 const none: Labels = {}
 
 /** Finds connections by labels. */
 export class LabelIndex {
   readonly #labels = new Map<string, Labels>()
-  /** Connections by value, for the names of labels that were asked for. */
+  /** By label name and value the connections, for the label names that were looked up. */
   readonly #indexed = new Map<string, Map<string, Set<string>>>()
 
-  /** Labels of a connection; none where it is not known. */
+  /** The labels of a connection; empty for an unknown connection. */
   of(connection: string): Labels {
     return this.#labels.get(connection) ?? none
   }
@@ -32,7 +34,7 @@ export class LabelIndex {
     this.#labels.delete(connection)
   }
 
-  /** The connections that have all of these labels, of which there is at least one. */
+  /** The connections that have all of the `wanted` labels, of which there must be at least one. */
   having(wanted: Labels): string[] {
     const sets = Object.entries(wanted).map(([name, value]) => this.#values(name).get(value))
     const smallest = sets.reduce((least, set) => ((set?.size ?? 0) < (least?.size ?? 0) ? set : least))

@@ -1,4 +1,4 @@
-/** Classes of proxies: those that must see the same configuration share one, and with it every byte they are sent. */
+/** Classes of proxies: proxies that must see the same configuration share a class, and with it every byte they are sent. */
 import { hash } from 'node:crypto'
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
@@ -13,14 +13,14 @@ import { filtersFor, withoutPatches } from '../../xds/envoy-filter/selection.ts'
 import { hasPodListeners } from '../../xds/routes/port-uses.ts'
 import { type ProxyClass, traitsOf } from '../../xds/traits.ts'
 
-/** What a proxy is given otherwise than its class, after it refused what that has. */
+/** How the configuration of a proxy differs from that of its class after the proxy refused a resource of the class. */
 export interface Fallback {
-  /** Patches that it is made without. */
+  /** Patches that are left out. */
   readonly withdrawn: ReadonlySet<ConfigPatch>
   readonly denied: ProxyClass['denied']
 }
 
-/** Nothing was refused. */
+/** The fallback of a proxy that has refused nothing. */
 export const noFallback: Fallback = { withdrawn: new Set(), denied: new Map() }
 
 /** Finds the class of a proxy. */
@@ -40,7 +40,7 @@ export function classOf(
   const sourceLabels = Object.fromEntries(
     [...snapshot.virtualServices.byCallerLabel.keys()].sort().flatMap((key) => (labels[key] === undefined ? [] : [[key, labels[key]]])),
   )
-  // A gateway listens on the ports of its workload to which those of its services lead.
+  // A gateway listens on the target ports of its own services.
   const own = node.type === 'sidecar' || selected.length > 0 ? instances : []
   const inbound = own.map((instance) => [instance.service.namespace, instance.service.hostname, instance.port.number, instance.targetPort])
   const bound = viewKey.sidecar?.spec.ingress?.length || traits.interception === 'NONE' ? (node.addresses[0] ?? '') : ''
@@ -84,7 +84,7 @@ function selectedGateways(snapshot: MeshSnapshot, namespace: string, labels: Rea
   )
 }
 
-/** Whether two classes with the same id are alike in everything that resources are made from. */
+/** Whether two classes with the same id are equal in everything that resources are made from. */
 export function sameClass(one: ProxyClass, other: ProxyClass): boolean {
   return (
     JSON.stringify([one.labels, one.traits.key]) === JSON.stringify([other.labels, other.traits.key]) &&

@@ -1,4 +1,4 @@
-/** The connected proxies, found by what changes may touch them by: no change makes a pass over all of them unless it concerns all. */
+/** The connected proxies, indexed by what changes affect them by. Only a change that concerns all proxies iterates over all of them. */
 
 import type { ConfigObject, ProxyNode } from '../../../protocols/data.ts'
 import { kinds } from '../../config/kinds.ts'
@@ -12,7 +12,7 @@ import { LabelIndex } from './label-index.ts'
 /** A connected proxy. */
 export interface Connected {
   readonly node: ProxyNode
-  /** Empty until a class was found. */
+  /** Empty while no class has been found. */
   classId: string
 }
 
@@ -31,7 +31,7 @@ export class ProxyIndex {
     if (node.type === 'router') this.#routers.add(connection)
   }
 
-  /** Forgets a connection; returns the proxy that it was of. */
+  /** Removes a connection. Returns its proxy. */
   delete(connection: string): Connected | undefined {
     const proxy = this.#proxies.get(connection)
     if (!proxy) return undefined
@@ -43,7 +43,7 @@ export class ProxyIndex {
     return proxy
   }
 
-  /** Sets the labels that selectors see of a proxy. */
+  /** Sets the labels by which selectors match a proxy. */
   label(connection: string, labels: Readonly<Record<string, string>>): void {
     this.#labels.set(connection, labels)
   }
@@ -61,7 +61,10 @@ export class ProxyIndex {
     return this.#byAddress.get(address) ?? []
   }
 
-  /** Connections whose class may be another since a snapshot: of proxies that changed objects select, or whose namespace sees otherwise than before. */
+  /**
+   * The connections whose class may have changed between two snapshots: those of proxies that changed objects select, and of namespaces
+   * whose visibility became different from the common one or ceased to be.
+   */
   reclassified(before: MeshSnapshot, now: MeshSnapshot, changes: Changes): Iterable<string> {
     const labels = (snapshot: MeshSnapshot) => [...snapshot.virtualServices.byCallerLabel.keys()].sort().join()
     if (labels(before) !== labels(now) || before.mesh !== now.mesh) return this.#proxies.keys()
@@ -75,13 +78,13 @@ export class ProxyIndex {
     return found
   }
 
-  /** Connections of the proxies that an object selects; all where nobody declared whom its kind selects. */
+  /** The connections of the proxies that an object selects; all connections when the kind of the object declares no selection. */
   #selected({ kind, namespace, spec }: ConfigObject, rootNamespace: string): Iterable<string> {
     const declared = kinds.get(kind)
     if (!declared) return this.#proxies.keys()
     const { scope, selects } = declared
     if (!selects) return []
-    // An object whose selector cannot be read may select anything.
+    // An object whose selector cannot be read is treated as if it selected any proxy.
     const labels = contain(
       () => selects.labels(spec) ?? {},
       () => ({}),
@@ -95,7 +98,7 @@ export class ProxyIndex {
     return selects.proxies === 'routers' ? this.#routers : [...this.#proxies.keys()].filter(isOfType)
   }
 
-  /** Namespaces that came to differ from the others, or ceased to. */
+  /** Namespaces that have a visibility difference in only one of the two snapshots. */
   *#differently({ visibility: before }: MeshSnapshot, { visibility: now }: MeshSnapshot): Generator<string> {
     if (before === now) return
     for (const namespace of before.differences.keys()) if (!now.differences.has(namespace)) yield namespace

@@ -1,7 +1,8 @@
 /**
- * What proxies refused, and what each is given instead (docs/resources.md, F7): first its configuration without the patches that may be to blame, then, where
- * policies changed with what was refused, a listener that lets nothing through. A proxy decides for itself alone: others of its class keep what they
- * have until they refuse it too, so that nobody can take anything from others by refusing.
+ * Tracks the resources that proxies refused and decides what each proxy is sent instead (docs/resources.md, F7): first its configuration
+ * without the patches that may be the cause; then, if the policies changed together with the refused listener, a listener that denies
+ * everything. The decision is made for each proxy separately: other proxies of the class keep their configuration until they refuse it too,
+ * so that a client cannot take configuration from others by refusing it.
  */
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import type { ResourceFault } from '../../model/faults.ts'
@@ -14,57 +15,63 @@ import { type Fallback, noFallback } from './proxy-class.ts'
 /** A resource that a proxy refused. */
 export interface RefusedResource {
   readonly name: string
-  /** The version that it was sent. */
+  /** The version that the proxy was sent. */
   readonly version: string
-  /** The context of patches that it was made in, where that is known. */
+  /** The patch context in which the resource was made, if known. */
   readonly context?: PatchContext['context']
 }
 
 /** A response that a proxy refused. */
 export interface Refusal {
   readonly typeUrl: string
-  /** The resources that it named, with the versions that it was sent; none when it named none. */
+  /** The resources that the proxy named in the NACK, with the versions that it was sent. Empty when it named none. */
   readonly resources: readonly RefusedResource[]
-  /** What the proxy said. */
+  /** The error message of the proxy. */
   readonly detail: string
-  /** Whether the policies of its class are others than when it last took a response of the type. */
+  /** Whether the policies of the proxy's class have changed since the proxy last acknowledged a response of the type. */
   readonly policiesChanged: boolean
 }
 
-/** What became of one resource that a proxy refused. */
+/** The state of one resource that a proxy refused. */
 interface Case {
   readonly typeUrl: string
   readonly name: string
   withdrawn: ReadonlySet<ConfigPatch>
-  /** The patches with which it was found that it is refused without any of them too: they are not to blame, and are there again. */
+  /**
+   * The set of patches that were found not to be the cause, because the proxy refused the resource without them too. They are applied
+   * again, and are not withdrawn while the set stays the same.
+   */
   innocent: ReadonlySet<ConfigPatch> | undefined
-  /** Versions in whose place a listener stands that lets nothing through. */
+  /** Refused versions that are replaced by a listener that denies everything. */
   readonly versions: Set<string>
   denied: boolean
   fault: ResourceFault | undefined
 }
 
-/** Resources of one proxy that are told apart; refusals of more count as one. */
+/** The maximum number of resources of one proxy that are tracked separately. Refusals of further resources are tracked as one. */
 const mostCases = 16
-/** Versions of one resource that are remembered as refused. */
+/** The maximum number of refused versions that are remembered for one resource. */
 const mostVersions = 16
-/** Sets of patches that proxies of one class are made without; beyond it one is made without all patches of the type that it refuses. */
+/**
+ * The maximum number of different patch sets withdrawn from proxies of one class. Beyond it a proxy is made without all patches of the type
+ * that it refuses.
+ */
 const mostVariants = 16
-/** Characters of what a proxy said that a fault has. */
+/** The maximum length, in characters, of a proxy's error message in a fault. */
 const mostDetail = 300
 
-/** Refusals of all proxies. */
+/** The refusals of all proxies. */
 export class Refusals {
   readonly #cases = new Map<string, Case[]>()
-  /** Sets of patches in use, by the class that proxies would be of otherwise, with the connections that have them. */
+  /** For each class without refusals: the sets of withdrawn patches in use, with the connections that have each set. */
   readonly #variants = new Map<string, Map<string, Set<string>>>()
 
-  /** Whether a proxy refused anything. */
+  /** Whether a proxy refused any resource. */
   concerns(connection: string): boolean {
     return this.#cases.has(connection)
   }
 
-  /** What a proxy is given otherwise than its class. */
+  /** How the configuration of a proxy differs from that of its class. */
   fallback(connection: string): Fallback {
     const cases = this.#cases.get(connection)
     if (!cases) return noFallback
@@ -72,12 +79,12 @@ export class Refusals {
     return { withdrawn: new Set(cases.flatMap(({ withdrawn }) => [...withdrawn])), denied: new Map(denied) }
   }
 
-  /** Faults of what a proxy refused. */
+  /** The faults of the resources that a proxy refused. */
   faults(connection: string): ResourceFault[] {
     return (this.#cases.get(connection) ?? []).flatMap(({ fault }) => fault ?? [])
   }
 
-  /** A proxy is gone. */
+  /** Removes a proxy that disconnected. */
   forget(connection: string): void {
     this.#cases.delete(connection)
     for (const [base, variants] of this.#variants) {
@@ -86,7 +93,10 @@ export class Refusals {
     }
   }
 
-  /** Patches that are no more, or others now, are not withdrawn: `filters` are those that the proxy would have. Called when its class is looked for anew. */
+  /**
+   * Ends the withdrawal of patches that were removed or changed. `present` are the patches that the proxy would have without refusals.
+   * Called when the class of the proxy is found again.
+   */
   prune(connection: string, present: ReadonlySet<ConfigPatch>): void {
     for (const each of this.#cases.get(connection) ?? []) {
       if (each.innocent && !sameSet(each.innocent, present)) each.innocent = undefined
@@ -98,8 +108,8 @@ export class Refusals {
   }
 
   /**
-   * Takes a refusal of a proxy; `base` is the class that it would be of had it refused nothing, `proxyClass` the one that it is of, `objects` are what that is made from. Returns
-   * whether it is given something else now.
+   * Records a refusal of a proxy. `base` is the class that the proxy would have without refusals, `proxyClass` its present class, `objects`
+   * the objects that the class is made from. Returns whether the proxy's configuration changes.
    */
   refused(connection: string, base: ProxyClass, proxyClass: ProxyClass, refusal: Refusal, objects: readonly string[]): boolean {
     const cases = this.#cases.get(connection) ?? []
@@ -113,7 +123,10 @@ export class Refusals {
     return changed.some(Boolean)
   }
 
-  /** Withdraws patches that may be to blame: those that the proxy names, else those that nobody checked, else all that may have touched it. Returns whether there are any. */
+  /**
+   * Withdraws the patches that may be the cause: those that the error message names, otherwise those whose types are not checked before a
+   * push, otherwise all that may have changed the resource. Returns whether there are any.
+   */
   #withdraws(of: Case, context: RefusedResource['context'], { traits }: ProxyClass, refusal: Refusal): boolean {
     if (of.innocent) return false
     const live = traits.filters.flatMap((filter) => (filter.spec.configPatches ?? []).map((patch) => ({ patch, filter })))
@@ -134,12 +147,15 @@ export class Refusals {
     return true
   }
 
-  /** It is refused without patches as well: they are there again, and where policies changed with it, nothing is let through. Returns whether that is something else. */
+  /**
+   * Handles a resource that is refused without patches too: the patches are applied again, and if the policies changed together with the
+   * listener, it is replaced by one that denies everything. Returns whether the proxy's configuration changes.
+   */
   #denies(of: Case, version: string, { traits }: ProxyClass, refusal: Refusal, objects: readonly string[]): boolean {
     const restored = of.withdrawn.size > 0
     of.withdrawn = new Set()
     of.innocent = new Set(traits.filters.flatMap(({ spec }) => spec.configPatches ?? []))
-    // With the policies that it took last the proxy may keep what it has.
+    // When the policies are those that the proxy acknowledged last, it may keep the listener that it has.
     const denies = of.typeUrl === listenerType && refusal.policiesChanged
     if (denies && version !== '') of.versions.add(version)
     if (of.versions.size > mostVersions) of.versions.delete(of.versions.values().next().value as string)
@@ -153,7 +169,7 @@ export class Refusals {
     return restored || denies
   }
 
-  /** Bounds the classes that refusals make of one class: clients choose what they refuse. */
+  /** Limits the number of classes that refusals derive from one class, because clients choose what they refuse. */
   #bound(connection: string, { id, traits }: ProxyClass, cases: readonly Case[]): void {
     const variants = this.#variants.get(id) ?? new Map<string, Set<string>>()
     this.#variants.set(id, variants)
@@ -179,7 +195,7 @@ export class Refusals {
   }
 }
 
-/** The case of a resource; when there are too many, that of all others. */
+/** Returns the state of a resource, or the common one for all further resources when the limit is reached. */
 function caseOf(cases: Case[], typeUrl: string, name: string): Case {
   const known = cases.find((each) => each.typeUrl === typeUrl && each.name === name)
   if (known) return known
@@ -189,7 +205,7 @@ function caseOf(cases: Case[], typeUrl: string, name: string): Case {
   return made
 }
 
-/** A fault of what was refused: it names the resource, the objects and what the proxy said. */
+/** Creates a fault with the resource, the objects and the error message of the proxy. */
 function faultOf({ name, typeUrl }: Case, { detail }: Refusal, objects: readonly string[], consequence: string): ResourceFault {
   const resource = name || typeUrl.slice(typeUrl.lastIndexOf('/') + 1)
   return { type: 'refused', resource, objects, reason: `a proxy refused it: ${detail.slice(0, mostDetail).toWellFormed()}`, consequence }

@@ -1,30 +1,32 @@
 /**
- * What classes keep for a moment of groups that they do not have any more: routes and listeners that still name it must go first (docs/resources.md, Q5).
- * A group that is left stays in use as it is; of a group of which more is hidden than before, what no other group of the class shows is copied into a group of its own.
+ * Clusters and load assignments that a class keeps for a short time after they were removed from it, because routes and listeners that
+ * still refer to them have to be replaced first (docs/resources.md, Q5). A group that the class no longer uses stays in use unchanged. When
+ * a group hides more hosts than before, the resources of those hosts that no other group of the class contains are copied into a group of
+ * their own.
  */
 import type { GroupUse } from '../../../protocols/messages/push.ts'
 import { hostOf } from '../../xds/names.ts'
 import type { GroupStore } from '../../xds/slab/group-store.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 
-/** Types whose resources outlive their reason. */
+/** Type URLs of the resources that are kept after their removal. */
 export const lingeringTypes: ReadonlySet<string> = new Set([clusterType, endpointType])
 
-/** Groups in use by type URL; of a name in several of them the first counts in which it is not leaving. */
+/** Groups in use by type URL. When several contain a resource of the same name, the first in which it is not being removed counts. */
 export type Uses = Readonly<Record<string, readonly GroupUse[]>>
 
-/** A group that a class had, and until when it keeps it, in monotonic milliseconds. */
+/** A group that a class used, and the time at which the class drops it, in monotonic milliseconds. */
 export interface LingeringUse {
   readonly typeUrl: string
   readonly use: GroupUse
   readonly due: number
 }
 
-/** The groups that classes keep beside those that they have. */
+/** The groups that classes keep in addition to their present ones. */
 export class Lingering {
   readonly #groups: GroupStore
   readonly #uses = new Map<string, readonly LingeringUse[]>()
-  /** Groups of copies; they go with the last use. */
+  /** Ids of the groups of copies; a copy is removed with its last use. */
   readonly #copies = new Set<string>()
   #last = 0
 
@@ -32,12 +34,12 @@ export class Lingering {
     this.#groups = groups
   }
 
-  /** What a class keeps. */
+  /** The groups that a class keeps. */
   of(classId: string): readonly LingeringUse[] {
     return this.#uses.get(classId) ?? nothing
   }
 
-  /** Sets what a class keeps of what it had before, in view of what it has now: only what would be gone otherwise. */
+  /** Computes what a class keeps of the groups it had before, given its present groups: only resources that would be gone otherwise. */
   settle(classId: string, before: readonly LingeringUse[], now: Uses): void {
     const kept: LingeringUse[] = []
     for (const had of before) {
@@ -57,12 +59,13 @@ export class Lingering {
     this.#retireCopies()
   }
 
-  /** Whether a use shows a name that no other does. */
+  /** Whether a use contains a resource name that no present group contains. */
   #showsMore({ typeUrl, use }: LingeringUse, present: readonly GroupUse[]): boolean {
     const hidden = new Set(use.hide)
     const shown = this.#isShown(typeUrl, present)
     const size = ({ group }: GroupUse): number => this.#groups.resources(group).size
-    // The group with most of the names shows all but those that it does not have and those that are hidden in it.
+    // The largest present group contains all names except those listed as missing from it and those hidden in it, so that only these need
+    // checking.
     const most = present.reduce<GroupUse | undefined>((one, other) => (one && size(one) >= size(other) ? one : other), undefined)
     const candidates =
       most && size(most) >= size(use)
@@ -72,7 +75,10 @@ export class Lingering {
     return false
   }
 
-  /** Copies what a use shows and the present ones do not, of hosts that are hidden now; the id of the group, if there is anything. */
+  /**
+   * Copies the resources of newly hidden hosts that the present groups do not contain. Returns the id of the group of copies, or undefined
+   * if there are none.
+   */
   #copyHidden({ typeUrl, use }: LingeringUse, now: GroupUse, present: readonly GroupUse[]): string | undefined {
     const hidden = new Set(use.hide)
     const hosts = now.hide.filter((host) => !hidden.has(host))
@@ -95,14 +101,14 @@ export class Lingering {
     return (name) => shown.some(({ resources, hidden }) => resources.has(name) && !hidden.has(hostOf(typeUrl, name)))
   }
 
-  /** When the first of all that is kept is due, in monotonic milliseconds; undefined when nothing is kept. */
+  /** The earliest time at which a kept group is due, in monotonic milliseconds. Undefined when nothing is kept. */
   get next(): number | undefined {
     let next: number | undefined
     for (const uses of this.#uses.values()) for (const { due } of uses) if (next === undefined || due < next) next = due
     return next
   }
 
-  /** Lets go of what was due by `now`. Returns the classes that kept it. */
+  /** Drops the kept groups that are due by `now`. Returns the classes that kept them. */
   sweep(now: number): string[] {
     const classes: string[] = []
     for (const [classId, uses] of this.#uses) {
@@ -116,12 +122,12 @@ export class Lingering {
     return classes
   }
 
-  /** A class is gone. */
+  /** Removes a class. */
   forget(classId: string): void {
     if (this.#uses.delete(classId)) this.#retireCopies()
   }
 
-  /** Groups that some class keeps. */
+  /** The groups that some class keeps. */
   get groups(): ReadonlySet<string> {
     return new Set([...this.#uses.values()].flatMap((uses) => uses.map(({ use }) => use.group)))
   }

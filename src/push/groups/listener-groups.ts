@@ -1,4 +1,4 @@
-/** Groups of outbound listeners of sidecars: those that all share, and those in which a namespace or a caller differs. */
+/** Groups of outbound listeners of sidecars: shared ones, and those that differ for a namespace or a caller. */
 
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { publicViewLike, type ViewKey } from '../../snapshot/view.ts'
@@ -12,7 +12,7 @@ import { listenerType } from '../../xds/type-urls.ts'
 import { type GroupSpec, type Making, patched, withAdded } from './making.ts'
 import { sameListeners, type Unpatched, unpatchedListeners } from './unpatched-listeners.ts'
 
-/** Maker of the groups of outbound listeners. */
+/** Makes the groups of outbound listeners. */
 export class ListenerGroups {
   readonly #making: Making
 
@@ -42,7 +42,7 @@ export class ListenerGroups {
     ]
   }
 
-  /** Hosts whose rule says something else of connections that are carried as bytes than the rule that all see. */
+  /** The hosts whose DestinationRule in this view has other settings for TCP connections than the rule in the shared view. */
   #ruled(key: ViewKey, shared: ViewKey): string[] {
     if (this.#making.snapshot.destinationRules.ofBytes.size === 0) return []
     const [view, all] = [this.#making.view(key), this.#making.view(shared)]
@@ -60,7 +60,7 @@ export class ListenerGroups {
     return { ...this.#inputs(key, proxy), sourceLabels: {}, namespace: '', ownAddresses: [] }
   }
 
-  /** The listeners in which a namespace or a caller differs from what all share. */
+  /** The listeners that differ from the shared ones for a namespace or a caller. */
   #differing(shared: ViewKey, proxy: ProxyClass) {
     const inputs = this.#inputs(proxy.viewKey, proxy)
     const { snapshot } = inputs
@@ -71,19 +71,19 @@ export class ListenerGroups {
     return { outcomes: this.#listeners(proxy, () => outboundListeners(inputs, chosen), chosen), hide }
   }
 
-  /** What services bring to the listeners that all share. */
+  /** The contributions of the services to the shared listeners. */
   #sharesOf(key: ViewKey, proxy: ProxyClass): ListenerShares {
     return this.#making.derived(`shares of ${unpatchedId(key, proxy)}`, () => new ListenerShares(this.#strangers(key, proxy)))
   }
 
-  /** What all share, before it is patched. Where it is patched, it is made once for all who patch it otherwise. */
+  /** The shared listeners before patches. When patches apply, the unpatched listeners are made once for all patch sets. */
   #unpatched(key: ViewKey, proxy: ProxyClass): Made {
     if (proxy.traits.filtersOf.listeners.filters.length === 0) return outboundListeners(this.#strangers(key, proxy))
     const id = `listeners of ${unpatchedId(key, proxy)}`
     return this.#making.derived<Unpatched>(id, () => unpatchedListeners(this.#strangers(key, proxy)), sameListeners)
   }
 
-  /** Listeners as patches change them, and those that patches add; only the former where some are chosen. */
+  /** Makes listeners with patches applied, and those that patches add. With `chosen`, none are added. */
   #listeners({ traits }: ProxyClass, make: () => Made, chosen?: ListenerChoice): Outcome[] {
     return patched(traits, 'SIDECAR_OUTBOUND', (context) => {
       const { listeners, conflicts, problems } = make()
@@ -100,7 +100,7 @@ type Made = Pick<Unpatched, 'listeners' | 'conflicts' | 'problems'>
 
 const unpatchedId = ({ id }: ViewKey, { traits }: ProxyClass): string => `${id}|${traits.listenerShape}`
 
-/** Listeners, changed as patches say; then those that patches add, unless their names are taken. */
+/** Makes listeners with patches applied, and the listeners that patches add unless their names are taken. */
 export function makeListeners(
   drafts: readonly Draft<Listener>[],
   context: PatchContext,

@@ -1,4 +1,4 @@
-/** What makers of groups share: the snapshot, the views in it, the memory, and how patches are applied. */
+/** What the group makers share: the snapshot, its views, the cache, and the application of patches. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
 import { configKey } from '../../config/kinds.ts'
 import { consequences } from '../../model/faults.ts'
@@ -12,51 +12,51 @@ import type { Dependencies } from '../dependencies/dependencies.ts'
 import type { Memo } from '../dependencies/memo.ts'
 import type { SnapshotReader } from '../dependencies/snapshot-reader.ts'
 
-/** What came of making a group. */
+/** The result of building a group. */
 export interface Built {
   readonly outcomes: Iterable<Outcome>
-  /** What of the group that all share is hidden by this one, as `hostOf` names it; sorted. */
+  /** The hosts of the shared group, as `hostOf` names them, that are hidden because of this group; sorted. */
   readonly hide?: readonly string[]
-  /** The outcomes are only what differs from when it was made last; nothing went. */
+  /** The outcomes are only those that changed since the group was built last; no resource was removed. */
   readonly isPart?: boolean
-  /** Called when the outcomes are in the group. */
+  /** Called when the outcomes have been stored in the group. */
   settled?(): void
 }
 
-/** A group of resources that a class has, and how it is made. */
+/** A group of resources of a class, and how it is built. */
 export interface GroupSpec {
   readonly id: string
   readonly typeUrl: string
-  /** What it is made from beside what it reads: it is made again when one of these is another object. */
+  /** The inputs of the group that are not recorded as reads. The group is built again when one of them is another object. */
   readonly given: readonly unknown[]
-  /** The group with what the class has of its own of this type: it says what is hidden here. It comes before this one. */
+  /** The id of the group with the class's own resources of the type. Its `hide` applies to this group, and it is built before this one. */
   readonly hiddenBy?: string
   build(): Built
 }
 
-/** Objects among what a group was given. */
+/** Keys of the objects among a group's `given` inputs. */
 export function objectsOf(given: unknown): string[] {
   const { viewKey, gateways } = given as Partial<ProxyClass>
   return [...(viewKey?.sidecar ? [configKey(viewKey.sidecar)] : []), ...(gateways ?? []).map((name) => `Gateway/${name}`)]
 }
 
-/** The present state of everything that groups are made from. What is read of it is recorded for the group that is being built. */
+/** The state that groups are built from. Reads of it are recorded for the group that is being built. */
 export interface Making {
   readonly snapshot: SnapshotReader
   readonly record: Pick<Dependencies<never>, 'collection'>
-  /** A value under a name that all who read it share; who reads it is made again when it is another, as `alike` has it. */
+  /** Returns a named value that all its readers share. The readers are made again when the value differs according to `alike`. */
   derived<Value>(name: string, make: () => Value, alike?: (one: Value, other: Value) => boolean): Value
   readonly memo: Memo
   readonly sums: KeyedSums
-  /** A view in the present snapshot. */
+  /** A view of the present snapshot. */
   view(key: ViewKey): View
-  /** Resources of the group that is being built, as it was made last. */
+  /** The resources of the group that is being built, as of its last build. */
   lastGood(): ReadonlyMap<string, Resource>
-  /** The message of a resource that is in use. Throws when its bytes are gone. */
+  /** The encoded message of a resource in use. Throws when its bytes have been dropped. */
   valueOf(resource: Resource): Uint8Array
 }
 
-/** Makes something to which patches are applied; patches that could not be are problems beside what was made. */
+/** Makes resources to which patches are applied. Patches that cannot be applied are reported as problems in addition to the resources. */
 export function patched(traits: Traits, context: PatchContext['context'], make: (context: PatchContext) => readonly Outcome[]): Outcome[] {
   const problems: Problem[] = []
   const made = make({
@@ -70,13 +70,13 @@ export function patched(traits: Traits, context: PatchContext['context'], make: 
   return [...made, ...problems.map((problem): Outcome => ({ problem }))]
 }
 
-/** Problems as outcomes, each once. */
+/** Returns problems as outcomes, without duplicates. */
 export function told(problems: readonly Problem[]): Outcome[] {
   const unique = new Map(problems.map((problem) => [`${problem.type}|${problem.resource}|${problem.reason}`, problem]))
   return [...unique.values()].map((problem) => ({ problem }))
 }
 
-/** Whether the bytes of all that was made are still there. */
+/** Whether the bytes of all resources are still available. */
 export function allUsable(outcomes: readonly Outcome[]): boolean {
   return outcomes.every((made) => {
     if ('slices' in made) return isUsable(made)
@@ -85,8 +85,8 @@ export function allUsable(outcomes: readonly Outcome[]): boolean {
 }
 
 /**
- * What was made, and what patches add to it, each by itself. An added resource whose name is `taken`, or there already, is left out and told: no
- * response may have a name twice.
+ * Returns the outcomes together with the resources that patches add, each made separately. An added resource whose name is `taken`, or
+ * among the outcomes, is left out and reported, because no response may contain a name twice.
  */
 export function withAdded<Schema extends DescMessage>(
   made: readonly Outcome[],
@@ -95,7 +95,7 @@ export function withAdded<Schema extends DescMessage>(
   drafts: readonly Draft<MessageShape<Schema>>[],
   taken: Iterable<string> = [],
 ): Outcome[] {
-  // What could not be made may have its last good state, under its name.
+  // A resource that could not be made may be replaced by its last good state, so its name counts as taken.
   const nameOf = (outcome: Outcome) => ('slices' in outcome ? outcome.name : 'problem' in outcome ? outcome.problem.resource : [])
   const names = new Set([...taken, ...made.flatMap(nameOf)])
   const added = drafts.flatMap((draft) =>
@@ -112,7 +112,7 @@ export function withAdded<Schema extends DescMessage>(
   return [...made, ...added]
 }
 
-/** Names of what a sidecar has beside what is outbound by patches: what they add inbound may not have them. */
+/** Names of the resources that patches add to a sidecar outbound. Resources that patches add inbound must not have these names. */
 export function addedOutbound<Message extends { name: string }>(
   context: PatchContext,
   drafts: (context: PatchContext) => Draft<Message>[],

@@ -1,4 +1,7 @@
-/** Groups with the name table of sidecars whose agents answer DNS queries: one for each view of services, each cluster and each form of the type. */
+/**
+ * Groups with the name table of sidecars whose agents answer DNS queries: one for each view of services, each cluster, and each of the two
+ * type URLs.
+ */
 import { sameItems } from '../../model/lists.ts'
 import { publicViewLike, servicesOfView, type View, type ViewKey } from '../../snapshot/view.ts'
 import { type NamePage, nameInfo, namePage, nameTable, pageCount, pageOf } from '../../xds/name-table/name-table.ts'
@@ -6,7 +9,7 @@ import type { ProxyClass } from '../../xds/traits.ts'
 import { aliasNameTableType, nameTableType } from '../../xds/type-urls.ts'
 import type { GroupSpec, Making } from './making.ts'
 
-/** Whose table it is, and in which form. */
+/** Identifies a table: the view and cluster that it is made for, and its type URL. */
 interface Table {
   readonly viewKey: ViewKey
   readonly clusterId: string
@@ -16,7 +19,7 @@ interface Table {
 /** Hosts by page. */
 type Pages = readonly (readonly string[])[]
 
-/** Maker of the groups of name tables. */
+/** Makes the groups of name tables. */
 export class NameTableGroups {
   readonly #making: Making
 
@@ -36,7 +39,7 @@ export class NameTableGroups {
     })
   }
 
-  /** All pages of a table: of a namespace those that all share, but for the pages with hosts that it sees otherwise. */
+  /** All pages of a table. A namespace has the shared pages, except for pages with hosts that it sees differently. */
   #pages(table: Table): NamePage[] {
     const { difference } = this.#making.view(table.viewKey)
     if (!difference || difference.services.length === 0) return this.#hosts(table).map((_, index) => this.#page(table, index))
@@ -56,7 +59,7 @@ export class NameTableGroups {
     })
   }
 
-  /** The hosts of one page: another list only when there are other hosts. */
+  /** The hosts of one page. The list stays the same object while its hosts are the same. */
   #hostsOfPage(table: Table, page: number, count: number): readonly string[] {
     const name = `hosts of names|${table.viewKey.id}|${page} of ${count}`
     return this.#making.derived(name, () => this.#hosts(table)[page] ?? [], sameItems)
@@ -67,7 +70,7 @@ export class NameTableGroups {
     return this.#derivedPage(table, `${page} of ${count}`, (of) => this.#made(of, this.#hostsOfPage(of, page, count)))
   }
 
-  /** A page in which a namespace sees hosts otherwise: what is shared and its own, as it sees them. */
+  /** A page with hosts that the namespace sees differently: the shared hosts and its own, as the namespace sees them. */
   #ownPage(table: Table, shared: Table, page: number): NamePage {
     const count = this.#hosts(shared).length
     return this.#derivedPage(table, `own ${page} of ${count}`, (of) => {
@@ -76,7 +79,7 @@ export class NameTableGroups {
     })
   }
 
-  /** A page that all who read it share; the one under the alias is the same where nothing in it is another. */
+  /** A page that all its readers share. The page under the alias type URL is the same page unless it contains names in the alias form. */
   #derivedPage(table: Table, name: string, make: (table: Table) => NamePage): NamePage {
     return this.#making.derived(
       `names|${nameOf(table)}|${name}`,

@@ -1,6 +1,7 @@
 /**
- * Groups of clusters and load assignments for what proxies call. What all see is made once, whoever sees it; a namespace that sees some
- * hosts otherwise has these in a group of its own, and they are hidden from it in the shared one. A Sidecar's choice is one group.
+ * Groups of clusters and load assignments for upstream services. Those of the shared view are made once for all proxies. A namespace that
+ * sees some hosts differently has these in a group of its own, and they are hidden in the shared group. The services that a Sidecar imports
+ * are one group.
  */
 import type { Endpoint, Service } from '../../../protocols/data.ts'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
@@ -24,22 +25,22 @@ import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { clusterType, endpointType } from '../../xds/type-urls.ts'
 import { allUsable, type GroupSpec, type Making, patched, withAdded } from './making.ts'
 
-/** Services of a view that one group is made of. */
+/** The services of a view that one group is made of. */
 interface Extent {
-  /** Equal for equal extents; part of the ids of their groups. */
+  /** Equal for equal extents. It is part of the ids of their groups. */
   readonly id: string
   readonly viewKey: ViewKey
-  /** The hosts, or all that the view has. */
+  /** The hosts. Undefined: all hosts of the view. */
   readonly hosts: readonly string[] | undefined
 }
 
-/** A group of load assignments, to be refreshed host by host. */
+/** A group of load assignments that can be updated host by host. */
 interface EndpointGroup {
   readonly extent: Extent
   readonly traits: Traits
 }
 
-/** Maker of the groups of clusters and load assignments. */
+/** Makes the groups of clusters and load assignments. */
 export class OutboundGroups {
   readonly #making: Making
   readonly #endpointGroups = new Map<string, EndpointGroup>()
@@ -63,7 +64,7 @@ export class OutboundGroups {
         typeUrl: clusterType,
         make: (of: Extent) => this.#clusters(of, traits, true),
       },
-      // No EnvoyFilter touches load assignments: classes with other filters share the group.
+      // EnvoyFilters do not apply to load assignments, so classes with different filters share this group.
       { name: 'endpoints', key: endpointKey(traits), given: [], typeUrl: endpointType, make: (of: Extent) => this.#endpoints(of, traits) },
     ]
     for (const extent of extents) this.#endpointGroups.set(`endpoints|${extent.id}|${endpointKey(traits)}`, { extent, traits })
@@ -77,9 +78,11 @@ export class OutboundGroups {
     return [...specs, this.#commonClusters(traits)]
   }
 
-  /** What the groups of a view are made of: first what its namespace sees otherwise, which hides that from the shared. */
+  /**
+   * The extents that the groups of a view are made of. The first is what the namespace sees differently, which is hidden in the shared one.
+   */
   #extents(key: ViewKey): Extent[] {
-    // Addresses of services are in none of what is made here.
+    // The resources of these groups do not contain addresses of services.
     const viewKey = plainView(key)
     const { difference } = this.#making.view(viewKey)
     if (!difference) return [{ id: viewKey.id, viewKey, hosts: undefined }]
@@ -89,7 +92,7 @@ export class OutboundGroups {
     return [{ id: `of ${viewKey.namespace}`, viewKey: viewOfNamespace(viewKey.namespace), hosts }, shared]
   }
 
-  /** Clusters that belong to no service: they are hidden from nobody. */
+  /** Clusters that belong to no service. They are hidden from no class. */
   #commonClusters(traits: Traits): GroupSpec {
     const build = () => ({
       outcomes: patched(traits, contextOf(traits), (context) =>
@@ -99,7 +102,7 @@ export class OutboundGroups {
     return { id: `clusters-common|${traits.clusterKey}`, given: traits.filtersOf.clusters.filters, typeUrl: clusterType, build }
   }
 
-  /** Groups that have load assignments of a host, to be made anew when its endpoints change: they have looked for its services. */
+  /** Groups that contain load assignments of a host and are updated when its endpoints change: those that have looked up its services. */
   endpointGroups(host: string): string[] {
     return [...this.#making.snapshot.services.askers(host)].filter((id) => this.#endpointGroups.has(id))
   }
@@ -113,12 +116,12 @@ export class OutboundGroups {
     return state ? this.#serviceEndpoints(state, view, known.traits) : []
   }
 
-  /** A group is gone. */
+  /** Removes a group. */
   forget(group: string): void {
     this.#endpointGroups.delete(group)
   }
 
-  /** Makes, ahead of need, what the services of a view turn into. Yields the bytes made for each. */
+  /** Makes the clusters and load assignments of a view's services in advance. Yields the number of bytes made for each service. */
   *prepare(proxy: ProxyClass): Generator<number> {
     const view = this.#making.view(proxy.viewKey)
     const bytes = (outcomes: readonly Outcome[]) =>
@@ -133,7 +136,10 @@ export class OutboundGroups {
     return { view, states: hosts ? hosts.flatMap((host) => view.service(host) ?? []) : view.services }
   }
 
-  /** Clusters of services that are found by DNS carry endpoints, and differ by the place of the proxy; the others do not. */
+  /**
+   * `dns`: only services resolved by DNS, whose clusters contain endpoints and depend on the locality of the proxy; otherwise all other
+   * services.
+   */
   #clusters(extent: Extent, traits: Traits, dns: boolean): Outcome[] {
     const { view, states } = this.#states(extent)
     const services = states.filter(({ service }) => (service.resolution === 'dns') === dns)
@@ -145,7 +151,7 @@ export class OutboundGroups {
   #serviceClusters(state: ServiceState, view: View, traits: Traits, variant: string, make: typeof outboundClusters): readonly Outcome[] {
     const { snapshot, memo } = this.#making
     const rule = view.ruleFor(state.service)
-    // Other clusters have no endpoints in them.
+    // Clusters of other resolutions contain no endpoints.
     const open = () => (state.service.resolution === 'dns' ? openTo(view.namespace, state, traits, snapshot).state : state)
     return memo.get(
       `${variant}|${traits.clusterKey}|${state.service.resolution === 'dns' ? traits.placeKey + openKey(view.namespace, state, traits) : ''}`,
@@ -157,7 +163,10 @@ export class OutboundGroups {
     )
   }
 
-  /** What is made of each service. One that fails as a whole, before there are drafts, keeps what the group has of it. */
+  /**
+   * Makes the outcomes of each service. When making a service fails before there are drafts, the resources that the group has of it are
+   * kept.
+   */
   #ofEach(services: readonly ServiceState[], type: string, make: (state: ServiceState) => readonly Outcome[]): Outcome[] {
     const there = this.#making.lastGood()
     return services.flatMap((state) =>
@@ -217,7 +226,9 @@ export class OutboundGroups {
   }
 }
 
-/** A service with those of its endpoints that EDS can tell of: Envoy refuses an assignment with a host name in it. The others are told. */
+/**
+ * Splits off the endpoints that EDS cannot express: Envoy refuses an assignment that contains a host name. They are reported as problems.
+ */
 function withAddresses(state: ServiceState): { addressed: ServiceState; problems: Outcome[] } {
   const usable = ({ address }: Endpoint) => address === '' || isIp(address) || address.startsWith('unix://')
   const odd = state.endpoints.filter((endpoint) => !usable(endpoint))
@@ -227,7 +238,7 @@ function withAddresses(state: ServiceState): { addressed: ServiceState; problems
   return { addressed: { ...state, endpoints: state.endpoints.filter(usable), shards }, problems }
 }
 
-/** An endpoint that is left out of the assignments of its service, and why. */
+/** A problem for an endpoint that is left out of the assignments of its service, with the reason. */
 function leftOut({ address, namespace, workload }: Endpoint, service: Service, why: string): Outcome {
   const objects = [...(workload === '' ? [] : [configKey({ kind: 'WorkloadEntry', namespace, name: workload })]), serviceKey(service)]
   return { problem: { type: 'eds', resource: service.hostname, objects, reason: `endpoint ${address} ${why}`, consequence: consequences.leftOut } }
@@ -237,12 +248,12 @@ const endpointKey = ({ type, sniDnat, placeKey }: Traits): string => `${type}|${
 
 const contextOf = (traits: Traits) => (traits.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND')
 
-/** Clusters, merged and removed as patches say; then those that patches add. */
+/** Makes clusters with patches applied (merges and removals), and those that patches add. */
 function makeClusters(drafts: readonly Draft<Cluster>[], context: PatchContext, added: readonly Draft<Cluster>[] = []): Outcome[] {
   return withAdded(makeAll(ClusterSchema, 'cds', drafts, clusterPatcher(context)), ClusterSchema, 'cds', added)
 }
 
-/** Whether clusters of a service carry its endpoints, or names taken from them. */
+/** Whether the clusters of a service contain its endpoints, or names taken from them. */
 function dependsOnEndpoints(state: ServiceState): boolean {
   return state.service.resolution === 'dns' || state.service.resolution === 'passthrough'
 }

@@ -1,4 +1,4 @@
-/** Groups of route configurations of sidecars and of their virtual hosts: those that all share, and what a namespace sees otherwise. */
+/** Groups of route configurations of sidecars and of their virtual hosts: shared ones, and those that differ for a namespace. */
 import { publicView, publicViewLike, type ViewKey } from '../../snapshot/view.ts'
 import { hostsForCaller } from '../../snapshot/visibility.ts'
 import type { Outcome } from '../../xds/draft.ts'
@@ -12,9 +12,9 @@ import { OwnRoutes } from '../routes/own-routes.ts'
 import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
 import { type Built, type GroupSpec, type Making, told } from './making.ts'
 
-/** Routes that are made together, and all that they are made for. */
+/** Routes that are made together, with everything that they are made for. */
 interface RouteSet {
-  /** Names it, by everything else in it. */
+  /** Identifies the set by all other fields. */
   readonly id: string
   readonly key: ViewKey
   readonly caller: Caller
@@ -26,7 +26,7 @@ function routeSet(key: ViewKey, caller: Caller, traits: Traits): RouteSet {
   return { id: `${key.id}|${traits.routeKey}|${caller === stranger ? 'strangers' : JSON.stringify(caller)}`, key, caller, traits }
 }
 
-/** What a caller sees otherwise than the shared routes, and all that it is made for. */
+/** The routes in which a caller differs from the shared routes, with everything that they are made for. */
 interface OwnSet extends RouteSet {
   readonly shared: RouteSet
 }
@@ -36,21 +36,21 @@ function ownSet(shared: RouteSet, key: ViewKey, caller: Caller): OwnSet {
   return { ...own, id: `of ${own.id}|beside ${shared.id}`, shared }
 }
 
-/** The name of what is worked out for a set of routes, for EnvoyFilters as they are now. */
+/** The name of derived values of a route set, which includes the present generations of its EnvoyFilters. */
 const named = ({ id, traits }: RouteSet): string =>
   `${id} ${traits.filtersOf.routes.filters.map((filter) => `${filterId(filter)}@${filter.generation}`).join()}`
 
-/** The group of a set of routes. */
+/** The id of the group of a route set. */
 const routesGroup = ({ id }: RouteSet): string => `routes-out|${id}`
 
-/** Maker of the groups of routes. */
+/** Makes the groups of routes. */
 export class RouteGroups {
   readonly #making: Making
   readonly #shared = new Map<string, SharedRoutes>()
   readonly #own = new Map<string, OwnRoutes>()
-  /** Which virtual hosts of shared routes a group of them has. */
+  /** By group of virtual hosts: the shared routes that they are from, and the state of these that the group contains. */
   readonly #hostsOf = new Map<string, { readonly shared: SharedRoutes; readonly at: number }>()
-  /** The last route configurations that all share, by their table. */
+  /** The last shared route configurations by their table. */
   readonly #whole = new WeakMap<SharedRoute['table'], { readonly extra: Uint8Array; readonly resource: Resource }>()
 
   constructor(making: Making) {
@@ -72,7 +72,7 @@ export class RouteGroups {
       typeUrl: routeType,
       id: routesGroup(own),
       build: build((overlay) => {
-        // Its routes are made of the shared tables.
+        // The overlay's routes refer to the shared tables, so this group depends on these tables.
         if (!traits.takesVirtualHosts)
           for (const name of overlay.names) this.#part(`table ${name} of ${named(shared)}`, shared, (routes) => routes.tableOf(name))
         const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
@@ -91,7 +91,7 @@ export class RouteGroups {
     return [ownRoutes, { ...routes, hiddenBy: ownRoutes.id }, ...(hosts ? [ownHosts, { ...hosts, hiddenBy: ownHosts.id }] : [])]
   }
 
-  /** The groups of routes that all share who see them so. */
+  /** The groups of routes that are shared by all classes that see them alike. */
   #sharedSpecs(set: RouteSet): GroupSpec[] {
     const { takesVirtualHosts, filtersOf } = set.traits
     const given = filtersOf.routes.filters
@@ -112,7 +112,7 @@ export class RouteGroups {
     return [routes, { given, typeUrl: virtualHostType, id, build: () => this.#sharedHosts(id, this.#sharedRoutes(set)) }]
   }
 
-  /** Virtual hosts as resources of their own: those that differ from what the group has, or all of them. */
+  /** Virtual hosts as resources of their own: only those that changed since the group was built, or all of them. */
   #sharedHosts(id: string, shared: SharedRoutes): Built {
     const before = this.#hostsOf.get(id)
     const { at } = shared
@@ -133,13 +133,13 @@ export class RouteGroups {
     return resource
   }
 
-  /** The routes that groups share, as they are now; whoever asks is made again when anything in them is another. */
+  /** The shared routes, updated to the present snapshot. Whoever calls this is made again when anything in them changes. */
   #sharedRoutes(set: RouteSet): SharedRoutes {
     const { snapshot, memo } = this.#making
     const shared = this.#keptRoutes(set)
     this.#making.derived(`routes ${named(set)}`, () => {
       const view = this.#making.view(set.key)
-      // The class of that view takes the routes that all share from now on; these would be all of them once more for each namespace.
+      // Classes of this view use the shared routes from now on; refreshing this set would make a copy of all of them for each namespace.
       if (set.key.sidecar && view.difference) throw new Error('its Sidecar is gone, or takes everything now')
       const { owner } = memo
       memo.owner = routesGroup(set)
@@ -150,7 +150,7 @@ export class RouteGroups {
     return shared
   }
 
-  /** The routes that groups share, as they were when somebody asked last. */
+  /** The shared routes as of their last update. */
   #keptRoutes(set: RouteSet): SharedRoutes {
     const group = routesGroup(set)
     let kept = this.#shared.get(group)
@@ -158,14 +158,14 @@ export class RouteGroups {
     return kept
   }
 
-  /** What a namespace has of its own, as it is now. */
+  /** The routes in which a namespace differs, updated to the present snapshot. */
   #ownRoutes(own: OwnSet): OwnRoutes {
     const group = routesGroup(own)
     let kept = this.#own.get(group)
     if (!kept) this.#own.set(group, (kept = new OwnRoutes(this.#keptRoutes(own.shared), this.#making.sums)))
     const routes = kept
     this.#making.derived(`own routes ${named(own)}`, () => {
-      // Who claims what in the shared routes concerns it where it claims the same.
+      // A change of the claims in the shared routes matters to this namespace only where its hosts claim the same domains.
       this.#making.derived(`claims of ${named(own)}`, () => {
         this.#part(`claims in ${named(own.shared)}`, own.shared, ({ claims }) => claims.at)
         return routes.claimed()
@@ -177,7 +177,7 @@ export class RouteGroups {
     return routes
   }
 
-  /** Has whoever is being made be made again when a part of the shared routes is another. */
+  /** Makes the value being made depend on a part of the shared routes. */
   #part(name: string, set: RouteSet, part: (shared: SharedRoutes) => unknown): void {
     this.#making.derived(name, () => part(this.#sharedRoutes(set)))
   }
@@ -191,7 +191,7 @@ export class RouteGroups {
     routes.refresh(new HostMaker(view, snapshot, traits, caller, memo), differing)
   }
 
-  /** Makes virtual hosts ahead of need, as strangers see them. Yields the bytes of each. */
+  /** Makes virtual hosts in advance, for a caller without namespace and labels. Yields the number of bytes of each. */
   *prepare({ traits }: ProxyClass): Generator<number> {
     const { snapshot, memo } = this.#making
     const maker = new HostMaker(this.#making.view(publicView), snapshot, traits, stranger, memo)
@@ -199,12 +199,12 @@ export class RouteGroups {
       for (const state of egress.services) for (const candidate of maker.ofService(state, egress)) yield candidate.make().piece?.bytes.length ?? 0
   }
 
-  /** Sets of routes that are kept: for views, and for namespaces of their own. */
+  /** The number of route sets in memory: shared ones, and those of namespaces. */
   get kept(): number {
     return this.#shared.size + this.#own.size
   }
 
-  /** A group is gone. */
+  /** Removes a group. */
   forget(group: string): void {
     this.#own.delete(group)
     this.#shared.delete(group)

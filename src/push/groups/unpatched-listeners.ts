@@ -1,4 +1,4 @@
-/** Outbound listeners before EnvoyFilters change them: made once for all classes that differ only in their filters. */
+/** Outbound listeners before EnvoyFilters apply, made once for all classes that differ only in their filters. */
 
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -7,16 +7,16 @@ import type { Draft, ListenerConflict, Problem } from '../../xds/draft.ts'
 import { type OutboundInputs, outboundListeners } from '../../xds/listeners/outbound.ts'
 import { encodeResource, isUsable, type Resource } from '../../xds/slab/resource.ts'
 
-/** Listeners that are ready to be patched, and what else came of making them. */
+/** Listeners before patches are applied, with the conflicts and problems found while making them. */
 export interface Unpatched {
   readonly listeners: readonly Draft<Listener>[]
   readonly conflicts: readonly ListenerConflict[]
   readonly problems: readonly Problem[]
-  /** Equal for equal listeners; undefined when some could not be made. */
+  /** Equal for equal listeners. Undefined when some could not be made. */
   readonly content: string | undefined
 }
 
-/** Makes them all. A listener that cannot be made is a draft that fails, as in `outboundListeners`. */
+/** Makes all listeners. A listener that cannot be made is a draft that fails, as in `outboundListeners`. */
 export function unpatchedListeners(inputs: OutboundInputs): Unpatched {
   const { listeners, conflicts, problems } = outboundListeners(inputs)
   const made = listeners.flatMap((draft) => madeOnce(draft) ?? [])
@@ -29,7 +29,7 @@ export function unpatchedListeners(inputs: OutboundInputs): Unpatched {
   }
 }
 
-/** Whether two come to the same for all who patch them. */
+/** Whether two results are equal to everything that patches them. */
 export const sameListeners = (one: Unpatched, other: Unpatched): boolean => one.content !== undefined && one.content === other.content
 
 interface MadeOnce {
@@ -37,7 +37,10 @@ interface MadeOnce {
   readonly version: string | undefined
 }
 
-/** A draft of what was made now; it is kept as bytes, of which each patched copy is read. Without a version it failed, and fails again when it is asked for. */
+/**
+ * Makes the message of a draft once. The new draft keeps the message as bytes, from which each copy to patch is decoded. A draft that fails
+ * is returned as it is, without a version, and fails again when it is made.
+ */
 function madeOnce(draft: Draft<Listener>): MadeOnce | undefined {
   const { name, lacking } = draft
   return contain<MadeOnce | undefined>(

@@ -1,4 +1,4 @@
-/** Groups that one class has for itself: what its workload serves, and what the gateways that select it open. */
+/** Groups that belong to one class: the inbound resources of its workload, and the listeners and routes of the Gateways that select it. */
 
 import { fromBinary } from '@bufbuild/protobuf'
 import { type Cluster, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
@@ -24,7 +24,7 @@ import { clusterType, listenerType, routeType } from '../../xds/type-urls.ts'
 import { makeListeners } from './listener-groups.ts'
 import { addedOutbound, type GroupSpec, type Making, objectsOf, patched, withAdded } from './making.ts'
 
-/** Maker of the groups that belong to one class each. */
+/** Makes the groups that belong to one class each. */
 export class WorkloadGroups {
   readonly #making: Making
 
@@ -32,7 +32,7 @@ export class WorkloadGroups {
     this.#making = making
   }
 
-  /** What a sidecar's workload serves. */
+  /** The inbound clusters and listeners of a sidecar. */
   inbound(proxy: ProxyClass): GroupSpec[] {
     return [
       {
@@ -50,7 +50,7 @@ export class WorkloadGroups {
     ]
   }
 
-  /** What the gateways that select a router open. */
+  /** The listeners and routes of the Gateways that select a router. */
   gateway(proxy: ProxyClass): GroupSpec[] {
     return [
       {
@@ -89,7 +89,10 @@ export class WorkloadGroups {
     return policiesFor(policies, mesh.rootNamespace, proxy)
   }
 
-  /** What enforces policies, made once for all whom the same policies select; what cannot be expressed is a problem of the policies it came from. */
+  /**
+   * The filters that enforce policies, made once for all workloads that the same policies select. A rule that cannot be expressed is
+   * reported as a problem of the policies it came from.
+   */
   #policyFilters(policies: WorkloadPolicies, { traits }: ProxyClass): { filters: PolicyFilters; problems: Outcome[] } {
     const { snapshot } = this.#making
     const trust = { trustsForwarded: trustsForwarded(traits, snapshot.mesh) }
@@ -104,7 +107,7 @@ export class WorkloadGroups {
     })
   }
 
-  /** What guards workloads with these policies, made once for all of the same traits. */
+  /** The guard of workloads with these policies, made once for all classes with the same traits. */
   #guard(policies: WorkloadPolicies, filters: PolicyFilters, { traits }: ProxyClass): GuardedWorkload {
     return this.#ofPolicies(`guard|${traits.key}`, policies, filters, () => guardOf(policies, filters, this.#making.snapshot, traits))
   }
@@ -145,7 +148,9 @@ export class WorkloadGroups {
     })
   }
 
-  /** Listeners, with one that lets nothing through in the place of each that proxies of the class refused although it changes their policies. */
+  /**
+   * Replaces each listener version that proxies of the class refused although its policies changed by a listener that denies everything.
+   */
   #denying(outcomes: readonly Outcome[], { denied }: ProxyClass): Outcome[] {
     if (denied.size === 0) return [...outcomes]
     return outcomes.map((made) => {
@@ -159,8 +164,9 @@ export class WorkloadGroups {
   }
 
   /**
-   * Listeners that judge by policies, as `make` makes them. The last good state of one that cannot be made has the policies of then: where policies select the workload, one that lets
-   * nothing through takes its place until it can be made (docs/resources.md, A14). So it is with every listener of the group where `make` throws.
+   * Makes the listeners that enforce policies. The last good state of a listener has the policies of its time, so where policies select the
+   * workload, a listener that cannot be made is replaced by one that denies everything until it can be made (docs/resources.md, A14). When
+   * `make` throws, this applies to every listener of the group.
    */
   #closing(proxy: ProxyClass, make: () => Outcome[]): Outcome[] {
     const lastGood = this.#making.lastGood()
@@ -179,7 +185,7 @@ export class WorkloadGroups {
     })
   }
 
-  /** The policies that select the workload, none of them known where they cannot be told; undefined where there are none. */
+  /** Keys of the policies that select the workload; empty when they cannot be determined, undefined when there are none. */
   #policyObjects(proxy: ProxyClass): readonly string[] | undefined {
     return contain<readonly string[] | undefined>(
       () => {

@@ -1,48 +1,51 @@
 /**
- * Which domains of which routes changed hands, so that whoever has to do with none of them need not look again. Each is a digest of 32 bits:
- * a namespace has hundreds of them, and two that are alike by chance have it look once more for nothing.
+ * Tracks which domains of which routes changed their owner, so that only those that depend on such a domain have to check again. Each
+ * domain is a 32-bit digest, because a namespace has hundreds of them. A collision only causes a needless check.
  */
 import { fnv1a } from '../../model/digest.ts'
 import { append } from '../../model/lists.ts'
 import type { RouteHost } from './route-hosts.ts'
 
-/** A domain of a route. */
+/** The digest of a domain of a route. */
 export const domainOf = (route: string, domain: string): number => fnv1a(domain, fnv1a(`${route} `))
-/** What stands among domains for a route as a whole, for all routes that there are, for those that a host is in, for the hosts of a route, and for the number of its services. */
+/**
+ * Digests that stand for: a route as a whole, all routes, the routes that contain a host, the hosts of a route, and the number of services
+ * in a route.
+ */
 export const wholeRoute = (route: string): number => fnv1a(route)
 export const everyRoute = fnv1a('every route')
 export const placesOf = (host: string): number => fnv1a(`routes of ${host}`)
 export const hostsOf = (route: string): number => fnv1a(`hosts of ${route}`)
 export const servicesOf = (route: string): number => fnv1a(`${route} has so many services`)
 
-/** Who claims what in a route. It is worked out when somebody asks first: nobody asks of routes that only one view has. */
+/** Which host claims which domain of a route. Computed on first use, because it is never needed for routes that only one view has. */
 export class RouteClaims {
   #hosts: readonly RouteHost[]
   #places: ReadonlyMap<string, readonly number[]> | undefined
   #domains: Pick<RouteClaims, 'owners' | 'contested'> | undefined
 
-  /** `hosts` are those of the route, in the order of their claims. */
+  /** `hosts`: the hosts of the route, in the order of their claims. */
   constructor(hosts: readonly RouteHost[]) {
     this.#hosts = hosts
   }
 
-  /** The same claims, of hosts that took the places of others. */
+  /** Keeps the claims and replaces the hosts, which must claim the same domains. */
   of(hosts: readonly RouteHost[]): RouteClaims {
     this.#hosts = hosts
     return this
   }
 
-  /** Places among the hosts by {@link Candidate.host}. */
+  /** Indices of the route's hosts by {@link Candidate.host}. */
   get places(): ReadonlyMap<string, readonly number[]> {
     return (this.#places ??= placesIn(this.#hosts))
   }
 
-  /** Who has a domain. */
+  /** The host that owns each domain. */
   get owners(): ReadonlyMap<string, string> {
     return (this.#domains ??= domainsIn(this.#hosts)).owners
   }
 
-  /** Who claims a domain that several claim. */
+  /** The hosts that claim a domain, for domains that several hosts claim. */
   get contested(): ReadonlyMap<string, ReadonlySet<string>> {
     return (this.#domains ??= domainsIn(this.#hosts)).contested
   }
@@ -71,23 +74,23 @@ function domainsIn(hosts: readonly RouteHost[]): Pick<RouteClaims, 'owners' | 'c
   return { owners, contested }
 }
 
-/** What the log is told of a route: who claims what in it, and how many of its hosts belong to services. */
+/** The state of a route that the log compares: its claims, and the number of its hosts that belong to services. */
 interface Claimed {
   readonly claims: RouteClaims
   readonly services: number
 }
 
-/** The last changes of who claims which domain. */
+/** The last changes of domain ownership. */
 export class ClaimLog {
   #at = 0
   readonly #last: { readonly at: number; readonly domains: ReadonlySet<number> }[] = []
 
-  /** Number of the present state. */
+  /** The number of the present state. */
   get at(): number {
     return this.#at
   }
 
-  /** Whether a change since a state may concern who has to do with these domains. */
+  /** Whether a change since state `at` may concern these domains. True when the log does not reach back that far. */
   concerns(domains: Iterable<number>, at: number): boolean {
     if (at === this.#at) return false
     const [oldest] = this.#last
@@ -98,7 +101,7 @@ export class ClaimLog {
   }
 
   add(before: ReadonlyMap<string, Claimed>, after: ReadonlyMap<string, Claimed>): void {
-    // Whoever asked before there was any route is told to look again.
+    // Anything that asked before there were any routes has to check again.
     if (before.size === 0) {
       this.#at++
       this.#last.length = 0
@@ -108,7 +111,7 @@ export class ClaimLog {
     for (const name of new Set([...before.keys(), ...after.keys()])) {
       const [one, other] = [before.get(name), after.get(name)]
       if (one?.claims === other?.claims) continue
-      // A route that comes or goes concerns whoever has a host in it, or hides what stands in every route.
+      // A route that is added or removed concerns everything with a host in it, and everything with the hosts common to all routes.
       if (!one || !other) domains.add(wholeRoute(name)).add(everyRoute)
       for (const [here, there] of [
         [one, other],
@@ -125,5 +128,5 @@ export class ClaimLog {
   }
 }
 
-/** Changes that are remembered. */
+/** The maximum number of changes that are kept. */
 const mostChanges = 16

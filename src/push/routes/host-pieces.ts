@@ -1,4 +1,4 @@
-/** Makes the virtual hosts of sidecars' routes, each by itself, and remembers them. */
+/** Makes the virtual hosts of sidecars' routes one by one, and caches them. */
 import { clone } from '@bufbuild/protobuf'
 import type { ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
@@ -20,42 +20,47 @@ import { catchAllHost, ownDomains, serviceVirtualHost, virtualServiceHost } from
 import type { Traits } from '../../xds/traits.ts'
 import type { Memo } from '../dependencies/memo.ts'
 
-/** What came of making a virtual host; without a piece there is no such host, unless a problem says that it failed. */
+/** The result of making a virtual host. Without `piece` and `failed` there is no such host. */
 export interface MadeHost {
   readonly name: string
   readonly piece: HostPiece | undefined
-  /** Why it could not be made. */
+  /** The objects and the reason if making the host failed. */
   readonly failed: Pick<Problem, 'objects' | 'reason'> | undefined
-  /** Patches that could not be applied. */
+  /** Patches that could not be applied, and parts that were left out. */
   readonly problems: readonly Problem[]
 }
 
-/** A virtual host that is wanted in a route. Domains that another claimed before it are taken from it. */
+/**
+ * A virtual host to be added to a route. Domains that another host has claimed before are passed to `make` as `without` and removed from
+ * it.
+ */
 export interface Candidate {
   readonly route: RouteName
-  /** What it is found by when views are compared: a host, `*` for the catch-all, `+` and its name when an EnvoyFilter adds it. */
+  /**
+   * The key by which views are compared: a host, `*` for the catch-all, or `+` and the name for a virtual host that an EnvoyFilter adds.
+   */
   readonly host: string
-  /** The egress listener through which it is called; undefined for what every route has. */
+  /** The egress listener that the host is reached through. Undefined for virtual hosts common to all routes. */
   readonly egress: EgressListener | undefined
-  /** Namespace of the service; empty for hosts without one, which come last. */
+  /** The namespace of the service. Empty for hosts without a service, which come last. */
   readonly namespace: string
-  /** Port of the service; one host may stand in a route with several. */
+  /** The port of the service. A host may be in a route with several ports. */
   readonly port: number
   make(without?: ReadonlySet<string>): MadeHost
 }
 
-/** For whom virtual hosts are made. */
+/** The caller that virtual hosts are made for. */
 export interface Caller {
-  /** Namespace whose short names count, and that matches are compared with; undefined for strangers. */
+  /** The namespace whose short host names are added, and which `sourceNamespace` matches are compared with. Undefined: none. */
   readonly namespace: string | undefined
-  /** The labels that some match looks at. */
+  /** The labels that `sourceLabels` matches use. */
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** Nobody in particular. */
+/** A caller without namespace and labels. */
 export const stranger: Caller = { namespace: undefined, labels: {} }
 
-/** What the virtual hosts of a view are made from. */
+/** Makes the virtual hosts of one view, for one caller. */
 export class HostMaker {
   readonly view: View
   readonly #snapshot: MeshSnapshot
@@ -71,12 +76,12 @@ export class HostMaker {
     this.#memo = memo
   }
 
-  /** EnvoyFilters that apply. */
+  /** EnvoyFilters that apply to routes. */
   get filters(): readonly EnvoyFilter[] {
     return this.#traits.filtersOf.routes.filters
   }
 
-  /** The virtual hosts of a service that is called through an egress listener. */
+  /** The virtual hosts of a service that is reached through an egress listener. */
   ofService(state: ServiceState, egress: EgressListener): Candidate[] {
     const { namespace, hostname } = state.service
     const own = this.#caller.namespace !== undefined && namespaceInHost(hostname, this.#snapshot.settings.domain) === this.#caller.namespace
@@ -90,18 +95,18 @@ export class HostMaker {
     }))
   }
 
-  /** Routes that are there without any host. */
+  /** Routes that exist even without any host. */
   get fixedRoutes(): readonly RouteName[] {
     return hasHttpProxy(this.#snapshot, this.#traits) ? [httpProxyRoute] : []
   }
 
-  /** That it could not be told what a host wants in the routes. */
+  /** A problem for a host whose virtual hosts could not be determined. */
   problem(host: string, reason: string): Problem {
     const state = this.view.service(host)
     return { type: 'rds', resource: host, objects: state ? [serviceKey(state.service)] : [], reason, consequence: consequences.leftOut }
   }
 
-  /** The virtual hosts of a host on ports that no visible service of it has, if a VirtualService has it. */
+  /** The virtual hosts of a host that a VirtualService names, on ports that no visible service of that host has. */
   ofHost(host: string, egress: EgressListener): Candidate[] {
     return placesWithoutService(host, egress, this.view, this.#snapshot, this.#traits).map(({ route, virtualService }) => {
       const { port } = route
@@ -118,7 +123,7 @@ export class HostMaker {
     })
   }
 
-  /** The virtual hosts that EnvoyFilters add to a route, and the one for all other hosts. */
+  /** The virtual hosts that EnvoyFilters add to a route, and the catch-all. */
   ofRoute(route: RouteName): Candidate[] {
     const problems: Problem[] = []
     const added = this.patched(problems, (patches) => addedVirtualHosts(route.name, patches)).map((host): Candidate => {
@@ -142,7 +147,7 @@ export class HostMaker {
     ]
   }
 
-  /** Applies patches; those that cannot be applied are problems. */
+  /** Applies patches. Patches that cannot be applied are added to `problems`. */
   patched<T>(problems: Problem[], apply: (patches: PatchContext) => T): T {
     return apply({
       context: 'SIDECAR_OUTBOUND',
@@ -152,7 +157,7 @@ export class HostMaker {
     })
   }
 
-  /** What the routes of a host may refer to; what is left out of them is a problem. */
+  /** The context for making the routes of a host. What has to be left out of them is added to `problems`. */
   #context(port: number, host: string, problems: Problem[]) {
     const { largestProgram } = this.#traits
     const leftOut = ({ sources }: ResolvedVirtualService, reason: string) =>
@@ -172,7 +177,7 @@ export class HostMaker {
     const traits = this.#traits
     const virtualService = egress.virtualServices.find(state.service.hostname)
     const rule = view.ruleFor(state.service)
-    // Where no rule of the VirtualService applies, the service's own route is made by the rule of the service.
+    // Where no rule of the VirtualService applies, the service's default route depends on its own DestinationRule.
     const inputs = [rule, ...(virtualService ? destinationInputs(view, virtualService.destinations) : [])]
     const asksCaller = virtualService !== undefined && virtualService.callerNamespaces.length + virtualService.callerLabels.length > 0
     const caller = `${virtualService ? traits.largestProgram : ''}|${asksCaller ? JSON.stringify(this.#caller) : ''}`
@@ -194,7 +199,8 @@ export class HostMaker {
           return this.#encode(route, `${hostname}:${port.number}`, route.catchAll ? make : (problems) => anyDomain(make(problems)), objects)
         }
         if (!own || !route.catchAll || this.filters.length > 0) return encode(own)
-        // It is the same for all callers, but for these names: where others see it too, it is made once for all of them.
+        // Apart from its short names the virtual host is the same for all callers, so it is made once for all of them where they see the
+        // same service.
         const isForAll = !asksCaller && !this.#isOthers(state) && !without?.size
         const made = isForAll ? this.#ofPort(route, port, state, egress, false, undefined) : encode(false)
         const names = ownDomains(state.service, port.number, { own, withoutPort }, this.#snapshot.settings.domain)
@@ -204,12 +210,12 @@ export class HostMaker {
     )
   }
 
-  /** Whether strangers see another service of the host, or none. */
+  /** Whether the shared view has another service of this host, or none. */
   #isOthers({ service }: ServiceState): boolean {
     return this.view.difference?.hosts.includes(service.hostname) ?? false
   }
 
-  /** Encodes a virtual host, patched. One that Envoy would refuse only as patched is made as it was. */
+  /** Encodes a virtual host with patches applied. If only the patched virtual host is invalid, it is encoded without patches. */
   #encode(route: RouteName, name: string, make: (problems: Problem[]) => VirtualHost | undefined, objects: readonly string[]): MadeHost {
     const problems: Problem[] = []
     const filters = this.filters.map(configKey)
@@ -238,7 +244,7 @@ export class HostMaker {
 const withProblems = (made: MadeHost, problems: readonly Problem[]): MadeHost =>
   problems.length === 0 ? made : { ...made, problems: [...made.problems, ...problems] }
 
-/** A virtual host without domains that others have. */
+/** Returns a virtual host without the domains that other hosts have. */
 function withoutDomains(host: VirtualHost | undefined, without: ReadonlySet<string> | undefined): VirtualHost | undefined {
   if (!host || !without || without.size === 0) return host
   const narrowed = clone(VirtualHostSchema, host)
@@ -246,13 +252,13 @@ function withoutDomains(host: VirtualHost | undefined, without: ReadonlySet<stri
   return narrowed
 }
 
-/** The only virtual host of a sniffed port answers to every name: the address has already decided. */
+/** Makes the only virtual host of a sniffed port match every domain, because the destination address has already selected the service. */
 function anyDomain(host: VirtualHost | undefined): VirtualHost | undefined {
   if (host) host.domains = ['*']
   return host
 }
 
-/** All services that a VirtualService sends to and their rules: ports and hash policies come from them. */
+/** The services that a VirtualService routes to, and their DestinationRules: ports and hash policies depend on them. */
 function destinationInputs(view: View, hosts: readonly string[]): (object | undefined)[] {
   return hosts.flatMap((host) => {
     const state = view.service(host)

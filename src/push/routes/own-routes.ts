@@ -1,6 +1,7 @@
 /**
- * The routes of a namespace: those that all share, but for the hosts that it sees otherwise. These are its own, which it may call by
- * short names, and those in which its view differs; and since a domain has one owner in a route, all that claim a domain with one of these.
+ * The routes of a namespace: the shared routes, except for hosts that differ. These are the namespace's own hosts, which it may call by
+ * short names, and hosts in which its view differs. Because a domain has one owner in a route, all hosts that claim a domain together with
+ * one of these differ too.
  */
 
 import { contain } from '../../model/faults.ts'
@@ -21,24 +22,24 @@ import type { SharedRoute, SharedRoutes } from './shared-routes.ts'
 /** A route as a namespace sees it. */
 interface OwnRoute {
   readonly route: RouteName
-  /** Whether strangers have the route. */
+  /** Whether the shared routes contain the route. */
   readonly isShared: boolean
   /** Hosts of the shared route that are hidden. */
   readonly without: readonly string[]
-  /** What it has instead of them, and beside them. */
+  /** The namespace's own virtual hosts in the route. */
   readonly pieces: readonly HostPiece[]
-  /** Whether it is there at all: any virtual host of a service is left in it, or it needs none. */
+  /** Whether the route exists: it has a virtual host of a service left, or needs none. */
   readonly exists: boolean
-  /** Whether it has just what is shared. */
+  /** Whether the route is equal to the shared one. */
   readonly alike: boolean
-  /** Fields that EnvoyFilters add to a route that strangers do not have. */
+  /** Fields that EnvoyFilters add, for a route that is not shared. */
   readonly extra: Uint8Array
 }
 
-/** What a namespace has of its own of a type, and what of the shared is hidden from it. */
+/** A namespace's own resources of a type, and the shared ones that are hidden from it. */
 export interface Overlay {
   readonly resources: readonly Resource[]
-  /** Names of routes, or hosts, of which it has nothing of what is shared; sorted. */
+  /** Names of routes, or hosts, whose shared resources are hidden; sorted. */
   readonly hide: readonly string[]
 }
 
@@ -48,12 +49,12 @@ export class OwnRoutes {
   readonly #sums: KeyedSums
   #routes: readonly OwnRoute[] = []
   #problems: readonly Problem[] = []
-  /** Domains that its hosts claim, in their form and in that of strangers, and these routes ({@link domainOf}). */
+  /** Digests of the domains that its hosts claim, both in its own form and in the shared form, and of the routes ({@link domainOf}). */
   #domains = new Int32Array()
   #claimed: object = {}
-  /** The changes of claims up to which it was asked whether they concern it. */
+  /** The state of the claim log up to which changes were checked. */
   #at = -1
-  /** The last resources, kept while what they are made of is the same. */
+  /** The last resources, reused while their parts are the same. */
   readonly #made = new Map<string, { readonly own: OwnRoute; readonly table: RouteTable; readonly extra: Uint8Array; readonly resource: Resource }>()
 
   constructor(shared: SharedRoutes, sums: KeyedSums) {
@@ -61,12 +62,12 @@ export class OwnRoutes {
     this.#sums = sums
   }
 
-  /** Routes of the namespace that are made of the shared ones. */
+  /** Names of the routes that differ from, or are made of, the shared ones. */
   get names(): readonly string[] {
     return this.#routes.map(({ route }) => route.name)
   }
 
-  /** Another object whenever the shared routes were claimed otherwise in a way that could change anything here. */
+  /** Returns a new object whenever a change of the claims in the shared routes may change these routes. */
   claimed(): object {
     const { claims } = this.#shared
     if (claims.concerns(this.#domains, this.#at)) this.#claimed = {}
@@ -74,17 +75,17 @@ export class OwnRoutes {
     return this.#claimed
   }
 
-  /** Whether it has hosts in just the form in which all share them: that form is to be compared again when it changes. */
+  /** Whether some hosts are equal to the shared ones. They have to be compared again when the shared form changes. */
   get isAlike(): boolean {
     return this.#routes.some(({ alike, without }) => alike && without.length > 0)
   }
 
-  /** What went wrong with it. */
+  /** Problems of the last refresh. */
   get problems(): readonly Problem[] {
     return this.#problems
   }
 
-  /** Turns to what the maker's view is now; `hosts` are those that may be seen otherwise than in the shared routes. */
+  /** Updates the routes to the maker's view. `hosts` are those that may differ from the shared routes. */
   refresh(maker: HostMaker, hosts: Iterable<string>): void {
     const shared = this.#shared
     const problems: Problem[] = []
@@ -127,7 +128,7 @@ export class OwnRoutes {
     return { route, isShared: shared !== undefined, without, pieces, exists, alike, extra }
   }
 
-  /** Route configurations; those with hosts that are resources of their own are hostless. */
+  /** Route configurations. Those whose virtual hosts are resources of their own contain no hosts. */
   configurations(takesVirtualHosts: boolean): Overlay {
     const hostless = ({ route }: OwnRoute) => takesVirtualHosts && route.catchAll
     const touched = this.#routes.filter((own) => !own.alike && (!hostless(own) || !own.isShared || !own.exists))
@@ -185,7 +186,8 @@ export class OwnRoutes {
 const sameParts = (one: OwnRoute, other: OwnRoute): boolean => sameItems(one.without, other.without) && sameItems(one.pieces, other.pieces)
 
 /**
- * Finds the hosts that a namespace sees otherwise, with all that a domain may pass to or from because of them, and what it wants in their place.
+ * Finds the hosts that differ for a namespace, including all hosts whose domains may change owner because of them, and the virtual hosts
+ * that the namespace has in their place.
  */
 class Differing {
   readonly #shared: SharedRoutes
@@ -202,7 +204,7 @@ class Differing {
     this.#problems = problems
     this.#queue = [...hosts]
     const [egress] = maker.view.egress
-    // Where strangers have no such route, every host without a service comes with the first service in it.
+    // Where the shared routes have no route 80, the first service that the namespace has on it brings in every host without a service.
     if (egress && !shared.routes.has('80')) this.#queue.push(...egress.virtualServices.hosts())
     do {
       for (let host = this.#queue.pop(); host !== undefined; host = this.#queue.pop()) if (!this.hosts.has(host)) this.#add(host)
@@ -219,12 +221,12 @@ class Differing {
     const candidates = this.candidates.get(name) ?? []
     if ((shared?.route ?? candidates[0]?.route)?.isFixed) return true
     const own = candidates.filter(({ namespace }) => namespace !== '').length
-    // Then it is up to the services of others.
+    // In that case the existence of the route depends on the services of the shared route.
     if (own === 0) this.domains.add(servicesOf(name))
     return (shared?.services ?? 0) - hidden + own > 0
   }
 
-  /** What stands in a route that the namespace does not have is hidden from it too. */
+  /** Hides all hosts of a shared route that does not exist for the namespace. */
   #addVanished(): void {
     for (const name of new Set([...this.hosts].flatMap((host) => this.#shared.routesOf(host)))) {
       if (this.exists(name)) continue
@@ -249,7 +251,7 @@ class Differing {
         return []
       },
     )
-    // What belongs to no service and no VirtualService is the same for all.
+    // Virtual hosts that belong to no service and no VirtualService are the same for all callers.
     const common = isCommon(host) ? before.map(({ candidate }) => candidate) : []
     for (const candidate of [...own, ...common]) {
       const { name } = candidate.route

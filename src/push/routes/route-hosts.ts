@@ -1,4 +1,4 @@
-/** The virtual hosts of a route in the order of their claims: no domain twice, the first that claims it has it. */
+/** The virtual hosts of a route in the order of their claims. A domain belongs to the first host that claims it. */
 
 import { consequences } from '../../model/faults.ts'
 import { compare } from '../../model/order.ts'
@@ -7,15 +7,15 @@ import type { RouteName } from '../../xds/routes/port-uses.ts'
 import type { HostPiece } from '../../xds/routes/route-table.ts'
 import type { Candidate, MadeHost } from './host-pieces.ts'
 
-/** A virtual host of a route, or one that has none of its domains left. */
+/** A virtual host of a route. `piece` is undefined if it has lost all of its domains. */
 export interface RouteHost {
   readonly candidate: Candidate
-  /** Every domain that it claims, had by it or not. */
+  /** Every domain that the host claims, including those that belong to another. */
   readonly claims: readonly string[]
   readonly piece: HostPiece | undefined
 }
 
-/** A route with what claims its domains. */
+/** A route with the hosts that claim its domains. */
 export interface RouteHosts {
   readonly route: RouteName
   /** In the order of their claims. */
@@ -23,13 +23,19 @@ export interface RouteHosts {
   readonly problems: readonly Problem[]
 }
 
-/** The order of claims: services by namespace and host, then hosts without a service, then what is added, and the catch-all last. */
+/**
+ * The order of claims: services by namespace and host, then hosts without a service, then virtual hosts that patches add, then the
+ * catch-all.
+ */
 export function inOrder(one: Candidate, other: Candidate): number {
   const rank = ({ namespace, host }: Candidate) => (namespace !== '' ? 0 : host === '*' ? 3 : host.startsWith('+') ? 2 : 1)
   return rank(one) - rank(other) || compare(one.namespace, other.namespace) || compare(one.host, other.host)
 }
 
-/** Settles who has which domain among candidates in their order. `before` finds the last good form of a virtual host by its name. */
+/**
+ * Decides which candidate owns which domain, in the order of the candidates. `before` finds the last good form of a virtual host by its
+ * name.
+ */
 export function claimDomains(route: RouteName, candidates: readonly Candidate[], before: (name: string) => HostPiece | undefined): RouteHosts {
   const problems: Problem[] = []
   const taken = new Set<string>()
@@ -40,7 +46,7 @@ export function claimDomains(route: RouteName, candidates: readonly Candidate[],
     let piece = whole
     if (lost.length === claims.length) piece = undefined
     else if (lost.length > 0) piece = settlePiece(route, candidate.make(new Set(lost)), before, problems)
-    // A last good form that overlaps with what others have by now cannot stay.
+    // A last good form is dropped when its domains overlap with those that other hosts have now.
     if (piece?.domains.some((domain) => taken.has(domain))) piece = undefined
     for (const domain of piece?.domains ?? []) taken.add(domain)
     return { candidate, claims, piece }
@@ -48,7 +54,7 @@ export function claimDomains(route: RouteName, candidates: readonly Candidate[],
   return { route, hosts, problems }
 }
 
-/** The host that was made, or where that failed its last good form. */
+/** Returns the virtual host that was made, or its last good form if that failed. */
 function settlePiece(route: RouteName, made: MadeHost, before: (name: string) => HostPiece | undefined, problems: Problem[]): HostPiece | undefined {
   problems.push(...made.problems)
   if (!made.failed) return made.piece

@@ -1,4 +1,7 @@
-/** The route configurations of a view as strangers see them, kept from one snapshot to the next, and who claims which domain in them. */
+/**
+ * The route configurations of a view for a caller without namespace and labels, kept from one snapshot to the next, with the owners of
+ * their domains.
+ */
 
 import { contain } from '../../model/faults.ts'
 import { append, sameItems } from '../../model/lists.ts'
@@ -14,19 +17,19 @@ import { ClaimLog, RouteClaims } from './claims.ts'
 import type { Candidate, HostMaker } from './host-pieces.ts'
 import { claimDomains, inOrder, type RouteHosts } from './route-hosts.ts'
 
-/** A route as strangers see it. */
+/** A route of the shared routes. */
 export interface SharedRoute extends RouteHosts {
-  /** All its virtual hosts in one block; none where they are resources of their own. */
+  /** All virtual hosts of the route in one block. Empty where they are resources of their own. */
   readonly table: RouteTable
   /** Fields that EnvoyFilters add to the message. */
   readonly extra: Uint8Array
-  /** The same object until somebody claims something else. */
+  /** The same object while the claims are the same. */
   readonly claims: RouteClaims
-  /** Virtual hosts that belong to services: without any there is no route. */
+  /** The number of virtual hosts that belong to services. A route without any does not exist. */
   readonly services: number
 }
 
-/** What hosts want in the routes of an egress listener: those of services, and others that VirtualServices have. */
+/** The candidates of an egress listener: those of services, and those of other hosts that VirtualServices name. */
 interface Wanted {
   readonly hosts: readonly string[]
   readonly others: readonly string[]
@@ -34,7 +37,7 @@ interface Wanted {
   readonly ofOthers: Collection<readonly Candidate[]>
 }
 
-/** Virtual hosts of a route that took the places of others. */
+/** Virtual hosts of a route that were replaced in place. */
 export type Replaced = Pick<SharedRoute, 'route' | 'hosts'>
 
 /** The routes of one view. */
@@ -42,24 +45,24 @@ export class SharedRoutes {
   readonly #sums: KeyedSums
   readonly #hasTables: boolean
   readonly #record: Pick<Dependencies<never>, 'collection'>
-  /** By egress listener what each host wants, and what came of making it, for the view and the filters that it was made with. */
+  /** The candidates of each host by egress listener, for the view and the filters in `#given`. */
   #wanted: readonly Wanted[] = []
-  /** The same for what a route has besides hosts. */
+  /** By route the candidates that belong to no host of the view. */
   #common: Collection<readonly Candidate[]>
   #given: readonly unknown[] = []
-  /** Another object whenever anything in the routes is another. */
+  /** A new object whenever anything in the routes changes. */
   #revision: object = {}
   #routes = new Map<string, SharedRoute>()
-  /** Names of the routes by host, once somebody has asked for them. */
+  /** Names of the routes by host, computed on first use. */
   #routesOf: ReadonlyMap<string, readonly string[]> | undefined
   readonly #changes = new ClaimLog()
-  /** Virtual hosts that took the places of others, the last of them; `#at` counts them all. */
+  /** The last virtual hosts that were replaced in place. `#at` is the number of all replacements. */
   #replaced: Replaced[] = []
   #at = 0
   /** Routes that could not be made. */
   #problems: readonly Problem[] = []
 
-  /** `hasTables`: routes that take unknown hosts hold their virtual hosts themselves; otherwise these are resources of their own. */
+  /** `hasTables`: route configurations with a catch-all contain their virtual hosts. Otherwise these are resources of their own. */
   constructor(record: Pick<Dependencies<never>, 'collection'>, sums: KeyedSums, hasTables: boolean) {
     this.#hasTables = hasTables
     this.#record = record
@@ -75,7 +78,7 @@ export class SharedRoutes {
     return this.#revision
   }
 
-  /** The table of a route, made again where its bytes were dropped: nobody has used it for a while. */
+  /** The table of a route. It is built again if its bytes were dropped because it had not been used for a while. */
   tableOf(name: string): RouteTable | undefined {
     const route = this.#routes.get(name)
     if (!route || route.table.block.slab !== lost) return route?.table
@@ -84,34 +87,37 @@ export class SharedRoutes {
     return table
   }
 
-  /** Changes of who claims what. */
+  /** The changes of domain ownership. */
   get claims(): Pick<ClaimLog, 'at' | 'concerns'> {
     return this.#changes
   }
 
-  /** Number of the present state. */
+  /** The number of the present state. */
   get at(): number {
     return this.#at
   }
 
-  /** Virtual hosts that took the places of others since a state, in their order; undefined when more is another, or that is too long ago. */
+  /**
+   * The virtual hosts replaced since state `at`, in their order. Undefined when something else changed, or when the record does not reach
+   * back that far.
+   */
   replacedSince(at: number): readonly Replaced[] | undefined {
     const count = this.#at - at
     return count > this.#replaced.length ? undefined : this.#replaced.slice(this.#replaced.length - count)
   }
 
-  /** Everything that went wrong. */
+  /** All problems of the routes. */
   get problems(): readonly Problem[] {
     return [...this.#problems, ...[...this.#routes.values()].flatMap(({ problems }) => problems)]
   }
 
-  /** Names of the routes that have a host. */
+  /** Names of the routes that contain a host. */
   routesOf(host: string): readonly string[] {
     this.#routesOf ??= invert(this.#routes)
     return this.#routesOf.get(host) ?? []
   }
 
-  /** Others that claim one of these domains of a route, beside a host. */
+  /** The other hosts that claim one of these domains of a route. */
   rivals(route: string, domains: readonly string[], host: string): string[] {
     const there = this.#routes.get(route)
     if (!there) return []
@@ -123,7 +129,7 @@ export class SharedRoutes {
     })
   }
 
-  /** Turns to what the maker's view is now. A route that cannot be made stays as it was. */
+  /** Updates the routes to the maker's view. A route that cannot be made stays as it was. */
   refresh(maker: HostMaker): void {
     const { fixedRoutes } = maker
     const given = [maker.view, ...maker.filters, ...fixedRoutes]
@@ -143,7 +149,7 @@ export class SharedRoutes {
     }
   }
 
-  /** Lists the hosts of the view. Returns whether they are those that it had. */
+  /** Lists the hosts of the view. Returns whether they are the same as before. */
   #list(view: View): boolean {
     const before = this.#wanted
     this.#wanted = view.egress.map((egress, index): Wanted => {
@@ -159,8 +165,8 @@ export class SharedRoutes {
   }
 
   /**
-   * Puts virtual hosts that are others now in the places of those before, at the cost of these. Returns false, having changed no route, when more is another.
-   * `remade` takes the hosts for which it was worked out anew what they want.
+   * Replaces changed virtual hosts in place, at a cost proportional to their number. Returns false, with all routes unchanged, when
+   * something else changed. `remade` receives the hosts whose candidates were computed again.
    */
   #replace(maker: HostMaker, remade: Set<string>): boolean {
     const [wanted, more] = this.#wanted
@@ -177,7 +183,7 @@ export class SharedRoutes {
         for (const candidate of candidates) {
           const { route, host, namespace, port } = candidate
           const place = `${route.name} ${host}:${port}`
-          // A host without a service makes no route.
+          // A host without a service does not create a route.
           if ((namespace !== '' || this.#routes.has(route.name)) && !found.has(place)) found.set(place, candidate)
         }
         const before = [...remade].flatMap((host) => this.#placesOf(host))
@@ -213,7 +219,7 @@ export class SharedRoutes {
     return true
   }
 
-  /** Routes and ports with which a host stands in them. */
+  /** The routes that contain a host, with the ports under which it is in them. */
   #placesOf(host: string): string[] {
     return this.routesOf(host).flatMap((name) => {
       const route = this.#routes.get(name)
@@ -221,11 +227,11 @@ export class SharedRoutes {
     })
   }
 
-  /** Settles all routes. */
+  /** Builds all routes. */
   #settle(maker: HostMaker, fixed: readonly RouteName[], isListed: boolean, changed: Set<string>): void {
     const problems: Problem[] = []
     const all = this.#candidates(maker, changed, problems)
-    // Without other hosts than before, only the routes of those that were made anew are looked at.
+    // When the view has the same hosts as before, only the routes of the changed hosts are built.
     const touched = isListed ? new Set([...changed].flatMap((host) => [...this.routesOf(host)])) : undefined
     if (touched) for (const candidate of all) if (changed.has(candidate.host)) touched.add(candidate.route.name)
     const routes = new Map<string, SharedRoute>()
@@ -256,7 +262,7 @@ export class SharedRoutes {
     if (reclaimed) this.#routesOf = undefined
   }
 
-  /** What all hosts want, in the order of egress listeners; `changed` takes those that are made anew. */
+  /** The candidates of all hosts, in the order of egress listeners. `changed` receives the hosts whose candidates were computed again. */
   #candidates(maker: HostMaker, changed: Set<string>, problems: Problem[]): readonly Candidate[] {
     const all: Candidate[] = []
     const take = (host: string, get: () => ReturnType<Wanted['ofHosts']['get']>) =>
@@ -330,13 +336,16 @@ export class SharedRoutes {
   }
 }
 
-/** A candidate whose virtual host is made once, but for domains that others have. */
+/** A candidate whose virtual host is made once, unless domains have to be removed from it. */
 function madeOnce(candidate: Candidate): Candidate {
   const made = candidate.make()
   return { ...candidate, make: (without) => (without && without.size > 0 ? candidate.make(without) : made) }
 }
 
-/** The virtual hosts of a route with some in the places of those before, if they claim just what these claimed and nothing went wrong; undefined when the route is to be settled as a whole. */
+/**
+ * Replaces some virtual hosts of a route in place, if they claim the same domains as before and have no problems. Returns undefined when
+ * the route has to be built as a whole.
+ */
 function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): RouteHosts['hosts'] | undefined {
   if (before.problems.length > 0) return undefined
   const hosts = [...before.hosts]
@@ -353,10 +362,13 @@ function replaceHosts(before: SharedRoute, candidates: readonly Candidate[]): Ro
   return hosts
 }
 
-/** How many replaced virtual hosts are remembered for who has those before. */
+/** The maximum number of replaced virtual hosts that are kept for groups that contain those before. */
 const mostReplaced = 64
 
-/** Virtual hosts by route. Where egress listeners have routes of one name, a port of a host is that of the first that has it. */
+/**
+ * Groups candidates by route. Where several egress listeners have a route of the same name, a host and port belongs to the first of them
+ * that has it.
+ */
 function byRoute(all: readonly Candidate[], fixed: readonly RouteName[]): Map<string, { route: RouteName; candidates: Candidate[] }> {
   const routes = new Map(fixed.map((route) => [route.name, { route, candidates: [] as Candidate[], ports: new Set<string>() }]))
   for (const candidate of all) {
@@ -368,12 +380,12 @@ function byRoute(all: readonly Candidate[], fixed: readonly RouteName[]): Map<st
     there.ports.add(key)
     there.candidates.push(candidate)
   }
-  // A host without a service makes no route.
+  // A host without a service does not create a route.
   for (const [name, { route, candidates }] of routes) if (!route.isFixed && candidates.every(({ namespace }) => namespace === '')) routes.delete(name)
   return routes
 }
 
-/** Whether the same hosts claim the same domains, and have them. */
+/** Whether the same hosts claim and own the same domains. */
 function sameClaims(one: RouteHosts, other: RouteHosts): boolean {
   return (
     one.hosts.length === other.hosts.length &&
