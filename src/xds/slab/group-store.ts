@@ -10,31 +10,33 @@ import { scanFields } from './wire.ts'
 interface Group {
   readonly id: string
   readonly resources: Map<string, Resource>
-  /** Of the names and versions in it. */
+  /** The keyed sum of all names and versions in the group. */
   sum: Sum
   sequence: number
-  /** What is another since the last patch; undefined when nothing is. There are many groups, and most are at rest. */
+  /** The changes since the last patch; undefined if there are none, which holds for most of the many groups. */
   pending: { readonly changed: Map<string, Resource>; readonly removed: Set<string> } | undefined
-  /** Resources that are to go, and when, in monotonic milliseconds; undefined while none ever were. */
+  /**
+   * Names that are leaving the group, and the monotonic time in milliseconds at which each is removed; undefined while there never was one.
+   */
   leaving: Map<string, number> | undefined
-  /** Whether their names are others than the last patch said. */
+  /** Whether the set of leaving names changed since the last patch. */
   isLeavingNew: boolean
-  /** Names by host, once somebody has asked for them and until a name comes or goes. */
+  /** Names by host; computed on demand and dropped when a name is added or removed. */
   byHost: ReadonlyMap<string, readonly string[]> | undefined
-  /** Another object whenever a name comes or goes. */
+  /** A token that is replaced whenever a name is added or removed. */
   naming: object
-  /** Names that another group does not have, for the names that both had then. */
+  /** Names that another group lacks, with the `naming` tokens of both groups for which this was computed. */
   missing: WeakMap<Group, { readonly own: object; readonly other: object; readonly names: readonly string[] }> | undefined
 }
 
-/** Owner of the groups. */
+/** The owner of all resource groups. */
 export class GroupStore {
   readonly #groups = new Map<string, Group>()
   readonly #slabs: SlabStore
   readonly #sums: KeyedSums
   readonly #touched = new Set<Group>()
   #retired: string[] = []
-  /** Grows with every patch, over all groups, so that no state ever gets the number of another. */
+  /** Increased with every patch of any group, so that no two states have the same number. */
   #sequence: number
 
   /** `first` is the number before that of the first patch. */
@@ -52,12 +54,12 @@ export class GroupStore {
     return this.#groups.has(id)
   }
 
-  /** The resources of a group by name. */
+  /** Returns the resources of a group by name. */
   resources(id: string): ReadonlyMap<string, Resource> {
     return this.#groups.get(id)?.resources ?? new Map()
   }
 
-  /** Names of a host's resources in a group, which has resources of one type. */
+  /** Returns the names of the resources of a host in a group. A group has resources of one type only. */
   namesOf(id: string, typeUrl: string, host: string): readonly string[] {
     const group = this.#groups.get(id)
     if (!group) return []
@@ -69,7 +71,7 @@ export class GroupStore {
     return group.byHost.get(host) ?? []
   }
 
-  /** Names of a group that another does not have. Found once for all who ask, until a name comes or goes in either. */
+  /** Returns the names of group `id` that group `other` lacks. Cached until a name is added to or removed from either group. */
   missingFrom(other: string, id: string): readonly string[] {
     const [group, there] = [this.#groups.get(id), this.#groups.get(other)]
     if (!group) return []
@@ -82,7 +84,7 @@ export class GroupStore {
     return names
   }
 
-  /** The message of a resource that is in use, without what makes it a list element. Throws when its bytes are gone. */
+  /** Returns the encoded message of a resource in use, without the `Any` around it. Throws if its bytes were freed. */
   valueOf(resource: Resource): Buffer {
     const element = Buffer.concat(resource.slices.map(({ block, offset, length }) => this.#slabs.read(block).subarray(offset, offset + length)))
     const [any] = scanFields(element)
@@ -90,7 +92,10 @@ export class GroupStore {
     return value?.bytes ?? Buffer.alloc(0)
   }
 
-  /** Makes a group hold exactly these resources. Of two with the same name the first wins. What is gone stays until `leaveAt` (monotonic milliseconds), if that is given: each name from when it was gone first. */
+  /**
+   * Sets the resources of a group. Of two with the same name the first is used. A name that is no longer among them is removed at once, or,
+   * if `leaveAt` (monotonic milliseconds) is given, stays as leaving until then; a name that was leaving before keeps its time.
+   */
   replace(id: string, resources: Iterable<Resource>, leaveAt?: number): void {
     const group = this.#groupOf(id)
     const wanted = new Map<string, Resource>()
@@ -107,25 +112,25 @@ export class GroupStore {
     for (const resource of wanted.values()) this.#put(group, resource)
   }
 
-  /** Adds or replaces some resources of a group. */
+  /** Adds or replaces resources of a group. */
   update(id: string, resources: Iterable<Resource>): void {
     const group = this.#groupOf(id)
     for (const resource of resources) this.#put(group, resource)
   }
 
-  /** Whether a name stays in a group only for a moment. */
+  /** Whether a name is leaving a group. */
   isLeaving(id: string, name: string): boolean {
     return this.#groups.get(id)?.leaving?.has(name) ?? false
   }
 
-  /** When the first of what is to go is due, in monotonic milliseconds; undefined when nothing is to go. */
+  /** Returns the earliest time at which a leaving name is to be removed, in monotonic milliseconds; undefined if no name is leaving. */
   nextLeaving(): number | undefined {
     let next: number | undefined
     for (const { leaving } of this.#groups.values()) for (const due of leaving?.values() ?? []) if (next === undefined || due < next) next = due
     return next
   }
 
-  /** Removes what was to go by `now`, whatever else has changed meanwhile. */
+  /** Removes the leaving names whose time has come. */
   sweep(now: number): void {
     for (const group of this.#groups.values())
       for (const [name, due] of group.leaving ?? []) {
@@ -143,12 +148,12 @@ export class GroupStore {
     this.#retired.push(id)
   }
 
-  /** Ids of all groups. */
+  /** Returns the ids of all groups. */
   ids(): IterableIterator<string> {
     return this.#groups.keys()
   }
 
-  /** Places new bytes and returns what changed since the last call. */
+  /** Places new blocks in shared memory and returns the changes since the last call: patches, and the ids of dropped groups. */
   takePatches(): { patches: GroupPatch[]; retired: string[] } {
     const moved = this.#slabs.place()
     if (moved.size > 0) this.#touchMoved(moved)
@@ -172,7 +177,7 @@ export class GroupStore {
     return { patches, retired: this.#retired.splice(0) }
   }
 
-  /** A group as a patch that replaces everything, for a writer that does not know it. Patches must have been taken. */
+  /** Returns a patch that replaces a whole group, for a writer that does not have it. Call after {@link takePatches}. */
   wholePatch(id: string): GroupPatch | undefined {
     const group = this.#groups.get(id)
     return (
@@ -213,7 +218,7 @@ export class GroupStore {
     this.#touched.add(group)
   }
 
-  /** What the next patch of a group says. */
+  /** Returns the changes that the next patch of a group contains. */
   #pending(group: Group): NonNullable<Group['pending']> {
     this.#touched.add(group)
     return (group.pending ??= { changed: new Map(), removed: new Set() })
@@ -251,7 +256,7 @@ export class GroupStore {
     removed.add(name)
   }
 
-  /** Resources whose bytes moved are published again under the same version, which pushes nothing. */
+  /** Adds resources whose bytes moved to the next patch. Their versions stay the same, so nothing is sent to proxies. */
   #touchMoved(moved: ReadonlySet<Block>): void {
     for (const group of this.#groups.values()) {
       for (const resource of group.resources.values()) {
@@ -268,7 +273,7 @@ function resourceData(resource: Resource): ResourceData {
   return { name: resource.name, version: resource.version, slices }
 }
 
-/** A name came or went. */
+/** Drops what was derived from the set of names. */
 function renamed(group: Group): void {
   group.byHost = undefined
   group.naming = {}

@@ -1,26 +1,26 @@
-/** Encoded resources: blocks of bytes that are written into shared memory once, and resources made of slices of them. */
+/** Encoded resources: blocks of bytes that are written to shared memory once, and resources that consist of slices of blocks. */
 import { type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf'
 import { checkMessage } from '../resource-check.ts'
 import { contentVersion } from './sums.ts'
 import { elementHead } from './wire.ts'
 
-/** The slab of a block that nobody used any more. */
+/** The value of {@link Block.slab} after the last use of a placed block ended. */
 export const lost = -1
 
-/** Whether a resource still has its bytes; one that was dropped must be made again. */
+/** Whether the bytes of a resource still exist. A resource whose bytes were freed must be encoded again. */
 export function isUsable(resource: Resource): boolean {
   return resource.slices.every(({ block }) => block.slab !== lost)
 }
 
-/** Bytes that stand once in shared memory. Placed by the slab store when a resource that uses them is first published. */
+/** Bytes that are held in shared memory once. The slab store places a block when a resource that uses it is first published. */
 export class Block {
-  /** The bytes until they are placed. */
+  /** The bytes until they are placed; undefined afterwards. */
   bytes: Uint8Array | undefined
   readonly length: number
-  /** Slab it stands in; 0 = not placed yet, {@link lost} = placed once, then dropped: its bytes are gone. */
+  /** The number of the slab that holds the block; 0: not placed yet, {@link lost}: placed once and freed since. */
   slab = 0
   offset = 0
-  /** Published resources that use it. */
+  /** The number of uses by published resources. */
   uses = 0
 
   constructor(bytes: Uint8Array) {
@@ -36,15 +36,15 @@ export interface Slice {
   readonly length: number
 }
 
-/** One encoded resource: its slices, written one after another, are a list element of a discovery response. */
+/** An encoded resource: its slices, concatenated, are one element of `resources` in a discovery response. */
 export interface Resource {
   readonly name: string
-  /** Equal for equal content, 32 hexadecimal digits: the version that proxies are told. */
+  /** 32 hexadecimal digits, equal for equal content. Sent to proxies as the version of the resource. */
   readonly version: string
   readonly slices: readonly Slice[]
 }
 
-/** Encodes a message as a resource of one slice. Throws InvalidResource when Envoy would refuse it. */
+/** Encodes a message as a resource of one slice. Throws InvalidResource if the message violates Envoy's validation rules. */
 export function encodeResource<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>, name: string): Resource {
   checkMessage(schema, message)
   const value = toBinary(schema, message)

@@ -1,4 +1,4 @@
-/** Places blocks in shared memory, counts what of it is in use, compacts what is mostly garbage, frees what is not used. */
+/** Places blocks in shared memory, counts their uses, compacts slabs that are mostly garbage, and frees unused slabs. */
 import type { SlabData } from '../../../protocols/messages/push.ts'
 import { type Block, lost, type Resource } from './resource.ts'
 
@@ -9,10 +9,10 @@ interface Slab {
   live: number
 }
 
-/** Slabs with less than this share of their bytes in use are compacted. */
+/** Slabs with less than this fraction of their bytes in use are compacted. */
 const compactBelow = 0.4
 
-/** Owner of the slabs. */
+/** The owner of the slabs. */
 export class SlabStore {
   readonly #slabs = new Map<number, Slab>()
   #next: number
@@ -25,14 +25,14 @@ export class SlabStore {
     this.#next = first
   }
 
-  /** Counts one more use of a resource's blocks; those that have no place yet get one at the next {@link place}. */
+  /** Increments the use counts of the blocks of a resource. Blocks that are not placed yet are placed by the next {@link place}. */
   retain(resource: Resource): void {
     for (const { block } of resource.slices) {
       if (block.uses++ === 0) this.#unplaced.add(block)
     }
   }
 
-  /** Counts one use less; blocks without use are garbage. */
+  /** Decrements the use counts of the blocks of a resource. Blocks without uses become garbage. */
   release(resource: Resource): void {
     for (const { block } of resource.slices) {
       if (--block.uses > 0) continue
@@ -44,7 +44,10 @@ export class SlabStore {
     }
   }
 
-  /** Places what was retained, in one new slab. Returns blocks that moved because their old slab was mostly garbage. */
+  /**
+   * Places the blocks in use that have no place yet in one new slab. Returns the blocks that moved there as well because their old slab was
+   * mostly garbage.
+   */
   place(): ReadonlySet<Block> {
     const moved = new Set<Block>()
     for (const slab of this.#slabs.values()) {
@@ -62,23 +65,23 @@ export class SlabStore {
     return moved
   }
 
-  /** Slabs made since the last call. */
+  /** Returns the slabs created since the last call. */
   takeFresh(): SlabData[] {
     return this.#fresh.splice(0)
   }
 
-  /** Slabs that nothing refers to any more, since the last call. */
+  /** Returns the numbers of the slabs freed since the last call. */
   takeRetired(): number[] {
     return this.#retired.splice(0)
   }
 
-  /** A slab by its number; undefined when nothing refers to it any more. */
+  /** Returns a slab by its number; undefined if it was freed. */
   data(id: number): SlabData | undefined {
     const slab = this.#slabs.get(id)
     return slab && { id, bytes: slab.bytes }
   }
 
-  /** Bytes in slabs, and bytes of them in use. */
+  /** Returns the total size of the slabs in bytes, how many of these bytes are in use, and the number of slabs. */
   usage(): { bytes: number; live: number; slabs: number } {
     let bytes = 0
     let live = 0
@@ -89,7 +92,7 @@ export class SlabStore {
     return { bytes, live, slabs: this.#slabs.size }
   }
 
-  /** The bytes of a placed or unplaced block. */
+  /** Returns the bytes of a block, placed or not. Throws if its slab was freed. */
   read(block: Block): Uint8Array {
     return block.bytes ?? this.#read(block)
   }

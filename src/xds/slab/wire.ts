@@ -1,12 +1,12 @@
 /**
- * The protobuf wire format of discovery responses, as far as this project writes and reads it itself: responses are put
- * together from slices that were encoded once, requests are scanned without decoding what is not needed.
+ * The parts of the protobuf wire format that this project writes and reads without generated code: responses are assembled from slices that
+ * were encoded once, and requests are scanned without decoding fields that are not needed.
  *
- * In `DiscoveryResponse` resources are field 2 of type `Any`; in delta's `Resource` the `Any` is field 2 too. So the same
- * bytes (tag, length, `Any`) serve both forms.
+ * In `DiscoveryResponse` resources are field 2, of type `Any`; in the `Resource` of delta the `Any` is field 2 too. So both forms use the
+ * same bytes (tag, length, `Any`).
  */
 
-/** Bytes of a varint. */
+/** Returns the number of bytes of a varint. */
 export function varintLength(value: number): number {
   let length = 1
   for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length++
@@ -25,7 +25,7 @@ export function writeVarint(target: Uint8Array, offset: number, value: number): 
   return at
 }
 
-/** A length-delimited field: tag and length only; the content follows. */
+/** Returns the tag and length of a length-delimited field; the content follows. The field number must be below 16. */
 export function fieldHead(field: number, length: number): Uint8Array {
   const head = new Uint8Array(1 + varintLength(length))
   head[0] = (field << 3) | 2
@@ -33,7 +33,7 @@ export function fieldHead(field: number, length: number): Uint8Array {
   return head
 }
 
-/** A varint field, or nothing when the value is zero. */
+/** Returns a varint field, empty if the value is zero. The field number must be below 16. */
 export function varintField(field: number, value: number): Buffer {
   if (value === 0) return Buffer.alloc(0)
   const bytes = Buffer.alloc(1 + varintLength(value), field << 3)
@@ -41,28 +41,30 @@ export function varintField(field: number, value: number): Buffer {
   return bytes
 }
 
-/** A text field, or nothing when the text is empty. */
+/** Returns a string field, empty if the text is empty. The field number must be below 16. */
 export function textField(field: number, text: string): Buffer {
   const bytes = Buffer.allocUnsafe(textLength(text))
   writeText(bytes, 0, field, text)
   return bytes
 }
 
-/** The head of a resource as list element: tag and length of the `Any`, its type URL, tag and length of the value. */
+/** Returns the head of an encoded resource: tag and length of the `Any`, its type URL, tag and length of the value. The value follows. */
 export function elementHead(typeUrl: string, valueLength: number): Buffer {
   const url = textField(1, typeUrl)
   const value = fieldHead(2, valueLength)
   return Buffer.concat([fieldHead(2, url.length + value.length + valueLength), url, value])
 }
 
-/** The head of a delta `Resource` around an element: tag and length, name, version; the element follows. */
+/**
+ * Returns the head of a delta `Resource`: tag and length, name, version. The `Any` field of `elementLength` bytes follows, tag and length included.
+ */
 export function deltaResourceHead(name: string, version: string, elementLength: number): Buffer {
   const head = Buffer.allocUnsafe(deltaHeadLength(name, version, elementLength))
   writeDeltaHead(head, 0, name, version, elementLength)
   return head
 }
 
-/** Bytes of a {@link deltaResourceHead}. */
+/** Returns the number of bytes of a {@link deltaResourceHead}. */
 export function deltaHeadLength(name: string, version: string, elementLength: number): number {
   const fields = textLength(name) + textLength(version)
   return 1 + varintLength(fields + elementLength) + fields
@@ -75,14 +77,14 @@ export function writeDeltaHead(target: Buffer, offset: number, name: string, ver
   return writeText(target, writeText(target, at, 3, name), 1, version)
 }
 
-/** Bytes of a text field. */
+/** Returns the number of bytes of a string field. */
 function textLength(text: string): number {
   if (text === '') return 0
   const length = Buffer.byteLength(text)
   return 1 + varintLength(length) + length
 }
 
-/** Writes a text field, or nothing when the text is empty, and returns the offset after it. */
+/** Writes a string field, or nothing if the text is empty, and returns the offset after it. */
 function writeText(target: Buffer, offset: number, field: number, text: string): number {
   if (text === '') return offset
   target[offset] = (field << 3) | 2
@@ -90,20 +92,23 @@ function writeText(target: Buffer, offset: number, field: number, text: string):
   return at + target.write(text, at)
 }
 
-/** One field of a scanned message: varints as numbers, length-delimited fields as views. */
+/** A field of a scanned message: varints as numbers, length-delimited fields as views of the message. */
 export interface WireField {
   readonly field: number
   readonly value: number
   readonly bytes: Buffer | undefined
-  /** Where the field starts and ends in the message, tag included. */
+  /** The start and end of the field in the message, including its tag. */
   readonly start: number
   readonly end: number
 }
 
-/** A message that is not protobuf. */
+/** Thrown for a message that is not valid protobuf or exceeds a limit. */
 export class WireError extends Error {}
 
-/** The fields of a message from an offset on, one after the other. Throws {@link WireError} where it is cut short or not protobuf. */
+/**
+ * Yields the fields of a message from an offset on. Fields of fixed width are skipped. Throws {@link WireError} if the message is truncated
+ * or not protobuf.
+ */
 export function* scanFields(message: Buffer, from = 0): Generator<WireField> {
   let at = from
   const varint = (): number => {

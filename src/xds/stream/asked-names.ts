@@ -1,11 +1,11 @@
-/** Bounds on the names that one stream may have kept for it (docs/xds-protocol.md). */
+/** Limits on the subscribed names that the server keeps for one stream (docs/xds-protocol.md, "Bounds"). */
 import { BudgetExceeded, bytesOf, earlyNameBytes, memoryOf, secretNameBytes, unknownNameBytes } from './budget.ts'
 import type { Plans } from './plans.ts'
 import type { Subscription, Subscriptions } from './subscription.ts'
 import type { TypeState } from './type-state.ts'
 import type { Watch } from './watch.ts'
 
-/** The names of one stream. */
+/** The subscribed names of one stream. */
 export class AskedNames {
   readonly #watches: ReadonlyMap<string, Watch>
   readonly #subscriptions: Subscriptions
@@ -18,7 +18,7 @@ export class AskedNames {
     this.#plans = plans
   }
 
-  /** Names were given before it is known what there is for the proxy: they are checked then. Throws {@link BudgetExceeded}. */
+  /** Postpones the check of names that were given before the class of the proxy is known. Throws {@link BudgetExceeded}. */
   defer(watch: Watch): void {
     watch.unchecked ??= 'new'
     let early = 0
@@ -26,14 +26,20 @@ export class AskedNames {
     if (early > earlyNameBytes) throw new BudgetExceeded(`resource names: more than ${earlyNameBytes} bytes at once`)
   }
 
-  /** Counts the names of secrets, there or not: whether one exists is for those to know who may read it. Throws {@link BudgetExceeded}. */
+  /**
+   * Counts the names of secrets, existing or not: a proxy must not learn whether a secret exists that it may not read. Throws {@link
+   * BudgetExceeded}.
+   */
   checkSecrets(watch: Watch): void {
     watch.unchecked = undefined
     const bytes = bytesOf(watch.subscription.names)
     if (bytes > secretNameBytes) throw new BudgetExceeded(`names of secrets: ${bytes} bytes, at most ${secretNameBytes} on one stream`)
   }
 
-  /** Counts the names that do not exist, but not those that did when they were asked for. `before` is what was subscribed to before. Throws {@link BudgetExceeded}. */
+  /**
+   * Counts the subscribed names without a resource, except those that had one when they were subscribed to. `before` is the previous
+   * subscription. Throws {@link BudgetExceeded}.
+   */
   check(watch: Watch, before: Subscription, state: TypeState): void {
     const missing = this.#plans.missing(watch.subscription, state)
     const charged = new Set(missing.filter((name) => !before.names.has(name) || watch.unknown.has(name)))
@@ -42,7 +48,8 @@ export class AskedNames {
     if (others + bytes > unknownNameBytes) {
       if (watch.unchecked !== 'resumed')
         throw new BudgetExceeded(`resource names: ${others + bytes} bytes of names that do not exist, at most ${unknownNameBytes} on one stream`)
-      // They existed when the proxy was last here. It learns what is gone; until then the others must reach it.
+      // The names existed when the proxy was last connected. The proxy is not disconnected: it must learn what is gone and get its other
+      // resources.
       watch.subscription = this.#subscriptions.without(watch.subscription, charged)
       charged.clear()
       bytes = 0

@@ -1,31 +1,35 @@
 /**
- * What one stream, and all streams of one connection, can make the server keep (docs/xds-protocol.md, "Bounds"). A name that the configuration has costs next to
- * nothing: equal lists are one object. A name that it does not have is the client's own invention, and is counted.
+ * Limits on the memory that one stream, and all streams of one connection, can make the server hold (docs/xds-protocol.md, "Bounds"). A
+ * subscribed name that the configuration has costs almost nothing, since equal lists are interned. A name that it does not have is held for
+ * this client alone and is counted.
  */
 
-/** The stream asks the server to keep more than one client may; the message says what, and how much is allowed. */
+/** Thrown if a stream exceeds a limit. The message names the limit and its value. */
 export class BudgetExceeded extends Error {}
 
-/** Bytes of names that one stream may be subscribed to although its configuration does not have them. */
+/** The maximum total length in bytes of names on one stream that its configuration does not have. */
 export const unknownNameBytes = 65_536
 
-/** Bytes of names of secrets that one stream may be subscribed to: 6,000 names of forty characters. */
+/** The maximum total length in bytes of names of secrets on one stream: 6,000 names of forty characters. */
 export const secretNameBytes = 262_144
 
-/** Bytes of names that one stream may name before it is known what configuration it gets, each as {@link memoryOf} counts it. */
+/** The maximum memory in bytes, counted by {@link memoryOf}, of names on one stream before its configuration is known. */
 export const earlyNameBytes = 8 * 1024 * 1024
 
-/** What a text in a map, or a set, takes beside its own bytes. */
+/** The memory in bytes of an entry of a map or set, besides its text. */
 const entryBytes = 100
-/** What a value of plain data, or a key, takes beside its text. */
+/** The memory in bytes of a plain value or key, besides its text. */
 const valueBytes = 50
 
-/** Bytes that a text takes in memory as an entry of a set, or of a map with its value; never fewer than it does. */
+/** Returns the memory in bytes of a text as an entry of a set, or of a map with its value. An upper bound. */
 export function memoryOf(name: string, value = ''): number {
   return entryBytes + Buffer.byteLength(name) + Buffer.byteLength(value)
 }
 
-/** Bytes that plain data takes in memory, about: each value and each key counts for its text and 50 more, so that many short ones are not cheap. */
+/**
+ * Returns the approximate memory of plain data in bytes: each value and each key counts as its text and 50 bytes more, so that many short
+ * ones are not cheap.
+ */
 export function memoryOfData(value: unknown): number {
   if (typeof value === 'string') return valueBytes + Buffer.byteLength(value)
   let bytes = valueBytes
@@ -35,7 +39,7 @@ export function memoryOfData(value: unknown): number {
   return bytes
 }
 
-/** A number of things, bytes for one, that all streams of a connection, or of an identity, may have together. */
+/** A limit on a count, of bytes for one, that all streams of a connection or identity share. */
 class Allowance {
   readonly #what: string
   readonly #most: number
@@ -43,7 +47,7 @@ class Allowance {
   readonly #whole: Allowance | undefined
   #taken = 0
 
-  /** What is taken of it is taken of the `whole` as well. */
+  /** Whatever is taken from this allowance is also taken from `whole`. */
   constructor(what: string, most: number, unit: string, whole?: Allowance) {
     this.#what = what
     this.#most = most
@@ -51,38 +55,41 @@ class Allowance {
     this.#whole = whole
   }
 
-  /** How many are taken. */
+  /** The count that is in use. */
   get taken(): number {
     return this.#taken
   }
 
-  /** Takes some more. Throws {@link BudgetExceeded} when they would be too many; then it takes none. */
+  /** Takes a count from the allowance. Throws {@link BudgetExceeded}, and takes nothing, if the limit would be exceeded. */
   take(count: number): void {
     if (this.#taken + count > this.#most) throw new BudgetExceeded(`${this.#what}: more than ${this.#most} ${this.#unit}`)
     this.#whole?.take(count)
     this.#taken += count
   }
 
-  /** Gives back what was taken. */
+  /** Gives back a count that was taken. */
   free(count: number): void {
     this.#taken -= count
     this.#whole?.free(count)
   }
 }
 
-/** What the streams of one identity have together on one writer; what they have on all writers is counted by the push queue. */
+/** The limits that the streams of one identity share on one writer. Limits over all writers are kept by the push queue. */
 export class IdentityBudget {
-  /** As {@link ConnectionBudget.versions}: those of 16 proxies of 20,000 resources each that come back at once. */
+  /** The sum of {@link ConnectionBudget.versions}. Enough for 16 proxies with 20,000 resources each that reconnect at once. */
   readonly versions = new Allowance('initial_resource_versions', 64 * 1024 * 1024, 'bytes in memory before they are answered, of one identity')
 }
 
-/** What the streams of one identity have together on one connection. Where nobody is authenticated, these are all streams of the connection. */
+/** The limits that the streams of one identity share on one connection; in plain text, those of all streams of the connection. */
 export class ConnectionBudget {
-  /** Streams that are sent configuration: each can be a class of its own, of which everything is made. An agent or a relay has a few. */
+  /** Streams that are sent configuration. Each may need a class of its own with all its resources. An agent or a relay has a few. */
   readonly proxies = new Allowance('streams', 100, 'proxies on one connection')
-  /** Nodes of proxies, in bytes of memory. That of an ordinary proxy takes 10 KB. */
+  /** Nodes of proxies, in bytes of memory. The node of an ordinary proxy takes 10 KB. */
   readonly nodes = new Allowance('nodes', 2 * 1024 * 1024, 'bytes in memory on one connection')
-  /** Versions that clients say they have, in bytes of memory, until they are answered. A hundred bytes beside its texts for each: 20,000 of them take 4 MB. */
+  /**
+   * `initial_resource_versions` until they are answered, in bytes of memory, each with a hundred bytes besides its texts: 20,000 of them
+   * take 4 MB.
+   */
   readonly versions: Allowance
 
   constructor(identity?: IdentityBudget) {
@@ -91,10 +98,10 @@ export class ConnectionBudget {
   }
 }
 
-/** A short name costs as much as one of so many bytes. */
+/** The minimum number of bytes that a name counts as. */
 const leastBytes = 16
 
-/** What names count for. */
+/** Returns the bytes that names count as. */
 export function bytesOf(names: Iterable<string>): number {
   let bytes = 0
   for (const name of names) bytes += Math.max(leastBytes, Buffer.byteLength(name))

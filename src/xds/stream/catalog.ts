@@ -1,4 +1,4 @@
-/** What a writer knows of the configuration: slabs, groups of resources as they are now, and the groups of each class. */
+/** The configuration as a writer has it: slabs, the current resource groups, and the groups of each class. */
 import type { GroupUse, Manifest, PushContent, ResourceData } from '../../../protocols/messages/push.ts'
 import type { KeyedSums } from '../slab/sums.ts'
 import { pushOrder } from '../type-urls.ts'
@@ -6,53 +6,56 @@ import { type Entry, entryOf, SliceEntry } from './entry.ts'
 import { Group, type GroupParts, type HiddenHosts, noneHidden } from './group.ts'
 import { TypeState } from './type-state.ts'
 
-/** What a push brings to the catalog: which connection is of which class is not its business. */
+/** The part of a push that the catalog applies. The assignment of connections to classes is applied elsewhere. */
 type Push = Omit<PushContent, 'assignments'>
 
-/** A place for a group, and the classes whose manifests name it. It is there as long as the group or one of them is. */
+/** An entry for a group id: the group and the classes whose manifests name it. Exists as long as the group or one of these classes does. */
 interface Slot {
   readonly id: string
-  /** Undefined when it is not there (yet, or any more): classes that name it have nothing of it. */
+  /** Undefined before the group arrives and after it is retired: classes that name it then get nothing from it. */
   group: Group | undefined
   readonly classes: Set<string>
 }
 
-/** A group as a class uses it. */
+/** The use of a group by a class. */
 interface Use {
   readonly slot: Slot
   readonly hidden: HiddenHosts
 }
 
-/** All a writer knows. */
+/** The configuration of a writer. */
 export class Catalog {
   readonly #slabs = new Map<number, Buffer>()
   readonly #slots = new Map<string, Slot>()
-  /** Digests of the policies of classes that have some. */
+  /** Digests of policies by class. A class without policies has none. */
   readonly #policies = new Map<string, string>()
-  /** Uses of groups by type by class. Clients choose the types that are looked for. */
+  /** Uses of groups by type URL, by class. The inner key is a Map because clients choose the type URLs that are looked up. */
   readonly #classes = new Map<string, ReadonlyMap<string, readonly Use[]>>()
-  /** Classes that were left out of the last whole push and had members then: who sent it does not know them. */
+  /** Classes that the last whole push did not contain and that had members then: the push queue does not know them. */
   readonly #orphans = new Set<string>()
-  /** States of types by class; one stays the same object until a push changes it. */
+  /** Type states by class. A state stays the same object until a push changes it. */
   readonly #states = new Map<string, Map<string, TypeState>>()
-  /** Lists of hidden hosts in use. Classes of one namespace, and the types of one class, hide the same. */
+  /** Interned sets of hidden hosts: classes of one namespace, and the types of one class, hide the same hosts. */
   readonly #hidden = new Map<string, WeakRef<HiddenHosts>>()
   readonly #unused = new FinalizationRegistry<string>((key) => {
     if (!this.#hidden.get(key)?.deref()) this.#hidden.delete(key)
   })
   readonly #listeners: ((group: Group) => void)[] = []
-  /** What its groups share, for groups beside it. */
+  /** Dependencies that its groups share, also for groups outside the catalog (secrets). */
   readonly parts: GroupParts
-  /** Groups of which a patch was refused, since it belongs to another state than theirs: they stay as they were until they come as a whole. */
+  /**
+   * Ids of groups of which a patch was rejected because its base was not the current state. Such a group stays unchanged until a patch
+   * replaces it as a whole.
+   */
   readonly misfits = new Set<string>()
 
-  /** `sums` are made with the key of the push queue. */
+  /** `sums` must use the same key as the push queue. */
   constructor(sums: KeyedSums) {
     let last = 0
     this.parts = { sums, serial: () => ++last }
   }
 
-  /** `listen` hears of every group whose bytes are others now, or that is gone. */
+  /** Registers a listener that is called for every group whose bytes changed or that was retired. */
   onPatched(listen: (group: Group) => void): void {
     this.#listeners.push(listen)
   }
@@ -62,12 +65,12 @@ export class Catalog {
   }
 
   /**
-   * Takes over a push. Returns the ids of groups whose content changed. A whole push replaces all there was, except the classes
-   * that `hasMembers` still names, with their groups: these go with their last members.
+   * Applies a push. Returns the ids of groups whose content changed. A whole push replaces everything except the classes for which
+   * `hasMembers` returns true, and their groups: these are dropped with their last members.
    */
   apply(push: Push, hasMembers: (classId: string) => boolean = () => false): Set<string> {
     if (push.whole) {
-      // A new push queue numbers slabs anew. Resources keep the bytes that they use.
+      // A new push queue numbers slabs from the start. Existing resources keep references to the bytes that they use.
       this.#slabs.clear()
       this.misfits.clear()
     }
@@ -111,7 +114,7 @@ export class Catalog {
     this.misfits.delete(id)
     const slot = this.#slots.get(id)
     if (!slot?.group) return
-    // A class that the push queue does not know has what it names until its last member goes.
+    // Orphaned classes keep their groups until their last member is gone.
     for (const classId of slot.classes) if (this.#orphans.has(classId)) return
     this.#patched(slot.group)
     slot.group = undefined
@@ -146,12 +149,12 @@ export class Catalog {
     for (const { id, classes } of slots) if (classes.size === 0) this.#retire(id)
   }
 
-  /** A digest of the policies of a class; empty for none. */
+  /** Returns a digest of the policies of a class; empty for none. */
   policiesOf(classId: string): string {
     return this.#policies.get(classId) ?? ''
   }
 
-  /** A class uses these groups no longer, unless it uses them still. */
+  /** Removes a class from the slots of the groups that it used before and does not use any more. */
   #leave(classId: string, before: ReadonlyMap<string, readonly Use[]> | undefined, after: ReadonlyMap<string, readonly Use[]>): void {
     if (!before) return
     const kept = new Set([...after.values()].flatMap((uses) => uses.map(({ slot }) => slot)))
@@ -163,9 +166,9 @@ export class Catalog {
       }
   }
 
-  /** The set of these hosts; equal lists are one set as long as one is in use. */
+  /** Returns the interned set of these hosts. The set stays interned while it is in use. */
   #hiddenHosts(hide: readonly string[]): HiddenHosts {
-    // What belongs to no host is never hidden.
+    // The empty string stands for resources that belong to no host; these are never hidden.
     const hosts = hide.filter((host) => host !== '')
     if (hosts.length === 0) return noneHidden
     const key = hosts.join('\n')
@@ -189,7 +192,7 @@ export class Catalog {
     return [...this.#slots.values()].filter(({ id, classes }) => !named.has(id) && classes.size === 0).map(({ id }) => id)
   }
 
-  /** The state of a type for a class. */
+  /** Returns the state of a type for a class. */
   typeState(classId: string, typeUrl: string): TypeState {
     const known = this.#states.get(classId)?.get(typeUrl)
     if (known) return known
@@ -203,7 +206,7 @@ export class Catalog {
     return state
   }
 
-  /** States are made anew for the classes that use a group. */
+  /** Drops the states of the classes that use a group; they are built again on demand. */
   #dropStates({ id, classes }: Slot): void {
     for (const classId of classes) {
       const states = this.#states.get(classId)
@@ -211,7 +214,7 @@ export class Catalog {
     }
   }
 
-  /** Classes that use one of these groups. */
+  /** Returns the classes that use one of these groups. */
   classesOf(groups: Iterable<string>): Set<string> {
     const found = new Set<string>()
     for (const id of groups) for (const classId of this.#slots.get(id)?.classes ?? []) found.add(classId)
@@ -244,6 +247,6 @@ export class Catalog {
   }
 }
 
-/** Types of which a class has nothing: those that proxies know, and all others. */
+/** Empty states of a class without resources: one for each known type, and one for all unknown types. */
 const nothing: ReadonlyMap<string, TypeState> = new Map(pushOrder.map((typeUrl) => [typeUrl, new TypeState(typeUrl, [])]))
 const nothingElse = new TypeState('', [])

@@ -1,32 +1,32 @@
-/** What refers to clusters waits until new clusters were taken (docs/resources.md, Q3). */
+/** Holds back resources that refer to clusters until the proxy has answered a response with new clusters (docs/resources.md, Q3). */
 import { listenerType, routeType, virtualHostType } from '../type-urls.ts'
 
 /** Types that refer to clusters. */
 const referring = new Set([listenerType, routeType, virtualHostType])
 
-/** How long they wait for new clusters to be taken, in milliseconds. */
+/** The maximum time that these types are held back, in milliseconds. */
 const gateMs = 5000
 
-/** The order of types on one stream. Times in milliseconds of any clock. */
+/** Holds back types of one stream. Times are in milliseconds of any clock. */
 export class ClusterGate {
   #until = 0
 
-  /** Clusters are sent that the proxy does not have. */
+  /** Called when clusters are sent that the proxy does not have. */
   clustersAdded(now: number): void {
     this.#until = now + gateMs
   }
 
-  /** The proxy has taken or refused its clusters. */
+  /** Called when the proxy has acknowledged or refused a response of clusters. */
   clustersAnswered(): void {
     this.#until = 0
   }
 
-  /** When what is held back at this time may be sent after all; undefined when nothing is. */
+  /** Returns the time at which held-back types may be sent at the latest; undefined if none is held back at `now`. */
   heldUntil(now: number): number | undefined {
     return this.#until > now ? this.#until : undefined
   }
 
-  /** Whether a type waits. */
+  /** Whether a type is held back. */
   holds(typeUrl: string, now: number): boolean {
     return now < this.#until && referring.has(typeUrl)
   }

@@ -1,13 +1,13 @@
 /**
- * What a group of resources held at one moment: the version of each name, and no bytes. A change makes a new record that
- * shares all pages that did not change, so a record costs little to keep, however many there are, and two records are
- * compared in the time of what differs. A stream keeps the record of what it was sent: nothing else remembers the past.
+ * A persistent map from resource name to version: the content of a group at one moment, without bytes. A change creates a new record that
+ * shares all unchanged pages, so a record costs little memory, and two records are compared in time proportional to their difference. A
+ * stream keeps the record of what was sent on it; no other history is kept.
  */
 import { fnv1a } from '../../model/digest.ts'
 
 type Page = ReadonlyMap<string, string>
 
-/** Names in a page on average, at most; above it the number of pages doubles. */
+/** The maximum average number of names in a page. Above it, the number of pages is about doubled. */
 const pageSize = 32
 
 const emptyPage: Page = new Map()
@@ -15,7 +15,7 @@ const emptyPage: Page = new Map()
 /** An immutable record of names and versions. */
 export class Contents {
   readonly size: number
-  /** As many as a power of two; a name's page follows from its checksum. */
+  /** The number of pages is a power of two. The page of a name follows from a checksum of the name. */
   readonly #pages: readonly Page[]
 
   private constructor(pages: readonly Page[], size: number) {
@@ -23,22 +23,25 @@ export class Contents {
     this.size = size
   }
 
-  /** A record of nothing. */
+  /** The record without names. */
   static readonly empty = new Contents([emptyPage], 0)
 
-  /** The version of a name, or undefined when it is not there. */
+  /** Returns the version of a name; undefined if the name is not in the record. */
   get(name: string): string | undefined {
     return this.#pages[pageOf(name, this.#pages.length)]?.get(name)
   }
 
-  /** Names and versions. */
+  /** Yields names and versions. */
   *entries(): Generator<readonly [name: string, version: string]> {
     for (const page of this.#pages) yield* page
   }
 
-  /** The record after a change: resources that came or have these versions now, and names that are gone. The same object when nothing differs. */
+  /**
+   * Returns the record after a change: resources that were added or have a new version, and names that were removed. Returns the same
+   * object if nothing differs.
+   */
   with(changed: readonly { readonly name: string; readonly version: string }[], removed: readonly string[]): Contents {
-    // Most names are new: all are put on pages of the right number at once.
+    // More names are set than there are: all names are distributed over the final number of pages at once.
     const isNew = changed.length > this.size
     const pages: Page[] = isNew ? Contents.#spread(this.#pages, this.size + changed.length) : [...this.#pages]
     const own = new Set<Page>(isNew ? pages : [])
@@ -64,7 +67,7 @@ export class Contents {
     return new Contents(fits ? pages : Contents.#spread(pages, size), size)
   }
 
-  /** The same on as many pages as so many names need. */
+  /** Distributes the names over as many pages as `size` names need. */
   static #spread(old: readonly Page[], size: number): Map<string, string>[] {
     let count = 1
     while (count * pageSize < size * 2) count *= 2
@@ -73,7 +76,7 @@ export class Contents {
     return pages
   }
 
-  /** Names whose version differs in another record, with both versions; undefined = not there. */
+  /** Yields names whose version differs from that in another record, with both versions; undefined: not in the record. */
   *differences(after: Contents): Generator<readonly [name: string, before: string | undefined, after: string | undefined]> {
     if (this === after) return
     const paged = this.#pages.length === after.#pages.length
@@ -90,7 +93,7 @@ export class Contents {
   }
 }
 
-/** The page of a name. */
+/** Returns the index of the page of a name. */
 function pageOf(name: string, pages: number): number {
   if (pages === 1) return 0
   const sum = fnv1a(name)

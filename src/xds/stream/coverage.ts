@@ -1,23 +1,26 @@
-/** What subscriptions take of groups. It changes when names come and go, and not with content: it is worked out once for many pushes and many classes. */
+/**
+ * Which resources of a group a subscription covers. This depends on names only and not on content, so the result is reused over many pushes
+ * and classes.
+ */
 import { virtualHostType } from '../type-urls.ts'
 import type { Group, VisibleGroup } from './group.ts'
 import { type NameSet, SimilarNames } from './name-set.ts'
 import { type Subscription, takes } from './subscription.ts'
 import type { TypeState } from './type-state.ts'
 
-/** What a subscription takes of a group. Hidden resources are among it: the group is that of all classes. */
+/** The resources of a group that a subscription covers, those of hidden hosts included: all classes share the group. */
 export interface Coverage {
-  /** Names of the group that are not taken, where at least half of it is. */
+  /** Names of the group that are not covered, if at least half of the group is; else undefined. */
   readonly left: readonly string[] | undefined
-  /** Names that are taken, where that is less than half of the group. */
+  /** Names of the group that are covered, if fewer than half are; else empty. */
   readonly taken: readonly string[]
-  /** Names that are subscribed to and not in the group, unless they are many. */
+  /** Subscribed names that are not in the group; undefined if there are too many or they were not computed. */
   readonly outside: readonly string[] | undefined
 }
 
 const all: Coverage = { left: [], taken: [], outside: undefined }
 
-/** Remembers what subscriptions take of groups, as long as both are there. */
+/** Caches coverages for as long as both the subscription and the group exist. */
 export class Coverages {
   readonly #known = new WeakMap<NameSet, WeakMap<Group, { readonly names: object; readonly coverage: Coverage }>>()
 
@@ -25,7 +28,7 @@ export class Coverages {
     return wildcard ? all : this.#of(names, typeUrl, group)
   }
 
-  /** Names that are subscribed to and of which a class has no resource. */
+  /** Returns the subscribed names of which a class has no resource. */
   missing({ wildcard, names }: Subscription, state: TypeState): string[] {
     let candidates: Iterable<string> = names
     let least = wildcard ? 0 : names.size
@@ -53,7 +56,7 @@ export class Coverages {
     return coverage
   }
 
-  /** From what the names are like, and what they differ in. */
+  /** Derives the coverage of a similar set from the coverage of its base. */
   #ofDerived({ base, plus, minus }: SimilarNames, typeUrl: string, group: Group): Coverage {
     const { left, taken, outside } = this.#of(base, typeUrl, group)
     const [more, strange] = divided(plus, group)
@@ -66,7 +69,7 @@ export class Coverages {
   }
 }
 
-/** Names that a group has, and those that it has not. */
+/** Divides names into those that are in a group and those that are not. */
 function divided(names: Iterable<string>, { entries }: Group): [inside: string[], outside: string[]] {
   const inside: string[] = []
   const outside: string[] = []
@@ -76,13 +79,13 @@ function divided(names: Iterable<string>, { entries }: Group): [inside: string[]
 
 function ofNames(names: NameSet, group: Group): Coverage {
   const { entries } = group
-  // Names are many more than the group has: it is the group that is looked through.
+  // There are many more names than resources in the group: it is cheaper to iterate over the group.
   const [taken, outside] = names.size > 2 * entries.size ? [[...entries.keys()].filter((name) => names.has(name))] : divided(names, group)
   if (2 * taken.length < entries.size) return { left: undefined, taken, outside }
   return { left: [...entries.keys()].filter((name) => !names.has(name)), taken: [], outside }
 }
 
-/** Virtual hosts also come with their route. */
+/** A virtual host is also covered by the name of its route configuration. */
 function ofRoutes(names: NameSet, { entries }: Group): Coverage {
   const taken: string[] = []
   const left: string[] = []

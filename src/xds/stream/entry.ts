@@ -1,20 +1,23 @@
-/** One resource as a writer has it: its name, its version, and where its bytes are. */
+/** A resource in a writer: its name, its version, and its encoded bytes. */
 
-/** One resource, ready to be written. */
+/** An encoded resource. */
 export interface Entry {
   readonly name: string
   readonly version: string
-  /** Slices of memory; one after another they are a list element of a response. */
+  /** Slices of memory. Concatenated, they are one element of `resources` in a response. */
   readonly chunks: readonly Buffer[]
   readonly length: number
 }
 
-/** A resource of several slices, or of none. */
+/** Creates an entry from its slices, of which there may be any number. */
 export function entryOf({ name, version }: Pick<Entry, 'name' | 'version'>, chunks: readonly Buffer[]): Entry {
   return { name, version, chunks, length: chunks.reduce((sum, chunk) => sum + chunk.length, 0) }
 }
 
-/** A resource that is one slice of a slab. Most are, and a writer has tens of thousands of them: its buffer is made when it is written. */
+/**
+ * An entry that is one slice of a slab. Most entries are, and a writer has tens of thousands of them: the view of the slice is created when
+ * the entry is written.
+ */
 export class SliceEntry implements Entry {
   readonly name: string
   readonly version: string

@@ -1,10 +1,10 @@
-/** gRPC frames: responses put together around slices that were encoded before, and requests cut out of the bytes that come. */
+/** gRPC frames: response frames assembled around encoded slices, and a parser of request frames. */
 import { textField } from '../slab/wire.ts'
 import type { Response } from './session.ts'
 
 const prefixLength = 5
 
-/** The frame of a response: prefix and head, the resources as they are, and the tail. */
+/** Returns the frame of a response: prefix and head, the chunks of the plan, and the tail. */
 export function responseFrame(response: Response, delta: boolean): Buffer[] {
   const removed = delta ? response.plan.removed.map((name) => textField(6, name)) : []
   const tail = Buffer.concat([textField(4, response.typeUrl), textField(5, response.nonce), ...removed])
@@ -14,7 +14,7 @@ export function responseFrame(response: Response, delta: boolean): Buffer[] {
   return joinSmall([head, ...response.plan.chunks, tail])
 }
 
-/** A whole message as one frame. */
+/** Returns a message as one frame. */
 export function messageFrame(message: Uint8Array): Buffer {
   return Buffer.concat([framePrefix(message.length), message])
 }
@@ -26,7 +26,7 @@ function framePrefix(length: number): Buffer {
   return prefix
 }
 
-/** Responses below this many bytes leave in one write. */
+/** Responses of at most this many bytes are copied into one buffer. */
 const oneWrite = 32_768
 
 function joinSmall(parts: Buffer[]): Buffer[] {
@@ -34,7 +34,7 @@ function joinSmall(parts: Buffer[]): Buffer[] {
   return total <= oneWrite ? [Buffer.concat(parts, total)] : parts
 }
 
-/** A frame that cannot be taken; `status` is the gRPC status that says why. */
+/** A frame that is refused; `status` is the gRPC status code. */
 export class BadFrame extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -43,15 +43,15 @@ export class BadFrame extends Error {
   }
 }
 
-/** Smallest and largest buffer that is kept for reuse, and how many bytes of them are kept, in bytes. */
+/** The smallest and the largest size of buffers that are pooled, and the maximum total size of the pool, in bytes. */
 const pooled = { smallest: 512, largest: 4_194_304, kept: 8_388_608 }
 
-/** Buffers in which the streams of a thread put messages together; their sizes are powers of two. */
+/** A pool of buffers in which the streams of a thread assemble messages. The sizes are powers of two. */
 export class FrameBuffers {
   readonly #free = new Map<number, Buffer[]>()
   #kept = 0
 
-  /** A buffer of at least so many bytes. */
+  /** Returns a buffer of at least `length` bytes. */
   take(length: number): Buffer {
     let size = pooled.smallest
     while (size < length) size *= 2
@@ -61,7 +61,7 @@ export class FrameBuffers {
     return free
   }
 
-  /** Takes a buffer back. */
+  /** Returns a buffer to the pool. */
   give(buffer: Buffer): void {
     if (buffer.length > pooled.largest || this.#kept + buffer.length > pooled.kept) return
     const free = this.#free.get(buffer.length)
@@ -72,17 +72,17 @@ export class FrameBuffers {
 }
 
 /**
- * Cuts messages out of a stream of bytes. The work is linear in the bytes, however they are cut: the five bytes of a prefix are
- * kept aside, and a message that comes in pieces fills one buffer. That buffer grows with what has come, not with the length
- * that the prefix announces, so it holds at most twice the bytes that the peer has sent.
+ * Splits a stream of bytes into gRPC messages. The work is linear in the number of bytes, however the bytes are split: the five bytes of a
+ * prefix are kept aside, and a message that arrives in pieces fills one buffer. The buffer grows with the bytes received and not with the
+ * length in the prefix, so its size is at most twice the bytes that the peer has sent.
  */
 export class FrameReader {
   readonly #limit: number
   readonly #buffers: FrameBuffers
   readonly #prefix = Buffer.alloc(prefixLength)
-  /** Bytes of the prefix that have come. */
+  /** Bytes of the prefix that have arrived. */
   #prefixed = 0
-  /** The message as far as it has come, when it did not come at once. */
+  /** The start of a message that did not arrive in one piece. */
   #body: Buffer | undefined
   #filled = 0
 
@@ -91,16 +91,18 @@ export class FrameReader {
     this.#buffers = buffers
   }
 
-  /** Length in bytes that the message announces in whose middle the stream is; 0 while that is unknown, undefined between two messages. */
+  /**
+   * The announced length in bytes of the message whose middle the stream is in; 0 while the prefix is incomplete, undefined between two
+   * messages.
+   */
   get expected(): number | undefined {
     if (this.#prefixed === 0) return undefined
     return this.#prefixed < prefixLength ? 0 : this.#prefix.readUInt32BE(1)
   }
 
   /**
-   * Takes bytes and hands on the messages that are complete, until `each` returns false. Returns how many bytes it took. A
-   * message is valid only during the call: its bytes are used again for the next. Throws {@link BadFrame} for one that is too
-   * large or compressed.
+   * Parses bytes and passes each complete message to `each`, until `each` returns false. Returns the number of bytes consumed. A message is
+   * valid only during the call of `each`: its buffer is reused. Throws {@link BadFrame} for a message that is too large or compressed.
    */
   take(bytes: Buffer, each: (message: Buffer) => unknown): number {
     let at = 0
@@ -131,7 +133,7 @@ export class FrameReader {
     return length
   }
 
-  /** Keeps a part of a message. */
+  /** Buffers a piece of a message. */
   #keep(part: Buffer, length: number): void {
     if (part.length === 0) return
     const filled = this.#filled + part.length
@@ -147,7 +149,7 @@ export class FrameReader {
     this.#filled = filled
   }
 
-  /** Hands on a message whose last part has come. */
+  /** Passes a message on whose last piece has arrived. */
   #hand(rest: Buffer, length: number, each: (message: Buffer) => unknown): unknown {
     if (this.#filled === 0) {
       this.#prefixed = 0
@@ -170,19 +172,19 @@ export class FrameReader {
 const smallFrames = { burst: 65_536, perMs: 10, bytes: 256 }
 
 /**
- * Keeps a connection that sends its bytes in very small DATA frames from taking the thread for itself: each frame costs as much
- * as one of 16 KiB. A message of 64 KiB in frames of one byte passes at once; beyond that, 10,000 small frames a second are taken.
+ * Limits the rate of very small DATA frames of a connection, since each costs as much CPU as one of 16 KiB. A message of 64 KiB in frames
+ * of one byte is read at once; beyond that, 10,000 small frames a second are read.
  */
 export class FrameBudget {
   #left = smallFrames.burst
   #at: number
 
-  /** `now` is monotonic time in milliseconds, as below. */
+  /** `now` is monotonic time in milliseconds, as in {@link spend}. */
   constructor(now: number) {
     this.#at = now
   }
 
-  /** Counts a frame. Returns for how many milliseconds no more is to be read; 0 = read on. */
+  /** Counts a frame. Returns for how many milliseconds the connection is not to be read; 0: read on. */
   spend(bytes: number, now: () => number): number {
     if (bytes >= smallFrames.bytes || --this.#left > 0) return 0
     const at = now()

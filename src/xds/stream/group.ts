@@ -1,4 +1,4 @@
-/** A group of resources as a writer has it at present, and what classes see of it. */
+/** The current state of a resource group in a writer, and views of it without hidden hosts. */
 
 import type { GroupPatch, ResourceData } from '../../../protocols/messages/push.ts'
 import { compare } from '../../model/order.ts'
@@ -7,44 +7,50 @@ import { addSums, type KeyedSums, readSum, type Sum, subtractSums, zeroSum } fro
 import { Contents } from './contents.ts'
 import type { Entry } from './entry.ts'
 
-/** Hosts that are hidden. Equal lists are one object within a catalog. */
+/** Hosts whose resources are hidden from a class. Equal sets are one object within a catalog. */
 export type HiddenHosts = ReadonlySet<string>
 
-/** No host is hidden. */
+/** The set that hides no host. */
 export const noneHidden: HiddenHosts = new Set()
 
-/** What classes that hide the same hosts see of a group at one moment: names and versions, without bytes. It never changes. */
+/** An immutable record of what classes with the same hidden hosts see of a group at one moment: names and versions, without bytes. */
 export interface Seen {
   /** Id of the group. */
   readonly group: string
-  /** No other record of the catalog has this number. */
+  /** A number that is unique within the catalog. */
   readonly serial: number
-  /** Everything in the group. What belongs to a hidden host is not seen. */
+  /** All names and versions of the group, those of hidden hosts included. */
   readonly contents: Contents
   readonly hidden: HiddenHosts
-  /** Names that stay in the group only for a moment: another group that shows one counts. */
+  /**
+   * Names that stay in the group only for a transition period: if another group shows such a name as well, the resource of the other group
+   * is used.
+   */
   readonly leaving: ReadonlySet<string>
-  /** Sum of what is seen, and of what is not. */
+  /** The sums of the resources that are seen, and of the hidden ones. */
   readonly sum: Sum
   readonly unseen: Sum
 }
 
-/** What groups share within a catalog. */
+/** Dependencies that the groups of a catalog share. */
 export interface GroupParts {
   readonly sums: KeyedSums
-  /** A number that was never given before. */
+  /** Returns a number that was never returned before. */
   serial(): number
 }
 
-/** Of a change that touched more names than this it is not remembered which. */
+/** The maximum number of touched names that are remembered of the last change. Of a larger change none are remembered. */
 const mostTouched = 1024
 
-/** So many names that come and go at once are sorted in one by one; for more all are sorted anew when they are asked for. */
+/**
+ * The maximum number of names added or removed at once that are inserted into the index of hosts one by one. After a larger change the
+ * index is built again on demand.
+ */
 const fewNames = 64
 
 const noneLeaving: ReadonlySet<string> = new Set()
 
-/** A group of resources as it is now. */
+/** The current state of a group of resources. */
 export class Group {
   readonly id: string
   readonly #parts: GroupParts
@@ -52,13 +58,16 @@ export class Group {
   #sum = zeroSum
   readonly #entries = new Map<string, Entry>()
   #contents = Contents.empty
-  /** The content before the last change, and what that change touched: most classes and streams were there. */
+  /**
+   * The content before the last change, and the names that this change touched. Most classes and streams are at this content when a change
+   * comes.
+   */
   #last: { readonly contents: Contents; readonly names: readonly string[] } = { contents: Contents.empty, names: [] }
   #names: object = {}
   #leaving = noneLeaving
-  /** Names by host; made when the first class hides anything of the group. */
+  /** An index of names by host, created when a class first hides a host of the group. */
   #hosts: HostIndex | undefined
-  /** What was visible last, by what is hidden. */
+  /** The last view for each set of hidden hosts. */
   readonly #visible = new WeakMap<HiddenHosts, VisibleGroup>()
 
   constructor(id: string, parts: GroupParts) {
@@ -66,17 +75,20 @@ export class Group {
     this.#parts = parts
   }
 
-  /** All resources by name, hidden or not, in the order in which they came first. Only those of the present version are kept. */
+  /** All resources by name, hidden or not, in order of first appearance. Only those of the current version are kept. */
   get entries(): ReadonlyMap<string, Entry> {
     return this.#entries
   }
 
-  /** Another object whenever a name came or went. */
+  /** A token that is replaced whenever a name is added or removed, for use as a cache key. */
   get names(): object {
     return this.#names
   }
 
-  /** Takes over a patch of the present state, or a whole one. Returns whether classes may have something else of it now: moved bytes alone are no change. */
+  /**
+   * Applies a patch of the current state, or one that replaces everything. Returns whether what classes see may have changed; a change of
+   * the bytes' place alone returns false.
+   */
   apply(patch: GroupPatch, entryOf: (data: ResourceData) => Entry): boolean {
     const { changed } = patch
     const gone = patch.base === 0 && this.#entries.size > 0 ? this.#missingFrom(changed) : []
@@ -106,7 +118,7 @@ export class Group {
     return [...this.#entries.keys()].filter((name) => !kept.has(name))
   }
 
-  /** Names that may be others now than they were in an earlier content: no fewer than differ. */
+  /** Yields the names that may have changed since an earlier content: at least all that differ. */
   *touchedSince(contents: Contents): Generator<string> {
     if (contents === this.#contents) return
     if (contents === this.#last.contents) return yield* this.#last.names
@@ -122,13 +134,13 @@ export class Group {
     for (const name of removed) this.#hosts?.remove(name)
   }
 
-  /** Names of a host's resources; a group has resources of one type only. */
+  /** Returns the names of the resources of a host. A group has resources of one type only. */
   namesOf(typeUrl: string, host: string): readonly string[] {
     this.#hosts ??= new HostIndex(typeUrl, this.#entries.keys())
     return this.#hosts.of(host)
   }
 
-  /** The group as classes have it that hide these hosts. The same object until its content changes. */
+  /** Returns the group as seen by classes that hide these hosts. Returns the same object until the content changes. */
   visible(typeUrl: string, hidden: HiddenHosts): VisibleGroup {
     const last = this.#visible.get(hidden)
     if (last?.seen.contents === this.#contents && last.seen.leaving === this.#leaving) return last
@@ -146,7 +158,7 @@ export class Group {
     return sum
   }
 
-  /** The sum of what is hidden, in the time of what changed since it was worked out last. */
+  /** Updates the sum of the hidden resources, in time proportional to what changed since the last view. */
   #unseenSince({ contents, hidden, unseen }: Seen, typeUrl: string): Sum {
     if (hidden.size === 0) return zeroSum
     let sum = unseen
@@ -157,7 +169,7 @@ export class Group {
     return sum
   }
 
-  /** What a resource counts for in sums. */
+  /** Returns the number by which a resource of the group counts in sums. */
   numberOf(name: string): Sum {
     return this.#numberOf(name, this.#contents.get(name))
   }
@@ -167,7 +179,7 @@ export class Group {
   }
 }
 
-/** A group without the resources of some hosts. */
+/** A group without the resources of hidden hosts. */
 export class VisibleGroup {
   readonly typeUrl: string
   readonly group: Group
@@ -179,18 +191,18 @@ export class VisibleGroup {
     this.seen = seen
   }
 
-  /** The resource of a name that belongs to a host. */
+  /** Returns the resource of a name unless `host`, to which the name belongs, is hidden. */
   find(name: string, host: string): Entry | undefined {
     return this.seen.hidden.has(host) ? undefined : this.group.entries.get(name)
   }
 
-  /** Names in the group that are not seen. */
+  /** Yields the names in the group that are hidden. */
   *hiddenNames(): Generator<string> {
     for (const host of this.seen.hidden) yield* this.group.namesOf(this.typeUrl, host)
   }
 }
 
-/** Names in the order of their hosts, so that those of one host are found without a pass over all. Eight bytes a name. */
+/** Names sorted by host, so that those of one host are found by binary search. Takes eight bytes a name. */
 class HostIndex {
   readonly #typeUrl: string
   readonly #names: string[]
@@ -218,7 +230,7 @@ class HostIndex {
     if (host !== '') this.#names.splice(this.#place(host, name), 1)
   }
 
-  /** Where a name stands, or would. */
+  /** Returns the index at which a name stands or would be inserted. */
   #place(host: string, name: string): number {
     let low = 0
     let high = this.#names.length

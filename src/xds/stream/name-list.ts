@@ -1,30 +1,30 @@
 /**
- * Lists of names that are like one that was read before: thousands of names stand in both, in stretches of the same bytes. Such a stretch is compared
- * and not read; only the names between two of them are.
+ * Fast comparison of a raw list of resource names with a list that was parsed before. Similar lists share long runs of identical bytes:
+ * such runs are compared without parsing, and only the names between two runs are parsed.
  */
 import { checkName, contentOfName, endOfName } from './request.ts'
 
-/** In what a list differs from another. */
+/** The difference of a list to another list. */
 export interface ListDifference {
   /** Names that only this list has. */
   readonly plus: ReadonlySet<string>
-  /** Names that only the other has. */
+  /** Names that only the other list has. */
   readonly minus: ReadonlySet<string>
 }
 
-/** A list that is shorter than this part of another is not like it: neither is gone through. */
+/** A list that is shorter than this fraction of the reference list is not compared. */
 const leastLength = 3 / 4
 
-/** Names that a stretch is first tried with, and at most at a time. */
+/** The number of names in the first run that is compared, and in the largest. */
 const stretch = { first: 16, most: 4096 }
 
-/** A list of names that others are compared with, each name in it once. */
+/** A parsed list that other lists are compared with. Each name is in it once. */
 export class NameList {
   readonly #raw: Buffer
   readonly #names: readonly string[]
-  /** Where each name field starts; the last number is the length of the list. */
+  /** The offset of each name field; the last number is the length of the list. */
   readonly #starts: Uint32Array
-  /** Place of each name in the list. Made when the first list is compared. */
+  /** The index of each name in the list. Created when the first list is compared. */
   #places: ReadonlyMap<string, number> | undefined
 
   private constructor(raw: Buffer, names: Iterable<string>, starts: Uint32Array) {
@@ -33,7 +33,10 @@ export class NameList {
     this.#starts = starts
   }
 
-  /** A list as it came (`namesIn`), with the names that were read of it in their order; undefined where it has a name twice, or is not plainly written. */
+  /**
+   * Creates a list from its name fields as received (see `namesIn`) and the names that were read from them, in their order. Returns
+   * undefined if a name occurs twice, or if a field is not in the form that {@link endOfName} reads.
+   */
   static of(raw: Buffer, names: ReadonlySet<string>): NameList | undefined {
     const starts = new Uint32Array(names.size + 1)
     let count = 0
@@ -48,8 +51,8 @@ export class NameList {
   }
 
   /**
-   * In what another list differs from this one; undefined where more than `most` names do, stand elsewhere than in this list, or
-   * where the other is not plainly written, or far shorter. Throws WireError as `namesIn` does.
+   * Returns the difference of another raw list to this one. Returns undefined if more than `most` names were added, removed or moved, if a
+   * field is not in the form that {@link endOfName} reads, or if the other list is much shorter. Throws WireError as `namesIn` does.
    */
   differenceIn(raw: Buffer, most: number): ListDifference | undefined {
     if (raw.length < this.#raw.length * leastLength) return undefined
@@ -86,7 +89,7 @@ export class NameList {
     return minus && { plus, minus }
   }
 
-  /** How many names from a place on stand in another list just so. */
+  /** Returns how many names from index `place` on occur in the other list with the same bytes, in the same order, from offset `at` on. */
   #sameFrom(raw: Buffer, at: number, place: number): number {
     let same = 0
     let isLast = false
@@ -109,7 +112,7 @@ export class NameList {
     return (this.#starts[to] ?? 0) - (this.#starts[from] ?? 0)
   }
 
-  /** Names of this list that are not there; undefined where they are more than `most`. */
+  /** Returns the names of this list that are not marked in `there`; undefined if there are more than `most`. */
   #missing(there: Uint8Array, most: number): ReadonlySet<string> | undefined {
     const missing = new Set<string>()
     for (let place = there.indexOf(0); place >= 0; place = there.indexOf(0, place + 1))

@@ -1,19 +1,22 @@
-/** Sets of names that are alike hold what they have in common once: proxies of different namespaces name thousands of common resources and a few of their own. */
+/**
+ * Immutable sets of resource names. Similar large sets share one base set and hold only their difference: proxies of different namespaces
+ * subscribe to thousands of common resources and a few of their own.
+ */
 
 import { NameList } from './name-list.ts'
 
-/** A set of names that does not change. */
+/** An immutable set of resource names. */
 export interface NameSet extends Iterable<string> {
   readonly size: number
   has(name: string): boolean
 }
 
-/** The names of another set but for a few. */
+/** A set of names stored as the difference to a base set. */
 export class SimilarNames implements NameSet {
   readonly base: ReadonlySet<string>
-  /** Names that are not in the base. */
+  /** Names that the base does not have. */
   readonly plus: ReadonlySet<string>
-  /** Names of the base that are not in this one. */
+  /** Names of the base that this set does not have. */
   readonly minus: ReadonlySet<string>
 
   constructor(base: ReadonlySet<string>, plus: ReadonlySet<string>, minus: ReadonlySet<string>) {
@@ -36,24 +39,27 @@ export class SimilarNames implements NameSet {
   }
 }
 
-/** Sets with fewer names are held each by itself. */
+/** Sets with fewer names than this are stored in full and are never a base for others. */
 const leastNames = 256
-/** A set is held as the difference to another where they have seven of eight names in common. */
+/** The maximum size of a difference, as a fraction of the size of the base. */
 const mostDifferent = 1 / 8
-/** Sets that others may be like. One that was of use lately comes first. */
+/** The maximum number of base sets that new sets are compared with, the most recently used first. */
 const mostBases = 8
-/** Lists of more bytes are not kept beside their sets. */
+/** The maximum length in bytes of a list of names that is kept beside its base set, for comparison with later lists. */
 const longestList = 2_097_152
 
 const noNames: ReadonlySet<string> = new Set()
 
-/** Finds sets that are alike. */
+/** Stores similar sets of names as differences to a few shared base sets. Base sets are held weakly. */
 export class NameSets {
   #bases: WeakRef<ReadonlySet<string>>[] = []
-  /** The lists that bases were read from. */
+  /** For each base, the list of name fields that it was read from. */
   #lists = new WeakMap<ReadonlySet<string>, NameList>()
 
-  /** The same names, in the least memory; the set is not to change any more. `raw` is the list that it was read from. */
+  /**
+   * Returns an equal set in the smallest stored form. `names` must not change afterwards. `raw` is the list of name fields that the names
+   * were read from.
+   */
   kept(names: ReadonlySet<string>, raw?: Buffer): NameSet {
     if (names.size < leastNames) return names
     const bases = this.#alive()
@@ -69,7 +75,10 @@ export class NameSets {
     return names
   }
 
-  /** The names of a list that is like one of the last; undefined where it is to be read. Throws WireError. */
+  /**
+   * Returns the names of a raw list that is similar to the list of a recent base; undefined if there is no such base and the list must be
+   * parsed. Throws WireError.
+   */
   like(raw: Buffer): NameSet | undefined {
     const bases = this.#alive()
     for (const base of bases) {
@@ -87,7 +96,7 @@ export class NameSets {
     return this.#bases.flatMap((reference) => reference.deref() ?? [])
   }
 
-  /** The names with some added and some removed; names that are both are added. */
+  /** Returns the set with names added and removed. A name that is in both `add` and `remove` is added. */
   changed(from: NameSet, add: Iterable<string>, remove: Iterable<string>): NameSet {
     const { base, plus, minus } = ownBase(from)
     if (base.size < leastNames) return this.kept(changedSet(from, add, remove))
@@ -120,7 +129,7 @@ function changedSet(from: Iterable<string>, add: Iterable<string>, remove: Itera
 
 const isSimilar = ({ base, plus, minus }: SimilarNames): boolean => plus.size + minus.size <= base.size * mostDifferent
 
-/** The names as a difference to a base, unless that is too large. */
+/** Returns the names as a difference to a base; undefined if the difference is too large. */
 function differenceOf(names: ReadonlySet<string>, base: ReadonlySet<string>): SimilarNames | undefined {
   const most = base.size * mostDifferent
   if (Math.abs(names.size - base.size) > most) return undefined
@@ -133,11 +142,11 @@ function differenceOf(names: ReadonlySet<string>, base: ReadonlySet<string>): Si
   return isSimilar(similar) ? similar : undefined
 }
 
-/** A set as the difference to its base; one that is held by itself is its own base. */
+/** Returns a set as the difference to its base. A set that is stored in full is its own base. */
 const ownBase = (names: NameSet): SimilarNames =>
   names instanceof SimilarNames ? names : new SimilarNames(names as ReadonlySet<string>, noNames, noNames)
 
-/** Names of one set that are not in another: in the time of what differs, where the two are like the same set. */
+/** Yields the names of one set that the other does not have. Takes time in proportion to the differences if both sets share a base. */
 export function* onlyIn(one: NameSet, other: NameSet): Generator<string> {
   const { base, plus } = ownBase(one)
   const { base: otherBase, minus } = ownBase(other)

@@ -1,4 +1,4 @@
-/** Which proxies a request for client status is about (`envoy.type.matcher.v3.NodeMatcher`). */
+/** Evaluates node matchers of client status requests (`envoy.type.matcher.v3.NodeMatcher`). */
 import { RE2JS } from 're2js'
 import type { NodeMatcher } from '../../../protocols/gen/envoy/type/matcher/v3/node_pb.js'
 import type { StringMatcher } from '../../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
@@ -6,23 +6,26 @@ import type { StructMatcher } from '../../../protocols/gen/envoy/type/matcher/v3
 import type { ValueMatcher } from '../../../protocols/gen/envoy/type/matcher/v3/value_pb.js'
 import { canonicalMetadata } from '../../names/mesh-names.ts'
 
-/** A matcher that is not taken; the message says why. */
+/** A matcher that is not accepted; the message says why. */
 export class BadMatcher extends Error {}
 
-/** What matchers look at: the id of a node, and its metadata under the mesh's own names. */
+/** The attributes of a node that matchers test: its id, and its metadata under the mesh's own names. */
 export interface MatchedNode {
   readonly id: string
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** How many matchers one request may have, how deep they may be nested, and how long a regular expression may be: each is held to every node. */
+/**
+ * The maximum number of matchers in one request, their nesting depth and the length of a regular expression. Each matcher is evaluated for
+ * every node.
+ */
 const bounds = { matchers: 100, depth: 8, regex: 100 }
 
 type Test<T> = (value: T) => boolean
 
 /**
- * Whether a node is one of those that are asked for: any matcher accepts it (OR), with its id and all of its metadata matchers (AND).
- * Without matchers every node is. Throws {@link BadMatcher} for what cannot be read.
+ * Returns a test that accepts a node if any matcher accepts its id and all metadata matchers of that matcher accept its metadata. Without
+ * matchers every node is accepted. Throws {@link BadMatcher} for a matcher that is not supported or exceeds a limit.
  */
 export function nodeTest(matchers: readonly NodeMatcher[]): Test<MatchedNode> {
   if (matchers.length > bounds.matchers) throw new BadMatcher(`node_matchers: more than ${bounds.matchers}`)
@@ -52,7 +55,7 @@ function metadataTest({ path, value }: StructMatcher): Test<MatchedNode['metadat
   }
 }
 
-/** Tests a value of JSON; undefined stands for none. */
+/** Returns a test of a JSON value; undefined stands for a missing value. */
 function valueTest(matcher: ValueMatcher | undefined, depth: number): Test<unknown> {
   if (depth === 0) throw new BadMatcher(`node_metadatas: matchers are nested more than ${bounds.depth} deep`)
   const pattern = matcher?.matchPattern
@@ -106,7 +109,10 @@ function stringTest({ matchPattern, ignoreCase }: StringMatcher): Test<string> {
   }
 }
 
-/** The whole text must match. RE2 takes time in proportion to pattern and text, and both are bounded. */
+/**
+ * Returns a test that the pattern matches the whole text. RE2 takes time proportional to the lengths of pattern and text, and both are
+ * bounded.
+ */
 function regexTest(pattern: string): Test<string> {
   if (pattern.length > bounds.regex) throw new BadMatcher(`a regular expression has more than ${bounds.regex} characters`)
   try {

@@ -1,14 +1,14 @@
 /**
- * Reads `envoy.config.core.v3.Node` off the wire, as far as this project looks at it: loading its schema would take a writer
- * longer than everything else that it loads.
+ * Decodes the fields of `envoy.config.core.v3.Node` that are used. Loading the generated schema would take a writer longer than loading all
+ * its other modules.
  */
 import type { RawNode } from '../../model/proxy.ts'
 import { scanFields, WireError } from '../slab/wire.ts'
 
-/** Bytes of a node without its list of extensions, and how deep its metadata may be nested. */
+/** The maximum size in bytes of a node without its list of extensions, and the maximum nesting depth of its metadata. */
 const limits = { bytes: 65_536, depth: 64 }
 
-/** Fields of a node that are read. Its list of extensions, which is the longest part of what Envoy sends, is not. */
+/** The fields of a node that are decoded. The list of extensions, the longest part of what Envoy sends, is skipped. */
 const nodeFields = new Map([
   [1, 'id'],
   [3, 'metadata'],
@@ -17,7 +17,7 @@ const nodeFields = new Map([
   [8, 'user_agent_build_version'],
 ])
 
-/** Reads `envoy.config.core.v3.Node`. Throws {@link WireError}, also for one that is too large. */
+/** Decodes a node. Throws {@link WireError}, also for a node that is too large. */
 export function readNodeBytes(bytes: Buffer): RawNode {
   const fields = new Map<number, Buffer[]>()
   let length = 0
@@ -27,7 +27,7 @@ export function readNodeBytes(bytes: Buffer): RawNode {
     length += end - start
     if (length > limits.bytes) throw new WireError(`node: ${name} makes it larger than ${limits.bytes} bytes (extensions are not counted)`)
     if (!content) throw new WireError(`node: ${name} is no message`)
-    // A message that comes in parts is one message; of texts the last one counts.
+    // Parts of a message field are merged; of a string field the last one is used.
     const parts = name === 'id' || name === 'user_agent_name' ? undefined : fields.get(field)
     if (parts) parts.push(content)
     else fields.set(field, [content])
@@ -52,7 +52,7 @@ function text(bytes: Buffer): string {
   }
 }
 
-/** `google.protobuf.Struct`. */
+/** Decodes `google.protobuf.Struct`. */
 function readStruct(bytes: Buffer, depth: number): Record<string, unknown> {
   if (depth > limits.depth) throw new WireError(`node: metadata is nested deeper than ${limits.depth}`)
   const entries: [string, unknown][] = []
@@ -69,10 +69,10 @@ function readStruct(bytes: Buffer, depth: number): Record<string, unknown> {
   return Object.fromEntries(entries)
 }
 
-/** Tag of a number in `google.protobuf.Value`: field 2 in eight bytes. */
+/** The tag of `number_value` in `google.protobuf.Value`: field 2 in eight bytes. */
 const numberTag = 0x11
 
-/** `google.protobuf.Value`. */
+/** Decodes `google.protobuf.Value`. */
 function readValue(bytes: Buffer, depth: number): unknown {
   if (depth > limits.depth) throw new WireError(`node: metadata is nested deeper than ${limits.depth}`)
   let value: unknown = bytes[0] === numberTag && bytes.length >= 9 ? bytes.readDoubleLE(1) : null
@@ -99,7 +99,7 @@ function readLocality(bytes: Buffer): { region: string; zone: string; subZone: s
   return { region, zone, subZone }
 }
 
-/** Major and minor number of `envoy.config.core.v3.BuildVersion`. */
+/** Decodes major and minor number of `envoy.config.core.v3.BuildVersion`. */
 function readVersion(bytes: Buffer): readonly [number, number] {
   const numbers: [number, number] = [0, 0]
   for (const { field, bytes: version } of scanFields(bytes)) {

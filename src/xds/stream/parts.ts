@@ -1,42 +1,45 @@
-/** Parts of responses: what a subscription gets of one group, as few chunks, however many resources there are. */
+/** Parts of responses: the resources of one group that a subscription gets, in few chunks however many resources there are. */
 import { deltaHeadLength, writeDeltaHead } from '../slab/wire.ts'
 import type { Entry } from './entry.ts'
 
-/** Resources ready to be written. */
+/** Encoded resources of a response. */
 export interface Part {
   readonly chunks: readonly Buffer[]
   readonly length: number
   readonly count: number
 }
 
-/** No resource. */
+/** The part without resources. */
 export const emptyPart: Part = { chunks: [], length: 0, count: 0 }
 
-/** These resources. */
+/** Returns a part with these resources. */
 export function partOf(entries: readonly Entry[], delta: boolean): Part {
   const chunks = joinChunks(entries, delta)
   return { chunks, length: lengthOf(chunks), count: entries.length }
 }
 
-/** Where a resource stands in a part. */
+/** The range of a resource in a part, in bytes. */
 interface Place {
   readonly start: number
   readonly end: number
 }
 
-/** Resources that stand next to each other in what is left of a part, on average at least; with fewer it is joined anew: a write costs as much as copying a few kilobytes. */
+/**
+ * The minimum average number of consecutive resources between two that are left out. With fewer, the resources are joined again: a write
+ * costs as much as copying a few kilobytes.
+ */
 const leastRun = 16
-/** Bytes that a place takes in memory. */
+/** The memory that one place takes, in bytes. */
 const placeBytes = 100
 
-/** All resources of a group in one part. What is left without some of them shares its bytes. */
+/** A part with all resources of a group. Parts without some of these resources share its bytes. */
 export class WholePart implements Part {
   readonly chunks: readonly Buffer[]
   readonly length: number
   readonly count: number
   readonly #entries: readonly Entry[]
   readonly #delta: boolean
-  /** Made when the first resource is left out. */
+  /** Created when a resource is first left out. */
   #places: ReadonlyMap<string, Place> | undefined
 
   constructor(entries: readonly Entry[], delta: boolean) {
@@ -48,12 +51,15 @@ export class WholePart implements Part {
     this.#delta = delta
   }
 
-  /** Bytes that it takes at most beside those of its chunks. */
+  /** The maximum memory of the part besides its chunks, in bytes. */
   get ownBytes(): number {
     return this.count * placeBytes
   }
 
-  /** What is left without resources of these names, all of which are in it; undefined where too little would stand together. */
+  /**
+   * Returns the part without the resources of these names, all of which are in the part. Returns undefined if the runs between them would
+   * be too short.
+   */
   without(names: ReadonlySet<string>): Part | undefined {
     if (names.size === 0) return this
     if (names.size * leastRun > this.count) return undefined
@@ -76,7 +82,7 @@ function placesOf(entries: readonly Entry[], delta: boolean): Map<string, Place>
   return places
 }
 
-/** Chunks without what stands in the holes, which are in order and do not overlap. */
+/** Returns chunks without the bytes in the holes, which are sorted and do not overlap. */
 function cut(chunks: readonly Buffer[], holes: readonly Place[]): Buffer[] {
   const left: Buffer[] = []
   let offset = 0
@@ -99,10 +105,10 @@ function cut(chunks: readonly Buffer[], holes: readonly Place[]): Buffer[] {
 
 const lengthOf = (chunks: readonly Buffer[]): number => chunks.reduce((sum, chunk) => sum + chunk.length, 0)
 
-/** Chunks of many entries, neighbours in memory joined, small ones copied together: few writes, however many resources. */
+/** Joins the chunks of many entries into few: adjacent slices of memory become one chunk, and small chunks are copied together. */
 function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
   const joined: Buffer[] = []
-  // Small chunks, and over delta entries, each of which stands for its head.
+  // Small chunks; for delta also entries, each of which stands for the head of its `Resource`.
   let small: (Buffer | Entry)[] = []
   let bytes = 0
   const flush = () => {
@@ -144,7 +150,7 @@ function joinChunks(entries: Iterable<Entry>, delta: boolean): Buffer[] {
   return joined
 }
 
-/** Chunks and heads of so many bytes in all, one after the other. */
+/** Copies chunks and delta heads with a total length of `bytes` into one buffer. */
 function copied(pieces: readonly (Buffer | Entry)[], bytes: number): Buffer {
   const all = Buffer.allocUnsafe(bytes)
   let at = 0
@@ -154,5 +160,5 @@ function copied(pieces: readonly (Buffer | Entry)[], bytes: number): Buffer {
   return all
 }
 
-/** Chunks below this many bytes are cheaper to copy than to write on their own. */
+/** Chunks with fewer bytes than this are cheaper to copy than to write separately. */
 const smallChunk = 16_384

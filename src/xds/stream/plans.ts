@@ -1,6 +1,6 @@
 /**
- * Works out responses: which resources of a type a subscription gets, in full or as the difference to what was sent before.
- * A plan depends on the class and the subscription, not on the proxy; proxies that are alike share it.
+ * Works out responses: the resources of a type that a subscription gets, in full or as the difference to what was sent before. A plan
+ * depends on the class and the subscription and not on the proxy; similar proxies share it.
  */
 import { LRUCache } from 'lru-cache'
 import { elementHead, textField } from '../slab/wire.ts'
@@ -13,49 +13,49 @@ import { emptyPart, type Part, partOf, WholePart } from './parts.ts'
 import { everything, isResourceName, type Subscription, takes } from './subscription.ts'
 import type { Holding, TypeState } from './type-state.ts'
 
-/** The body of a response: everything but version, nonce and type. */
+/** The body of a response, without version, nonce and type URL. */
 export interface Plan {
   readonly chunks: readonly Buffer[]
   readonly length: number
-  /** Resources in it. */
+  /** The number of resources in the response. */
   readonly count: number
-  /** Names that are gone. Only delta says them; what state of the world has of them is the difference itself. */
+  /** Names of removed resources. Only delta responses carry them; in the state of the world they are part of the difference. */
   readonly removed: readonly string[]
   /** Names that the proxy has not had before; undefined in a full plan. */
   readonly added: ReadonlySet<string> | undefined
-  /** Names whose content is new, those that were added among them; undefined in a full plan. */
+  /** Names with new content, including the added ones; undefined in a full plan. */
   readonly changed: ReadonlySet<string> | undefined
 }
 
-/** Bytes that chunks hold outside shared memory. */
+/** Returns the memory in bytes that chunks hold outside shared memory. */
 const heldBytes = ({ chunks }: { chunks: readonly Buffer[] }): number =>
   planBytes + chunks.reduce((sum, chunk) => sum + chunkBytes + (chunk.buffer instanceof SharedArrayBuffer ? 0 : chunk.length), 0)
-/** Bytes that a plan takes by itself, and those that a name in one of its lists takes. */
+/** The memory in bytes of a plan itself, and of a name in one of its lists. */
 const planBytes = 256
 const nameBytes = 64
-/** Bytes that a chunk takes beside its content. */
+/** The memory in bytes of a chunk besides its content. */
 const chunkBytes = 100
 const differenceBytes = (plan: Plan): number =>
   heldBytes(plan) + nameBytes * (plan.removed.length + (plan.added?.size ?? 0) + (plan.changed?.size ?? 0))
 
-/** How much is kept, and who is told what became of it (`PILOT_ENABLE_XDS_CACHE`, `PILOT_XDS_CACHE_SIZE`, `PILOT_XDS_CACHE_STATS`). */
+/** Size of the cache and callbacks for its metrics (`PILOT_ENABLE_XDS_CACHE`, `PILOT_XDS_CACHE_SIZE`, `PILOT_XDS_CACHE_STATS`). */
 export interface PlanCacheOptions {
   readonly enabled: boolean
-  /** Entries at most; none or fewer = as many as fit into {@link cacheBytes}. */
+  /** The maximum number of entries; zero or less: as many as fit into {@link cacheBytes}. */
   readonly size: number
   readonly read?: (hit: boolean) => void
   readonly evicted?: () => void
 }
 
-/** Keys of things that were made once: the plans of some thousand proxies, and the parts of these. */
+/** The maximum number of keys that are remembered of results made once and not cached: plans and parts of some thousand proxies. */
 const mostOnce = 16_384
 
-/** Bytes outside shared memory that are kept at most. */
+/** The maximum memory in bytes outside shared memory that the cache holds. */
 const cacheBytes = 64 * 1024 * 1024
-/** Where more than this is kept, only what is made for the second time is added. */
+/** Above this size of the cache, a result is only added when it is made for the second time. */
 const firstBytes = 32 * 1024 * 1024
 
-/** A plan or a part of one, the groups whose bytes it has, and the subscription that it was made for. */
+/** A cached plan or part, the groups whose bytes it holds, and the id of its subscription. */
 interface Kept {
   readonly made: Plan | Part
   readonly groups: readonly Group[]
@@ -63,20 +63,21 @@ interface Kept {
 }
 
 /**
- * Makes plans, and keeps those of the present state. A plan holds slices of shared memory, and with a slice the whole slab: it
- * goes when one of its groups changes, so that no plan keeps a slab that nothing else needs. It also goes when no stream has its subscription any more.
+ * Makes plans and caches those of the current state. A plan holds slices of shared memory, and a slice keeps its whole slab alive. An entry
+ * is dropped when one of its groups changes, so that no entry keeps a slab alive that nothing else uses, and when no stream has its
+ * subscription any more.
  */
 export class Plans {
   readonly #options: PlanCacheOptions
   readonly #kept: LRUCache<string, Kept>
-  /** Keys of what was made once and not kept, the oldest first. */
+  /** Keys of results that were made once and not cached, the oldest first. */
   readonly #once = new Set<string>()
-  /** Keys of what is kept, by group and by subscription. */
+  /** Keys of cache entries by group and by id of the subscription. */
   readonly #keys = new Map<Group | number, Set<string>>()
   readonly #subscriptions = new FinalizationRegistry<number>((id) => this.#forget(id))
   readonly #watched = new WeakSet<Subscription>()
   readonly #coverages = new Coverages()
-  /** What each subscription misses, by the key of what there is, the latest last. */
+  /** The missing names of each subscription by the key of the holding, the latest last. */
   readonly #missing = new WeakMap<Subscription, Map<string, readonly string[]>>()
 
   constructor(catalog: Catalog, options: PlanCacheOptions) {
@@ -99,24 +100,25 @@ export class Plans {
     })
   }
 
-  /** Plans and parts of plans that are kept. */
+  /** The number of cached plans and parts. */
   get size(): number {
     return this.#kept.size
   }
 
-  /** Groups and subscriptions of which anything is kept. */
+  /** The number of groups and subscriptions with cache entries. */
   get owners(): number {
     return this.#keys.size
   }
 
-  /** Drops what was made from a group, whose bytes are others now, or for a subscription that is gone. */
+  /** Drops the entries of a group whose bytes changed, or of a subscription that no stream uses any more. */
   #forget(owner: Group | number): void {
     for (const key of [...(this.#keys.get(owner) ?? [])]) this.#kept.delete(key)
   }
 
   /**
-   * What is kept under a key, or what is made now. A full plan is made of parts, and a part is kept once, however many classes share its group. Where much is
-   * kept already, what is made for the first time is not: proxies see different things then, and most of it is for one of them.
+   * Returns the cached result of a key, or makes it. A full plan consists of parts, and each part is cached once, however many classes
+   * share its group. Above {@link firstBytes} a result is not cached when it is first made: proxies then see different configuration, and
+   * most results are for one proxy only.
    */
   #cached<T extends Plan | Part>(key: string, groups: readonly Group[], subscription: Subscription, sizeOf: (made: T) => number, make: () => T): T {
     const { enabled, read } = this.#options
@@ -126,7 +128,7 @@ export class Plans {
     const made = make()
     if (!enabled || (this.#kept.calculatedSize > firstBytes && this.#isFirst(key))) return made
     this.#kept.set(key, { made, groups, subscription: subscription.id }, { size: sizeOf(made) })
-    // What is larger than all that may be kept was not kept.
+    // The cache does not store an entry that is larger than the whole cache.
     if (!this.#kept.has(key)) return made
     if (!this.#watched.has(subscription)) {
       this.#watched.add(subscription)
@@ -150,10 +152,10 @@ export class Plans {
     return true
   }
 
-  /** Everything the subscription gets. */
+  /** Returns a plan with everything that the subscription covers. */
   full(typeUrl: string, state: TypeState, subscription: Subscription, delta: boolean): Plan {
     const key = `full|${delta}|${typeUrl}|${state.holding.key}|${subscription.id}`
-    // Its bytes are those of its parts; the names that do not exist are its own.
+    // The bytes of the chunks are counted with the parts; the names without a resource are counted here.
     const size = (plan: Plan) => planBytes + chunkBytes * plan.chunks.length + nameBytes * plan.removed.length
     return this.#cached(key, groupsOf(state), subscription, size, () => {
       const parts = state.groups.map((group) => this.#part(state, group, subscription, delta))
@@ -178,7 +180,10 @@ export class Plans {
     })
   }
 
-  /** Names that are subscribed to and of which the class has no resource; streams that are alike share the answer, whatever their class. */
+  /**
+   * Returns the subscribed names of which the class has no resource. Streams with equal subscriptions share the result if their holdings
+   * are equal, whatever their class.
+   */
   missing(subscription: Subscription, state: TypeState): readonly string[] {
     if (subscription.names.size === 0) return noNames
     let found = this.#missing.get(subscription)
@@ -195,7 +200,10 @@ export class Plans {
     return names
   }
 
-  /** What a class has of a group and a subscription takes. Whoever takes all of it, or all but a little, shares what was joined once. */
+  /**
+   * Returns the resources of a group that a class has and a subscription covers. A subscription that covers all of the group, or nearly
+   * all, shares the bytes of the joined group.
+   */
   #part(state: TypeState, visible: VisibleGroup, subscription: Subscription, delta: boolean): Part {
     const { left, taken } = this.#coverages.of(subscription, visible)
     if (!left && taken.length === 0) return emptyPart
@@ -210,7 +218,7 @@ export class Plans {
       const entries = names.flatMap((name) => (others.has(name) ? [] : (visible.group.entries.get(name) ?? [])))
       return partOf(entries, delta)
     }
-    // What another group has in place of this one is the business of few classes, and for a moment.
+    // Few classes have shadowed names, and only for a short time: this part is not cached.
     if (state.isShadowed(visible)) return make()
     return this.#cached(`part|${delta}|${visible.seen.serial}|${subscription.id}`, [visible.group], subscription, heldBytes, make)
   }
@@ -220,7 +228,7 @@ export class Plans {
     return this.#cached(`whole|${delta}|${group.id}`, [group], everything, size, () => new WholePart([...group.entries.values()], delta))
   }
 
-  /** These names only, as far as they are subscribed to. */
+  /** Returns a plan with the subscribed ones among these names. */
   some(typeUrl: string, state: TypeState, subscription: Subscription, names: ReadonlySet<string>, delta: boolean): Plan {
     const entries: Entry[] = []
     const missing: string[] = []
@@ -235,7 +243,7 @@ export class Plans {
     return delta ? planOf(entries, true, missing) : planOf([...entries, ...missing.flatMap((name) => emptyEntry(typeUrl, name))], false, [])
   }
 
-  /** What changed since a state was sent, and what is gone. */
+  /** Returns a plan with the resources that changed since a holding was sent, and the removed names. */
   difference(typeUrl: string, state: TypeState, sent: Holding, subscription: Subscription, delta: boolean): Plan {
     return this.#cached(
       `diff|${delta}|${typeUrl}|${sent.key}|${state.holding.key}|${subscription.id}`,
@@ -253,7 +261,7 @@ export class Plans {
     )
   }
 
-  /** Everything the subscription gets, and what is gone since a state was sent (delta only). */
+  /** Returns a plan with everything that the subscription covers and the names removed since a holding was sent (delta only). */
   again(typeUrl: string, state: TypeState, sent: Holding | undefined, subscription: Subscription): Plan {
     const full = this.full(typeUrl, state, subscription, true)
     if (!sent || sent.version === state.version) return full
@@ -261,7 +269,7 @@ export class Plans {
     return removed.length === 0 ? full : { ...full, removed: [...new Set([...full.removed, ...removed])] }
   }
 
-  /** What differs from the versions that a reconnecting proxy says it has. */
+  /** Returns a plan with the difference to the versions that a reconnecting proxy reported in `initial_resource_versions` (D7). */
   reconnected(typeUrl: string, state: TypeState, versions: ReadonlyMap<string, string>, subscription: Subscription): Plan {
     const entries: Entry[] = []
     const present = new Set<string>()
@@ -277,7 +285,7 @@ export class Plans {
 }
 
 const noNames: readonly string[] = []
-/** Sets of resources for which it is remembered what a subscription misses of them: proxies in so many sorts of classes may share it. */
+/** The maximum number of holdings for which the missing names of a subscription are cached. */
 const keptStates = 16
 
 const groupsOf = (state: TypeState): Group[] => state.groups.map(({ group }) => group)
@@ -286,7 +294,10 @@ function planOf(entries: readonly Entry[], delta: boolean, removed: readonly str
   return { ...partOf(entries, delta), removed, added: undefined, changed: undefined }
 }
 
-/** What is sent for a name that does not exist, so that the proxy need not wait: a route configuration or load assignment with nothing but its name (field 1 of both). */
+/**
+ * Returns the resource that is sent for a name that does not exist, so that the proxy need not wait (S10): a route configuration or load
+ * assignment with only its name (field 1 of both).
+ */
 function emptyEntry(typeUrl: string, name: string): Entry[] {
   if (typeUrl !== routeType && typeUrl !== endpointType) return []
   const value = textField(1, name)

@@ -1,16 +1,19 @@
-/** What a stream needs of the secrets that its proxy may read. */
+/** The interface through which a stream gets the secrets that its proxy may read. */
 import type { Plans } from './plans.ts'
 import type { Subscription } from './subscription.ts'
 import type { TypeState } from './type-state.ts'
 
-/** The secrets of one reader, in a writer. */
+/** The secrets of one reader (namespace and service account) in a writer. */
 export interface ReadableSecrets {
-  /** What there is of all that its streams subscribe to. */
+  /** The known secrets that the streams of the reader subscribe to. */
   readonly state: TypeState
-  /** Makes what is sent of it. */
+  /** Makes the plans of responses of secrets. */
   readonly plans: Plans
-  /** A subscription without names of which nothing is known yet: those are answered when it is. A wildcard stands for nothing here. */
+  /**
+   * Returns a subscription without the names of which nothing is known yet; these are answered when their state is known. A wildcard covers
+   * no secret.
+   */
   answerable(subscription: Subscription): Subscription
-  /** A stream subscribes to these names now, and to no others. */
+  /** Replaces the names that a stream subscribes to. */
   use(stream: object, subscription: Subscription): void
 }

@@ -1,40 +1,43 @@
-/** Reads discovery requests off the wire: `envoy.service.discovery.v3.DiscoveryRequest` and `DeltaDiscoveryRequest`. */
+/** Reads discovery requests from the wire: `envoy.service.discovery.v3.DiscoveryRequest` and `DeltaDiscoveryRequest`. */
 import { scanFields, WireError, type WireField } from '../slab/wire.ts'
 
 /** A state-of-the-world request. */
 export interface SotwRequest {
-  /** The node as it came; `readNodeBytes` reads it. */
+  /** The encoded node; `readNodeBytes` decodes it. */
   readonly node: Buffer | undefined
-  /** Whether the client says that it has a version of the type from before. */
+  /** Whether `version_info` is set: the client has a version of the type from an earlier stream. */
   readonly hasVersion: boolean
   readonly typeUrl: string
   readonly nonce: string
-  /** The `resource_names` fields as they came. */
+  /** The `resource_names` fields as received. */
   readonly rawNames: Buffer
   readonly error: { readonly code: number; readonly message: string } | undefined
 }
 
 /** A delta request. */
 export interface DeltaRequest {
-  /** The node as it came; `readNodeBytes` reads it. */
+  /** The encoded node; `readNodeBytes` decodes it. */
   readonly node: Buffer | undefined
   readonly typeUrl: string
   readonly nonce: string
-  /** The `resource_names_subscribe` fields as they came. */
+  /** The `resource_names_subscribe` fields as received. */
   readonly rawSubscribe: Buffer
   readonly unsubscribe: readonly string[]
   readonly initialVersions: ReadonlyMap<string, string>
   readonly error: { readonly code: number; readonly message: string } | undefined
 }
 
-/** Longest resource name, type URL, message of a refusal and nonce, in bytes, and most names in one request. */
+/**
+ * The maximum length in bytes of a resource name, a type URL, the message of a NACK and a nonce, and the maximum number of names in one
+ * request.
+ */
 const limits = { name: 4096, typeUrl: 512, refusal: 4096, nonce: 256, names: 500_000 }
 
 const namesField = 3
-/** The byte before each name: its field, and that a length follows. */
+/** The tag byte of a name field: field number and wire type 2 (length-delimited). */
 const nameTag = (namesField << 3) | 2
 
-/** Reads a request. Throws {@link WireError}. */
+/** Reads a state-of-the-world request. Throws {@link WireError}. */
 export function readSotwRequest(message: Buffer): SotwRequest {
   const request: SotwHead = { node: undefined, hasVersion: false, typeUrl: '', nonce: '', error: undefined }
   const names = new Runs(message)
@@ -42,7 +45,10 @@ export function readSotwRequest(message: Buffer): SotwRequest {
   return { ...request, rawNames: names.bytes() }
 }
 
-/** The fields of a request that are not names; the names go to `names`. Both kinds of requests have them in the same field. */
+/**
+ * Yields the fields of a request other than the names to subscribe to, and adds the places of the names to `names`. Both kinds of requests
+ * have these names in field 3.
+ */
 function* fieldsBesideNames(message: Buffer, names: Runs): Generator<WireField> {
   let from: number | undefined = 0
   while (from !== undefined) {
@@ -60,14 +66,17 @@ function* fieldsBesideNames(message: Buffer, names: Runs): Generator<WireField> 
   }
 }
 
-/** Where the names end that stand one after the other: every ACK of the state of the world repeats thousands. What is no plain name is left to the scan. */
+/**
+ * Returns where a run of consecutive name fields ends. Every ACK of the state of the world repeats thousands of names. A field that {@link
+ * endOfName} cannot read is left to `scanFields`.
+ */
 function endOfNames(message: Buffer, from: number): number {
   let at = from
   for (let end = endOfName(message, at); end !== undefined; end = endOfName(message, at)) at = end
   return at
 }
 
-/** Where a name field of fewer than 16 KiB ends that starts here; undefined where no such field does. */
+/** Returns the end of the name field of fewer than 16 KiB that starts at an offset; undefined if no such field starts there. */
 export function endOfName(message: Buffer, at: number): number | undefined {
   if (message[at] !== nameTag) return undefined
   const low = message[at + 1] ?? message.length
@@ -77,7 +86,7 @@ export function endOfName(message: Buffer, at: number): number | undefined {
   return end > message.length ? undefined : end
 }
 
-/** Where the name itself starts in the field of a name that starts here. */
+/** Returns the offset of the name itself in the name field that starts at an offset. */
 export const contentOfName = (message: Buffer, at: number): number => at + ((message[at + 1] ?? 0) > 127 ? 3 : 2)
 
 type SotwHead = { -readonly [K in Exclude<keyof SotwRequest, 'rawNames'>]: SotwRequest[K] }
@@ -91,7 +100,7 @@ function takeField(request: SotwHead, { field, bytes }: WireField): void {
   else if (field === 6) request.error = readStatus(bytes)
 }
 
-/** Stretches of a message put together; those that touch are not copied. */
+/** Joins ranges of a message. Adjacent ranges are joined without copying. */
 class Runs {
   readonly #message: Buffer
   readonly #runs: { start: number; end: number }[] = []
@@ -141,7 +150,7 @@ export function readDeltaRequest(message: Buffer): DeltaRequest {
   return { node, typeUrl, nonce, rawSubscribe: subscribe.bytes(), unsubscribe, initialVersions, error }
 }
 
-/** The names in `resource_names` fields as they came, each once. Throws {@link WireError}. */
+/** Returns the names in raw name fields, without repetitions. Throws {@link WireError}. */
 export function namesIn(raw: Buffer): Set<string> {
   const names = new Set<string>()
   let count = 0
@@ -156,7 +165,10 @@ export function namesIn(raw: Buffer): Set<string> {
   return names
 }
 
-/** Takes a name of so many bytes after `count` others. Throws {@link WireError} where that is too long, or one too many. */
+/**
+ * Checks the length in bytes of a name that follows `count` others. Throws {@link WireError} if the name is too long or the request has too
+ * many names.
+ */
 export function checkName(length: number, count: number): void {
   if (length > limits.name) throw new WireError(`resource name is longer than ${limits.name} bytes`)
   if (count >= limits.names) throw new WireError(`more than ${limits.names} resource names`)
@@ -172,7 +184,7 @@ function typeUrlOf(bytes: Buffer): string {
   return bytes.toString()
 }
 
-/** A nonce. One that is longer than any that was ever given is cut, and is as stale as it was. */
+/** Returns a nonce, cut to the maximum length. No nonce that was sent is longer, so a cut nonce is still stale. */
 function nonceOf(bytes: Buffer): string {
   return bytes.subarray(0, limits.nonce).toString()
 }
@@ -187,5 +199,8 @@ function readStatus(bytes: Buffer): { code: number; message: string } {
   return { code, message: /-----BEGIN|PRIVATE KEY/.test(message) ? quotesPem : message }
 }
 
-/** In place of a refusal that quotes what was refused where that is PEM: refusals are logged and shown on pages, and a secret has a private key in it. */
+/**
+ * Replaces an error message that quotes PEM. Error messages are logged and shown on debug pages, and a refused secret contains a private
+ * key.
+ */
 const quotesPem = 'the reason is left out: it quotes a certificate or a key'

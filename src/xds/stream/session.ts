@@ -1,6 +1,7 @@
 /**
- * The state of one XDS stream, state of the world or delta: what the proxy subscribed to, what it was sent, what it took
- * (docs/xds-protocol.md; docs/resources.md, Q3, Q4). Holds no sockets and no clock; it is told what came and asked what to send next.
+ * The state of one XDS stream, state of the world (SotW) or delta: its subscriptions, what was sent on it and what the proxy acknowledged
+ * (docs/xds-protocol.md; docs/resources.md, Q3, Q4). Has no sockets and no clock: the caller passes in requests and times, and asks for the
+ * next response.
  */
 import { hostOf } from '../names.ts'
 import { WireError } from '../slab/wire.ts'
@@ -17,20 +18,20 @@ import { everything, keptList, nothing, type Subscription, type Subscriptions, s
 import { type TypeState, versionOf } from './type-state.ts'
 import { openWatch, type Watch } from './watch.ts'
 
-/** What a session needs besides its own state; shared by all sessions of a writer. */
+/** The dependencies of a session, shared by all sessions of a writer. */
 export interface SessionParts {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly subscriptions: Subscriptions
-  /** Milliseconds of flow control's patience; undefined = pushes do not wait for the last answer. */
+  /** How long flow control waits for an outstanding ACK before the next push, in milliseconds. Undefined: flow control is off. */
   readonly flowControl: number | undefined
-  /** A nonce that was never used before. */
+  /** Returns a nonce that was never used before. */
   nonce(): string
-  /** A push of a type is held back by flow control, or goes out unanswered after all. */
+  /** Called when flow control holds back a push of `typeUrl`, and again with `timedOut` when the push is sent without the ACK. */
   held(typeUrl: string, timedOut: boolean): void
 }
 
-/** What a request turned out to be. */
+/** The classification of a request. */
 export type Outcome = 'ack' | 'nack' | 'stale' | 'subscribed' | 'unsubscribed'
 
 /** A response to send. */
@@ -41,7 +42,10 @@ export interface Response {
   readonly plan: Plan
 }
 
-/** What a proxy refused: resources with the versions that it was sent, as far as it named them, what it said, and whether policies are others than when it last took a response of the type. */
+/**
+ * A refused response (NACK): the resources that the proxy named, with the versions that it was sent; its error message; and whether the
+ * policies of its class differ from those in force when the proxy last acknowledged a response of the type.
+ */
 export interface Refused {
   readonly typeUrl: string
   readonly resources: readonly { readonly name: string; readonly version: string }[]
@@ -49,27 +53,30 @@ export interface Refused {
   readonly policiesChanged: boolean
 }
 
-/** Unanswered responses of a type that are remembered over delta, where an answer counts whatever was sent after. */
+/**
+ * The maximum number of unanswered responses of a type that are remembered on a delta stream, where an ACK counts although later responses
+ * were sent.
+ */
 const mostUnanswered = 8
 
-/** Types that one stream may ask for; proxies ask for fewer than ten. */
+/** The maximum number of types that one stream may subscribe to. Proxies subscribe to fewer than ten. */
 const mostTypes = 64
 
-/** One stream. */
+/** One XDS stream. */
 export class XdsSession {
   readonly delta: boolean
   readonly watches = new Map<string, Watch>()
   classId = ''
-  /** Watches in push order; types that have no place in it come last. */
+  /** Watches in push order; types that have no place in the order come last. */
   #inOrder: readonly Watch[] = []
   readonly #parts: SessionParts
   readonly #budget: ConnectionBudget
   readonly #names: AskedNames
   readonly #gate = new ClusterGate()
-  /** The secrets that its proxy may read; undefined when it may read none. */
+  /** The secrets that the proxy may read; undefined if it may read none. */
   #secrets: ReadableSecrets | undefined
 
-  /** `budget` is that of the connection, which its streams share; {@link close} gives back what this one takes of it. */
+  /** `budget` is shared by all streams of the connection. {@link close} releases what this stream has taken from it. */
   constructor(delta: boolean, parts: SessionParts, budget: ConnectionBudget) {
     this.delta = delta
     this.#parts = parts
@@ -77,13 +84,13 @@ export class XdsSession {
     this.#names = new AskedNames(this.watches, parts.subscriptions, parts.plans)
   }
 
-  /** The stream is over. */
+  /** Releases what the stream holds, at its end. */
   close(): void {
     for (const watch of this.watches.values()) this.#dropVersions(watch)
     this.#secrets?.use(this, nothing)
   }
 
-  /** Its proxy may read these secrets from now on, or none. */
+  /** Sets the secrets that the proxy may read from now on; undefined: none. */
   readSecrets(secrets: ReadableSecrets | undefined): void {
     if (secrets === this.#secrets) return
     this.#secrets?.use(this, nothing)
@@ -94,18 +101,18 @@ export class XdsSession {
     watch.dueInFull = true
   }
 
-  /** What there is of these secrets has become known, or that there is nothing: whoever asked for one of them is answered. */
+  /** Called when secrets with these names, or the fact that they do not exist, became known. Makes the subscribed ones among them due. */
   secretsKnown(names: readonly string[]): void {
     const watch = this.watches.get(secretType)
     for (const name of names) if (watch?.subscription.names.has(name)) watch.dueNames.add(name)
   }
 
-  /** The present version of all that there is of a type for the proxy. */
+  /** Returns the current version of a type for the class of the proxy. */
   versionOf(watch: Watch): string {
     return this.#state(watch).version
   }
 
-  /** Takes a state-of-the-world request (rules S1 to S8 of docs/xds-protocol.md). */
+  /** Processes a state-of-the-world request (rules S1 to S8 of docs/xds-protocol.md). */
   takeSotw(request: SotwRequest, now: number): Outcome {
     const { typeUrl, nonce, error } = request
     const watch = this.watches.get(typeUrl)
@@ -119,7 +126,7 @@ export class XdsSession {
     }
     if (watch && nonce !== '' && nonce !== watch.nonce) return refused ?? 'stale'
     const asked = this.#parts.subscriptions.asked(request.rawNames, watch?.asked?.deref())
-    // Whoever never gave a name and gives none now wants everything; whoever gave some and gives none now wants nothing.
+    // An empty list means everything if no name was ever given for the type (S1), and nothing after a name was given (S3).
     const legacy = asked.isEmpty && (watch?.legacy ?? true)
     const subscription = asked.isEmpty ? (legacy ? everything : nothing) : asked.subscription
     if (!watch || (nonce === '' && !error)) {
@@ -139,7 +146,7 @@ export class XdsSession {
     return refused ?? 'subscribed'
   }
 
-  /** Makes due what a changed list of names asks for in addition. */
+  /** Makes the resources due that a changed list of names adds. */
   #widen(watch: Watch, before: Subscription): void {
     const { subscription, typeUrl } = watch
     if (!subscription.wildcard && subscription.names.size === 0) {
@@ -149,7 +156,7 @@ export class XdsSession {
     else for (const name of onlyIn(subscription.names, before.names)) watch.dueNames.add(name)
   }
 
-  /** Takes a delta request (rules D1 to D9 of docs/xds-protocol.md). */
+  /** Processes a delta request (rules D1 to D9 of docs/xds-protocol.md). */
   takeDelta(request: DeltaRequest, now: number): Outcome {
     const { typeUrl, nonce, error } = request
     const known = this.watches.get(typeUrl)
@@ -176,20 +183,21 @@ export class XdsSession {
     return refused ?? (changes ? 'subscribed' : 'ack')
   }
 
-  /** Adds and removes names; what is subscribed again is sent again, whether the proxy has it or not. */
+  /** Adds and removes names. A name that is added is sent again even if the proxy has the resource (D3). */
   #change(watch: Watch, asked: Subscription, unsubscribe: readonly string[]): void {
     const before = watch.subscription
     const wildcard = asked.wildcard || (before.wildcard && !unsubscribe.includes('*'))
     watch.subscription = this.#parts.subscriptions.derive(before, asked.names, unsubscribe, wildcard)
     this.#count(watch, before)
     for (const name of unsubscribe) {
-      // A proxy with a wildcard cannot tell whether a name that it gave up is still meant for it: it is told.
+      // A proxy with a wildcard cannot tell whether the wildcard covers a name that it unsubscribed from: the resource is sent, or its
+      // removal (D5).
       if (wildcard && before.names.has(name)) watch.dueNames.add(name)
       else watch.dueNames.delete(name)
       if (watch.typeUrl === routeType) this.watches.get(virtualHostType)?.dueNames.delete(name)
     }
     for (const name of asked.names) watch.dueNames.add(name)
-    // What it gave up or asks for once more it may not have any more.
+    // The proxy may have dropped resources that it unsubscribed from or subscribed to again.
     for (const names of [unsubscribe, asked.names]) for (const name of names) watch.initialVersions?.delete(name)
     if (asked.wildcard) watch.initialVersions?.clear()
     if (watch.typeUrl === routeType) for (const name of asked.names) this.watches.get(virtualHostType)?.dueNames.add(name)
@@ -212,7 +220,9 @@ export class XdsSession {
     watch.initialVersions = undefined
   }
 
-  /** What the proxy refused with an answer to a response; undefined when that is answered already, or too long ago. */
+  /**
+   * Returns the refusal (NACK) of the response with a nonce; undefined if that response was answered before, or is no longer remembered.
+   */
   refused(typeUrl: string, nonce: string, detail: string): Refused | undefined {
     const watch = this.watches.get(typeUrl)
     const refused = watch?.unanswered.get(nonce)
@@ -226,7 +236,7 @@ export class XdsSession {
     return { typeUrl, resources, detail, policiesChanged: watch.policiesTaken !== refused.policies }
   }
 
-  /** Types of which the last response was refused without naming anything, and of which there is nothing else to send. */
+  /** Returns the types of which the last response was refused with a message that names no resource, and for which nothing else is due. */
   stillRefused(): Refused[] {
     return [...this.watches.values()].flatMap((watch) => {
       const { typeUrl, lastError, nonce } = watch
@@ -236,23 +246,23 @@ export class XdsSession {
     })
   }
 
-  /** Makes every type due again, whether or not it changed. */
+  /** Makes every type due in full, changed or not. */
   again(): void {
     for (const watch of this.watches.values()) watch.dueInFull = true
   }
 
-  /** Whether any type is out of date or asked for. */
+  /** Whether any type is outdated or has resources due. */
   isDue(): boolean {
     for (const watch of this.#inOrder) if (this.#isDue(watch)) return true
     return false
   }
 
-  /** Time at which held-back types may be sent after all, or undefined when nothing is held back at this time. */
+  /** Returns the time at which types held back by the cluster gate may be sent at the latest; undefined if none is held back at `now`. */
   heldUntil(now: number): number | undefined {
     return this.#gate.heldUntil(now)
   }
 
-  /** The next response in push order, or undefined when nothing is to be sent now. Throws {@link BudgetExceeded}. */
+  /** Returns the next response in push order; undefined if nothing is to be sent now. Throws {@link BudgetExceeded}. */
   next(now: number): Response | undefined {
     for (const watch of this.#inOrder) if (watch.unchecked) this.#count(watch, nothing)
     for (const watch of this.#inOrder) {
@@ -271,7 +281,7 @@ export class XdsSession {
     return watch.dueInFull || watch.dueNames.size > 0 || this.#isOutdated(watch, this.#state(watch))
   }
 
-  /** Proxies ignore hosts of routes that they do not have yet. */
+  /** Proxies ignore virtual hosts of route configurations that they do not have yet. */
   #routesAreDue(): boolean {
     const routes = this.watches.get(routeType)
     return routes !== undefined && this.#isDue(routes)
@@ -284,7 +294,10 @@ export class XdsSession {
     return false
   }
 
-  /** What a type's subscription comes to. Proxies do not name virtual hosts, nor say for which routes: they want those of the routes they have. */
+  /**
+   * Returns the effective subscription of a type. Proxies subscribe to virtual hosts with a wildcard, which stands for those of their route
+   * configurations. Secrets of which nothing is known yet are left out.
+   */
   #subscriptionOf({ typeUrl, subscription }: Watch): Subscription {
     if (typeUrl === secretType) return this.#secrets?.answerable(subscription) ?? subscription
     return (typeUrl === virtualHostType && subscription.wildcard && this.watches.get(routeType)?.subscription) || subscription
@@ -320,7 +333,10 @@ export class XdsSession {
     return { typeUrl, version: state.version, nonce: watch.nonce, plan }
   }
 
-  /** What is to be sent of an outdated or asked-for type, and whether it is: an empty answer says something only where everything, or all that was named, was asked for. */
+  /**
+   * Returns the plan for an outdated or due type, and whether it is to be sent. A plan that says nothing is sent only in answer to a
+   * request for a whole type (S5; in delta only with a wildcard, D8).
+   */
   #plan(watch: Watch, state: TypeState, subscription: Subscription, now: number): { plan: Plan; due: boolean } {
     const { typeUrl, sent } = watch
     const plans = (typeUrl === secretType && this.#secrets?.plans) || this.#parts.plans
@@ -358,7 +374,10 @@ export class XdsSession {
     watch.version = state.version
   }
 
-  /** A changed cluster warms again and needs its endpoints again; a new one must be taken before anything refers to it. */
+  /**
+   * A changed cluster warms again and needs its endpoints again. A new cluster must be acknowledged before a resource that refers to it is
+   * sent.
+   */
   #afterClusters(difference: Plan, now: number): void {
     const added = difference.added ?? new Set<string>()
     if (added.size > 0) this.#gate.clustersAdded(now)
@@ -390,7 +409,7 @@ export class XdsSession {
   }
 
   #reject(watch: Watch | undefined, typeUrl: string, nonce: string, error: { code: number; message: string }, at: number): Outcome {
-    // What is refused with another nonce was sent before what the proxy has now, or never.
+    // A NACK with another nonce is about a response before the last one, or about none.
     if (!watch || nonce === '' || nonce !== watch.nonce) return 'nack'
     watch.lastError = { typeUrl, nonce: watch.nonce, version: watch.version, code: error.code, message: error.message, at }
     if (typeUrl === clusterType) this.#gate.clustersAnswered()
@@ -398,10 +417,13 @@ export class XdsSession {
   }
 }
 
-/** Names of resources in what Envoy says of a refusal: `Error adding/updating listener(s) <name>: <reason>`, several one after the other. */
+/**
+ * Returns the names of resources in an error message of Envoy: `Error adding/updating listener(s) <name>: <reason>`, several one after the
+ * other.
+ */
 const namesIn = (message: string): string[] => [...new Set([...message.matchAll(/(\S+): /g)].map(([, name]) => name as string))]
 
-/** The proxy took a response, whether or not it is the last. */
+/** Records that the proxy acknowledged a response, the last one or an earlier one. */
 function taken(watch: Watch, nonce: string): void {
   const response = watch.unanswered.get(nonce)
   if (!response) return
@@ -409,7 +431,7 @@ function taken(watch: Watch, nonce: string): void {
   answered(watch, nonce)
 }
 
-/** A response is answered, and with it all before: answers come in order. */
+/** Marks a response and all responses before it as answered: proxies answer in order. */
 function answered({ unanswered }: Watch, nonce: string): void {
   for (const each of [...unanswered.keys()]) {
     unanswered.delete(each)

@@ -1,7 +1,7 @@
 /**
- * What a proxy has subscribed to. Equal subscriptions of different proxies are one object, in whatever order the names came:
- * what is worked out for one holds for all, and a name that many ask for is held once. Subscriptions, and the lists that they came from, live
- * as long as a stream has them.
+ * Subscriptions of proxies. Equal subscriptions are interned, whatever the order of the names, so that results computed for one serve all,
+ * and a name that many proxies subscribe to is held once. Subscriptions, and the lists that they were read from, live as long as a stream
+ * uses them.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -9,36 +9,39 @@ import { virtualHostType } from '../type-urls.ts'
 import { type NameSet, NameSets, SimilarNames, sameSet } from './name-set.ts'
 import { namesIn } from './request.ts'
 
-/** A set of resource names, or everything. */
+/** A set of resource names, with or without the wildcard. */
 export interface Subscription {
   readonly id: number
   readonly wildcard: boolean
-  /** Names that were given, beside the wildcard or alone. */
+  /** Names that were given explicitly, with or without the wildcard. */
   readonly names: NameSet
 }
 
-/** Everything, as an empty first list means. */
+/** The wildcard alone, as a first empty list means. */
 export const everything: Subscription = { id: 0, wildcard: true, names: new Set() }
-/** Nothing, as an empty list means after names were given. */
+/** No resource, as an empty list means after names were given. */
 export const nothing: Subscription = { id: 1, wildcard: false, names: new Set() }
 
 /** A list of names in a request. */
 export interface Asked {
-  /** The name fields as they came. */
+  /** The name fields as received. */
   readonly raw: Buffer
   readonly isEmpty: boolean
-  /** What it names; `*` is the wildcard. */
+  /** The subscription that the list means; the name `*` is the wildcard. */
   readonly subscription: Subscription
 }
 
-/** Lists above this many bytes are long. */
+/** Lists of more bytes than this are long. */
 const longList = 256
-/** Bytes of long lists that are remembered: a client can make one as long as a message, and send the same names in any order. */
+/**
+ * The maximum total length in bytes of the long lists that are remembered. A client can send a list as long as a message, and the same
+ * names in any order.
+ */
 const listBytes = 8 * 1024 * 1024
-/** Subscriptions with one likeness among which an equal one is looked for. */
+/** The maximum number of subscriptions with equal {@link likeness} that are searched for an equal one. */
 const candidates = 16
 
-/** A long list, as long as its subscription is there, and the bytes it came in. */
+/** A long list, held weakly, and its length in bytes. */
 interface RememberedList {
   readonly asked: WeakRef<Asked>
   readonly bytes: number
@@ -46,34 +49,40 @@ interface RememberedList {
 
 const nothingAsked: Asked = { raw: Buffer.alloc(0), isEmpty: true, subscription: nothing }
 
-/** Keeps a list that was asked for: a long one only as long as it is remembered anyway, since a client can make it long at will. */
+/**
+ * Returns a reference to a list: a weak one for a long list, since a client could make it long at will; remembered lists are held
+ * elsewhere.
+ */
 export function keptList(asked: Asked): { deref(): Asked | undefined } {
   return asked.raw.length > longList ? new WeakRef(asked) : { deref: () => asked }
 }
 
-/** Makes subscriptions, equal ones only once. */
+/** Creates and interns subscriptions. */
 export class Subscriptions {
-  /** The last long lists by digest: proxies that are alike ask for the same, and repeat it with each answer. */
+  /** The most recent long lists by digest: similar proxies send the same list, and repeat it with each ACK. */
   readonly #lists = new LRUCache<string, RememberedList>({
     maxSize: listBytes,
     sizeCalculation: ({ bytes }) => bytes,
     dispose: ({ asked }) => this.#drop(asked.deref()),
   })
-  /** Who holds them: the subscriptions that they came to, each as long as a stream has it. */
+  /** Strong references to the remembered lists, held by their subscriptions: a list lives as long as a stream has its subscription. */
   readonly #holders = new WeakMap<Subscription, Set<Asked>>()
   #last: WeakRef<Asked> | undefined
-  /** What long lists came to by digest, as long as a stream has it: where proxies see different things, more lists are in use than are remembered. */
+  /**
+   * Subscriptions of long lists by digest. Holds more lists than are remembered with their bytes, for proxies that see different
+   * configuration.
+   */
   readonly #read = new LRUCache<string, WeakRef<Subscription>>({ max: 16_384 })
-  /** Subscriptions in use by what equal ones have in common ({@link likeness}). */
+  /** Subscriptions in use by {@link likeness}. */
   readonly #alike = new LRUCache<string, WeakRef<Subscription>[]>({ max: 4096 })
-  /** What became of subscriptions by the last changes: proxies that are alike change alike. */
+  /** The results of the most recent changes of subscriptions: similar proxies make the same changes. */
   readonly #derived = new LRUCache<string, WeakRef<Subscription>>({ max: 64 })
   readonly #sets = new NameSets()
   #nextId = 2
 
   /**
-   * What a list of names in a request means; `raw` are the name fields as they came, `before` is what was asked for last in this place:
-   * each ACK of the state of the world repeats it. A list that is remembered is not read again. Throws WireError.
+   * Parses a list of names in a request. `raw` are the name fields as received; `before` is the last list of the same watch, which each ACK
+   * of the state of the world repeats. A remembered list is not parsed again. Throws WireError.
    */
   asked(raw: Buffer, before?: Asked): Asked {
     if (raw.length === 0) return nothingAsked
@@ -81,7 +90,10 @@ export class Subscriptions {
     return raw.length <= longList ? this.#asked(Buffer.from(raw), undefined) : this.#long(raw, true)
   }
 
-  /** The same for names that a delta request adds. No later request repeats them: the bytes of a list that is like another are not kept. Throws WireError. */
+  /**
+   * Parses the names that a delta request adds. No later request repeats them, so the bytes of a list that is similar to a known one are
+   * not kept. Throws WireError.
+   */
   added(raw: Buffer): Omit<Asked, 'raw'> {
     return raw.length <= longList ? this.asked(raw) : this.#long(raw, false)
   }
@@ -102,7 +114,7 @@ export class Subscriptions {
     return asked
   }
 
-  /** What a list comes to that is like one of the last. */
+  /** Returns the subscription of a list that is similar to a recent one; undefined if there is none. */
   #similar(raw: Buffer): Subscription | undefined {
     const names = this.#sets.like(raw)
     return names && !names.has('*') ? this.#shared(names, false) : undefined
@@ -110,7 +122,7 @@ export class Subscriptions {
 
   #remember(key: string, asked: Asked): void {
     const { raw, subscription } = asked
-    // What means everything or nothing is held by nobody.
+    // The subscriptions `everything` and `nothing` always exist and would hold the list forever.
     if (subscription.names.size === 0) return
     this.#read.set(key, new WeakRef(subscription))
     const lists = this.#holders.get(subscription)
@@ -130,7 +142,7 @@ export class Subscriptions {
     return { raw, isEmpty: false, subscription: this.#shared(this.#sets.kept(names, raw), wildcard) }
   }
 
-  /** A subscription with names added and removed. Names that are both are added. */
+  /** Returns a subscription with names added and removed. A name that is in both is added. */
   derive(from: Subscription, add: NameSet, remove: readonly string[], wildcard: boolean): Subscription {
     const key = add.size + remove.length > 64 ? '' : JSON.stringify([from.id, wildcard, [...add], remove])
     const known = key === '' ? undefined : this.#derived.get(key)?.deref()
@@ -140,7 +152,7 @@ export class Subscriptions {
     return derived
   }
 
-  /** A subscription without some of its names. */
+  /** Returns a subscription without some of its names. */
   without(from: Subscription, names: ReadonlySet<string>): Subscription {
     return this.#shared(this.#sets.changed(from.names, [], names), from.wildcard)
   }
@@ -160,7 +172,10 @@ export class Subscriptions {
   }
 }
 
-/** Equal for equal sets of the same base, and for few others: own names of proxies tell their sets apart where thousands are common. */
+/**
+ * Returns a key that is equal for equal sets of the same base, and for few others: sets with the same base differ in the names that only
+ * they have.
+ */
 function likeness(names: NameSet): string {
   if (!(names instanceof SimilarNames)) return String(names.size)
   let first = ''
@@ -168,12 +183,15 @@ function likeness(names: NameSet): string {
   return `${names.size}|${first}`
 }
 
-/** Whether two subscriptions take the same. */
+/** Whether two subscriptions cover the same resources. */
 export function sameNames(one: Subscription, other: Subscription): boolean {
   return one === other || (one.wildcard === other.wildcard && sameSet(one.names, other.names))
 }
 
-/** Whether a subscription takes a resource. A virtual host, `80/a.example:80`, also comes with its route, `80`: that is what proxies ask for (VHDS). */
+/**
+ * Whether a subscription covers a resource. A virtual host, `80/a.example:80`, is also covered by the name of its route configuration,
+ * `80`: this is the name that proxies subscribe to (VHDS).
+ */
 export function takes({ wildcard, names }: Pick<Subscription, 'wildcard' | 'names'>, typeUrl: string, name: string): boolean {
   if (wildcard || names.has(name)) return true
   return typeUrl === virtualHostType && names.has(routeOf(name))
@@ -181,7 +199,7 @@ export function takes({ wildcard, names }: Pick<Subscription, 'wildcard' | 'name
 
 const routeOf = (host: string): string => host.slice(0, Math.max(0, host.lastIndexOf('/')))
 
-/** Whether a name stands for a resource, and not for the hosts of a route. */
+/** Whether a name denotes a resource, and not all virtual hosts of a route configuration. */
 export function isResourceName(typeUrl: string, name: string): boolean {
   return typeUrl !== virtualHostType || name.includes('/')
 }

@@ -1,6 +1,7 @@
 /**
- * What a class has of one type: groups without what it hides of them. Of resources of one name in several groups it has that of the first in which
- * the name stays; one that is leaving counts only where no group has it to stay. This is the one place that says which resources those are.
+ * The resources of one type that a class has: its groups without hidden hosts. If several groups show one name, the resource of the first
+ * group in which the name is not leaving is used; if the name is leaving in all of them, that of the first. This is the only place that
+ * implements this choice.
  */
 import { hostOf } from '../names.ts'
 import { addSums, subtractSums, versionOfSum, zeroSum } from '../slab/sums.ts'
@@ -8,7 +9,7 @@ import { Contents } from './contents.ts'
 import type { Entry } from './entry.ts'
 import type { HiddenHosts, Seen, VisibleGroup } from './group.ts'
 
-/** What a stream has of a type when it has taken everything: names and versions, without bytes. It never changes. */
+/** An immutable record of what a stream has of a type once everything was delivered: names and versions, without bytes. */
 export interface Holding {
   /** Equal for equal holdings, within one catalog. */
   readonly key: string
@@ -18,12 +19,12 @@ export interface Holding {
   readonly shadowed: readonly string[]
 }
 
-/** The state of one type for one class: its groups, and a version made of what it sees of them. */
+/** The resources of one type for one class: its groups, and a version computed from the resources that are used. */
 export class TypeState {
   readonly typeUrl: string
   readonly groups: readonly VisibleGroup[]
   readonly holding: Holding
-  /** Names of which another group's resource counts, by group. */
+  /** For each group, the names of which the resource of another group is used. */
   readonly #shadowed = new Map<VisibleGroup, Set<string>>()
 
   constructor(typeUrl: string, groups: readonly VisibleGroup[]) {
@@ -53,7 +54,7 @@ export class TypeState {
     return this.holding.version
   }
 
-  /** The resource of a name, if the class has it. */
+  /** Returns the resource of a name; undefined if the class has none. */
   find(name: string): Entry | undefined {
     const host = hostOf(this.typeUrl, name)
     let leaving: Entry | undefined
@@ -65,29 +66,35 @@ export class TypeState {
     return leaving
   }
 
-  /** All resources that the class has. */
+  /** Yields all resources that the class has. */
   *entries(): Generator<Entry> {
     for (const group of this.groups) yield* this.entriesOf(group)
   }
 
-  /** Those that it has of one of its groups. */
+  /** Yields the resources that the class has from one of its groups. */
   *entriesOf(visible: VisibleGroup): Generator<Entry> {
     const unseen = new Set(this.unseen(visible))
     for (const entry of visible.group.entries.values()) if (unseen.size === 0 || !unseen.has(entry.name)) yield entry
   }
 
-  /** Whether another group's resource counts for a name of this one. */
+  /** Whether there is a name in this group of which the resource of another group is used. */
   isShadowed(visible: VisibleGroup): boolean {
     return this.#shadowed.has(visible)
   }
 
-  /** Names in one of its groups that the class does not have from it: hidden ones, and those for which another group counts. */
+  /**
+   * Yields the names of one of its groups that the class does not get from this group: hidden ones, and those of which the resource of
+   * another group is used.
+   */
   *unseen(visible: VisibleGroup): Generator<string> {
     yield* visible.hiddenNames()
     yield* this.#shadowed.get(visible) ?? []
   }
 
-  /** Names that changed, went and came since a state was sent. A name that moved from one group to another with the same version did none of these. */
+  /**
+   * Returns the names that changed, were removed and were added since a holding was sent. A name that moved to another group with the same
+   * version is in none of the three.
+   */
   since(sent: Holding): { changed: Set<string>; removed: Set<string>; added: Set<string> } {
     const changed = new Set<string>()
     const removed = new Set<string>()
@@ -104,7 +111,9 @@ export class TypeState {
     return { changed, removed, added }
   }
 
-  /** Names that may differ: those on pages of groups that are others now, and those of hosts that were hidden or are now, but not both. */
+  /**
+   * Returns all names that may differ: those touched in a changed group, and those of hosts that are hidden in only one of the two states.
+   */
   #candidates(sent: Holding): Set<string> {
     const names = new Set<string>()
     const before = new Map(sent.groups.map((seen) => [seen.group, seen]))
@@ -117,20 +126,20 @@ export class TypeState {
       for (const host of [...onlyIn(then.hidden, now.hidden), ...onlyIn(now.hidden, then.hidden)])
         for (const name of group.namesOf(this.typeUrl, host)) names.add(name)
     }
-    // Which of the groups counts may be another without a change in any.
+    // The group whose resource is used may be another although no group changed.
     for (const name of [...sent.shadowed, ...this.holding.shadowed]) names.add(name)
     for (const { contents } of before.values()) for (const [name] of contents.entries()) names.add(name)
     return names
   }
 }
 
-/** Groups with more names than this are compared once for the names that both have. */
+/** For groups with more names than this the common names are cached. */
 const fewNames = 16
 
-/** What groups have in common, by their sets of names. */
+/** The common names of pairs of groups, by the `names` tokens of the groups. */
 const compared = new WeakMap<object, WeakMap<object, { readonly hidden: readonly [HiddenHosts, HiddenHosts]; readonly names: readonly string[] }>>()
 
-/** Names that are visible in both of two groups. */
+/** Returns the names that two groups both show. */
 function commonNames(one: VisibleGroup, other: VisibleGroup): readonly string[] {
   const [small, large] = one.group.entries.size < other.group.entries.size ? [one, other] : [other, one]
   const names = () =>
@@ -149,12 +158,12 @@ function commonNames(one: VisibleGroup, other: VisibleGroup): readonly string[] 
   return made
 }
 
-/** Whether a name that two groups show is leaving in the earlier, and stays in the later. */
+/** Whether a name that two groups show is leaving in the earlier one and stays in the later one. */
 const isLeft = (earlier: VisibleGroup, later: VisibleGroup, name: string): boolean => earlier.seen.leaving.has(name) && !later.seen.leaving.has(name)
 
 const onlyIn = (one: HiddenHosts, other: HiddenHosts): string[] => [...one].filter((host) => !other.has(host))
 
-/** The version of a name in what was sent; undefined when it was not in it. */
+/** Returns the version of a name in a holding; undefined if the name was not in it. `host` is the host to which the name belongs. */
 export function versionOf(groups: readonly Seen[], name: string, host: string): string | undefined {
   let left: string | undefined
   for (const { contents, hidden, leaving } of groups) {

@@ -1,54 +1,54 @@
-/** What is known of one type on one stream: what the proxy wants of it, what it was sent, what it took. */
+/** The state of one type on one stream: the subscription, the last responses and how they were answered. */
 import type { keptList, Subscription } from './subscription.ts'
 import type { Holding } from './type-state.ts'
 
-/** A refused response. */
+/** A refused response (NACK). */
 export interface Rejection {
   readonly typeUrl: string
   readonly nonce: string
   readonly version: string
   readonly code: number
   readonly message: string
-  /** Milliseconds of the clock that whoever keeps it goes by. */
+  /** Time of the NACK, in milliseconds of the clock that the caller of the session uses. */
   readonly at: number
 }
 
-/** One type on one stream. */
+/** The state of one type on one stream. */
 export interface Watch {
   readonly typeUrl: string
   subscription: Subscription
-  /** The list that it comes from in the state of the world, as long as it is remembered. */
+  /** The last list of names in the state of the world, for comparison with the next; a long list may have been collected. */
   asked: ReturnType<typeof keptList> | undefined
-  /** No name was ever given, which means everything. */
+  /** Whether no name was ever given for the type, in which case an empty list means everything (S1). */
   legacy: boolean
-  /** Names that did not exist when they were asked for, and the bytes they count for. */
+  /** Subscribed names without a resource at the time of subscription, and the bytes that they count for in the budget. */
   unknown: ReadonlySet<string>
   unknownBytes: number
-  /** The names are to be looked at once the class is known; `resumed` if the proxy says that it had them from an earlier stream. */
+  /** Set if the names are to be checked once the class is known; `resumed` if the proxy subscribed to them on an earlier stream. */
   unchecked: 'new' | 'resumed' | undefined
-  /** What the proxy has, as far as it was sent: versions by name, and no bytes. */
+  /** Names and versions that were sent; undefined before the first response. */
   sent: Holding | undefined
   version: string
   nonce: string
   nonceAcked: string
   sentAt: number
-  /** Everything is to be sent, because the proxy asked. */
+  /** Whether everything is to be sent because the proxy asked for it. */
   dueInFull: boolean
-  /** These are to be sent, because the proxy asked or because its clusters warm again. */
+  /** Names that are to be sent because the proxy asked for them or because their clusters warm again. */
   readonly dueNames: Set<string>
-  /** What the proxy said that it has, until it is answered, and the bytes that it counts for. */
+  /** `initial_resource_versions`, until the first response is made, and the bytes that they count for in the budget. */
   initialVersions: Map<string, string> | undefined
   versionBytes: number
   lastError: Rejection | undefined
-  /** A digest of the policies of the class by which the last response was made that was taken; undefined before. */
+  /** Digest of the policies of the class at the time of the last acknowledged response; undefined before the first ACK. */
   policiesTaken: string | undefined
-  /** What the last unanswered responses left the proxy with, by nonce: the last, and over delta some before it. */
+  /** The holding and the policies of unanswered responses, by nonce: of the last response, and in delta of some before it. */
   readonly unanswered: Map<string, { readonly sent: Holding; readonly policies: string }>
-  /** Whether a push has been held back since the last answer. */
+  /** Whether flow control held back a push since the last response. */
   delayed: boolean
 }
 
-/** A watch that nothing was sent for yet; what its predecessor of the same type counts for goes on to count. */
+/** Creates a watch on which nothing was sent yet. The unknown names of an earlier watch of the same type still count in the budget. */
 export function openWatch(typeUrl: string, subscription: Subscription, legacy: boolean, resumed: boolean, before: Watch | undefined): Watch {
   return {
     typeUrl,
