@@ -1,10 +1,10 @@
-/** Questions between a supervisor and its actors that expect an answer: comlink over a message port. */
+/** Request and answer between a supervisor and its actors: comlink over a message port. */
 import type { MessagePort } from 'node:worker_threads'
 import * as comlink from 'comlink'
 import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs'
 import { deadlineAfter } from './timers.ts'
 
-/** The questions the other side answers. */
+/** The questions that the other side answers. */
 export type Asks = comlink.Remote<Record<string, (...details: unknown[]) => unknown>>
 
 /** Answers questions on a port. */
@@ -17,34 +17,34 @@ export function useAsks(port: MessagePort): Asks {
   return comlink.wrap(nodeEndpoint(port)) as Asks
 }
 
-/** Longest time that an answer is waited for, in milliseconds. */
+/** Timeout of an answer, in milliseconds. */
 const deadlineMs = 5000
 
 /**
- * Questions to one actor that wait for an answer. A question is forgotten when it is answered: nothing that lives as long as the
- * actor refers to an answer.
+ * The unanswered questions to one actor. A question is removed when it is answered, so that nothing that lives as long as the actor
+ * refers to it.
  */
 export class OpenQuestions {
   readonly #rejects = new Set<(error: Error) => void>()
   #ended: Error | undefined
 
-  /** Number of questions that wait for an answer. */
+  /** Number of unanswered questions. */
   get size(): number {
     return this.#rejects.size
   }
 
-  /** Adds a question by what rejects it, which is called at once when the actor has ended. */
+  /** Adds a question by its `reject` function, which is called at once when the actor has already ended. */
   add(reject: (error: Error) => void): void {
     if (this.#ended) reject(this.#ended)
     else this.#rejects.add(reject)
   }
 
-  /** Removes a question: it was answered, or the answer came too late. */
+  /** Removes a question that was answered or timed out. */
   delete(reject: (error: Error) => void): void {
     this.#rejects.delete(reject)
   }
 
-  /** The actor has ended: rejects all questions, and from now on each that is added. */
+  /** Called when the actor has ended: rejects all open questions and every question added later. */
   end(error: Error): void {
     this.#ended = error
     for (const reject of this.#rejects) reject(error)
@@ -52,7 +52,7 @@ export class OpenQuestions {
   }
 }
 
-/** Asks one question. Rejects when nobody answers in time, and at once when the actor to which the `open` questions belong ends. */
+/** Asks one question. Rejects on timeout, and as soon as the actor to which the `open` questions belong ends. */
 export async function askWithin<Answer>(
   asks: Asks | undefined,
   question: string,

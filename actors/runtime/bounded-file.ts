@@ -1,31 +1,37 @@
-/** Files of which only the name is known: a pipe is not waited for, and what has no end is not read to its end. */
+/** Reads files of untrusted type and size: never waits for the writer of a pipe, and never reads more than a limit. */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { open } from 'node:fs/promises'
 
-/** How a file is read. */
+/** Conditions on a file that is read. */
 export interface FileBounds {
-  /** Most bytes that it may have. */
+  /** Maximum size in bytes. */
   readonly most: number
-  /** Throws an Error that says why a file cannot be used. Without it any regular file can. */
+  /** Throws an Error with the reason when the file must not be used. Without it, any regular file is accepted. */
   readonly check?: (found: Stats) => void
-  /** Whether the name may be a link. */
+  /** Whether a symbolic link is refused. */
   readonly isNoLink?: boolean
 }
 
-/** What has the name of a file and is none: a directory, a pipe, a socket or a device. */
+/** The path exists and is not a regular file: a directory, a pipe, a socket or a device. */
 export class NoFile extends Error {}
 
-/** Without waiting for the other end of a pipe, which a thread would do for ever, and with it the end of the process. */
+/**
+ * Opening is non-blocking: otherwise opening a pipe without a writer would block the thread for ever, and with it the exit of the
+ * process.
+ */
 const openFlags = ({ isNoLink }: FileBounds) => constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (isNoLink ? (constants.O_NOFOLLOW ?? 0) : 0)
 
 const pieceBytes = 65_536
 
-/** Reads a regular file as text. Rejects with an Error of the system, of the check, or that says what is wrong with the file; it does not always name the file. */
+/**
+ * Reads a regular file as UTF-8 text. Rejects with a system error, with the error of `check`, or with an Error that says what is wrong
+ * with the file. The error does not always name the file.
+ */
 export async function readBoundedFile(path: string, bounds: FileBounds): Promise<string> {
   return (await readBoundedBytes(path, bounds)).toString('utf8')
 }
 
-/** As {@link readBoundedFile}, as bytes. */
+/** Like {@link readBoundedFile}, but returns the bytes. */
 export async function readBoundedBytes(path: string, bounds: FileBounds): Promise<Buffer> {
   const file = await open(path, openFlags(bounds))
   try {
@@ -37,7 +43,7 @@ export async function readBoundedBytes(path: string, bounds: FileBounds): Promis
   }
 }
 
-/** As {@link readBoundedFile}, at once; throws. */
+/** Like {@link readBoundedFile}, but synchronous; throws. */
 export function readBoundedFileSync(path: string, bounds: FileBounds): string {
   const descriptor = openSync(path, openFlags(bounds))
   try {
@@ -49,7 +55,7 @@ export function readBoundedFileSync(path: string, bounds: FileBounds): string {
   }
 }
 
-/** What has been read of a file that may be read. `add` says whether there is more. */
+/** Accumulates the content of a file that passed the checks. `add` returns whether there may be more to read. */
 function piecesWithin({ most, check }: FileBounds, found: Stats) {
   check?.(found)
   if (!found.isFile()) throw new NoFile('is not a file')
@@ -58,13 +64,13 @@ function piecesWithin({ most, check }: FileBounds, found: Stats) {
   const read: Buffer[] = []
   let total = 0
   const pieces = {
-    // Most files fit; one that has grown meanwhile takes several.
+    // One buffer of the file's size and one byte suffices, unless the file grew after `stat`.
     next: Buffer.allocUnsafe(Math.min(found.size + 1, pieceBytes)),
     add(bytes: number): boolean {
       total += bytes
       if (total > most) throw tooLarge()
       read.push(pieces.next.subarray(0, bytes))
-      // What is left of a piece is enough to find that there is no more.
+      // The rest of the buffer is used for the read that detects the end of the file.
       pieces.next = bytes < pieces.next.length ? pieces.next.subarray(bytes) : Buffer.allocUnsafe(pieceBytes)
       return bytes > 0
     },

@@ -1,25 +1,23 @@
-/**
- * The clocks. No other module reads one: durations are differences of {@link monotonicMs}, dates that people read are {@link wallClockMs}.
- */
+/** The clocks. No other module reads the time: durations are differences of {@link monotonicMs}, dates are {@link wallClockMs}. */
 
 /**
- * Monotonic time in milliseconds with fractions, from one clock that all threads of the process share: for durations and
- * deadlines, never for dates. A change of the system's time does not move it.
+ * Monotonic time in milliseconds with fractions, from one clock that all threads of the process share: for durations and deadlines, never
+ * for dates. Setting the system time does not change it.
  */
 export function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1e3 + nanoseconds / 1e6
 }
 
-/** What is added to the monotonic clock to give the wall clock, as far as is known. */
+/** Estimated difference between the wall clock and the monotonic clock. */
 let offset = 0
 
 /**
- * The time of day in Unix milliseconds with fractions: for dates that people read and for what is compared with dates of others
- * (ages of files, lives of tokens), never for durations. It follows when the time of the system is set.
+ * Wall-clock time in Unix milliseconds with fractions: for dates, and for comparison with dates of others (modification times of files,
+ * expiry of tokens), never for durations. It follows changes of the system time.
  */
 export function wallClockMs(): number {
-  // In this order: a thread that is held up between the two takes the time for earlier, and that is noticed at the next reading.
+  // In this order: when the thread is suspended between the two readings, the result is too early, and the next call corrects it.
   const whole = Date.now()
   const monotonic = monotonicMs()
   if (monotonic + offset < whole) offset = whole - monotonic

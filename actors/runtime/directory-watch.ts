@@ -1,51 +1,55 @@
-/** Watches a directory, and what is below it, for changes of files; tells of paths, not of what happened to them. */
+/** Watches a directory, optionally with its subdirectories, for changes of files. Reports paths, not the kind of change. */
 import { type FSWatcher, watch } from 'node:fs'
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { FilePatience } from './patience.ts'
 
-/** Who is told. */
+/** The callbacks of a watch. */
 export interface DirectoryListener {
-  /** Something happened to the entry at a path. */
+  /** Called when the entry at a path was created, changed or removed. */
   changed(path: string): void
-  /** Anything may have changed: directories came or went, or the system lost events. */
+  /** Called when any entry may have changed: directories were created or removed, or the system dropped events. */
   everything(): void
-  /** A directory that is there could not be watched. */
+  /** Called when a directory exists and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
 
-/** Whether an error of the file system means that there is no such file. Every other error leaves open whether it is there. */
+/** Whether a file system error means that the file does not exist. After any other error it may exist. */
 export function isGone(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
-/** The watch of one directory, and which directory was at its path when it began. */
+/** The watch of one directory. `identity` tells that directory from a later one at the same path. */
 interface Watched {
   readonly watcher: FSWatcher
   readonly identity: string
 }
 
 /**
- * One watch a directory: an event costs one look at one entry, however many files there are. Links to directories are not
- * followed, but for the root itself. While the root is not there, the nearest directory above it is watched for it. What could
- * not be watched is tried again by {@link audit}. A directory on a file system that does not answer holds nothing up: it is one that cannot be watched.
+ * One `fs.watch` per directory: an event costs a look at one entry, however many files there are. Symbolic links to directories are not
+ * followed, except for the root itself. While the root does not exist, its nearest existing ancestor is watched until it does.
+ * Directories that could not be watched are retried by {@link audit}. A directory on a file system that does not answer does not block
+ * the others: it counts as one that cannot be watched.
  */
 export class DirectoryWatch {
   readonly #root: string
   readonly #deep: boolean
   readonly #listener: DirectoryListener
   readonly #watchers = new Map<string, Watched>()
-  /** Watches for the root while that is not there. */
+  /** The watch of the nearest existing ancestor, while the root does not exist. */
   #above: FSWatcher | undefined
-  /** Whether the root is there and cannot be watched, so that there is nothing to wait for. */
+  /** Whether the root exists and cannot be watched, so that watching an ancestor would be of no use. */
   #isRootUnwatchable = false
   #closed = false
   readonly #patience: FilePatience
-  /** Counts the searches for a root that is not there: the last one has the watch above it. */
+  /** Number of searches for a missing root so far. Only the latest search may set the watch of an ancestor. */
   #searches = 0
 
-  /** Whoever asks the same file system for more shares the `patience`: what may be left behind without an answer is counted for all of it. */
+  /**
+   * Other users of the same file system should share the `patience`, because its limit of unanswered operations applies to all of them
+   * together.
+   */
   constructor(root: string, deep: boolean, listener: DirectoryListener, patience = new FilePatience()) {
     this.#root = root
     this.#deep = deep
@@ -53,12 +57,15 @@ export class DirectoryWatch {
     this.#patience = patience
   }
 
-  /** Watches what could not be watched before; what came to be there meanwhile was told by nobody. */
+  /**
+   * Retries directories that could not be watched. Changes made in them before were not reported, so `everything` is called if any is
+   * added.
+   */
   async audit(): Promise<void> {
     if (await this.refresh()) this.#listener.everything()
   }
 
-  /** Starts to watch directories that are not watched yet. Resolves to whether there were any. */
+  /** Starts watching directories that are not watched yet. Resolves to whether there were any. */
   async refresh(directory = this.#root): Promise<boolean> {
     const added = await this.#watch(directory)
     if (directory === this.#root) await this.#awaitRoot()
@@ -79,12 +86,12 @@ export class DirectoryWatch {
     if (this.#closed) return false
     if (directory === this.#root) this.#isRootUnwatchable = false
     try {
-      // A watch begins at once, and the thread with it: it is asked for only where the file system has just answered.
+      // `watch` blocks the thread while the file system does not answer, so it is called only right after an answer of the file system.
       const identity = await this.#identityOf(directory)
       if (this.#closed) return false
       const known = this.#watchers.get(directory)
       if (known?.identity === identity) return false
-      // Another directory has taken its place: the watch went with the one that was there.
+      // Another directory is at this path now; the old watch follows the old directory.
       if (known) this.#forget(directory)
       const watcher = watch(directory, (_, name) => this.#event(directory, name))
       watcher.on('error', () => this.#forget(directory))
@@ -101,7 +108,7 @@ export class DirectoryWatch {
     }
   }
 
-  /** While the root is not there, has it looked for when something happens to the path that leads to it. */
+  /** While the root does not exist, watches the nearest existing ancestor and audits when something happens on the path to the root. */
   async #awaitRoot(): Promise<void> {
     const search = ++this.#searches
     this.#above?.close()
@@ -118,10 +125,10 @@ export class DirectoryWatch {
       })
       this.#above.on('error', () => undefined)
     } catch {
-      // The audit goes on looking.
+      // The periodic audit retries.
       return
     }
-    // What came before the watch began is told by nobody: the root too, where it came back after it was found to be gone.
+    // Changes before the watch started were not reported, including the root's return after it was found missing.
     if (await this.#exists(missing)) void this.audit()
   }
 
@@ -131,7 +138,7 @@ export class DirectoryWatch {
     const path = join(directory, name)
     this.#listener.changed(path)
     if (this.#deep || path === this.#root) void this.#lookForDirectory(path)
-    // A directory that goes says so under its own name.
+    // The removal of a watched directory is reported under the directory's own name.
     if (name === basename(directory)) void this.#lookForDirectory(directory)
   }
 
@@ -141,7 +148,7 @@ export class DirectoryWatch {
       .wait(() => look(path))
       .then(
         (found) => found.isDirectory(),
-        // What cannot be told stays as it was.
+        // After an error that leaves the question open, the directory stays as it was.
         (error) => !isGone(error) && this.#watchers.has(path),
       )
     if (!isDirectory && this.#watchers.has(path)) {
@@ -159,13 +166,13 @@ export class DirectoryWatch {
     }
   }
 
-  /** Tells one directory at a path from another that takes its place. Rejects when there is none. */
+  /** An identity that tells a directory from another one that replaces it at the same path. Rejects when there is none. */
   async #identityOf(directory: string): Promise<string> {
     const { dev, ino, birthtimeNs } = await this.#patience.wait(() => stat(directory, { bigint: true }))
     return `${dev}:${ino}:${birthtimeNs}`
   }
 
-  /** Whether there is something at a path; false where that cannot be told. */
+  /** Whether a path exists; false where that cannot be determined. */
   #exists(path: string): Promise<boolean> {
     return this.#patience
       .wait(() => stat(path))

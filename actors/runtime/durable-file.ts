@@ -1,16 +1,16 @@
-/** Small files that survive the end of the process at any moment: they are there whole, in their old or their new content. */
+/** Writes small files atomically and durably: after a crash at any moment, a file has either its old or its new content. */
 import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** What ends the names of files that are being written. Those that a dead process left behind can be removed. */
+/** Suffix of files that are being written. Files with this suffix that a crashed process left behind can be removed. */
 export const unfinished = '.unfinished'
 
-/** Mode of files that are for this user alone. */
+/** Mode of files that only this user may read. */
 const ownMode = 0o600
 
 /**
- * Writes a file that is not there yet, with the mode that is given whatever the umask is (for this user alone without one), and makes its
- * content durable. Throws when there is one, and leaves none behind when it cannot be written whole.
+ * Creates a file with exactly the given mode, whatever the umask is (by default readable by this user only), and syncs its content to
+ * disk. Throws if the file exists. If writing fails, the file is removed.
  */
 export function writeNewFile(path: string, content: string, mode = ownMode): void {
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0), ownMode)
@@ -27,7 +27,7 @@ export function writeNewFile(path: string, content: string, mode = ownMode): voi
   }
 }
 
-/** Replaces a file, or makes it: whoever reads it meanwhile, or after a crash, finds the old content or the new. Durable when the call returns. */
+/** Replaces or creates a file atomically: a reader, also after a crash, sees the old content or the new. Durable when the call returns. */
 export function replaceFile(path: string, content: string, mode = ownMode): void {
   const next = `${path}${unfinished}`
   rmSync(next, { force: true })
@@ -36,7 +36,7 @@ export function replaceFile(path: string, content: string, mode = ownMode): void
   syncDirectory(dirname(path))
 }
 
-/** Makes what was created, renamed and removed in a directory durable, where the system can. */
+/** Syncs a directory, so that the creation, renaming and removal of its entries are durable, on systems that support it. */
 export function syncDirectory(directory: string): void {
   if (process.platform === 'win32') return
   const opened = openSync(directory, constants.O_RDONLY)

@@ -1,24 +1,24 @@
-/** The metrics of all actors as one: merged, and written in the text format of Prometheus (version 0.0.4). */
+/** Merges the metrics of all actors and writes them in the Prometheus text format (version 0.0.4). */
 import type { MetricFamily } from '../../protocols/messages/metrics.ts'
 
 /** Media type of the text format. */
 export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** What one incarnation of an actor has counted so far. */
+/** The metrics of one incarnation of an actor, as last collected. */
 interface Counted {
   readonly incarnation: string
   readonly families: readonly MetricFamily[]
 }
 
 /**
- * What actors answered, over their restarts. Counters and histograms of an incarnation that is gone stay in the sum, as it last
- * told them, so that no counter goes backwards; its gauges go with it.
+ * The metrics of all actors across their restarts. Counters and histograms of an ended incarnation stay in the sum with their last
+ * values, so that no counter decreases; its gauges are dropped.
  */
 export class MetricsLedger {
   readonly #last = new Map<string, Counted>()
   readonly #ended = new Sums()
 
-  /** Takes what one actor answered. */
+  /** Stores the metrics collected from one actor. */
   take(actor: string, counted: Counted): void {
     const before = this.#last.get(actor)
     if (before && before.incarnation !== counted.incarnation) this.#end(before)
@@ -26,8 +26,8 @@ export class MetricsLedger {
   }
 
   /**
-   * All metrics, sorted by name. An actor that runs and did not answer this time counts with its last answer; `running` says which
-   * actors run.
+   * All metrics, sorted by name. A running actor that did not answer this time counts with its last answer; `running` returns whether an
+   * actor runs.
    */
   merged(running: (actor: string) => boolean): MetricFamily[] {
     for (const [actor, counted] of [...this.#last]) {

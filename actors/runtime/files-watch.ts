@@ -1,31 +1,31 @@
-/** Watches a few files that belong together: they are looked at as one, soon after one of them changed. */
+/** Watches a few files that belong together, and has all of them read shortly after any of them changed. */
 import { basename, dirname, resolve } from 'node:path'
 import { DirectoryWatch } from './directory-watch.ts'
 import { after, every, type Timer } from './timers.ts'
 import { WorkQueue } from './work-queue.ts'
 
-/** What a watch does. */
+/** The callbacks of a watch. */
 export interface FilesListener {
-  /** Reads the files, all of them. Rejects with an Error that says why they cannot be used. */
+  /** Reads all files. Rejects with an Error that says why they cannot be used. */
   look(): Promise<void>
-  /** They cannot be used: told once for each reason, until a look succeeds. */
+  /** Called when the files cannot be used, once for each distinct reason until a read succeeds. */
   refused(reason: string): void
-  /** A directory that is there cannot be watched. */
+  /** Called when a directory exists and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
 
-/** How long the files must be left alone before they are looked at, in milliseconds, unless it is said otherwise: those who exchange them write several. */
+/** Default debounce time in milliseconds: whoever replaces the files writes several of them. */
 const usualQuietMs = 100
-/** How often they are looked at although nothing was told of them, in milliseconds. */
+/** Interval at which the files are read without an event, in milliseconds. */
 const auditMs = 10_000
 
-/** Has files looked at when they may have changed, one look after the other, and at once when it is made. */
+/** Calls `look` when the files may have changed, never twice at a time, and once at construction. */
 export class FilesWatch {
   readonly #listener: FilesListener
   readonly #watches: readonly DirectoryWatch[]
   readonly #work: WorkQueue
   readonly #audit: Timer
-  /** Why the files cannot be used at present. */
+  /** Why the files could not be used at the last read; undefined when they could. */
   #fault: string | undefined
   #quiet: Timer | undefined
   readonly #quietMs: number
@@ -40,7 +40,7 @@ export class FilesWatch {
       (directory) =>
         new DirectoryWatch(directory, false, {
           changed: (path) => {
-            // Mounted secrets are links into a directory that is exchanged, the name of which begins with two dots.
+            // Mounted secrets are symbolic links into a directory that is replaced and whose name begins with two dots.
             if (names.has(basename(path)) || basename(path).startsWith('..')) this.#later()
           },
           everything: () => this.#later(),
@@ -55,7 +55,7 @@ export class FilesWatch {
     }).unref()
   }
 
-  /** Looks at the files now. Resolves when that is done, whatever came of it. */
+  /** Reads the files now. Resolves when that is done, whether it succeeded or failed. */
   look(): Promise<void> {
     return this.#work.add('looking at files', async () => {
       await this.#listener.look()

@@ -1,4 +1,4 @@
-/** Runs one actor behind a control port: on a worker thread (thread.ts), or in the supervisor's own thread. */
+/** Runs one actor behind a control port: on a worker thread of its own (thread.ts), or in the supervisor's thread. */
 import { threadCpuUsage } from 'node:process'
 import { getHeapStatistics } from 'node:v8'
 import { isMainThread, type MessagePort } from 'node:worker_threads'
@@ -15,24 +15,24 @@ import { Registry } from './metrics.ts'
 import { catchErrorsOfOwners, Owner } from './owner.ts'
 import { after } from './timers.ts'
 
-/** What a host needs to start its actor. */
+/** The parameters of a host. */
 export interface HostOptions {
   readonly name: string
   readonly config: unknown
   readonly log: LogLevels
 }
 
-/** Longest time the mailbox is worked off before other events get their turn, in milliseconds. */
+/** Maximum time for which messages are processed before other events get their turn, in milliseconds. */
 const turnMs = 8
-/** How long an actor that has ended and shares its thread may take to let go of what it holds, in milliseconds. */
+/** How long an ended actor that shares its thread may take to release its resources, in milliseconds. */
 const releaseMs = 5000
 
-/** Starts the actor on the thread's own port. Its errors are reported; its supervisor then ends the thread, and everything in it. */
+/** Starts the actor on its own thread. Errors are reported to the supervisor, which then ends the thread and everything in it. */
 export function hostActor(definition: ActorDefinition<unknown, unknown>, port: MessagePort, options: HostOptions): void {
   new Host(definition, port, options, undefined)
 }
 
-/** Starts the actor in the calling thread. When it fails or the port closes, it is drained and its timers end. */
+/** Starts the actor in the calling thread. When it fails or the port closes, it is drained and its timers are cancelled. */
 export function hostActorHere(definition: ActorDefinition<unknown, unknown>, port: MessagePort, options: HostOptions): void {
   catchErrorsOfOwners()
   const owner = new Owner((error) => host.fail(error))
@@ -43,14 +43,14 @@ class Host {
   readonly #definition: ActorDefinition<unknown, unknown>
   readonly #port: MessagePort
   readonly #options: HostOptions
-  /** Who owns timers and errors of an actor that shares its thread. */
+  /** Owner of the timers and errors of an actor that shares its thread. */
   readonly #owner: Owner | undefined
   readonly #levels: LogLevels
   readonly #log: Logger
   readonly #logBatch: LogRecord[] = []
   readonly #metrics = new Registry()
   readonly #incarnation = `${process.pid}-${monotonicMs()}`
-  /** Controls that came before the actor had started. */
+  /** Control messages that arrived before the actor had started. */
   readonly #pending: Control[] = []
   #behaviour: Behaviour<unknown> | undefined
   #links: Links<unknown> | undefined
@@ -121,7 +121,7 @@ class Host {
     if (this.#logBatch.length > 0) this.#report({ type: 'Logged', records: this.#logBatch.splice(0) })
   }
 
-  /** Runs part of the actor; an exception ends it. */
+  /** Runs code of the actor; an exception ends the actor. */
   #guard(work: () => void): void {
     try {
       if (this.#owner) this.#owner.run(work)
@@ -168,7 +168,7 @@ class Host {
     }
   }
 
-  /** The answers of an actor that shares its thread, given on its behalf: what they start belongs to it. */
+  /** The answers of an actor that shares its thread, wrapped so that timers and promises that they start belong to the actor's owner. */
   #owned(asks: Readonly<Record<string, (...details: never[]) => unknown>>): Record<string, (...details: never[]) => unknown> {
     const owner = this.#owner
     if (!owner) return { ...asks }
@@ -190,7 +190,7 @@ class Host {
     this.#owner?.end()
   }
 
-  /** Lets go of everything. A thread dies with what is in it; an actor that shares its thread is drained. */
+  /** Releases everything. A worker thread ends with all that is in it; an actor that shares its thread is drained. */
   #stop(): void {
     if (this.#stopped) return
     this.#stopped = true
@@ -209,7 +209,7 @@ class Host {
     try {
       await behaviour.drain?.()
     } catch {
-      // Its error has been reported, and what it still holds goes with its timers.
+      // The actor's error has been reported already, and its timers are cancelled below.
     }
     late.cancel()
     owner.end()
@@ -236,7 +236,7 @@ class Host {
   }
 }
 
-/** An error as plain data. */
+/** Converts an error to plain data. */
 export function wireError(error: unknown): WireError {
   if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: '' }
   return {

@@ -2,17 +2,19 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Entry, Parcel } from '../../protocols/messages/envelope.ts'
 import { Mailbox } from './mailbox.ts'
 
-/** The other end of a link, as an actor sees it. Once the peer is gone, whatever it is told has no effect. */
+/** The other end of a link, as an actor sees it. Once the peer is gone, messages to it are dropped. */
 export interface Peer<Message = unknown> {
-  /** Name of the peer, `xds-writer/1`. */
+  /** Name of the peer, for example `xds-writer/1`. */
   readonly name: string
-  /** Kind of the peer, `xds-writer`. */
+  /** Kind of the peer, for example `xds-writer`. */
   readonly kind: string
-  /** Sends a message. While the peer is behind, a newer message replaces a waiting one with the same key. */
+  /**
+   * Sends a message. When the window of the link is used up, messages wait, and a newer message replaces a waiting one with the same key.
+   */
   tell(message: Message, key?: string): void
   /**
-   * Starts to say everything that this actor knows; changes may be told in between. An object that the peer has heard of from
-   * this actor's predecessors or before, and that is not mentioned until {@link Replay.finish}, is withdrawn there.
+   * Starts a replay: the actor sends everything that it knows, possibly with changes in between. Objects that the peer knows from this
+   * actor or its predecessors and that are not mentioned before {@link Replay.finish} are withdrawn at the peer.
    */
   replay(): Replay
 }
@@ -20,31 +22,31 @@ export interface Peer<Message = unknown> {
 /** A replay under way. */
 export interface Replay {
   /**
-   * Everything that is known has been said. An actor that could not see everything it speaks for says so (`complete` false), and
-   * nothing is withdrawn. No effect when a later replay has begun.
+   * Ends the replay. With `complete` false, for an actor that could not read its whole state, nothing is withdrawn. No effect when a
+   * later replay has begun.
    */
   finish(complete?: boolean): void
 }
 
-/** Messages a peer may be sent before it has worked off some of them. */
+/** Maximum number of messages sent to a peer that it has not yet taken. */
 export const linkWindow = 4096
 
-/** What a link is made of. */
+/** The parameters of a link. */
 export interface LinkParts {
   readonly peer: string
-  /** Number of the link; a later link of the same two actors has a higher one. */
+  /** Number of the link; a later link between the same two actors has a higher one. */
   readonly incarnation: number
   readonly port: MessagePort
-  /** Mail has come. */
+  /** Called when messages have arrived. */
   received(link: Link): void
-  /** The port is closed. */
+  /** Called when the port is closed. */
   closed(link: Link): void
 }
 
 /**
- * One end of a port between two actors. Outgoing messages leave in one batch per turn of the event loop; what exceeds the
- * peer's window waits in a coalescing mailbox. Incoming messages wait in another until they are taken, which gives the sender
- * room again. A link that was closed takes nothing, sends nothing and holds no mail.
+ * One end of a port between two actors. Outgoing messages leave in one batch per turn of the event loop; messages that exceed the peer's
+ * window wait in a coalescing mailbox. Incoming messages wait in another mailbox until they are taken, which returns credit to the
+ * sender. A closed link neither receives nor sends, and holds no messages.
  */
 export class Link implements Peer {
   readonly name: string
@@ -59,7 +61,7 @@ export class Link implements Peer {
   #owed = 0
   #replays = 0
   #isClosed = false
-  /** Messages that came and were replaced before they were taken. */
+  /** Number of received messages that were replaced by newer ones before they were taken. */
   coalesced = 0
 
   constructor({ peer, incarnation, port, received, closed }: LinkParts) {
@@ -80,7 +82,7 @@ export class Link implements Peer {
     port.on('close', () => closed(this))
   }
 
-  /** Messages and marks that came and were not taken yet. */
+  /** Number of received messages and marks that have not been taken yet. */
   get depth(): number {
     return this.#inbox.size
   }
@@ -101,14 +103,14 @@ export class Link implements Peer {
     }
   }
 
-  /** Takes the oldest message or mark that came, and gives the sender room for another. */
+  /** Takes the oldest received message or mark, and returns one credit to the sender. */
   take(): Entry | undefined {
     const entry = this.#inbox.take()
     if (entry) this.#owe(1)
     return entry
   }
 
-  /** Sends what has room, then closes the port. Mail in either direction is dropped. */
+  /** Sends the messages that fit into the window, then closes the port. Messages that remain in either direction are dropped. */
   close(): void {
     if (this.#isClosed) return
     this.#flush()

@@ -1,35 +1,35 @@
-/** The links of one actor: of each peer at most one is live, and mail of any other is never handed out. */
+/** The links of one actor. At most one link to each peer is live, and messages of other links are never delivered. */
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from './link.ts'
 import { isMark } from './mailbox.ts'
 import { ObjectRegister, type ObjectRule } from './register.ts'
 
-/** What the links tell the actor's host. */
+/** The callbacks into the actor's host. */
 export interface LinkEvents<Message> {
-  /** Runs what an event of a port leads to, on the actor's behalf: an exception ends the actor, and leaves the port's thread alone. */
+  /** Runs the reaction to an event of a port on the actor's behalf: an exception ends the actor, and not the thread that owns the port. */
   guard(work: () => void): void
   linked(link: Link): void
   unlinked(link: Link): void
-  /** Something has come that {@link Links.deliverOne} hands out. */
+  /** Called when {@link Links.deliverOne} has something to deliver. */
   mail(): void
   receive(message: Message, from: Link): void
-  /** A replay of a peer is complete, and what it did not mention has been withdrawn. */
+  /** Called when a replay of a peer is complete and the objects that it did not mention have been withdrawn. */
   synced(link: Link): void
 }
 
 /**
- * Owner of the links. A newer link of a peer displaces the live one: the old one is unlinked and its mail dropped, then the new
- * one is linked. An older link that arrives late is closed. The close of a port matters only while its link is live.
+ * Owns the links of an actor. A newer link of a peer replaces the live one: the old link is unlinked and its messages are dropped, then
+ * the new one is linked. An older link that arrives late is closed. The closing of a port has an effect only while its link is live.
  */
 export class Links<Message> {
   readonly #events: LinkEvents<Message>
   readonly #rule: ObjectRule<Message> | undefined
   readonly #live = new Map<string, Link>()
-  /** The highest incarnation seen of each peer. */
+  /** The highest incarnation seen, for each peer. */
   readonly #newest = new Map<string, number>()
-  /** What each peer has told of, whatever its incarnation. */
+  /** The objects that each peer has announced, over all its incarnations. */
   readonly #registers = new Map<string, ObjectRegister<Message>>()
-  /** Live links with mail, the one whose turn it is first. */
+  /** Live links with undelivered messages, in the order of their turns. */
   readonly #waiting = new Set<Link>()
   #coalescedBefore = 0
 
@@ -38,17 +38,17 @@ export class Links<Message> {
     this.#events = events
   }
 
-  /** Messages and marks that wait in all mailboxes. */
+  /** Number of undelivered messages and marks on all links. */
   get depth(): number {
     return [...this.#live.values()].reduce((sum, link) => sum + link.depth, 0)
   }
 
-  /** Messages that were replaced by newer ones before they were handed out. */
+  /** Number of messages that were replaced by newer ones before they were delivered. */
   get coalesced(): number {
     return [...this.#live.values()].reduce((sum, link) => sum + link.coalesced, this.#coalescedBefore)
   }
 
-  /** Takes over a port to a peer, or closes it when a newer link of the peer has been seen. */
+  /** Adds a port to a peer, or closes it when a newer link of the peer has been seen. */
   add(peer: string, incarnation: number, port: MessagePort): void {
     if (incarnation <= (this.#newest.get(peer) ?? 0)) {
       port.close()
@@ -76,7 +76,7 @@ export class Links<Message> {
     this.#events.linked(link)
   }
 
-  /** Hands out one message or mark, links in turn. Returns false when none waits. */
+  /** Delivers one message or mark, round-robin over the links. Returns false when there is none. */
   deliverOne(): boolean {
     for (const link of this.#waiting) {
       this.#waiting.delete(link)
@@ -100,7 +100,7 @@ export class Links<Message> {
     return false
   }
 
-  /** Closes all of them without a word to the actor. */
+  /** Closes all links without calling the actor. */
   close(): void {
     for (const link of this.#live.values()) link.close()
     this.#live.clear()

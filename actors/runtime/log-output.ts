@@ -1,12 +1,12 @@
-/** Where bytes of the log go: a descriptor, a file, a file that rotates. Each write may fail; none waits for a reader. */
+/** Destinations of the log: a descriptor, a file, a rotating file. A write may fail, but never waits for a reader. */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** A place for bytes. Every method may throw an Error with a `code` of the operating system; EAGAIN means later. */
+/** A destination for bytes. Every method may throw an Error with a `code` of the operating system; EAGAIN means to retry later. */
 export interface Output {
-  /** Writes what it can and gives the number of bytes. */
+  /** Writes as many bytes as possible and returns their number. */
   write(bytes: Buffer): number
-  /** Lets go of the file; the next write opens it anew. */
+  /** Closes the file; the next write opens it again. */
   close(): void
 }
 
@@ -28,8 +28,8 @@ export class DescriptorOutput implements Output {
 }
 
 /**
- * A descriptor of the same pipe or terminal that gives EAGAIN instead of waiting for a reader: a reader that stands still must
- * not hold up the thread. The given descriptor stays as it is, since other processes share it.
+ * Opens the same pipe or terminal in non-blocking mode, so that a reader that stops reading does not block the thread. The given
+ * descriptor is left unchanged, because other processes share it.
  */
 function withoutWaiting(descriptor: number): number {
   try {
@@ -41,7 +41,7 @@ function withoutWaiting(descriptor: number): number {
   }
 }
 
-/** A file that is added to; it and its directory are made when they are missing. */
+/** A file that is appended to. The file and its directory are created when missing. */
 export class FileOutput implements Output {
   readonly path: string
   #descriptor: number | undefined
@@ -56,12 +56,12 @@ export class FileOutput implements Output {
     return writeSync(this.#open(), bytes)
   }
 
-  /** Bytes in the file. */
+  /** Size of the file in bytes. */
   size(): number {
     return fstatSync(this.#open()).size
   }
 
-  /** Closes the file; the next has the mode that this one had. */
+  /** Closes the file. The next file is created with the mode that this one had. */
   close(): void {
     const descriptor = this.#descriptor
     this.#descriptor = undefined

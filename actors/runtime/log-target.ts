@@ -1,29 +1,29 @@
-/** One target of the log. Nothing that happens to it reaches whoever logs: what it cannot take is counted and told later. */
+/** One target of the log. Its failures never reach the code that logs: lost lines are counted and reported in the log later. */
 import { monotonicMs } from './clock.ts'
 import type { Output } from './log-output.ts'
 import { after, type Timer } from './timers.ts'
 
-/** What a target asks of the log. */
+/** Callbacks into the log. */
 export interface TargetParts {
-  /** The line that tells of lost ones. */
+  /** Returns the line that reports lost lines. */
   lostLine(count: number, reason: string): Buffer
-  /** Called once when the target begins to lose lines. */
+  /** Called when the target starts to lose lines. */
   failed(reason: string): void
 }
 
-/** Bytes that wait for a slow reader at most. */
+/** Maximum number of bytes buffered for a slow reader. */
 const waitingBytes = 1_048_576
-/** Pauses before it is tried again, in milliseconds: a reader that is slow, anything else. */
+/** Delay before a retry, in milliseconds: for a slow reader, and after any other error. */
 const slowMs = 50
 const brokenMs = 1000
 
 interface Waiting {
   bytes: Buffer
-  /** 0 for the line that tells of lost ones, which is not counted itself. */
+  /** 0 for the line that reports lost lines, which is not counted if it is lost itself. */
   readonly lines: 0 | 1
 }
 
-/** Writes lines in order, as far as its output takes them. */
+/** Writes lines in order, as fast as its output accepts them. */
 export class LogTarget {
   readonly #output: Output
   readonly #parts: TargetParts
@@ -31,7 +31,7 @@ export class LogTarget {
   #waitingBytes = 0
   #lost = 0
   #reason = ''
-  /** Whether the last line that was written is not whole. */
+  /** Whether the last line was written in part only. */
   #torn = false
   #working = false
   #retry: Timer | undefined
@@ -41,14 +41,14 @@ export class LogTarget {
     this.#parts = parts
   }
 
-  /** Whether it loses lines at present. */
+  /** Whether the target is losing lines at present. */
   get failing(): boolean {
     return this.#lost > 0
   }
 
-  /** Writes a line, or keeps it for a moment, or counts it as lost. Never throws. */
+  /** Writes a line, buffers it, or counts it as lost. Never throws. */
   write(line: Buffer): void {
-    // While something waits, a line after lost ones would come before the word about them.
+    // After a loss, lines are dropped until the buffer is empty, so that the report of the loss comes before later lines.
     if (this.#waiting.length > 0 && (this.#lost > 0 || this.#waitingBytes + line.length > waitingBytes))
       return this.#lose(1, 'its reader is too slow')
     this.#tellLost()
@@ -56,7 +56,7 @@ export class LogTarget {
     this.#work()
   }
 
-  /** Closes what it writes to; the next line opens it anew. Never throws. */
+  /** Closes the output; the next line opens it again. Never throws. */
   reopen(): void {
     try {
       this.#output.close()
@@ -66,7 +66,7 @@ export class LogTarget {
     this.#work()
   }
 
-  /** Resolves when all is written or lost, at the latest after so many milliseconds. */
+  /** Resolves when every line is written or lost, after `deadlineMs` at the latest. */
   async flush(deadlineMs: number): Promise<void> {
     const end = monotonicMs() + deadlineMs
     while (this.#waiting.length > 0 && monotonicMs() < end) await new Promise<void>((resolve) => after(slowMs, resolve))
@@ -84,7 +84,7 @@ export class LogTarget {
   }
 
   #work(): void {
-    // A write may be reported to this very target, for instance that its file could not be renamed.
+    // A write may log to this same target, for example when its file cannot be rotated.
     if (this.#working) return
     this.#working = true
     try {

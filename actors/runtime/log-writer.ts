@@ -1,4 +1,4 @@
-/** The one place where log lines are written, on the main thread: to targets, and to a rotating file if asked. */
+/** Writes the log lines of all actors, on the main thread: to the targets, and to a rotating file if configured. */
 import type { LogRecord } from '../../protocols/messages/log.ts'
 import { jsonLine, plainLine } from '../../src/logging/layout.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
@@ -8,20 +8,23 @@ import { LogTarget } from './log-target.ts'
 import { RotatingFile } from './rotating-file.ts'
 import { every } from './timers.ts'
 
-/** Writes log lines. Nothing that goes wrong with a target ends the process or holds it up. */
+/** Writes log lines. A failing target neither ends nor blocks the process. */
 export interface LogWriter {
   write(record: LogRecord): void
-  /** Opens all files anew, for whoever has moved them away. */
+  /** Reopens all files, for log rotation by another program. */
   reopen(): void
-  /** Waits until everything written is out, a second at most for a target that does not take it. */
+  /** Waits until every line is written, for at most one second per blocked target. */
   flush(): Promise<void>
 }
 
 const flushMs = 1000
-/** How often backups are looked through for old ones, in milliseconds. */
+/** Interval at which old backups are deleted, in milliseconds. */
 const pruneMs = 3_600_000
 
-/** Opens the targets when the first line comes. A target that cannot be written is told of on the others, and on standard error if there is none. */
+/**
+ * Creates the log. Targets are opened at the first line. A target that cannot be written to is reported on the other targets, or on
+ * standard error if no other works.
+ */
 export function openLog(options: LogOptions): LogWriter {
   const layout = options.asJson ? jsonLine : plainLine
   const line = (message: string) => Buffer.from(layout({ time: wallClockMs(), level: 'warn', scope: 'default', message, labels: {} }))

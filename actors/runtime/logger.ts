@@ -1,4 +1,4 @@
-/** Logging from inside an actor: filtered here, written elsewhere. */
+/** Logging inside an actor: lines are filtered here and written by the main thread. */
 import type { Level, LogLevels, LogRecord } from '../../protocols/messages/log.ts'
 import { levelOf, passes } from '../../src/logging/levels.ts'
 import { wallClockMs } from './clock.ts'
@@ -13,10 +13,13 @@ export interface ScopedLogger {
   error(message: string, labels?: Labels): void
 }
 
-/** Gives a logger for each scope. */
+/** Returns a logger for a scope. */
 export type Logger = (scope: string) => ScopedLogger
 
-/** A logger whose lines go to `write` when their scope's level lets them through, which is looked up in `options` for every line. */
+/**
+ * Returns a logger that passes lines to `write` if the level of their scope permits. `options` is read at every line, so changes take
+ * effect at once.
+ */
 export function createLogger(options: LogLevels, write: (record: LogRecord) => void): Logger {
   return (scope) => {
     const at =

@@ -1,28 +1,28 @@
 import type { Entry, Keyed, ReplayMark } from '../../protocols/messages/envelope.ts'
 
 /**
- * A first-in, first-out queue of messages on one link, one direction. A newer message takes the place of an older one with
- * the same key, at the end of the queue, unless the begin or end of a replay stands between the two: no message crosses such
- * a mark. A replay that waits with its begin is superseded by the next one: its marks go, and what they kept apart coalesces.
- * So at most three marks wait, and at most four messages of one key.
+ * A first-in, first-out queue of messages of one link in one direction. A newer message replaces a waiting message with the same key and
+ * goes to the end of the queue, unless a replay mark (begin or end) stands between them: no message crosses a mark. When a new replay
+ * begins while an older one waits with its begin mark, the marks of the older one are removed, and the messages that they separated
+ * coalesce. So at most three marks wait, and at most four messages of one key.
  */
 export class Mailbox {
   readonly #entries = new Map<number, Entry>()
-  /** By key, the waiting message behind the last mark: the only one that a newer message replaces. */
+  /** By key, the waiting message after the last mark: the only one that a newer message may replace. */
   readonly #replaceable = new Map<string, number>()
   #serial = 0
-  /** The begin that waits, and the end of the same replay. */
+  /** The waiting begin mark, and the end mark of the same replay. */
   #begin: number | undefined
   #end: number | undefined
-  /** An end that waits while its begin was taken. */
+  /** A waiting end mark whose begin mark has been taken already. */
   #loneEnd: number | undefined
 
-  /** Number of messages and marks that wait. */
+  /** Number of waiting messages and marks. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** Adds a message or mark. Returns how many that waited are not needed any more and were removed. */
+  /** Adds a message or mark. Returns the number of waiting entries that it made obsolete and removed. */
   put(entry: Entry): number {
     return isMark(entry) ? this.#putMark(entry) : this.#putMessage(entry)
   }
@@ -44,7 +44,7 @@ export class Mailbox {
     return undefined
   }
 
-  /** Drops everything. */
+  /** Removes all entries. */
   clear(): void {
     this.#entries.clear()
     this.#replaceable.clear()
@@ -74,7 +74,10 @@ export class Mailbox {
     return removed
   }
 
-  /** Removes the marks of a replay that waits as a whole, then all but the newest message of each key that they kept apart. */
+  /**
+   * Removes the marks of a replay of which both wait, or its begin alone, then all but the newest message of each key that they
+   * separated.
+   */
   #supersede(): number {
     if (this.#begin === undefined) return 0
     const before = this.#entries.size
@@ -92,7 +95,7 @@ export class Mailbox {
   }
 }
 
-/** Whether an entry is the begin or end of a replay. */
+/** Whether an entry is a replay mark. */
 export function isMark(entry: Entry): entry is ReplayMark {
   return !Array.isArray(entry)
 }

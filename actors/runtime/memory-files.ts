@@ -1,15 +1,16 @@
 /**
- * Keeps what is in the memory of the process (keys, tokens) out of files: core dumps, diagnostic reports, heap snapshots. Without the
- * system calls for it (`setrlimit`, `prctl`), which the runtime does not offer, by what the system offers beside them.
+ * Keeps the memory of the process (keys, tokens) out of files: core dumps, diagnostic reports, heap snapshots. Node offers no access to
+ * the system calls for this (`setrlimit`, `prctl`), so other system interfaces are used.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 
-/** Options of the runtime that let others read the memory of the process, and that cannot be undone once it runs. */
+/** Options of Node that expose the memory of the process and cannot be undone at run time. */
 const revealing = /^--(inspect(?!-port)|heapsnapshot-near-heap-limit|heap-prof|prof\b)/
 
 /**
- * Does it, for good. Resolves with what could not be done, a sentence each: the process runs all the same. On Linux a core dump holds
- * none of the process's memory (`core(5)`, `coredump_filter`) and the limit of its size is zero, where the program `prlimit` is there.
+ * Disables these files for the life of the process. Resolves to one sentence for each protection that failed; the process runs in any
+ * case. On Linux, core dumps contain no memory of the process (`core(5)`, `coredump_filter`), and their size limit is set to zero where
+ * the program `prlimit` is installed.
  */
 export async function keepMemoryOutOfFiles(): Promise<string[]> {
   muteReports()
@@ -25,7 +26,7 @@ export async function keepMemoryOutOfFiles(): Promise<string[]> {
   return [...told, `the limit of core dumps stays: ${failed}; ${emptied ? 'they hold none of the memory' : 'they hold keys and tokens'}`]
 }
 
-/** Diagnostic reports are written when the program asks for one, and none does. */
+/** Disables automatic diagnostic reports. The program itself requests none. */
 function muteReports(): void {
   const { report } = process
   if (!report) return
@@ -34,7 +35,7 @@ function muteReports(): void {
   report.reportOnUncaughtException = false
 }
 
-/** A signal that was to write a heap snapshot (`--heapsnapshot-signal`) has no effect. */
+/** Disables the signal that writes a heap snapshot (`--heapsnapshot-signal`). */
 function muteHeapSnapshots(options: readonly string[]): void {
   for (const [index, option] of options.entries()) {
     const [, name = options[index + 1]] = /^--heapsnapshot-signal(?:=(\S+))?$/.exec(option) ?? [undefined, '']
@@ -44,7 +45,7 @@ function muteHeapSnapshots(options: readonly string[]): void {
   }
 }
 
-/** Whether core dumps of this process hold none of its memory from now on. */
+/** Excludes all memory from core dumps. Returns whether that succeeded. */
 function emptyCoreDumps(): boolean {
   const path = '/proc/self/coredump_filter'
   try {
@@ -55,7 +56,7 @@ function emptyCoreDumps(): boolean {
   }
 }
 
-/** Sets the limit of the size of core dumps to zero, unless it is. Resolves with the reason when that fails. */
+/** Sets the size limit of core dumps to zero, unless it is zero. Resolves to the reason when that fails. */
 async function noCoreDumps(): Promise<string | undefined> {
   if (coreLimit() === '0') return undefined
   const { execFile } = await import('node:child_process')
@@ -68,7 +69,7 @@ async function noCoreDumps(): Promise<string | undefined> {
     : (failure?.message.trim() ?? 'prlimit had no effect')
 }
 
-/** The limit in force, in bytes or `unlimited`. */
+/** The size limit in force, in bytes or `unlimited`. */
 function coreLimit(): string | undefined {
   return /^Max core file size\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
 }

@@ -1,4 +1,4 @@
-/** The metrics of a whole process: those of every actor, merged over their restarts, those of the supervisor's thread, and of the process itself. */
+/** The metrics of a whole process: of every actor (merged over its restarts), of the supervisor's thread, and of the process itself. */
 import type { ActorStats } from '../../protocols/messages/envelope.ts'
 import type { ActorMetrics, MetricFamily } from '../../protocols/messages/metrics.ts'
 import { wallClockMs } from './clock.ts'
@@ -6,14 +6,14 @@ import { MetricsLedger } from './exposition.ts'
 import { Counter, Gauge, Registry } from './metrics.ts'
 import type { Supervisor } from './supervisor.ts'
 
-/** Asks all actors for their metrics and merges them. */
+/** Collects the metrics of all actors and merges them. */
 export class MergedMetrics {
   readonly #supervisor: Supervisor
   readonly #own: Registry
   readonly #prefix: string
   readonly #ledger = new MetricsLedger()
 
-  /** `own` are the metrics of the supervisor's thread. `prefix` is what the names of all metrics begin with; it is put before those that do not. */
+  /** `own`: the metrics of the supervisor's thread. `prefix`: added to the names of metrics that do not begin with it. */
   constructor(supervisor: Supervisor, own: Registry, prefix = '') {
     this.#supervisor = supervisor
     this.#own = own
@@ -29,7 +29,10 @@ export class MergedMetrics {
     })
   }
 
-  /** All metrics, sorted by name. Of an actor that runs and does not answer in time its last answer counts; `silent` hears how many there are, before the supervisor's own are read. */
+  /**
+   * All metrics, sorted by name. A running actor that does not answer in time counts with its last answer. `silent` is called with the
+   * number of actors that did not answer, before the supervisor's own metrics are read, so that it may set one of those.
+   */
   async collect(silent: (actors: number) => void): Promise<MetricFamily[]> {
     const answers = await this.#supervisor.askAll<ActorMetrics>('*', 'metrics')
     for (const { stats, incarnation, families } of answers)
@@ -48,7 +51,7 @@ export class MergedMetrics {
 
 const byName = (one: MetricFamily, other: MetricFamily): number => (one.name < other.name ? -1 : 1)
 
-/** The process as a whole, under the names that clients of Prometheus have for it. */
+/** Metrics of the process as a whole, under the names that Prometheus clients use. */
 function processMetrics(registry: Registry): void {
   const registers = [registry]
   new Gauge({ name: 'process_start_time_seconds', help: 'Unix time at which the process started', registers }).set(
@@ -73,7 +76,7 @@ function processMetrics(registry: Registry): void {
   })
 }
 
-/** What every actor tells of itself, as metrics. */
+/** The statistics of one actor as metrics. */
 function statsFamilies(stats: ActorStats): MetricFamily[] {
   const registry = new Registry()
   const declare = (name: string, help: string) => ({ name, help, labelNames: ['actor'] as const, registers: [registry] })

@@ -1,10 +1,10 @@
 /**
- * Metrics of an actor: counters, gauges and histograms that are plain numbers. The main thread merges those of all actors when
- * it is scraped (exposition.ts).
+ * Metrics of an actor: counters, gauges and histograms as plain numbers. The main thread merges those of all actors on scrape
+ * (exposition.ts).
  */
 import type { MetricFamily } from '../../protocols/messages/metrics.ts'
 
-/** Values of labels; one that is left out is the empty string, one that was not declared is ignored. */
+/** Label values. A missing label is the empty string; an undeclared label is ignored. */
 export type Labels<Name extends string = string> = Readonly<Partial<Record<Name, string | number>>>
 
 /** How a metric is declared. */
@@ -12,18 +12,21 @@ export interface MetricOptions<Name extends string> {
   readonly name: string
   readonly help: string
   readonly labelNames?: readonly Name[]
-  /** Where the metric is found; nowhere when this is left out. */
+  /** Registries that the metric is added to; none by default. */
   readonly registers?: readonly Registry[]
 }
 
-/** Most series of a metric, and most characters of a label: values come from users and from proxies. What is more counts in one series, whose labels are `other`. */
+/**
+ * Maximum number of series of a metric, and of characters in a label value, because values come from users and proxies. Further series
+ * are counted together in one whose labels are `other`.
+ */
 const most = { series: 5000, label: 256 }
 
 /** The metrics of one actor. */
 export class Registry {
   readonly #metrics = new Map<string, { family(): MetricFamily }>()
 
-  /** Adds a metric. Throws when there is one of that name. */
+  /** Adds a metric. Throws when the name is taken. */
   add(name: string, metric: { family(): MetricFamily }): void {
     if (this.#metrics.has(name)) throw new Error(`metric ${name} is declared twice`)
     this.#metrics.set(name, metric)
@@ -35,7 +38,7 @@ export class Registry {
   }
 }
 
-/** What counters, gauges and histograms share: series by their labels. */
+/** Common part of counters, gauges and histograms: series by their labels. */
 abstract class Metric<Name extends string> {
   readonly #options: MetricOptions<Name>
   readonly #type: MetricFamily['type']
@@ -56,13 +59,13 @@ abstract class Metric<Name extends string> {
     for (const registry of options.registers ?? []) registry.add(options.name, this)
   }
 
-  /** Forgets all series. A metric without labels has one from the start, which is zero. */
+  /** Removes all series. A metric without labels keeps one series with the value zero. */
   reset(): void {
     this.#series.clear()
     if (this.#labelNames.length === 0) this.at(undefined)
   }
 
-  /** Forgets the series of these labels. */
+  /** Removes the series with these labels. */
   remove(labels: Labels<Name>): void {
     this.#series.delete(this.#key(labels))
   }
@@ -79,7 +82,7 @@ abstract class Metric<Name extends string> {
     }
   }
 
-  /** The numbers of these labels, made when there are none. */
+  /** The values of the series with these labels, created if missing. */
   protected at(labels: Labels<Name> | undefined): number[] {
     const key = this.#key(labels)
     const known = this.#series.get(key)
@@ -102,7 +105,7 @@ abstract class Metric<Name extends string> {
   }
 }
 
-/** Counts things. A count that is negative or not finite is left out: it must not end the actor. */
+/** A counter. Negative and non-finite increments are ignored, because they must not end the actor. */
 export class Counter<Name extends string = string> extends Metric<Name> {
   constructor(options: MetricOptions<Name>) {
     super(options, 'counter', [])
@@ -118,11 +121,11 @@ export class Counter<Name extends string = string> extends Metric<Name> {
 
 /** How a gauge is declared. */
 export interface GaugeOptions<Name extends string> extends MetricOptions<Name> {
-  /** Brings the gauge up to date; called each time its value is asked for. */
+  /** Sets the present value; called each time the gauge is read. */
   readonly collect?: (this: Gauge<Name>) => void
 }
 
-/** A number that goes up and down. Gauges of the same name and labels in several actors are added up. */
+/** A gauge. Gauges of the same name and labels in several actors are added up. */
 export class Gauge<Name extends string = string> extends Metric<Name> {
   readonly #collect: ((this: Gauge<Name>) => void) | undefined
 
@@ -152,7 +155,7 @@ export class Gauge<Name extends string = string> extends Metric<Name> {
   }
 }
 
-/** Declares gauges whose values are worked out when they are read. */
+/** Returns a function that declares gauges whose values are computed when they are read. */
 export const gaugesOf =
   (...registers: readonly Registry[]) =>
   (name: string, help: string, value: () => number): Gauge =>
@@ -167,11 +170,11 @@ export const gaugesOf =
 
 /** How a histogram is declared. */
 export interface HistogramOptions<Name extends string> extends MetricOptions<Name> {
-  /** Upper bounds of the buckets in ascending order; an infinite one is added. */
+  /** Upper bounds of the buckets in ascending order; `+Inf` is added. */
   readonly buckets: readonly number[]
 }
 
-/** Observations by size. One that is NaN is left out. */
+/** A histogram. NaN is ignored. */
 export class Histogram<Name extends string = string> extends Metric<Name> {
   readonly #bounds: readonly number[]
 

@@ -1,9 +1,9 @@
-/** Directories and files for what nobody but the user of this process may read. */
+/** Directories and files that only the user of this process may access. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs'
 
 /**
- * Makes a directory for this user alone. One that is there must be so already, or be empty: then it is made so. Throws an Error that
- * names the directory and what is wrong with it.
+ * Creates a directory that only this user may access. An existing directory must have such a mode, or be empty: then its mode is changed.
+ * Throws an Error that names the directory and the reason.
  */
 export function ownDirectory(path: string): void {
   try {
@@ -19,7 +19,10 @@ export function ownDirectory(path: string): void {
   }
 }
 
-/** Throws an Error that names the file when it is not a regular file of this user that nobody else can use. `found` is what the system says of it. */
+/**
+ * Throws an Error that names the file unless it is a regular file that only this user may access. `found` is its `lstat` or `fstat`
+ * result.
+ */
 export function checkOwnFile(path: string, found: Stats): void {
   try {
     if (!found.isFile()) throw new Error('is not a regular file')
@@ -29,7 +32,7 @@ export function checkOwnFile(path: string, found: Stats): void {
   }
 }
 
-/** Whether others than this user can use it; never on systems without users, which have no such modes either. Throws an Error when it belongs to another user. */
+/** Whether other users have access; always false on systems without user ids. Throws an Error when the file belongs to another user. */
 function isOpenToOthers({ uid, mode }: Stats): boolean {
   const user = process.getuid?.()
   if (user === undefined) return false
@@ -37,7 +40,10 @@ function isOpenToOthers({ uid, mode }: Stats): boolean {
   return (mode & 0o077) !== 0
 }
 
-/** Why others than the owner of a file can read or write it, for messages; undefined when they cannot, or the system has no such modes. */
+/**
+ * For messages: says that users other than the owner may read or write a file, with its mode. Undefined when they may not, and on systems
+ * without file modes.
+ */
 export function exposureOf(found: Stats): string | undefined {
   return process.getuid === undefined || (found.mode & 0o077) === 0 ? undefined : openToOthers(found)
 }

@@ -1,11 +1,12 @@
 /**
- * Which in-thread actor is running. On a thread of its own an actor takes its timers and its uncaught errors with it; actors that
- * share a thread get the same here: their timers end with them, and an error that nobody caught ends its actor, not the process.
+ * Tracks which in-thread actor the running code belongs to. An actor on a worker thread takes its timers and uncaught errors with it when
+ * it ends; this module gives actors that share a thread the same: their timers end with them, and an uncaught error ends its actor, not
+ * the process.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { EventEmitter } from 'node:events'
 
-/** An actor that shares its thread, or whatever else owns timers and errors. */
+/** An owner of timers and errors, such as an actor that shares its thread. */
 export class Owner {
   readonly #fail: (error: unknown) => void
   readonly #timers = new Set<{ cancel(): void }>()
@@ -15,7 +16,7 @@ export class Owner {
     this.#fail = fail
   }
 
-  /** Runs something as this owner. Whatever it starts (timers, promises, callbacks) belongs to the owner, too. */
+  /** Runs code as this owner. Timers, promises and callbacks that the code starts belong to this owner too. */
   run<T>(work: () => T): T {
     return current.run(this, work)
   }
@@ -25,23 +26,23 @@ export class Owner {
     this.#fail(error)
   }
 
-  /** Takes charge of a timer. One that is set after the end is cancelled at once. */
+  /** Registers a timer. A timer set after {@link end} is cancelled at once. */
   keep(timer: { cancel(): void }): void {
     this.#timers.add(timer)
     if (this.#gone) queueMicrotask(() => timer.cancel())
   }
 
-  /** A timer has run or was cancelled. */
+  /** Unregisters a timer that has run or was cancelled. */
   release(timer: { cancel(): void }): void {
     this.#timers.delete(timer)
   }
 
-  /** Cancels the timers that are set. */
+  /** Cancels all registered timers. */
   cancelTimers(): void {
     for (const timer of [...this.#timers]) timer.cancel()
   }
 
-  /** Cancels the timers that are set, and from now on each that is set. */
+  /** Cancels all registered timers, and every timer set later. */
   end(): void {
     this.#gone = true
     this.cancelTimers()
@@ -50,14 +51,17 @@ export class Owner {
 
 const current = new AsyncLocalStorage<Owner>()
 
-/** The owner on whose behalf the calling code runs; undefined outside of in-thread actors. */
+/** The owner of the running code; undefined outside of in-thread actors. */
 export function currentOwner(): Owner | undefined {
   return current.getStore()
 }
 
 let catching = false
 
-/** From now on an error that nobody catches ends its owner. One without an owner has the effect that it has without this. */
+/**
+ * Makes uncaught errors and rejections end their owner from now on. Those without an owner have the effect that they have without this
+ * function.
+ */
 export function catchErrorsOfOwners(): void {
   if (catching) return
   catching = true

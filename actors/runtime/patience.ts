@@ -1,19 +1,19 @@
-/** A limit on how long the file system may take: a server of files that is gone answers neither with data nor with an error. */
+/** Timeouts for file system operations: a network file system whose server is gone answers neither with data nor with an error. */
 import { monotonicMs } from './clock.ts'
 import { checkEvery, type Timer } from './timers.ts'
 
-/** Longest time that one operation is waited for, in milliseconds. */
+/** Default timeout of one operation, in milliseconds. */
 const usualMs = 10_000
-/** Operations that may be left behind without an answer. Each keeps one of the threads on which Node asks the file system. */
+/** Maximum number of timed-out operations that are still pending. Each occupies one thread of Node's thread pool. */
 const mostLeft = 2
 
 /**
- * Asks the file system and does not wait for ever. An operation that does not come back in time is left behind; while as many are left as may
- * be, nothing more is asked, so that threads stay for all other files of the process.
+ * Runs file system operations with a timeout. A timed-out operation is abandoned but stays pending; at the maximum number of such
+ * operations, new ones are rejected at once, so that threads of the pool remain for other files.
  */
 export class FilePatience {
   readonly #ms: number
-  /** Operations that are waited for, in the order in which they were asked: when each must have come back, and what says that it has not. */
+  /** Pending operations in the order of their start, with their deadline and the callback for the timeout. */
   readonly #waiting = new Map<object, { readonly until: number; late(): void }>()
   #left = 0
   #timer: Timer | undefined
@@ -22,7 +22,7 @@ export class FilePatience {
     this.#ms = ms
   }
 
-  /** What the operation gives. Rejects with its error, or with one that says that there was no answer. */
+  /** Runs an operation. Resolves or rejects with its result; rejects after the timeout, or when too many operations have timed out. */
   wait<T>(ask: () => Promise<T>): Promise<T> {
     if (this.#left >= mostLeft) return Promise.reject(new Error(`not asked for: ${this.#left} files have not answered yet`))
     return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ export class FilePatience {
         reject(new Error(`no answer within ${this.#ms} ms`))
       }
       this.#waiting.set(operation, { until: monotonicMs() + this.#ms, late })
-      // One timer for all: most operations come back at once, and each would cost one.
+      // One shared timer: most operations return at once, and a timer for each would be too expensive.
       this.#timer ??= checkEvery(this.#ms / 4, () => this.#look()).unref()
       ask().then(
         (answer) => {

@@ -1,19 +1,22 @@
-/** Pools of threads for stateless work (piscina). A task that exceeds its deadline ends its thread, and nothing else. */
+/** Thread pools for stateless work (piscina). A task that exceeds its deadline ends its own thread only. */
 import { Piscina } from 'piscina'
 
 /** A pool of threads. */
 export interface Pool {
-  /** Runs a task. Rejects when it fails or does not finish in time. */
+  /** Runs a task. Rejects when it fails or exceeds the deadline. */
   run<Answer>(task: unknown, deadlineMs: number): Promise<Answer>
-  /** Ends it when the tasks that it was given are done. */
+  /** Closes the pool after the queued tasks are done. */
   finish(): Promise<void>
-  /** Ends it, and what it is doing. */
+  /** Closes the pool and aborts its tasks. */
   destroy(): Promise<void>
 }
 
-/** Makes a pool for a task module (its default export is the task). Idle threads beyond those that are kept end after ten seconds. */
+/**
+ * Creates a pool for a task module, whose default export is the task. `kept`: the number of threads that stay; other idle threads end
+ * after ten seconds.
+ */
 export function createPool(module: URL, size: { threads: number; kept?: number; queue: number }): Pool {
-  // Atomics would park idle threads in Atomics.wait and stop their asynchronous work.
+  // With atomics, piscina blocks idle threads in Atomics.wait, which stops their asynchronous work.
   const pool = new Piscina({
     filename: module.href,
     minThreads: size.kept ?? 0,

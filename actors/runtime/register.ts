@@ -1,17 +1,20 @@
-/** What is known of replays: which objects a message is about, and what withdraws one. Declared by the actor that keeps the objects. */
+/**
+ * How the runtime maps messages to objects, so that it can withdraw objects after a replay. Declared by the actor that stores the
+ * objects.
+ */
 export interface ObjectRule<Message> {
   /**
-   * The object that a message is about and whether it is there afterwards; `unchanged` when the message only mentions it. Undefined for
-   * messages that are about none.
+   * Returns the object that a message is about and whether it exists afterwards; `unchanged` when the message only mentions it. Undefined
+   * for messages about no object.
    */
   objectOf(message: Message): { readonly key: string; readonly there: boolean | 'unchanged' } | undefined
-  /** The message that says that an object is gone. */
+  /** Returns the message that removes an object. */
   withdrawal(key: string): Message
 }
 
 /**
- * The objects that a peer has told of, over all its incarnations. Works out what a finished replay did not mention; a replay that
- * is superseded or interrupted withdraws nothing.
+ * The objects that a peer has announced, over all its incarnations. Determines which objects a finished replay did not mention; a
+ * superseded or interrupted replay withdraws nothing.
  */
 export class ObjectRegister<Message> {
   readonly #rule: ObjectRule<Message>
@@ -22,7 +25,7 @@ export class ObjectRegister<Message> {
     this.#rule = rule
   }
 
-  /** A message is about to be received. */
+  /** Records a message that is about to be received. */
   heard(message: Message): void {
     const object = this.#rule.objectOf(message)
     if (!object) return
@@ -31,14 +34,14 @@ export class ObjectRegister<Message> {
     else if (!object.there) this.#known.delete(object.key)
   }
 
-  /** A replay began; one that was under way is superseded. */
+  /** A replay began; an unfinished one is superseded. */
   begin(number: number): void {
     this.#replay = { number, mentioned: new Set() }
   }
 
   /**
-   * A replay ended. Returns what withdraws the objects that it did not mention: nothing unless it was complete. Undefined when it is not
-   * the one under way.
+   * A replay ended. Returns the messages that withdraw the objects that it did not mention; none if it was incomplete. Returns undefined
+   * when this is not the replay under way.
    */
   end(number: number, complete: boolean): Message[] | undefined {
     const replay = this.#replay
@@ -50,7 +53,7 @@ export class ObjectRegister<Message> {
     return gone.map((key) => this.#rule.withdrawal(key))
   }
 
-  /** The link died: the replay under way will not be finished. */
+  /** The link is down: the replay under way will not be finished. */
   interrupted(): void {
     this.#replay = undefined
   }

@@ -1,25 +1,31 @@
-/** Gives the memory of a thread back once the thread is at rest. */
+/** Returns unused memory of an idle thread to the operating system. */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { every, type Timer } from './timers.ts'
 
-/** Between two looks at a thread, in milliseconds. */
+/** Interval between two checks of a thread, in milliseconds. */
 const lookMs = 10_000
-/** Share of the time between two looks that a thread at rest is busy at most: a scrape, and signs of life. */
+/** Maximum share of time that an idle thread is busy between two checks: scrapes and watchdog pings take some. */
 const restShare = 0.02
-/** Growth since the last collection, in bytes, below which none is worth its time; of a large heap, a quarter. */
+/**
+ * Minimum growth since the last collection, in bytes, that justifies another one; for large heaps, a quarter of the size after the last
+ * one.
+ */
 const worthBytes = 12 * 2 ** 20
-/** The same of a thread that has been at rest for longer, where a collection is in nobody's way. */
+/** The same minimum for a thread that has been idle for longer, where a collection disturbs nothing. */
 const worthAtLengthBytes = 2 * 2 ** 20
-/** Looks that find a thread at rest, one after the other, before it counts as at rest for longer. */
+/** Number of consecutive idle checks after which a thread counts as idle for longer. */
 const atLength = 2
-/** A heap with more bytes in use is left to V8: a collection holds its thread up for about a millisecond for each MiB. */
+/**
+ * Maximum heap size for collections here, in bytes: larger heaps are left to V8, because a collection blocks the thread for about a
+ * millisecond per MiB.
+ */
 const defaultMost = 256 * 2 ** 20
 
 /**
- * From now on, collects the garbage of this thread each time it has been at rest from one look to the next and something is to be had.
- * V8 collects when memory is allocated, so a thread that falls silent after a storm keeps its garbage, and free pages around it, for good.
- * `everyMs` is the time between two looks; a heap with more than `mostBytes` in use is left alone.
+ * Collects the garbage of this thread whenever it was idle between two checks and enough has accumulated. V8 collects only on allocation,
+ * so a thread that becomes idle after a storm would keep its garbage and free pages for good. `everyMs`: interval of the checks.
+ * `mostBytes`: heaps larger than this are not collected.
  */
 export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer {
   let since = performance.eventLoopUtilization()
@@ -41,10 +47,11 @@ export function collectAtRest(everyMs = lookMs, mostBytes = defaultMost): Timer 
 
 let known: ((options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void) | undefined
 
-/** Collects everything and gives free pages back. */
+/** Runs a full collection and returns free pages. */
 function collect(): void {
   if (known === undefined) {
-    // Only contexts that are made from here on have the function. The flag is of the process and stays: another thread may be between these lines.
+    // Only contexts created after this have the function. The flag applies to the whole process and stays set, because another thread may
+    // be between these two lines.
     setFlagsFromString('--expose-gc')
     known = runInNewContext('gc') as NonNullable<typeof known>
   }

@@ -1,10 +1,10 @@
-/** The file of `--log_rotate`: renamed when it is full; its backups are deleted when they are too many or too old. */
+/** The file of `--log_rotate`: renamed when it reaches its maximum size; backups that are too many or too old are deleted. */
 import { existsSync, lstatSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
 import { monotonicMs, wallClockMs } from './clock.ts'
 import { FileOutput, type Output } from './log-output.ts'
 
-/** When the file is full (the size is at least 1), and how long backups stay: 0 days or 0 backups stand for no limit. */
+/** Maximum size of the file in MiB (at least 1), and maximum age and number of backups; 0 means no limit. */
 export interface Rotation {
   readonly path: string
   readonly maxSizeMb: number
@@ -14,12 +14,12 @@ export interface Rotation {
 
 const mebibyte = 1_048_576
 const dayMs = 86_400_000
-/** How long a file that could not be renamed goes on growing before it is tried again, in milliseconds. */
+/** How long a file that could not be renamed keeps growing before the next attempt, in milliseconds. */
 const retryMs = 10_000
 
 /**
- * A file that is renamed to `<stem>-<time><extension>` before a write would make it larger than the limit. Backups are known by
- * the names in `.<file>.backups` beside it, which only this class writes: a file that merely looks like a backup is not deleted.
+ * A log file that is renamed to `<stem>-<time><extension>` before a write would exceed the maximum size. The names of the backups are
+ * recorded in `.<file>.backups` beside it, which only this class writes: a file that merely has such a name is not deleted.
  */
 export class RotatingFile implements Output {
   readonly #rotation: Rotation
@@ -31,7 +31,7 @@ export class RotatingFile implements Output {
   #bytes: number | undefined
   #notBefore = Number.NEGATIVE_INFINITY
 
-  /** `problem` hears of what went wrong apart from writing; `now` gives Unix milliseconds, for names and ages. */
+  /** `problem` is called with errors other than those of writing; `now` returns Unix milliseconds, for names and ages. */
   constructor(rotation: Rotation, problem: (message: string) => void, now: () => number = wallClockMs) {
     this.#rotation = rotation
     this.#file = new FileOutput(rotation.path)
@@ -56,8 +56,8 @@ export class RotatingFile implements Output {
   }
 
   /**
-   * Deletes backups that are too old or too many, so that as many more as `room` says may come. What cannot be deleted is
-   * reported and stays on record. Never throws.
+   * Deletes backups that are too old or too many, leaving space for `room` more. A backup that cannot be deleted is reported and stays
+   * recorded. Never throws.
    */
   prune(room = 0): void {
     const { maxAgeDays, maxBackups } = this.#rotation
@@ -78,7 +78,7 @@ export class RotatingFile implements Output {
     this.prune(1)
     try {
       const name = this.#freeName()
-      // On record before it exists: a crash in between leaves a name without a file, and never a file without a name.
+      // Recorded before the file exists: a crash in between leaves a name without a file, but never a file without a name.
       this.#remember([...this.#backups(), name])
       this.#file.close()
       renameSync(this.#rotation.path, join(this.#folder, name))
@@ -98,7 +98,7 @@ export class RotatingFile implements Output {
     }
   }
 
-  /** Names on record, oldest first; those without a file are left out. */
+  /** The recorded names, oldest first, without those whose file is missing. */
   #backups(): string[] {
     let text = ''
     try {
@@ -110,14 +110,14 @@ export class RotatingFile implements Output {
     return names.filter((name) => existsSync(join(this.#folder, name))).sort()
   }
 
-  /** Keeps the old record when the new one cannot be written whole. */
+  /** Writes the record atomically: the old one stays when the new one cannot be written. */
   #remember(names: readonly string[]): void {
     const next = `${this.#record}.next`
     writeFileSync(next, names.map((name) => `${name}\n`).join(''), { mode: 0o644 })
     renameSync(next, this.#record)
   }
 
-  /** Whether a backup is gone. */
+  /** Deletes a backup. Returns whether it is gone. */
   #delete(path: string): boolean {
     try {
       if (!lstatSync(path).isFile()) return true
@@ -131,7 +131,7 @@ export class RotatingFile implements Output {
   }
 }
 
-/** The time in the name of a backup, as Unix milliseconds; NaN when there is none. */
+/** The time in the name of a backup, in Unix milliseconds; NaN when there is none. */
 function timeOf(name: string): number {
   const match = /-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d\.\d{3})(?:\.[^.]*)?$/.exec(name)
   return match ? Date.parse(`${match[1]}T${match[2]}:${match[3]}:${match[4]}Z`) : Number.NaN

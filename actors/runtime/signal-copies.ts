@@ -1,26 +1,26 @@
-/** Tells a signal from its copy, where a signal may come by two ways. */
+/** Recognizes duplicates of a signal that arrives both directly and through the wrapper process. */
 
-/** `direct`: sent to this process. `passed`: sent to its wrapper, which passes it on. */
+/** `direct`: sent to this process. `passed`: sent to the wrapper and forwarded. */
 export type Way = 'direct' | 'passed'
 
-/** How long after a signal its copy may come by the other way, in milliseconds. */
+/** Maximum delay between a signal and its duplicate, in milliseconds. */
 const copyMs = 1000
 
 /**
- * A signal to the whole process group comes directly and, once more, through the wrapper; one to either process comes by one way
- * only. A signal is the copy of one of the same name that came by the other way at most a second before and has no copy yet.
+ * A signal to the whole process group arrives directly and again through the wrapper; a signal to one of the two processes arrives once.
+ * A signal is a duplicate of one with the same name that arrived the other way at most a second before and has no duplicate yet.
  */
 export class SignalCopies {
   readonly #now: () => number
-  /** Signals of the last second that have no copy yet, oldest first. */
+  /** Signals of the last second without a duplicate, oldest first. */
   #single: { readonly signal: string; readonly way: Way; readonly at: number }[] = []
 
-  /** `now` gives milliseconds of a monotonic clock. */
+  /** `now` returns monotonic milliseconds. */
   constructor(now: () => number) {
     this.#now = now
   }
 
-  /** Notes a signal that came now. Returns whether it is a copy. */
+  /** Records a signal that arrives now. Returns whether it is a duplicate. */
   isCopy(signal: string, way: Way): boolean {
     const at = this.#now()
     this.#single = this.#single.filter((known) => at - known.at <= copyMs)

@@ -1,33 +1,39 @@
-/** What the signals of the operating system ask of a service, whichever launchers stand between it and the user. */
+/** Maps operating system signals to actions of the service, whether or not launchers (npm, the wrapper) stand between it and the user. */
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { monotonicMs } from './clock.ts'
 import { SignalCopies, type Way } from './signal-copies.ts'
 import { every } from './timers.ts'
 
-/** What a service does when it is asked. */
+/** The actions of a service on signals. */
 export interface SignalActions {
-  /** End in order. Called once. */
+  /** Stops in order. Called once. */
   stop(reason: string): void
-  /** End without further waiting: a second SIGINT or SIGTERM came. Where this is not there, a second SIGINT ends the process at once, by that signal. */
+  /**
+   * Stops without further waiting, at a second SIGINT or SIGTERM. Where this is missing, a second SIGINT ends the process at once, by
+   * that signal.
+   */
   hurry?(reason: string): void
-  /** Read configuration again. */
+  /** Reads the configuration again. */
   reload(): void
-  /** A signal that has no effect, for the log. */
+  /** Called for signals without effect, for the log. */
   ignored(reason: string): void
 }
 
 type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 const passedOn: readonly Ending[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** How long after a signal its copy may come from npm, which passes on what the terminal has sent to all, in milliseconds. */
+/**
+ * Maximum delay of a duplicate from npm, which forwards a signal that the terminal has already sent to the whole group, in milliseconds.
+ */
 const npmCopyMs = 500
-/** How often is looked whether the launchers still live, in milliseconds. */
+/** Interval at which the launchers are checked, in milliseconds. */
 const launcherLookMs = 500
 
 /**
- * Listens to signals from now on. SIGINT and SIGTERM stop in order; after that they hurry. SIGHUP reloads, and stops when it means that the terminal is gone. SIGUSR1 does nothing: the runtime would open a
- * debugger. When the launcher dies (the wrapper in `bin/runtime.js`, npm, or npm's shell) the service stops.
+ * Starts listening to signals. The first SIGINT or SIGTERM stops in order, the second hurries. SIGHUP reloads; if the terminal is gone,
+ * it stops. SIGUSR1 is ignored, because by default Node would open a debugger. The service also stops when its launcher dies: the wrapper
+ * in `bin/runtime.js`, npm, or npm's shell.
  */
 export function listenToSignals(actions: SignalActions): void {
   let stopping = false
@@ -55,13 +61,13 @@ export function listenToSignals(actions: SignalActions): void {
   watchLaunchers(() => stop('what started the service has ended'))
 }
 
-/** Ends the process by a signal, as if nobody listened to it, so that the parent sees the true cause. */
+/** Ends the process by a signal with its default action, so that the parent sees the true cause. */
 function dieOf(signal: Ending): void {
   process.removeAllListeners(signal)
   process.kill(process.pid, signal)
 }
 
-/** Takes equal signals within a moment for one. */
+/** Drops repetitions of a signal within `npmCopyMs`. */
 function withoutCopies(obey: (signal: Ending) => void): (signal: Ending) => void {
   const last = new Map<Ending, number>()
   return (signal) => {
@@ -72,7 +78,7 @@ function withoutCopies(obey: (signal: Ending) => void): (signal: Ending) => void
   }
 }
 
-/** The wrapper of `bin/runtime.js` passes signals on as messages once it is told that they are listened to. */
+/** Receives signals that the wrapper of `bin/runtime.js` forwards as messages. The wrapper is told first that this process listens. */
 function listenToWrapper(take: (signal: Ending, way: Way) => void, stop: (reason: string) => void): void {
   if (process.env.MESH_WRAPPER !== String(process.ppid) || !process.send) return
   const gone = () => stop('the wrapper that started the service has ended')
@@ -84,13 +90,13 @@ function listenToWrapper(take: (signal: Ending, way: Way) => void, stop: (reason
   else gone()
 }
 
-/** The npm script that runs this command, if one does. A script of another program that happens to start it is not meant. */
+/** The npm script that runs this command, if any. Scripts of other programs that start this command are excluded. */
 function npmScript(): string | undefined {
   const script = process.env.npm_lifecycle_script ?? ''
   return /\bpilot-(discovery|agent)\b/.test(script) ? script : undefined
 }
 
-/** Under npm: hears when npm, or a process between it and this one, has ended. npm passes no signal on when it is killed. */
+/** Under npm: calls `gone` when npm or a process between npm and this one has ended, because a killed npm forwards no signal. */
 function watchLaunchers(gone: () => void): void {
   const script = npmScript()
   if (script === undefined) return
@@ -103,7 +109,7 @@ function watchLaunchers(gone: () => void): void {
   look.unref()
 }
 
-/** Processes from this one up to npm, each with its parent. Where there is no /proc, this one alone. */
+/** The processes from this one up to npm, each with its parent. Without /proc, this process only. */
 function launchers(script: string): [pid: number, parent: number | undefined][] {
   const chain: [number, number | undefined][] = []
   for (let pid: number | undefined = process.pid; pid !== undefined && pid > 1; ) {
@@ -115,7 +121,7 @@ function launchers(script: string): [pid: number, parent: number | undefined][] 
   return chain
 }
 
-/** Whether a process was started by the same npm script. */
+/** Whether a process belongs to the same npm script. */
 function isPartOf(pid: number, script: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`npm_lifecycle_script=${script}\0`)
@@ -133,7 +139,7 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-/** Whether the process has a terminal that signals come from. */
+/** Whether the process has a controlling terminal. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'))

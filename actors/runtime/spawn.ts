@@ -1,4 +1,4 @@
-/** Starts actors: each on a worker thread of its own, or all in the calling thread. */
+/** Starts actors, each on a worker thread of its own or all in the calling thread. */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { Control, Report } from '../../protocols/messages/envelope.ts'
 import type { WireError } from '../../protocols/messages/errors.ts'
@@ -7,50 +7,50 @@ import type { ActorDefinition } from './actor.ts'
 import { askWithin, OpenQuestions, serveAsks, useAsks } from './ask.ts'
 import { hostActorHere } from './host.ts'
 
-/** What to start. */
+/** Describes an actor to start. */
 export interface ActorSpec {
   /** Unique name, `<kind>` or `<kind>/<number>`. */
   readonly name: string
   /** Module that exports the definition as `actor`. */
   readonly module: URL
   readonly config: unknown
-  /** Where it runs, if not where all of them do. */
+  /** Where the actor runs, if not in the mode of its supervisor. */
   readonly mode?: SpawnMode
-  /** Called when an incarnation of it has ended, before the next is started: what it held in shared memory is taken back here. */
+  /** Called after an incarnation has ended and before the next one starts, to reclaim its resources in shared memory. */
   readonly ended?: () => void
 }
 
 /** Where actors run: on worker threads, or in the thread that spawns them (tests, the agent). */
 export type SpawnMode = 'threads' | 'in-thread'
 
-/** What the spawner hears of a running actor. */
+/** Callbacks about a running actor. */
 export interface SpawnEvents {
   started(): void
   logged(records: readonly LogRecord[]): void
   /** The actor answered a ping. */
   alive(): void
-  /** The actor told something of its condition. */
+  /** The actor reported a value of its condition. */
   noted(name: string, value: unknown): void
-  /** The actor is gone: with the error that ended it, or undefined after an orderly drain. */
+  /** The actor has ended, with an error, or undefined after an orderly drain. */
   ended(error: WireError | undefined): void
 }
 
-/** A running actor, as its supervisor holds it. */
+/** Handle to a running actor, for its supervisor. */
 export interface RunningActor {
-  /** Asks it a question. Rejects when it does not answer in time or ends. */
+  /** Asks the actor a question. Rejects when it does not answer in time or ends. */
   ask<Answer>(question: string, details: readonly unknown[]): Promise<Answer>
-  /** Asks for a sign of life. */
+  /** Sends a ping, to be answered by {@link SpawnEvents.alive}. */
   ping(): void
-  /** Has it log by other levels. Resolves when it does, or has ended. */
+  /** Changes the actor's log levels. Resolves when they are in force or the actor has ended. */
   setLogLevels(levels: LogLevels): Promise<void>
-  /** Gives it a port to a peer; of two links to one peer the one with the higher incarnation counts. */
+  /** Gives the actor a port to a peer. Of several links to one peer, the one with the highest incarnation counts. */
   link(peer: string, incarnation: number, port: MessagePort): void
   drain(): void
-  /** Ends it at once, as a crash with this error would. */
+  /** Ends the actor at once, as a crash with this error would. */
   kill(error?: WireError): void
 }
 
-/** Starts an actor. `answers` are the questions it may ask back. */
+/** Starts an actor. `answers` holds the functions for questions that the actor may ask. */
 export function spawnActor(
   spec: ActorSpec,
   mode: SpawnMode,
@@ -75,7 +75,7 @@ export function spawnActor(
     for (const port of [asked.port1, asking.port1]) port.close()
   }
   started.onReport((report) => {
-    // Nothing that it said before its end changes what is known of its successor.
+    // Late reports of an ended actor must not be taken for its successor's; only its log lines are still written.
     if (ended && report.type !== 'Logged') return
     if (report.type === 'Started') events.started()
     else if (report.type === 'Logged') events.logged(report.records)
@@ -116,8 +116,8 @@ interface Started {
 }
 
 /**
- * Room for new objects in each thread, three times V8's semi-space. What passes through a writer is short-lived buffers; a small
- * nursery gives them back early, which spares 150 MB of 500 with 400 proxies and costs no CPU that can be measured.
+ * Size of the young generation of each thread's heap in MiB (three times V8's semi-space). A writer allocates mostly short-lived buffers;
+ * a small young generation frees them early, which saves 150 MB of 500 with 400 proxies at no measurable CPU cost.
  */
 const maxYoungGenerationSizeMb = 6
 

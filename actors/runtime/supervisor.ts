@@ -1,4 +1,4 @@
-/** Keeps actors alive: one-for-one restarts with exponential back-off, an intensity limit, links that are made anew. */
+/** Supervises actors: one-for-one restarts with exponential back-off and an intensity limit. Links are made again after a restart. */
 import { MessageChannel } from 'node:worker_threads'
 import type { WireError } from '../../protocols/messages/errors.ts'
 import type { LogLevels, LogRecord } from '../../protocols/messages/log.ts'
@@ -9,22 +9,22 @@ import { type ActorSpec, type RunningActor, type SpawnMode, spawnActor } from '.
 import { after, checkEvery, type Timer } from './timers.ts'
 import { beatOf, Pulse, type WatchPolicy, watchPolicy } from './watchdog.ts'
 
-/** What a supervisor knows of one of its actors. */
+/** State of an actor, as its supervisor sees it. */
 export interface ActorState {
   readonly name: string
   readonly state: 'starting' | 'running' | 'restarting' | 'stopped'
   readonly health: Health
-  /** How often it ended of late: within the last window of the restart policy, or since it was failing. */
+  /** Number of ends within the last window of the restart policy, or since the actor began to fail. */
   readonly ends: number
   readonly restarts: number
   readonly lastError: WireError | undefined
-  /** How long a running actor has owed a sign of life, in milliseconds, as far as that is longer than usual; else 0. */
+  /** How long a running actor has not answered a ping, in milliseconds; 0 while that is within the usual. */
   readonly silentMs: number
-  /** Whether the watchdog sees it: an actor that shares the supervisor's thread cannot be watched. */
+  /** Whether the watchdog watches the actor. An actor that shares the supervisor's thread cannot be watched. */
   readonly watched: boolean
-  /** What it has noted of its condition since it started. */
+  /** The values that the actor has reported since its start (`ActorContext.note`). */
   readonly notes: ReadonlyMap<string, unknown>
-  /** Unix milliseconds of the last start. */
+  /** Time of the last start, in Unix milliseconds. */
   readonly startedAt: number
 }
 
@@ -40,7 +40,7 @@ interface Child {
   timer: Timer | undefined
 }
 
-/** Supervises a fixed family of actors and the links between them. */
+/** Supervises a fixed set of actors and the links between them. */
 export class Supervisor {
   readonly #children = new Map<string, Child>()
   readonly #links: [string, string][] = []
@@ -54,21 +54,21 @@ export class Supervisor {
   readonly #watch: WatchPolicy
   readonly #watchTimer: Timer
   #lastBeat = monotonicMs()
-  /** Number of the last link that was made. */
+  /** Incarnation of the last link. */
   #incarnations = 0
   #stopping = false
 
   constructor(options: {
     mode: SpawnMode
     log: Logger
-    /** What the actors log. */
+    /** Log levels of the actors. */
     logOptions: LogLevels
-    /** Where the log lines of actors go. */
+    /** Receives the log lines of the actors. */
     logged(records: readonly LogRecord[]): void
-    /** Questions that actors may ask. */
+    /** Functions for questions that actors may ask. */
     answers: Readonly<Record<string, unknown>>
     policy?: RestartPolicy
-    /** Which actors count as hung; nobody is watched without it. */
+    /** When an actor counts as hung; by default none does. */
     watch?: WatchPolicy
   }) {
     this.#mode = options.mode
@@ -81,7 +81,7 @@ export class Supervisor {
     this.#watchTimer = checkEvery(beatOf(this.#watch), () => this.#beat()).unref()
   }
 
-  /** Starts an actor and keeps it running. */
+  /** Starts an actor and restarts it when it fails. */
   start(spec: ActorSpec): void {
     const child: Child = {
       spec,
@@ -98,7 +98,7 @@ export class Supervisor {
     this.#spawn(child)
   }
 
-  /** Links two actors, now and whenever one of them starts again. */
+  /** Links two actors, now and whenever one of them is restarted. */
   connect(one: string, other: string): void {
     this.#links.push([one, other])
     this.#join(one, other)
@@ -111,12 +111,15 @@ export class Supervisor {
     }
   }
 
-  /** Resolves when an actor has started, ended or noted something. */
+  /** Resolves at the next start, end or reported value of any actor. */
   changed(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve))
   }
 
-  /** Asks an actor. Rejects when it is not there, ends, or does not answer in time; at once when it owes a sign of life. */
+  /**
+   * Asks an actor. Rejects when it is not running, ends, or does not answer in time; at once when it has not answered a ping for longer
+   * than usual.
+   */
   async ask<Answer>(name: string, question: string, ...details: unknown[]): Promise<Answer> {
     const child = this.#children.get(name)
     if (!child?.actor) throw new Error(`nobody to ask ${question}: ${name} is not running`)
@@ -125,7 +128,7 @@ export class Supervisor {
     return child.actor.ask<Answer>(question, details)
   }
 
-  /** Asks all actors of a kind; those that do not answer are left out. */
+  /** Asks all actors of a kind (`*`: of every kind). Actors that do not answer are left out. */
   async askAll<Answer>(kind: string, question: string, ...details: unknown[]): Promise<Answer[]> {
     const names = [...this.#children.keys()].filter((name) => kind === '*' || name.split('/')[0] === kind)
     const answers = await Promise.allSettled(names.map((name) => this.ask<Answer>(name, question, ...details)))
@@ -148,18 +151,18 @@ export class Supervisor {
     }))
   }
 
-  /** How long a running actor has owed a sign of life, if that is longer than usual; else 0. */
+  /** How long a running actor has not answered a ping, in milliseconds, if longer than one watchdog beat; otherwise 0. */
   #silentMs({ state, pulse }: Child): number {
     return state === 'running' && pulse.silentMs > beatOf(this.#watch) ? pulse.silentMs : 0
   }
 
-  /** Has all actors log by other levels, those that start later too. Resolves when they do. */
+  /** Changes the log levels of all present and future actors. Resolves when the levels are in force. */
   async setLogLevels(levels: LogLevels): Promise<void> {
     this.#levels = levels
     await Promise.all([...this.#children.values()].map(({ actor }) => actor?.setLogLevels(levels)))
   }
 
-  /** Ends an actor at once, as a crash would; it is restarted like after one. */
+  /** Ends an actor at once, as a crash would; it is restarted. Returns whether it was running. */
   kill(name: string): boolean {
     const actor = this.#children.get(name)?.actor
     actor?.kill()
@@ -240,10 +243,10 @@ export class Supervisor {
     this.#notify()
   }
 
-  /** Asks the actors on threads for a sign of life, and ends those that have owed one for too long. */
+  /** Pings the actors on worker threads, and ends those whose answer is overdue. */
   #beat(): void {
     const now = monotonicMs()
-    // While this thread was held up itself, nothing is known of the others.
+    // Time during which this thread was blocked is not counted: answers may have been waiting to be read.
     const elapsed = Math.min(now - this.#lastBeat, 1.5 * beatOf(this.#watch))
     this.#lastBeat = now
     for (const { actor, pulse, watched } of this.#children.values()) {

@@ -1,4 +1,4 @@
-/** Entry of every worker thread: loads the actor module it was told to and hosts it. */
+/** Entry point of every worker thread: loads the given actor module and hosts it. */
 import * as modules from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ActorDefinition } from './actor.ts'
@@ -6,7 +6,7 @@ import type { HostOptions } from './host.ts'
 
 const port = parentPort
 if (!port) throw new Error('this module is the entry of a worker thread')
-// Before anything else is loaded: compiled code is kept from start to start, and shared by the threads.
+// Called before any other import, so that compiled code is cached across starts and shared by the threads.
 modules.enableCompileCache()
 const { module, ...options } = workerData as HostOptions & { module: string }
 const { hostActor, wireError } = await import('./host.ts')

@@ -1,49 +1,49 @@
 /**
- * The only place that sets timers. Node turns delays above 2^31-1 ms into 1 ms; here a long delay is waited for in several
- * steps, and an infinite one never ends. A timer that an in-thread actor sets ends with the actor.
+ * The only module that sets timers. Node turns delays above 2^31-1 ms into 1 ms; here a long delay is split into several steps, and an
+ * infinite one never elapses. Timers of an in-thread actor are cancelled when the actor ends.
  *
- * After a thread was blocked, its event loop runs the timers that are overdue before it takes the bytes and messages that came
- * meanwhile. A limit on what another side does is therefore set with {@link deadlineAfter} or {@link checkEvery}.
+ * After a thread was blocked, its event loop runs overdue timers before it reads the bytes and messages that arrived meanwhile. Timeouts
+ * for another party are therefore set with {@link deadlineAfter} or {@link checkEvery}.
  */
 import { currentOwner, type Owner } from './owner.ts'
 
-/** Longest delay in milliseconds that one timer of Node takes. */
+/** Maximum delay of one Node timer, in milliseconds. */
 const longestStep = 2_147_483_647
 
-/** A timer that was set. */
+/** A timer that has been set. */
 export interface Timer {
-  /** Stops it; nothing happens when it has run already. */
+  /** Cancels the timer. No effect when it has already run. */
   cancel(): void
-  /** Lets the process end while it waits. */
+  /** Does not keep the process alive while the timer is pending. */
   unref(): Timer
 }
 
-/** Runs something once after so many milliseconds; at once when that is negative. Throws RangeError for NaN. */
+/** Calls `run` once after a delay in milliseconds, which counts as 0 if negative. Throws RangeError for NaN. */
 export function after(ms: number, run: () => void): Timer {
   return new StepTimer(ms, run, { again: false, taken: false })
 }
 
-/** Runs something every so many milliseconds until it is cancelled. Throws RangeError for NaN. */
+/** Calls `run` at an interval in milliseconds until it is cancelled. Throws RangeError for NaN. */
 export function every(ms: number, run: () => void): Timer {
   return new StepTimer(ms, run, { again: true, taken: false })
 }
 
-/** Like {@link after}, once the thread has also taken the bytes and messages that had come by then. */
+/** Like {@link after}, but calls `run` only after the thread has processed the bytes and messages that arrived before the deadline. */
 export function deadlineAfter(ms: number, run: () => void): Timer {
   return new StepTimer(ms, run, { again: false, taken: true })
 }
 
-/** Like {@link every}, each time once the thread has also taken the bytes and messages that had come by then. */
+/** Like {@link every}, but calls `run` each time only after the thread has processed the bytes and messages that had arrived. */
 export function checkEvery(ms: number, run: () => void): Timer {
   return new StepTimer(ms, run, { again: true, taken: true })
 }
 
-/** Resolves after so many milliseconds. */
+/** Resolves after a delay in milliseconds. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => after(ms, resolve))
 }
 
-/** Whether a timer repeats, and whether what came has to be taken before it runs. */
+/** `again`: whether the timer repeats. `taken`: whether pending input is processed before it runs. */
 interface Manner {
   readonly again: boolean
   readonly taken: boolean
@@ -87,7 +87,8 @@ class StepTimer implements Timer {
       this.#timer = undefined
       if (left > longestStep) return this.#step(left - longestStep)
       if (!this.#manner.taken) return this.#fire()
-      // The loop reads between its timers and its immediates. Without a reference it would wait there for something to come.
+      // The event loop polls for I/O between timers and immediates. The immediate is referenced, otherwise the poll would block until
+      // something arrives.
       this.#taking = setImmediate(() => this.#fire())
     }, step)
     if (!this.#referenced) this.#timer.unref()

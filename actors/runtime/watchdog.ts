@@ -1,53 +1,56 @@
 /**
- * Notices actors that hang. An actor on a thread of its own is asked for a sign of life at each beat; one whose event loop is
- * blocked does not answer. Only time that passes while the watching thread itself is awake is counted, so that a process that
- * was stopped, or a watcher that was busy, ends nobody. An actor that shares the watching thread cannot be watched from there.
+ * Detects hung actors. An actor on a worker thread is pinged at each beat; an actor whose event loop is blocked does not answer. Only
+ * time during which the watching thread itself runs is counted, so that a stopped process or a busy watching thread ends no actor. An
+ * actor that shares the watching thread cannot be watched.
  */
 
-/** Limits in milliseconds; an infinite one is none. */
+/** Timeouts in milliseconds; infinite means none. */
 export interface WatchPolicy {
-  /** How long an actor may owe an answer. */
+  /** Timeout of the answer to a ping. */
   readonly deadline: number
-  /** How long an actor may take from its start, modules included, until it is up. */
+  /** Timeout of the start of an actor, including the loading of its modules. */
   readonly startDeadline: number
 }
 
-/** The policy for a deadline in milliseconds; 0 watches nobody. */
+/** Returns the policy for a timeout in milliseconds; 0 disables the watchdog. */
 export function watchPolicy(deadline: number): WatchPolicy {
   const limit = deadline > 0 ? deadline : Number.POSITIVE_INFINITY
   return { deadline: limit, startDeadline: Math.max(60_000, 6 * limit) }
 }
 
-/** Milliseconds between two beats: four within the deadline. */
+/** Milliseconds between two beats: a quarter of the timeout. */
 export function beatOf({ deadline }: WatchPolicy): number {
   return deadline / 4
 }
 
-/** What is known of the life of one actor. */
+/** Liveness of one actor. */
 export class Pulse {
   readonly #policy: WatchPolicy
   #started = false
   #asked = false
-  /** How long it has owed an answer, or has been starting, in milliseconds. */
+  /** How long the actor has not answered a ping, or has been starting, in milliseconds. */
   silentMs = 0
 
   constructor(policy: WatchPolicy) {
     this.#policy = policy
   }
 
-  /** It is up. */
+  /** The actor has started. */
   started(): void {
     this.#started = true
     this.silentMs = 0
   }
 
-  /** It gave a sign of life. */
+  /** The actor answered a ping. */
   answered(): void {
     this.#asked = false
     this.silentMs = 0
   }
 
-  /** So many milliseconds have passed. Says what to do: ask for a sign of life, or end it. */
+  /**
+   * Called at each beat with the milliseconds since the one before. Returns the action that is due: ping the actor (`ask`), end it, or
+   * wait.
+   */
   beat(elapsedMs: number): 'ask' | 'end' | 'wait' {
     if (this.#started && !this.#asked) {
       this.#asked = true

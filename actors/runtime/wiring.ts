@@ -1,15 +1,18 @@
-/** The actors of a service as a table: what each consumes and emits, and where it runs. */
+/** The table of a service's actors: what each kind consumes and emits, and where it runs. */
 import type { ActorDefinition } from './actor.ts'
 import type { ActorSpec, SpawnMode } from './spawn.ts'
 
-/** Names of the messages that a type consists of; `Messages` has every message that the actors of the service tell each other. */
+/** Names of the messages in a union type. `Messages` maps the names of all messages between the service's actors to their types. */
 type Named<Messages, Message> = { [N in keyof Messages]: [Messages[N]] extends [Message] ? N : never }[keyof Messages]
-/** These names, all of them and no others. */
+/** A record with exactly these names. */
 type Exactly<Messages, Names extends keyof Messages> = { readonly [N in Names]: true } & { readonly [N in Exclude<keyof Messages, Names>]?: never }
 
-/** One kind of actor; `Definition` is what its module exports. A row that says something else of it than its module does not compile. */
+/**
+ * The row of one kind of actor. `Definition` is the type of the definition that its module exports; a row that contradicts it does not
+ * compile.
+ */
 export interface ActorRow<Messages, Definition> {
-  /** Path in the folder of the service. */
+  /** Path of the module, relative to the folder of the service. */
   readonly module: string
   readonly consumes: Definition extends ActorDefinition<infer _, infer Message, infer __> ? Exactly<Messages, Named<Messages, Message>> : never
   readonly emits: Definition extends ActorDefinition<infer _, infer __, infer Told> ? Exactly<Messages, Named<Messages, Told>> : never
@@ -31,15 +34,18 @@ export interface AnyRow {
   readonly actors: readonly Omit<ActorSpec, 'module' | 'mode'>[]
 }
 
-/** The actors to start, and who is linked to whom. */
+/** The actors to start and the links between them. */
 export interface Wiring {
-  /** In the order in which they are started. */
+  /** In the order of their start. */
   readonly actors: readonly ActorSpec[]
-  /** Pairs of names: one of the two emits what the other consumes. */
+  /** Pairs of actor names where one actor emits a message that the other consumes. */
   readonly links: readonly (readonly [string, string])[]
 }
 
-/** The wiring of a table. Two actors are linked where one emits what the other consumes. `moduleOf` finds a module by its path in a row. */
+/**
+ * Returns the wiring of a table. Two actors are linked when one emits a message that the other consumes. `moduleOf` resolves the path of
+ * a module in a row.
+ */
 export function wire(rows: readonly AnyRow[], moduleOf: (path: string) => URL): Wiring {
   return {
     actors: rows.flatMap(({ module, runs, actors }) => actors.map((actor) => ({ ...actor, module: moduleOf(module), mode: runs }))),

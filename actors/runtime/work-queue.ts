@@ -1,6 +1,6 @@
-/** Work that is done one piece after the other. */
+/** Sequential execution of asynchronous jobs. */
 
-/** A queue of jobs. One that fails is reported; the next is done all the same. */
+/** Runs jobs one after the other. A failed job is reported, and the next one runs all the same. */
 export class WorkQueue {
   readonly #failed: (what: string, reason: string) => void
   #last: Promise<void> = Promise.resolve()
@@ -9,13 +9,13 @@ export class WorkQueue {
     this.#failed = failed
   }
 
-  /** Adds a job; `what` names it in reports. Resolves when it is done or has failed. */
+  /** Adds a job; `what` names it in error reports. Resolves when the job has succeeded or failed. */
   add(what: string, job: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(job).catch((error: unknown) => this.#failed(what, error instanceof Error ? error.message : String(error)))
     return this.#last
   }
 
-  /** Resolves when all jobs are done that were added so far. */
+  /** Resolves when all jobs added so far have finished. */
   done(): Promise<void> {
     return this.#last
   }
