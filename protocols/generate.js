@@ -69,6 +69,7 @@ const envoyPaths = [
   'extensions/path/match/uri_template/v3',
   'extensions/retry/host/previous_hosts/v3',
   'extensions/retry/priority/previous_priorities/v3',
+  'extensions/transport_sockets/proxy_protocol/v3',
   'extensions/transport_sockets/raw_buffer/v3',
   'extensions/transport_sockets/tls/v3',
   'extensions/upstreams/http/v3',

@@ -90,11 +90,14 @@ export function indexDestinationRules(
   return { byNamespace, ofBytes: isSame ? previous.ofBytes : ofBytes, of: (namespace, host) => findRule(byNamespace.get(namespace), host) }
 }
 
-/** Whether a rule says on any of its levels how long a connection may idle, or that the client's address decides where it goes. */
+/** Whether a rule sets on any of its levels a limit of connections that are carried as bytes, or that the client's address decides where they go. */
 export function saysOfBytes({ policy, subsets }: MergedRule): boolean {
   return [policy, ...subsets.map((subset) => subset.policy)]
     .flatMap((each) => (each ? [each, ...(each.portLevelSettings ?? [])] : []))
-    .some(({ connectionPool, loadBalancer }) => connectionPool?.tcp?.idleTimeout !== undefined || loadBalancer?.consistentHash?.useSourceIp)
+    .some(
+      ({ connectionPool: { tcp } = {}, loadBalancer }) =>
+        tcp?.idleTimeout !== undefined || tcp?.maxConnectionDuration !== undefined || loadBalancer?.consistentHash?.useSourceIp,
+    )
 }
 
 /** Whether two rules come to the same for whoever asks what is said of connections that are carried as bytes. */

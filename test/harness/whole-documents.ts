@@ -49,7 +49,9 @@ tcp:
 host: a.fuzz.svc.cluster.local
 trafficPolicy:
   loadBalancer: {consistentHash: {httpCookie: {name: c, path: /p, ttl: 10s}, minimumRingSize: 100}, localityLbSetting: {enabled: true, failover: [{from: region, to: other}], distribute: [{from: region/*, to: {region/*: 60, other/*: 40}}]}}
-  connectionPool: {tcp: {maxConnections: 10, connectTimeout: 1s, tcpKeepalive: {probes: 1, time: 1s, interval: 1s}, maxConnectionDuration: 10s}, http: {http1MaxPendingRequests: 1, http2MaxRequests: 2, maxRequestsPerConnection: 3, maxRetries: 4, idleTimeout: 1s, h2UpgradePolicy: UPGRADE, maxConcurrentStreams: 5}}
+  connectionPool: {tcp: {maxConnections: 10, connectTimeout: 1s, tcpKeepalive: {probes: 1, time: 1s, interval: 1s}, maxConnectionDuration: 10s}, http: {http1MaxPendingRequests: 1, http2MaxRequests: 2, maxRequestsPerConnection: 3, maxRetries: 4, idleTimeout: 1s, h2UpgradePolicy: UPGRADE, maxConcurrentStreams: 5, http2KeepAlive: {interval: 30s, timeout: 5s}}}
+  proxyProtocol: {version: V2}
+  retryBudget: {percent: 12.5, minRetryConcurrency: 4}
   outlierDetection: {consecutive5xxErrors: 1, consecutiveGatewayErrors: 1, splitExternalLocalOriginErrors: true, consecutiveLocalOriginFailures: 1, interval: 1s, baseEjectionTime: 1s, maxEjectionPercent: 10, minHealthPercent: 10}
   tls: {mode: SIMPLE, sni: x.example.com, subjectAltNames: [a.example.com], credentialName: c}
 subsets: [{name: v1, labels: {app: v1}, trafficPolicy: {loadBalancer: {consistentHash: {maglev: {tableSize: 101}, httpHeaderName: x-h}}}}]
@@ -58,7 +60,7 @@ subsets: [{name: v1, labels: {app: v1}, trafficPolicy: {loadBalancer: {consisten
 host: a.fuzz.svc.cluster.local
 trafficPolicy:
   loadBalancer: {consistentHash: {httpQueryParameterName: q, ringHash: {minimumRingSize: 10}}, warmupDurationSecs: 10s}
-  portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: LEAST_REQUEST}, connectionPool: {tcp: {maxConnections: 1}}, outlierDetection: {consecutiveErrors: 1}, tls: {mode: ISTIO_MUTUAL, sni: a, subjectAltNames: [b]}}]
+  portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: LEAST_REQUEST, warmup: {duration: 30s, minimumPercent: 5, aggression: 1.5}}, connectionPool: {tcp: {maxConnections: 1}}, outlierDetection: {consecutiveErrors: 1}, tls: {mode: ISTIO_MUTUAL, sni: a, subjectAltNames: [b]}}]
   outlierDetection: {consecutive5xxErrors: 0, interval: 1s, baseEjectionTime: 400s}
 subsets: [{name: v1, labels: {app: v1}}, {name: v2, labels: {app: v2}}]
 `,

@@ -51,13 +51,13 @@ spec: {hosts: [a.example], location: MESH_INTERNAL, resolution: STATIC, ports: [
       await service.output.says(
         'of 3 objects something has no effect (AuthorizationPolicy 1, DestinationRule 1, Telemetry 1); /debug/noeffectz lists them',
       )
-      service.write('a.yaml', telemetry + rule('tunnel: {a: b}, proxyProtocol: {}'))
-      await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.proxyProtocol: has no effect yet: ')
+      service.write('a.yaml', telemetry + rule('tunnel: {a: b}, tls: {mode: SIMPLE, caCrl: /crl}'))
+      await service.output.says('DestinationRule/ns/d (a.yaml#2): field spec.trafficPolicy.tls.caCrl: has no effect yet: ')
       await service.output.says('trafficPolicy.tunnel: has no', 1, 1)
       const rows = await service.debug<{ kind: string; fields: { path: string }[] }[]>('noeffectz')
       expect(rows.map(({ kind, fields }) => [kind, fields.map(({ path }) => path)])).to.deep.equal([
         ['AuthorizationPolicy', ['spec.targetRefs[0]']],
-        ['DestinationRule', ['spec.trafficPolicy.tunnel', 'spec.trafficPolicy.proxyProtocol']],
+        ['DestinationRule', ['spec.trafficPolicy.tls.caCrl', 'spec.trafficPolicy.tunnel']],
         ['Telemetry', ['']],
       ])
     } finally {

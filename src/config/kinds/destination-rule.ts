@@ -23,8 +23,6 @@ function isPrime(value: number): boolean {
   return value > 1
 }
 
-const noWarmup = 'new endpoints get their full share at once'
-
 const trafficFields = {
   loadBalancer: record({
     simple: oneOf('UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST'),
@@ -44,8 +42,8 @@ const trafficFields = {
     }),
     localityLbSetting: localityLbShape,
     zoneAwareLbSetting: unused(anything, 'requests are spread by weight, whatever the zone of the caller has'),
-    warmupDurationSecs: unused(duration(), noWarmup),
-    warmup: unused(record({ duration: duration(), minimumPercent: decimal(0, 100), aggression: decimal(0, 1000) }), noWarmup),
+    warmupDurationSecs: duration(1),
+    warmup: record({ duration: required(duration(1)), minimumPercent: decimal(0, 100), aggression: decimal(0.001, 1000) }),
   }),
   connectionPool,
   outlierDetection: record({
@@ -67,11 +65,12 @@ const trafficPolicy = record({
   ...trafficFields,
   portLevelSettings: list(portPolicy, { max: 4096 }),
   tunnel: unused(anything, 'connections go to their destination without a tunnel'),
-  proxyProtocol: unused(anything, 'no PROXY header is sent'),
-  retryBudget: unused(
-    record({ percent: decimal(0, 100), minRetryConcurrency: integer(0, largestUint32), budgetInterval: duration() }),
-    'retries are bounded by maxRetries alone',
-  ),
+  proxyProtocol: record({ version: oneOf('V1', 'V2') }),
+  retryBudget: record({
+    percent: decimal(0, 100),
+    minRetryConcurrency: integer(0, largestUint32),
+    budgetInterval: unused(duration(), 'the budget counts the requests that are active at the moment'),
+  }),
 })
 
 const spec = record(

@@ -25,7 +25,7 @@ export const connectionPool = record({
     maxConnections: integer(1, 2_147_483_647),
     connectTimeout: duration(1),
     tcpKeepalive: tcpKeepaliveShape,
-    maxConnectionDuration: unused(duration(), 'connections last as long as both sides want'),
+    maxConnectionDuration: duration(1),
     idleTimeout: duration(),
   }),
   http: record({
@@ -37,6 +37,6 @@ export const connectionPool = record({
     h2UpgradePolicy: oneOf('DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'),
     useClientProtocol: flag,
     maxConcurrentStreams: integer(1, 2_147_483_647),
-    http2KeepAlive: unused(record({ interval: duration(), timeout: duration() }), 'connections of HTTP/2 are not asked for signs of life'),
+    http2KeepAlive: record({ interval: required(duration(1)), timeout: required(duration(1)) }),
   }),
 })

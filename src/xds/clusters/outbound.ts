@@ -9,7 +9,6 @@ import {
   Cluster_LbPolicy,
   ClusterSchema,
 } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
-import { RawBufferSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 import { configKey } from '../../config/kinds.ts'
 import { isHttp, isHttp2 } from '../../model/protocol.ts'
@@ -25,7 +24,18 @@ import { durationOf, overAds, pack } from '../message.ts'
 import { blackHole, outboundCluster, passthrough, sniCluster } from '../names.ts'
 import { type OutboundTls, outboundSocket } from '../security/mutual-tls.ts'
 import type { Traits } from '../traits.ts'
-import { applyConnectionPool, applyPolicy, type ClusterInit, type PolicyInForce, policyFor, tlsSocket } from './traffic-policy.ts'
+import {
+  applyConnectionPool,
+  applyPolicy,
+  applyProxyProtocol,
+  type ClusterInit,
+  commonHttpOptions,
+  http2Options,
+  type PolicyInForce,
+  plainSocket,
+  policyFor,
+  tlsSocket,
+} from './traffic-policy.ts'
 
 const httpOptions = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'
 const maxConcurrentStreams = 1_073_741_824
@@ -84,7 +94,10 @@ function outboundClusterOf(
       ...cluster.commonLbConfig,
       localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: create(Cluster_CommonLbConfig_LocalityWeightedLbConfigSchema) },
     }
-  if (nameOf === outboundCluster) applyTls(cluster, state, port, subset, policy, http2, snapshot, traits)
+  if (nameOf === outboundCluster) {
+    applyTls(cluster, state, port, subset, policy, http2, snapshot, traits)
+    applyProxyProtocol(cluster, policy)
+  }
   cluster.metadata = { filterMetadata: { istio: metadataOf(state, port, subset, rule, snapshot) } }
   return create(ClusterSchema, cluster)
 }
@@ -125,7 +138,7 @@ function applyDiscovery(
 
 /** Sets HTTP/2 and sniffing options; returns whether the cluster always speaks HTTP/2. */
 function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForce, snapshot: MeshSnapshot, traits: Traits): boolean {
-  const { http, tcp } = policy.connectionPool ?? {}
+  const { http } = policy.connectionPool ?? {}
   if (cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST)
     cluster.lbPolicy = Cluster_LbPolicy.CLUSTER_PROVIDED
   const sniffed = port.protocol === 'unknown' && traits.type === 'sidecar' && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
@@ -136,14 +149,10 @@ function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForc
         ? snapshot.mesh.h2UpgradePolicy
         : 'DO_NOT_UPGRADE'
   const http2 = isHttp2(port.protocol) || (upgrade === 'UPGRADE' && !http?.useClientProtocol)
-  const idleTimeout = http?.idleTimeout ?? tcp?.idleTimeout
-  const common = {
-    ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
-    ...(http?.maxRequestsPerConnection ? { maxRequestsPerConnection: http.maxRequestsPerConnection } : {}),
-  }
+  const common = commonHttpOptions(policy.connectionPool)
   const followsClient = sniffed || http?.useClientProtocol
   if (!followsClient && !http2 && Object.keys(common).length === 0) return false
-  const http2ProtocolOptions = { maxConcurrentStreams: http?.maxConcurrentStreams ?? maxConcurrentStreams }
+  const http2ProtocolOptions = { maxConcurrentStreams, ...http2Options(policy.connectionPool) }
   cluster.typedExtensionProtocolOptions = {
     [httpOptions]: pack(HttpProtocolOptionsSchema, {
       commonHttpProtocolOptions: common,
@@ -197,11 +206,7 @@ function applyTls(
   } else
     cluster.transportSocketMatches = [
       { name: 'tlsMode-istio', match: { tlsMode: 'istio' }, transportSocket: socket },
-      {
-        name: 'tlsMode-disabled',
-        match: {},
-        transportSocket: { name: 'envoy.transport_sockets.raw_buffer', configType: { case: 'typedConfig', value: pack(RawBufferSchema, {}) } },
-      },
+      { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket() },
     ]
 }
 

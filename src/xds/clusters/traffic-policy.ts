@@ -4,8 +4,13 @@ import {
   Cluster_DiscoveryType,
   Cluster_LbPolicy,
   Cluster_RingHashLbConfig_HashFunction,
+  type Cluster_SlowStartConfigSchema,
   type ClusterSchema,
 } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
+import type { Http2ProtocolOptionsSchema, HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/config/core/v3/protocol_pb.js'
+import { ProxyProtocolConfig_Version } from '../../../protocols/gen/envoy/config/core/v3/proxy_protocol_pb.js'
+import { ProxyProtocolUpstreamTransportSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol_pb.js'
+import { RawBufferSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js'
 import { UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { PortPolicy, TlsSettings, TrafficPolicy } from '../../config/kinds/destination-rule.ts'
 import type { MergedRule, Subset } from '../../snapshot/destination-rules.ts'
@@ -20,11 +25,17 @@ import type { Traits } from '../traits.ts'
 export type ClusterInit = MessageInitShape<typeof ClusterSchema>
 
 /** Settings in force for one port of a service or of one of its subsets. */
-export type PolicyInForce = Pick<PortPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>
+export type PolicyInForce = Pick<PortPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'> &
+  Pick<TrafficPolicy, 'proxyProtocol' | 'retryBudget'>
 
 type ConnectionPool = NonNullable<PolicyInForce['connectionPool']>
 
+type LoadBalancer = NonNullable<PolicyInForce['loadBalancer']>
+
 const largest = 4_294_967_295
+
+/** Envoy wants a runtime key beside each such value. */
+const aggressionKey = 'upstream.warmup_aggression'
 
 /** The policy for a port (docs/resources.md, C5): the settings of a subset's port stand alone; all others of a subset go over the rule's, field by field. */
 export function policyFor(rule: MergedRule | undefined, subset: Subset | undefined, port: number): PolicyInForce {
@@ -37,24 +48,31 @@ export function policyFor(rule: MergedRule | undefined, subset: Subset | undefin
 const levelOf = (policy: TrafficPolicy | undefined, port: number): PortPolicy | undefined =>
   policy?.portLevelSettings?.find((entry) => entry.port.number === port)
 
-const settingsOf = ({ connectionPool, loadBalancer, outlierDetection, tls }: PolicyInForce = {}): PolicyInForce => ({
+const settingsOf = ({ connectionPool, loadBalancer, outlierDetection, tls, proxyProtocol, retryBudget }: PolicyInForce = {}): PolicyInForce => ({
   connectionPool,
   loadBalancer,
   outlierDetection,
   tls,
+  proxyProtocol,
+  retryBudget,
 })
 
 const defined = (policy: PolicyInForce): PolicyInForce => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined))
 
 /** Connection pool, outlier detection and load balancer. */
 export function applyPolicy(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
-  applyConnectionPool(cluster, policy.connectionPool, snapshot)
+  applyConnectionPool(cluster, policy.connectionPool, snapshot, policy.retryBudget)
   applyOutlierDetection(cluster, policy)
   applyLoadBalancer(cluster, policy)
 }
 
 /** Connect timeout, limits and keepalive of a connection pool. What it leaves open is the mesh's, and of limits the largest that Envoy has (docs/resources.md, C6). */
-export function applyConnectionPool(cluster: ClusterInit, { tcp, http }: ConnectionPool = {}, snapshot: MeshSnapshot): void {
+export function applyConnectionPool(
+  cluster: ClusterInit,
+  { tcp, http }: ConnectionPool = {},
+  snapshot: MeshSnapshot,
+  retryBudget?: PolicyInForce['retryBudget'],
+): void {
   cluster.connectTimeout = durationOf(tcp?.connectTimeout ?? snapshot.mesh.connectTimeout)
   cluster.circuitBreakers = {
     thresholds: [
@@ -63,6 +81,9 @@ export function applyConnectionPool(cluster: ClusterInit, { tcp, http }: Connect
         maxPendingRequests: http?.http1MaxPendingRequests ?? largest,
         maxRequests: http?.http2MaxRequests ?? largest,
         maxRetries: http?.maxRetries ?? largest,
+        ...(retryBudget
+          ? { retryBudget: { budgetPercent: { value: retryBudget.percent ?? 20 }, minRetryConcurrency: retryBudget.minRetryConcurrency || 3 } }
+          : {}),
         trackRemaining: true,
       },
     ],
@@ -76,6 +97,27 @@ export function applyConnectionPool(cluster: ClusterInit, { tcp, http }: Connect
         ...(keepalive.interval !== undefined ? { keepaliveInterval: Math.round(keepalive.interval / 1000) } : {}),
       },
     }
+  }
+}
+
+/** The settings of a connection pool that hold for HTTP/1.1 and HTTP/2 alike; empty where it sets none of them. */
+export function commonHttpOptions({ tcp, http }: ConnectionPool = {}): MessageInitShape<typeof HttpProtocolOptionsSchema> {
+  const idleTimeout = http?.idleTimeout ?? tcp?.idleTimeout
+  return {
+    ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
+    ...(http?.maxRequestsPerConnection ? { maxRequestsPerConnection: http.maxRequestsPerConnection } : {}),
+    ...(tcp?.maxConnectionDuration !== undefined ? { maxConnectionDuration: durationOf(tcp.maxConnectionDuration) } : {}),
+  }
+}
+
+/** The settings of a connection pool for HTTP/2: limit of streams, PING frames. */
+export function http2Options({ http }: ConnectionPool = {}): MessageInitShape<typeof Http2ProtocolOptionsSchema> {
+  const { maxConcurrentStreams, http2KeepAlive } = http ?? {}
+  return {
+    ...(maxConcurrentStreams !== undefined ? { maxConcurrentStreams } : {}),
+    ...(http2KeepAlive
+      ? { connectionKeepalive: { interval: durationOf(http2KeepAlive.interval), timeout: durationOf(http2KeepAlive.timeout) } }
+      : {}),
   }
 }
 
@@ -113,6 +155,7 @@ function applyOutlierDetection(cluster: ClusterInit, policy: PolicyInForce): voi
 
 function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
   const balancer = policy.loadBalancer
+  const slowStartConfig = balancer && slowStart(balancer)
   const hash = balancer?.consistentHash
   if (hash?.maglev) {
     cluster.lbPolicy = Cluster_LbPolicy.MAGLEV
@@ -126,6 +169,7 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
     }
   } else if (balancer?.simple === 'LEAST_CONN' || balancer?.simple === 'LEAST_REQUEST') {
     cluster.lbPolicy = Cluster_LbPolicy.LEAST_REQUEST
+    if (slowStartConfig) cluster.lbConfig = { case: 'leastRequestLbConfig', value: { slowStartConfig } }
   } else if (balancer?.simple === 'RANDOM') {
     cluster.lbPolicy = Cluster_LbPolicy.RANDOM
   } else if (balancer?.simple === 'PASSTHROUGH') {
@@ -135,7 +179,40 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
     cluster.loadAssignment = undefined
   } else {
     cluster.lbPolicy = Cluster_LbPolicy.ROUND_ROBIN
+    if (slowStartConfig) cluster.lbConfig = { case: 'roundRobinLbConfig', value: { slowStartConfig } }
   }
+}
+
+/** How new endpoints come to their full share of requests. Envoy's default of `aggression` is 1: in proportion to time. */
+function slowStart({ warmup, warmupDurationSecs }: LoadBalancer): MessageInitShape<typeof Cluster_SlowStartConfigSchema> | undefined {
+  const window = warmup?.duration ?? warmupDurationSecs
+  if (window === undefined) return undefined
+  return {
+    slowStartWindow: durationOf(window),
+    ...(warmup?.aggression !== undefined ? { aggression: { defaultValue: warmup.aggression, runtimeKey: aggressionKey } } : {}),
+    ...(warmup?.minimumPercent !== undefined ? { minWeightPercent: { value: warmup.minimumPercent } } : {}),
+  }
+}
+
+type Socket = NonNullable<ClusterInit['transportSocket']>
+
+/** The socket of connections without TLS. */
+export const plainSocket = (): Socket => ({
+  name: 'envoy.transport_sockets.raw_buffer',
+  configType: { case: 'typedConfig', value: pack(RawBufferSchema, {}) },
+})
+
+/** Has every connection begin with a PROXY header (`envoy.extensions.transport_sockets.proxy_protocol.v3`), before TLS. To be called when the sockets are chosen. */
+export function applyProxyProtocol(cluster: ClusterInit, { proxyProtocol }: PolicyInForce): void {
+  if (!proxyProtocol) return
+  const version = proxyProtocol.version === 'V2' ? ProxyProtocolConfig_Version.V2 : ProxyProtocolConfig_Version.V1
+  const wrapped = (transportSocket: Socket): Socket => ({
+    name: 'envoy.transport_sockets.upstream_proxy_protocol',
+    configType: { case: 'typedConfig', value: pack(ProxyProtocolUpstreamTransportSchema, { config: { version }, transportSocket }) },
+  })
+  const matches = cluster.transportSocketMatches ?? []
+  for (const match of matches) match.transportSocket = wrapped(match.transportSocket ?? plainSocket())
+  if (matches.length === 0) cluster.transportSocket = wrapped(cluster.transportSocket ?? plainSocket())
 }
 
 /** The transport socket for TLS settings that are not the mesh's own: files by name, or at routers a `credentialName`. */

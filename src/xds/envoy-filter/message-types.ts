@@ -44,6 +44,7 @@ import { HeaderMutationSchema as EarlyHeaderMutationSchema } from '../../../prot
 import { UriTemplateMatchConfigSchema } from '../../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
 import { PreviousHostsPredicateSchema } from '../../../protocols/gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js'
 import { PreviousPrioritiesConfigSchema } from '../../../protocols/gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.js'
+import { ProxyProtocolUpstreamTransportSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol_pb.js'
 import { RawBufferSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js'
 import { DownstreamTlsContextSchema, UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import { HttpProtocolOptionsSchema } from '../../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
@@ -100,6 +101,7 @@ const loadedTypes = createRegistry(
   ThriftProxySchema,
   PreviousHostsPredicateSchema,
   PreviousPrioritiesConfigSchema,
+  ProxyProtocolUpstreamTransportSchema,
   RawBufferSchema,
   DownstreamTlsContextSchema,
   UpstreamTlsContextSchema,

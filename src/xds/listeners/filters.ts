@@ -171,11 +171,13 @@ export function tcpFilters(
       : { case: 'weightedClusters' as const, value: { clusters: weighted.map((target) => ({ name: target.cluster, weight: target.weight })) } }
   const said = weighted.flatMap(({ settings }) => settings ?? [])
   const idleTimeout = said.find((settings) => settings.idleTimeout !== undefined)?.idleTimeout ?? traits.idleTimeout
+  const maxConnectionDuration = said.find((settings) => settings.maxConnectionDuration !== undefined)?.maxConnectionDuration
   const proxy = pack(TcpProxySchema, {
     statPrefix,
     clusterSpecifier,
     accessLog: accessLogs(snapshot.mesh),
     ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
+    ...(maxConnectionDuration !== undefined ? { maxDownstreamConnectionDuration: durationOf(maxConnectionDuration) } : {}),
     ...(said.some(({ hashesSource }) => hashesSource) ? { hashPolicy: [{ policySpecifier: { case: 'sourceIp' as const, value: {} } }] } : {}),
   })
   const filters: Filter[] = [{ name: 'envoy.filters.network.tcp_proxy', configType: { case: 'typedConfig', value: proxy } }]

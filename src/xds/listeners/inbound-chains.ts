@@ -16,6 +16,7 @@ import type { PolicyFilters } from '../security/policy-filters.ts'
 import type { Traits } from '../traits.ts'
 import { type Filter, httpConnectionManager, tcpFilters } from './filters.ts'
 import { wildcardOf } from './own-addresses.ts'
+import type { TcpLimits } from './tcp-targets.ts'
 
 /** One port of the workload, whichever way it was declared. */
 export interface InboundPort {
@@ -30,8 +31,8 @@ export interface InboundPort {
   /** Address of a listener of its own (Sidecar ingress, interception NONE), or empty: a chain of the catch-all listener. */
   readonly bind: string
   readonly instance: ServiceInstance | undefined
-  /** How long connections that are carried as bytes may idle, in milliseconds, if the connection pool of the port says so. */
-  readonly idleTimeout?: number | undefined
+  /** Limits of connections that are carried as bytes, from the connection pool of the port. */
+  readonly tcpLimits?: TcpLimits | undefined
 }
 
 /** What guards the ports of a workload, made once for all of them. */
@@ -112,7 +113,7 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
       traits,
     ),
   ]
-  const target = { cluster, weight: 1, settings: { idleTimeout: port.idleTimeout, hashesSource: false } }
+  const target = { cluster, weight: 1, settings: { ...port.tcpLimits, hashesSource: false } }
   const tcp = () => [...guard.tcp, ...tcpFilters(cluster, [target], port.protocol, snapshot, traits)]
   const chain = (filters: Filter[], more: Chain['filterChainMatch'] = {}): Chain => ({ name, filterChainMatch: { ...match, ...more }, filters })
   const secured = (isForHttp: boolean, more: Chain['filterChainMatch']): Chain => ({

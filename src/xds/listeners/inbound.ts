@@ -13,7 +13,15 @@ import { allPolicies, type WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { View } from '../../snapshot/view.ts'
 import { statName } from '../clusters/outbound.ts'
-import { applyConnectionPool, applyPolicy, type ClusterInit, type PolicyInForce, policyFor } from '../clusters/traffic-policy.ts'
+import {
+  applyConnectionPool,
+  applyPolicy,
+  type ClusterInit,
+  commonHttpOptions,
+  http2Options,
+  type PolicyInForce,
+  policyFor,
+} from '../clusters/traffic-policy.ts'
 import type { Draft } from '../draft.ts'
 import { isOwnPort, isOwnSocket } from '../endpoints/own-machine.ts'
 import { durationOf, endpointAddress, pack, socketAddress } from '../message.ts'
@@ -24,7 +32,7 @@ import { listenerAccessLogs } from './access-log.ts'
 import { httpInspector, originalDst, originalSrc, tcpFilters, tlsInspector } from './filters.ts'
 import { type Chain, type Guard, type GuardedWorkload, type InboundPort, passthroughChains, portChains, sniffs } from './inbound-chains.ts'
 import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
-import { tcpSettings } from './tcp-targets.ts'
+import { type TcpLimits, tcpSettings } from './tcp-targets.ts'
 
 /** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
@@ -164,11 +172,11 @@ function poolOfSidecar({ port }: InboundPort, view: View): PolicyInForce['connec
   return ingress.find((entry) => entry.port.number === port)?.connectionPool ?? inboundConnectionPool
 }
 
-/** How long connections that are carried as bytes to a port may idle, in milliseconds, by its connection pool. */
-function idleTimeoutOf(port: InboundPort, view: View): number | undefined {
+/** The limits of the connection pool of a port for connections that are carried as bytes (docs/resources.md, R19). */
+function tcpLimitsOf(port: InboundPort, view: View): TcpLimits | undefined {
   const { instance, servicePort } = port
   const own = poolOfSidecar(port, view)
-  return own ? own.tcp?.idleTimeout : instance && tcpSettings(view, instance.service, servicePort)?.idleTimeout
+  return own ? own.tcp : instance && tcpSettings(view, instance.service, servicePort)
 }
 
 const bindTo = (address: string): ClusterInit['upstreamBindConfig'] => ({
@@ -184,15 +192,11 @@ const httpOptions = (options: HttpOptions) => ({
 /** What the proxy speaks to its workload, and the part of the connection pool that holds for HTTP; undefined where that is HTTP/1.1 without more. */
 function inboundHttpOptions({ protocol }: InboundPort, pool: PolicyInForce['connectionPool']): ClusterInit['typedExtensionProtocolOptions'] {
   if (protocol !== 'unknown' && !isHttp(protocol)) return undefined
-  const { idleTimeout = pool?.tcp?.idleTimeout, maxRequestsPerConnection, maxConcurrentStreams, useClientProtocol } = pool?.http ?? {}
-  const common = {
-    ...(idleTimeout !== undefined ? { idleTimeout: durationOf(idleTimeout) } : {}),
-    ...(maxRequestsPerConnection ? { maxRequestsPerConnection } : {}),
-  }
+  const common = commonHttpOptions(pool)
   const isTuned = Object.keys(common).length > 0
-  const http2ProtocolOptions = maxConcurrentStreams !== undefined ? { maxConcurrentStreams } : {}
+  const http2ProtocolOptions = http2Options(pool)
   const commonOf = isTuned ? { commonHttpProtocolOptions: common } : {}
-  if (protocol === 'unknown' || useClientProtocol)
+  if (protocol === 'unknown' || pool?.http?.useClientProtocol)
     return httpOptions({
       ...commonOf,
       upstreamProtocolOptions: { case: 'useDownstreamProtocolConfig', value: { httpProtocolOptions: {}, http2ProtocolOptions } },
@@ -230,7 +234,7 @@ export function inboundListeners(
   snapshot: MeshSnapshot,
   traits: Traits,
 ): Draft<Listener>[] {
-  const ports = declared.map((port): InboundPort => ({ ...port, idleTimeout: idleTimeoutOf(port, view) }))
+  const ports = declared.map((port): InboundPort => ({ ...port, tcpLimits: tcpLimitsOf(port, view) }))
   const objectsOf = (of: readonly InboundPort[]) => [
     ...new Set([...of.flatMap((port) => objectsOfPort(port, view)), ...allPolicies(policies).map(configKey)]),
   ]

@@ -5,10 +5,16 @@ import type { View } from '../../snapshot/view.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
 
-/** What a rule says of connections that are carried as bytes to a service. */
-export interface TcpSettings {
-  /** After so many milliseconds without a byte in either direction a connection is closed; 0 means never. */
+/** Limits of connections that are carried as bytes, from `connectionPool.tcp`. */
+export interface TcpLimits {
+  /** A connection is closed after so many milliseconds without a byte in either direction; 0 means never. */
   readonly idleTimeout?: number | undefined
+  /** A connection is closed so many milliseconds after it was opened. */
+  readonly maxConnectionDuration?: number | undefined
+}
+
+/** What a rule says of connections that are carried as bytes to a service. */
+export interface TcpSettings extends TcpLimits {
   /** Whether the address of the client decides which endpoint a connection goes to. */
   readonly hashesSource: boolean
 }
@@ -26,7 +32,8 @@ export function tcpSettings(view: View, service: Service, port: number, subsetNa
   if (!rule) return undefined
   const subset = rule.subsets.find(({ name }) => name === subsetName)
   const { connectionPool, loadBalancer } = policyFor(rule, subset, port)
-  return { idleTimeout: connectionPool?.tcp?.idleTimeout, hashesSource: loadBalancer?.consistentHash?.useSourceIp === true }
+  const { idleTimeout, maxConnectionDuration } = connectionPool?.tcp ?? {}
+  return { idleTimeout, maxConnectionDuration, hashesSource: loadBalancer?.consistentHash?.useSourceIp === true }
 }
 
 /** The targets of a route of connections that come to a port. */
