@@ -1,4 +1,4 @@
-/** The wiring of the agent as one table: which actors there are, what each consumes and emits. All of them share the one thread. */
+/** The wiring of the agent as one table: its actors, and the messages that each consumes and emits. All actors run in the main thread. */
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../protocols/messages/name-table.ts'
 import { dnsConfig, resolvesNames } from '../../src/agent/dns-settings.ts'
@@ -10,16 +10,16 @@ import { tokenServiceConfig } from '../../src/sts/settings.ts'
 import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
 import type { PreparedProxy } from './bootstrap/prepare-proxy.ts'
 
-/** What the table is made from. */
+/** The inputs of the table. */
 export interface TableParts {
   readonly proxy: PreparedProxy
-  /** Hears of settings that have no effect. */
+  /** Called for each setting that has no effect. */
   readonly warn: (message: string) => void
-  /** Finds the module of an actor by its path in this folder. */
+  /** Returns the URL of an actor's module, given its path in this folder. */
   readonly module: (name: string) => URL
 }
 
-/** What actors tell each other. */
+/** The messages between the actors. */
 interface Messages {
   HealthChanged: HealthChanged
   NameTableChanged: NameTableChanged
@@ -32,7 +32,7 @@ type SecretAgent = typeof import('./sds/secret-agent.ts').actor
 type TokenService = typeof import('./sts/token-service.ts').actor
 type StatusServer = typeof import('./status/status-server.ts').actor
 
-/** The wiring of an agent. Throws an Error that names what is wrong with the settings. */
+/** Returns the wiring of an agent. Throws an Error that names the invalid setting. */
 export function actorTable({ proxy, warn, module }: TableParts): Wiring {
   const { options, features, environment, config, node, platform } = proxy
   const secrets: Row<SecretAgent> = {

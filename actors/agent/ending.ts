@@ -1,8 +1,8 @@
-/** That the agent is to end: asked by a signal, or on the status port. */
+/** The request to shut the agent down, by a signal or on the status port. */
 export class Ending {
-  /** Resolves with the reason when the end is asked for. */
+  /** Resolves with the reason when the shutdown is requested. */
   readonly asked: Promise<string>
-  /** Resolves when nothing is to be waited for any more. */
+  /** Resolves when the agent must stop waiting for connections to drain. */
   readonly hurried: Promise<void>
   readonly #ask: (reason: string) => void
   readonly #hurry: () => void
@@ -17,18 +17,18 @@ export class Ending {
     this.#hurry = hurried.resolve
   }
 
-  /** Whether the end was asked for. */
+  /** Whether the shutdown was requested. */
   get isAsked(): boolean {
     return this.#isAsked
   }
 
-  /** Asks for the end. Has no effect when it was asked for before. */
+  /** Requests the shutdown. Only the first reason counts. */
   ask(reason: string): void {
     this.#isAsked = true
     this.#ask(reason)
   }
 
-  /** Ends the wait for anything. */
+  /** Ends all waiting. */
   hurry(): void {
     this.#hurry()
   }

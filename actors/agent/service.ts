@@ -1,4 +1,7 @@
-/** The agent: starts and supervises its actors, starts the proxy when all of them listen, and ends with it. Everything runs in one thread. */
+/**
+ * The agent: starts and supervises its actors, starts the proxy when all of them listen, and exits with the proxy. Everything runs in one
+ * thread.
+ */
 import { constants } from 'node:os'
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import { statusAsks } from '../../protocols/messages/status.ts'
@@ -20,19 +23,19 @@ import { proxyGuard } from './proxy-process/proxy-guard.ts'
 import { ProxyProcess } from './proxy-process/proxy-process.ts'
 import { agentMetrics } from './status/agent-metrics.ts'
 
-/** The log of the agent, opened before anything else is done. */
+/** The agent's log, which is opened first. */
 export interface AgentLog {
   readonly options: LogOptions
   readonly writer: LogWriter
   readonly log: Logger
 }
 
-/** The status of a start that failed because something is not to be had: a socket, the program of the proxy. */
+/** The exit status of a start that failed because a resource is unavailable: a socket, the program of the proxy. */
 const fatalStatus = 1
-/** Longest time for the actors of one kind to end in order, in milliseconds. */
+/** The timeout for draining the actors, in milliseconds. */
 const drainMs = 1000
 
-/** As built, all modules that are loaded by name are in one folder. */
+/** In a built package all modules that are loaded by name are in one folder. */
 const isBuilt = import.meta.url.endsWith('.js')
 const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
 
@@ -43,15 +46,16 @@ export function openAgentLog(options: LogOptions): AgentLog {
 }
 
 /**
- * Runs the agent until its proxy has ended, or both end because that is asked for. Resolves with the status of the process (docs/agent.md, P4). Rejects with
- * an Error that says what is wrong with the settings, and with an {@link ExitError} when a socket or the proxy is not to be had. Nothing is left behind.
+ * Runs the agent until its proxy exits or a shutdown is requested. Resolves with the exit status of the process (docs/agent.md, P4).
+ * Rejects with an Error that names an invalid setting, and with an {@link ExitError} when a socket or the proxy is unavailable. All actors
+ * and the proxy have ended by then.
  */
 export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, ending: Ending): Promise<number> {
   const log = opened.log('default')
   sayAtStart(options, log)
   const proxy = await Promise.race([prepareProxy(options, process.env, log), ending.asked.then(() => undefined)])
   if (!proxy) return endedAtStart(log)
-  // Found out while the actors start.
+  // Determined concurrently with the start of the actors.
   const guard = proxyGuard(log)
   const supervisor = startActors({ proxy, warn: (message) => log.warn(message), module: moduleOf }, opened, ending)
   let bootstrap: WrittenBootstrap | undefined
@@ -61,7 +65,7 @@ export async function runUntilEnded(options: ProxyOptions, opened: AgentLog, end
     const before = await guard
     if (ending.isAsked) return endedAtStart(log)
     const child = new ProxyProcess(bootstrap, before, log)
-    // Not before: the proxy would inherit it, and may be meant to leave core dumps.
+    // After the proxy's start, because the proxy would inherit the setting and may be configured to write core dumps.
     void keepMemoryOutOfFiles().then((failures) => {
       for (const failure of failures) log.warn(failure)
     })
@@ -88,7 +92,7 @@ function sayAtStart({ flags, ignored }: ProxyOptions, log: DefaultLog): void {
   for (const one of ignored) log.warn(`${one} is not known and has no effect`)
 }
 
-/** Starts the actors of the table. Throws an Error that names what is wrong with the settings. */
+/** Starts the actors of the table. Throws an Error that names an invalid setting. */
 function startActors(parts: TableParts, { options, writer, log }: AgentLog, ending: Ending): Supervisor {
   const wiring = actorTable(parts)
   const answers: Record<string, unknown> = {}
@@ -111,7 +115,7 @@ function startActors(parts: TableParts, { options, writer, log }: AgentLog, endi
   return supervisor
 }
 
-/** Resolves when all actors run for the first time. Rejects with what ended the first one that failed. */
+/** Resolves when all actors have started. Rejects with the error of the first actor that failed. */
 async function allStarted(supervisor: Supervisor): Promise<void> {
   for (;;) {
     const states = supervisor.states()
@@ -129,7 +133,7 @@ interface Running {
   readonly log: DefaultLog
 }
 
-/** Resolves with the status of the process when the proxy was drained, because that was asked for, or has ended by itself. */
+/** Resolves with the exit status of the process when the proxy has exited: by itself, or after a drain because a shutdown was requested. */
 async function untilEnded(child: ProxyProcess, { proxy, supervisor, ending, log }: Running): Promise<number> {
   const first = await Promise.race([child.ended, ending.asked])
   if (typeof first !== 'string') {
@@ -138,7 +142,7 @@ async function untilEnded(child: ProxyProcess, { proxy, supervisor, ending, log 
     return status
   }
   log.info(`shutting down: ${first}`)
-  // Who asks for readiness learns at once that there is an end; everything else is served until the proxy has ended.
+  // The status port closes first, so that readiness probes fail at once. Everything else is served until the proxy has exited.
   for (const { name } of supervisor.states())
     if (name === 'status') await supervisor.ask(name, 'stopListening').catch((error: Error) => log.warn(`the status server: ${error.message}`))
   const { config, node } = proxy

@@ -1,4 +1,4 @@
-/** Prepares the proxy before anything is started (docs/agent.md, "Bootstrap"). */
+/** Works out the configuration of the proxy before any actor or process is started (docs/agent.md, "Bootstrap"). */
 import type { ProxyOptions } from '../../../protocols/messages/agent-options.ts'
 import { shownConfig } from '../../../src/bootstrap/metadata.ts'
 import { type PodFacts, type PreparedSettings, preparedSettings } from '../../../src/bootstrap/prepared.ts'
@@ -9,13 +9,16 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import { interfaceAddresses, meshFileLayer, readPodFacts, textLayer } from './sources.ts'
 import { type WrittenBootstrap, writeBootstrap } from './write-bootstrap.ts'
 
-/** What is known of the proxy before anything is started. */
+/** The configuration of the proxy, and the means to write its bootstrap. */
 export interface PreparedProxy extends PreparedSettings {
-  /** Writes the bootstrap. Rejects with an Error that says why it cannot be made or written. */
+  /** Writes the bootstrap. Rejects with an Error that says why the bootstrap cannot be made or written. */
   write(): Promise<WrittenBootstrap>
 }
 
-/** Reads what there is, and works it out. Rejects with an Error that names the source and the field of what cannot be read or cannot hold. */
+/**
+ * Reads the pod's files, the environment and the mesh file, and works out the configuration of the proxy. Rejects with an Error that names
+ * the source and the field that cannot be read or is invalid.
+ */
 export async function prepareProxy(
   options: ProxyOptions,
   given: Readonly<Record<string, string | undefined>>,
@@ -34,7 +37,7 @@ export async function prepareProxy(
   return { ...settings, write: () => writeBootstrap(settings, log) }
 }
 
-/** The port of the proxy's admin interface on this machine, as its configuration says. Rejects with an Error that names the source of what cannot be read. */
+/** Returns the admin port from the proxy's effective configuration. Rejects with an Error that names the source that cannot be read. */
 export async function proxyAdminPort(meshConfig: string, given: Readonly<Record<string, string | undefined>>, log: ScopedLogger): Promise<number> {
   const { features } = readAgentFeatures(canonicalEnvironment(given))
   const layers = await configLayers(meshConfig, features, { names: meshNames(features.MESH_DOMAIN), pod: await readPodFacts(log), log })

@@ -1,4 +1,4 @@
-/** What the agent reads at its start to learn who its workload is and how its proxy is configured (docs/agent.md, B3 and B5). */
+/** Reads the sources of the workload's identity and of the proxy's configuration at start-up (docs/agent.md, B3 and B5). */
 import { networkInterfaces } from 'node:os'
 import { readDownwardFile } from '../../../src/bootstrap/downward-file.ts'
 import { hasUnspecified } from '../../../src/bootstrap/node.ts'
@@ -9,7 +9,7 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import { pause } from '../../runtime/timers.ts'
 import { readIfThere } from '../credentials/credential-file.ts'
 
-/** Files of the pod, as the orchestrator mounts them. */
+/** The files that the orchestrator mounts into the pod. */
 const podFiles = {
   labels: './etc/mesh/pod/labels',
   annotations: './etc/mesh/pod/annotations',
@@ -17,7 +17,7 @@ const podFiles = {
   cpuRequest: './etc/mesh/pod/cpu-request',
 }
 
-/** Reads the files of the pod. What cannot be read costs a warning. */
+/** Reads the pod's files. A file that cannot be read is logged as a warning and treated as empty. */
 export async function readPodFacts(log: ScopedLogger): Promise<PodFacts> {
   const read = async (path: string): Promise<string> => {
     try {
@@ -40,14 +40,20 @@ export async function readPodFacts(log: ScopedLogger): Promise<PodFacts> {
   }
 }
 
-/** The `defaultConfig` of the mesh file. Rejects with an Error that names the file when it cannot be read; a missing one says nothing. */
+/**
+ * Reads `defaultConfig` of the mesh file. A missing file is an empty layer. Rejects with an Error that names the file when it cannot be
+ * read or is no mapping.
+ */
 export async function meshFileLayer(path: string): Promise<ConfigLayer> {
   const { document } = await textLayer(path, (await readIfThere(path)) ?? '')
   if (document !== undefined && document !== null && !isMapping(document)) throw new Error(`${path}: not a mapping`)
   return { source: `${path}: defaultConfig`, document: document?.defaultConfig ?? document?.default_config }
 }
 
-/** A configuration in YAML or JSON. Rejects with an Error that names the source when it is neither. */
+/**
+ * Parses a configuration in YAML or JSON. An empty text is an empty layer. Rejects with an Error that names the source when the text is
+ * neither.
+ */
 export async function textLayer(source: string, content: string): Promise<ConfigLayer> {
   if (content.trim() === '') return { source, document: undefined }
   if (content.length > 1024 * 1024) throw new Error(`${source}: larger than 1 MiB`)
@@ -55,9 +61,9 @@ export async function textLayer(source: string, content: string): Promise<Config
     try {
       return { source, document: JSON.parse(content) }
     } catch {
-      // YAML's flow style looks alike, and its reader has the better message.
+      // The text may be YAML in flow style, and the errors of the YAML parser are better.
     }
-  // The library costs as much CPU as all else that is done here.
+  // The YAML library is imported only when needed: loading it costs as much CPU as the rest of the preparation.
   const { readDocuments } = await import('../../../src/config/yaml-documents.ts')
   const [document = { value: undefined }, another] = readDocuments(content)
   if (another) throw new Error(`${source}: holds more than one document`)
@@ -65,10 +71,13 @@ export async function textLayer(source: string, content: string): Promise<Config
   return { source, document: document.value }
 }
 
-/** Time between two looks at addresses that are not there yet, and how often to look, in milliseconds. */
+/** The interval between two checks for missing addresses in milliseconds, and the maximum number of checks. */
 const addressPoll = { everyMs: 100, mostTimes: 1200 }
 
-/** The addresses of the interfaces that are up and not loopback, in their order; waits up to two minutes for those that have none yet. */
+/**
+ * Returns the addresses of all interfaces that are up, except loopback addresses, in the order of the system. Waits up to two minutes for
+ * an interface that has no address yet.
+ */
 export async function interfaceAddresses(log: ScopedLogger, read: () => readonly string[] = ownAddresses): Promise<readonly string[]> {
   for (let times = 1; ; times++) {
     const addresses = read()

@@ -1,11 +1,11 @@
-/** A bootstrap made from a template of a user (docs/agent.md, B18). Loaded only where there is one. */
+/** Makes the bootstrap from a user's template (docs/agent.md, B18). Imported only when a template is configured. */
 import { renderTemplate } from '../../../src/bootstrap/go-template/execute.ts'
 import type { PreparedSettings } from '../../../src/bootstrap/prepared.ts'
 import type { BootstrapSettings } from '../../../src/bootstrap/settings.ts'
 import { templateParameters } from '../../../src/bootstrap/template-parameters.ts'
 import { readIfThere } from '../credentials/credential-file.ts'
 
-/** What the template makes of the parameters. Rejects with an Error that names the file, and the line of what is wrong in it. */
+/** Renders the template. Rejects with an Error that names the file, and the line of a fault in the template. */
 export async function fromTemplate(file: string, settings: BootstrapSettings, { options, features, platform }: PreparedSettings): Promise<string> {
   const template = await readIfThere(file)
   if (template === undefined) throw new Error(`template of the bootstrap: ${file}: there is no such file`)

@@ -1,4 +1,4 @@
-/** Writes the bootstrap for Envoy, or finds the file that is used in its place (docs/agent.md, B11 and B17). */
+/** Writes Envoy's bootstrap file, or uses the user's file in its place (docs/agent.md, B11 and B17). */
 import { lookup } from 'node:dns/promises'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,15 +13,15 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after } from '../../runtime/timers.ts'
 import { readIfThere } from '../credentials/credential-file.ts'
 
-/** What Envoy is started with. */
+/** The command line of Envoy. */
 export interface WrittenBootstrap {
   readonly binary: string
   readonly args: readonly string[]
-  /** Removes the file when Envoy has ended. */
+  /** Removes the bootstrap file after Envoy has exited. A user's file is not removed. */
   remove(): Promise<void>
 }
 
-/** Writes it. Rejects with an Error that says why it cannot be made or written. */
+/** Writes the bootstrap and returns Envoy's command line. Rejects with an Error that says why the bootstrap cannot be made or written. */
 export async function writeBootstrap(prepared: PreparedSettings, log: ScopedLogger): Promise<WrittenBootstrap> {
   const { options, features, config, node } = prepared
   const file = config.customConfigFile || (await writeConfig(prepared, log))
@@ -72,7 +72,7 @@ async function firstThere(paths: readonly string[]): Promise<string | undefined>
   return undefined
 }
 
-/** Bytes that an argument of a command may have on Linux, with the one that ends it (`MAX_ARG_STRLEN`). */
+/** The maximum size of one command-line argument on Linux, in bytes with the terminating NUL (`MAX_ARG_STRLEN`). */
 const longestArgument = 131_072
 
 async function readOverride(path: string, log: ScopedLogger): Promise<string | undefined> {
@@ -88,10 +88,13 @@ async function readOverride(path: string, log: ScopedLogger): Promise<string | u
   return undefined
 }
 
-/** Longest time for a name to be resolved, in milliseconds. */
+/** The timeout of a DNS lookup, in milliseconds. */
 const resolveMs = 15_000
 
-/** The address of the statsd collector; Envoy takes numbers only there. Undefined, with a warning, when its name cannot be resolved. */
+/**
+ * Resolves the address of the statsd collector, because Envoy accepts only IP addresses there. Logs a warning and returns undefined when
+ * the name cannot be resolved.
+ */
 async function resolveStatsd(address: string | undefined, log: ScopedLogger): Promise<BootstrapSettings['statsd']> {
   const parts = address ? splitAddress(address) : undefined
   if (!parts) return undefined

@@ -1,4 +1,4 @@
-/** `pilot-agent wait`: holds whoever runs it back until the proxy is ready. */
+/** `pilot-agent wait`: blocks until the proxy is ready. */
 import { request as httpRequest } from 'node:http'
 import type { WaitSettings } from '../../../protocols/messages/agent-options.ts'
 import type { LogOptions } from '../../../src/logging/levels.ts'
@@ -8,7 +8,9 @@ import { openLog } from '../../runtime/log-writer.ts'
 import { createLogger } from '../../runtime/logger.ts'
 import { deadlineAfter, pause } from '../../runtime/timers.ts'
 
-/** Asks the URL until it answers with status 200. Rejects with an Error that says why the last attempt failed when the time is over before. */
+/**
+ * Requests the URL until it responds with status 200. Rejects after the timeout with an Error that gives the reason of the last failure.
+ */
 export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutMs }: WaitSettings, options: LogOptions): Promise<void> {
   const writer = openLog(options)
   const log = createLogger(options, writer.write)('default')
@@ -27,7 +29,7 @@ export async function waitUntilReady({ url, periodMs, requestTimeoutMs, timeoutM
   if (failure !== undefined) throw new Error(`the proxy is not ready after ${seconds} s: ${failure}`)
 }
 
-/** Resolves with why the URL did not answer with status 200, or with undefined when it did. */
+/** Sends one request. Resolves with the reason when it does not respond with status 200, and with undefined when it does. */
 async function attempt(url: string, timeoutMs: number): Promise<string | undefined> {
   const send = url.startsWith('https:') ? (await import('node:https')).request : httpRequest
   return new Promise((resolve) => {

@@ -1,26 +1,32 @@
-/** Files with tokens, roots and certificates, read each time they are needed: those who mount them exchange them. */
+/** Reads files of tokens, roots and certificates. The files are read on each use, because they are replaced while the agent runs. */
 import { createPrivateKey } from 'node:crypto'
 import type { PairFiles, RootsSource } from '../../../protocols/messages/credentials.ts'
 import { certificatesOf } from '../../../src/identity/pem.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
 
-/** Largest file in bytes. */
+/** The maximum size of a file, in bytes. */
 const fileBytes = 1_048_576
 
-/** A certificate chain, leaf first, with the key of the leaf; both PEM. */
+/** A certificate chain, leaf first, and the private key of the leaf, both in PEM. */
 export interface PairText {
   readonly chain: string
   readonly key: string
 }
 
-/** Reads a file. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
+/**
+ * Reads a file. Rejects with an Error that names the file when it is missing, cannot be read, is not a regular file or is larger than 1
+ * MiB.
+ */
 async function readCredentialFile(path: string): Promise<string> {
   const text = await readIfThere(path)
   if (text === undefined) throw new Error(`${path}: there is no such file`)
   return text
 }
 
-/** Reads a file; undefined when there is none. Rejects with an Error that names it when it cannot be read, is no regular file or is larger than 1 MiB. */
+/**
+ * Reads a file; undefined when it does not exist. Rejects with an Error that names the file when it cannot be read, is not a regular file
+ * or is larger than 1 MiB.
+ */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readBoundedFile(path, { most: fileBytes })
@@ -31,7 +37,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Reads a bearer token; space around it is left out. Rejects with an Error that names the file when it holds no token. */
+/** Reads a bearer token and trims whitespace. Rejects with an Error that names the file when it contains no token. */
 export async function readToken(file: string): Promise<string> {
   const token = (await readCredentialFile(file)).trim()
   if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`${file}: holds no token`)
@@ -39,9 +45,9 @@ export async function readToken(file: string): Promise<string> {
 }
 
 /**
- * The roots that a server is verified with at present: those of the first file that is there and, unless these are pinned, those that were
- * learned of the certificate authority; `known` in place of the file of the latter. PEM; undefined for the roots of the system. Rejects with an Error
- * that names the file when there are no roots at all: a file that cannot be used does no harm while others are known.
+ * Returns the roots that a server is verified with: those of the first of the files that exists and, unless the roots are pinned, those
+ * that the certificate authority returned: `known`, or the file `learned` when `known` is not given. PEM; undefined for the roots of the
+ * system. An unusable file is ignored when other roots are found. Rejects with an Error that names a file when no roots are found.
  */
 export async function readRoots({ files, isPinned, learned }: RootsSource, known?: string): Promise<readonly string[] | undefined> {
   if (files === undefined) return undefined
@@ -64,27 +70,37 @@ export async function readRoots({ files, isPinned, learned }: RootsSource, known
   return found
 }
 
-/** Reads files again and again. */
+/** Reads files on each call. Resolves with undefined while a file is missing or empty. */
 export type FilesReader<T> = () => Promise<T | undefined>
 
-/** Reads the certificates of a file, PEM; whatever else it holds is left out. The reader gives undefined when there is no such file, or it is empty, and rejects with an Error that names it when it holds none. */
+/**
+ * Returns a reader of the certificates in a PEM file; other PEM blocks are ignored. The reader resolves with undefined when the file is
+ * missing or empty, and rejects with an Error that names the file when it contains no certificate.
+ */
 export function authoritiesReader(path: string): FilesReader<string> {
   return readerOf([path], (text) => authoritiesIn(path, text))
 }
 
 const authoritiesIn = (path: string, text: string): string => within(path, () => certificatesOf(text).join(''))
 
-/** Reads a certificate with its key, of the first file the certificates alone. The reader gives undefined while either file is missing or empty, and rejects with an Error that names the file which cannot be used, or when the key is another's. */
+/**
+ * Returns a reader of a certificate chain with its key; from the chain's file only certificates are read. The reader resolves with
+ * undefined while either file is missing or empty, and rejects with an Error that names the unusable file, also when the key does not
+ * belong to the certificate.
+ */
 export function pairReader(files: PairFiles): FilesReader<PairText> {
   return readerOf([files.chain, files.key], (chain, key) => checkedPair(files, { chain, key }))
 }
 
-/** Reads once what {@link pairReader} reads. */
+/** Reads the files of {@link pairReader} once. */
 export function readPair(files: PairFiles): Promise<PairText | undefined> {
   return pairReader(files)()
 }
 
-/** What is made of the content of files; of content that did not change it is not made again, since it takes a millisecond and files are looked at every few seconds. */
+/**
+ * Returns a reader that calls `make` with the contents of all files and caches the result until a content changes, because parsing takes a
+ * millisecond and the files are read every few seconds.
+ */
 function readerOf<T>(paths: readonly string[], make: (...texts: string[]) => T): FilesReader<T> {
   let last: { readonly texts: readonly string[]; readonly made: T } | undefined
   return async () => {
@@ -102,7 +118,7 @@ function checkedPair(files: PairFiles, { chain, key }: PairText): PairText {
     try {
       return createPrivateKey(key)
     } catch {
-      // What OpenSSL says of a key that it cannot read says nothing to a user.
+      // OpenSSL's error for an unreadable key does not help a user.
       throw new Error('holds no private key in PEM without a password')
     }
   })

@@ -1,6 +1,6 @@
 /**
- * The agent's DNS server as an actor: answers names of services from the table that discovery sent, and has everything else answered by the servers of
- * the system (docs/agent.md, D1 to D7). Consumes `NameTableChanged` of the relay. Asks: `state`, {@link DnsState}.
+ * The agent's DNS server as an actor: answers queries for services from the name table that discovery sent, and forwards all other queries
+ * to the DNS servers of the system (docs/agent.md, D1 to D7). Consumes `NameTableChanged` from the relay. Asks: `state`, {@link DnsState}.
  */
 import { randomInt } from 'node:crypto'
 import type { DnsConfig, DnsState } from '../../../protocols/messages/dns.ts'
@@ -17,7 +17,10 @@ import { type DnsMetrics, dnsMetrics } from './metrics.ts'
 import { SystemResolver } from './system-resolver.ts'
 import { Upstream } from './upstream.ts'
 
-/** How long after a change a table is written down, in milliseconds: in a busy mesh the next change is about to come, and a large table takes 20 ms. */
+/**
+ * The delay between a change of the name table and its write to the file, in milliseconds: in a busy mesh the next change follows soon, and
+ * writing a large table takes 20 ms.
+ */
 const keepAfterMs = 60_000
 
 class DnsServer implements Behaviour<NameTableChanged, never> {
@@ -30,13 +33,13 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
   readonly #listeners = new Listeners((incoming) => this.#take(incoming))
   #table: NameTable | undefined
   #isKept = false
-  /** The table that is to be written down, and when. */
+  /** The table that is to be written to the file, and the timer of the write. */
   #unwritten: Uint8Array | undefined
   #writing: Timer | undefined
   #saidLoop = false
   #saidUnwritten = false
 
-  /** Throws an Error where the resolver configuration cannot be read. */
+  /** Throws an Error when the resolver configuration cannot be read. */
   constructor({ config, log, metrics }: ActorContext<DnsConfig>) {
     this.#config = config
     this.#log = log('dns')
@@ -49,7 +52,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     )
   }
 
-  /** Rejects when the address cannot be listened on. */
+  /** Starts to listen. Rejects when it cannot listen on the address. */
   async start(): Promise<this> {
     this.#restore()
     await this.#listeners.open(...splitAddress(this.#config.address))
@@ -92,11 +95,11 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     const others = servers.filter((server) => !this.#isOurs(server))
     const asking = this.#upstream.ask({ query: decision.forward, message, isStream }, others)
     const answer = (response?: Buffer) => incoming.answer(forwarded(decision, response, isStream))
-    // Where no socket is to be had nobody can be asked.
+    // The promise rejects when no socket can be opened; the query then fails.
     void asking.then(answer, () => answer())
   }
 
-  /** Whether a server is this one. */
+  /** Whether an upstream server is this DNS server. */
   #isOurs(server: string): boolean {
     const address = `${server.includes(':') ? `[${server}]` : server}:${this.#config.serverPort}`
     return this.#listeners.addresses.includes(address)
@@ -108,7 +111,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
     this.#log.error('queries of the agent come back to it: the redirect rules must leave out the user that it runs as; such queries fail')
   }
 
-  /** Takes what the last run kept, until discovery says something. */
+  /** Loads the table that the last run stored. It is used until discovery sends one. */
   #restore(): void {
     const { keptIn, domain } = this.#config
     if (keptIn === undefined) return
@@ -144,7 +147,7 @@ class DnsServer implements Behaviour<NameTableChanged, never> {
   }
 }
 
-/** The agent's DNS server as an actor. */
+/** Definition of the actor. */
 export const actor: ActorDefinition<DnsConfig, NameTableChanged, never> = {
   kind: 'dns',
   start: (context) => new DnsServer(context).start(),

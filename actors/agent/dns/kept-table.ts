@@ -1,4 +1,4 @@
-/** The file in which the last name table outlives a restart of the agent (docs/agent.md, D7). */
+/** The file that preserves the last name table over a restart of the agent (docs/agent.md, D7). */
 import { join } from 'node:path'
 import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { isGone } from '../../runtime/directory-watch.ts'
@@ -6,10 +6,10 @@ import { replaceFile } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 
 const fileName = 'name-table.json'
-/** Longest file, in bytes. */
+/** The maximum size of the file, in bytes. */
 const fileBytes = 96 * 1024 * 1024
 
-/** Reads the table that is kept for a domain in a directory; undefined when there is none. Throws an Error when it cannot be used. */
+/** Reads the stored table of a domain. Undefined when there is none. Throws an Error when the file cannot be used. */
 export function readKeptTable(directory: string, domain: string): Uint8Array | undefined {
   const path = join(directory, fileName)
   try {
@@ -22,7 +22,9 @@ export function readKeptTable(directory: string, domain: string): Uint8Array | u
   }
 }
 
-/** Keeps a table for a domain in a directory, which is made for this user alone. Throws an Error that names what cannot be written. */
+/**
+ * Stores the table of a domain. The directory is created with access for this user only. Throws an Error that names what cannot be written.
+ */
 export function writeKeptTable(directory: string, domain: string, table: Uint8Array): void {
   ownDirectory(directory)
   replaceFile(join(directory, fileName), JSON.stringify({ domain, table: Buffer.from(table).toString('base64') }))

@@ -1,24 +1,27 @@
-/** The sockets on which workloads ask: UDP and TCP, on each address of the machine that is meant (docs/agent.md, D1, D6). */
+/** The UDP and TCP sockets on which the DNS server receives queries, on each address of the configured host (docs/agent.md, D1, D6). */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { createServer, isIP, isIPv6, type Server, type Socket } from 'node:net'
 import { deadlineAfter, type Timer } from '../../runtime/timers.ts'
 import { framed, MessageReader } from './stream-messages.ts'
 
-/** A message that came, and how it is answered. */
+/** A received message and the function that answers it. */
 export interface Incoming {
   readonly message: Buffer
-  /** Port of whoever sent it. */
+  /** The sender's port. */
   readonly port: number
-  /** Whether it came over TCP. */
+  /** Whether the message was received over TCP. */
   readonly isStream: boolean
-  /** Sends an answer; none where it is undefined. Called once. */
+  /** Sends a response; undefined sends none. Called once. */
   answer(response: Buffer | undefined): void
 }
 
-/** Bounds on TCP connections: how many there are, queries of one that wait for answers, bytes of answers that it has not taken, and time without a query. */
+/** Limits on TCP: connections; per connection, unanswered queries, bytes of unsent responses, and milliseconds without a query. */
 const bounds = { connections: 128, queries: 32, bytes: 262_144, idleMs: 10_000 }
 
-/** The addresses of a host: both of `localhost`, or the one that it is. Throws an Error for any other name. */
+/**
+ * Returns the addresses of a host: both loopback addresses for `localhost`, both wildcard addresses for an empty host, or the IP address
+ * itself. Throws an Error for any other name.
+ */
 function addressesOf(host: string): readonly string[] {
   if (host === 'localhost') return ['127.0.0.1', '::1']
   if (host === '') return ['0.0.0.0', '::']
@@ -26,10 +29,10 @@ function addressesOf(host: string): readonly string[] {
   return [host]
 }
 
-/** Errors that say that the machine does not have an address of this family. */
+/** Error codes for an address family that the machine does not have. */
 const absent: ReadonlySet<unknown> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])
 
-/** Listens, and hands on what comes. */
+/** Listens on all addresses and passes received messages on. */
 export class Listeners {
   readonly #take: (incoming: Incoming) => void
   readonly #idleMs: number
@@ -38,13 +41,16 @@ export class Listeners {
   readonly #connections = new Set<Socket>()
   readonly addresses: string[] = []
 
-  /** `idleMs`: how long a connection may be without a query, in milliseconds. */
+  /** `idleMs` is the maximum time that a connection may be without a query, in milliseconds. */
   constructor(take: (incoming: Incoming) => void, idleMs = bounds.idleMs) {
     this.#take = take
     this.#idleMs = idleMs
   }
 
-  /** Listens on a host and a port, the same for both protocols and all addresses; 0 = one that is free. Rejects when an address cannot be had, or none is there; then it listens on none. */
+  /**
+   * Listens on a host and a port, the same port for both protocols and all addresses; 0 chooses a free one. An address family that the
+   * machine does not have is skipped. Rejects, and listens on nothing, when an address cannot be bound or none is left.
+   */
   async open(host: string, port: number): Promise<void> {
     const addresses = addressesOf(host)
     let chosen = port
@@ -78,14 +84,14 @@ export class Listeners {
     const isV6 = isIPv6(address)
     const socket = createSocket({ type: isV6 ? 'udp6' : 'udp4', ipv6Only: isV6 })
     socket.on('message', (message, { address: from, port: fromPort }) => {
-      // Nobody can be answered at port 0.
+      // A response cannot be sent to port 0.
       if (fromPort === 0) return
       this.#take({
         message,
         port: fromPort,
         isStream: false,
         answer: (response) => {
-          // Nobody is left to tell where it cannot be sent.
+          // A send error is ignored: there is no one to report it to.
           if (response && this.#udp.includes(socket)) socket.send(response, fromPort, from, () => undefined)
         },
       })
@@ -97,7 +103,7 @@ export class Listeners {
       })
       socket.bind({ address, port, exclusive: true }, () => {
         socket.removeAllListeners('error')
-        // What goes wrong with one packet is no reason to stop.
+        // An error with one packet must not stop the server.
         socket.on('error', () => undefined)
         this.#udp.push(socket)
         resolve(socket.address().port)
@@ -106,7 +112,7 @@ export class Listeners {
   }
 
   #openTcp(address: string, port: number): Promise<void> {
-    // Who has asked everything may say so before it is answered.
+    // A client may half-close its connection before it has all responses.
     const server = createServer({ allowHalfOpen: true }, (socket) => this.#accept(socket))
     server.maxConnections = bounds.connections
     return new Promise((resolve, reject) => {
@@ -120,7 +126,7 @@ export class Listeners {
     })
   }
 
-  /** Takes the queries of a connection; answers go out as they come, in any order (RFC 7766, 6.2.1.1). */
+  /** Reads the queries of a connection. Responses are sent in any order, as they become available (RFC 7766, 6.2.1.1). */
   #accept(socket: Socket): void {
     this.#connections.add(socket)
     const reader = new MessageReader()
@@ -143,7 +149,7 @@ export class Listeners {
         waiting--
         if (socket.destroyed) return
         if (response) socket.write(framed(response))
-        // Whoever asks and does not read is let go.
+        // A client that sends queries and does not read the responses is disconnected.
         if (socket.writableLength > bounds.bytes) socket.destroy()
         else settle()
       }

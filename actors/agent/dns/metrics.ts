@@ -2,11 +2,14 @@
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, Histogram, type Registry } from '../../runtime/metrics.ts'
 
-/** Counts queries and what becomes of them. */
+/** Counts queries and their outcomes. */
 export interface DnsMetrics {
-  /** A query came. */
+  /** Called for each query. */
   asked(): void
-  /** A query is asked of the system's servers. Called with what comes of it: its time in seconds, and whether one of them answered. */
+  /**
+   * Called when a query is forwarded to the system's servers. The returned function is called with the duration in seconds and whether a
+   * server answered.
+   */
   forwarded(): (seconds: number, isAnswered: boolean) => void
 }
 

@@ -1,6 +1,6 @@
-/** DNS messages on a stream (RFC 1035, 4.2.2): each with its length before it. */
+/** DNS messages over TCP (RFC 1035, 4.2.2): each is preceded by its length. */
 
-/** A message with its length. */
+/** Prepends the length to a message. */
 export function framed(message: Buffer): Buffer {
   const frame = Buffer.allocUnsafe(2 + message.length)
   frame.writeUInt16BE(message.length, 0)
@@ -8,14 +8,14 @@ export function framed(message: Buffer): Buffer {
   return frame
 }
 
-/** Cuts messages out of what comes. It keeps at most one that is not complete, at most 64 KiB, in memory of its own. */
+/** Splits a byte stream into messages. Buffers at most one incomplete message, at most 64 KiB, in memory of its own. */
 export class MessageReader {
   #length = Buffer.alloc(2)
   #lengthFilled = 0
   #body: Buffer | undefined
   #filled = 0
 
-  /** Takes bytes and hands on each message that is complete, until `each` returns false. Returns how many bytes it took. */
+  /** Consumes bytes and calls `each` for every complete message until `each` returns false. Returns the number of bytes consumed. */
   take(bytes: Buffer, each: (message: Buffer) => unknown): number {
     let at = 0
     while (at < bytes.length) {

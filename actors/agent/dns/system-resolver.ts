@@ -1,26 +1,29 @@
-/** The system's resolver configuration, read again when the file is another. */
+/** The system's resolver configuration (`resolv.conf`), read again after the file has changed. */
 import { statSync } from 'node:fs'
 import { type ResolverConfig, readResolvConf } from '../../../src/dns/resolv-conf.ts'
 import { readBoundedFileSync } from '../../runtime/bounded-file.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
-/** How often the file is looked at while queries come, in milliseconds. Nothing is done while none come. */
+/** The minimum interval between two checks of the file, in milliseconds. The file is checked only when a query arrives. */
 const lookMs = 1000
-/** Longest file, in bytes. */
+/** The maximum size of the file, in bytes. */
 const fileBytes = 1_048_576
 
-/** Reads the configuration, and again when it has changed. */
+/** Reads the configuration, and reads it again after a change. */
 export class SystemResolver {
   readonly #path: string
   readonly #changed: (config: ResolverConfig) => void
   readonly #unreadable: (reason: string) => void
   #config: ResolverConfig
-  /** What tells this content of the file from others. */
+  /** Device, inode, size and times of the file when it was last read. A difference shows that the file has changed. */
   #mark: string
   #lookedAt: number
   #isUnreadable = false
 
-  /** Throws an Error that names the file where it cannot be read now. Later the last configuration stays; `changed` and `unreadable` hear of it. */
+  /**
+   * Throws an Error that names the file when it cannot be read. Later failures keep the last configuration and call `unreadable`; a changed
+   * configuration calls `changed`.
+   */
   constructor(path: string, changed: (config: ResolverConfig) => void, unreadable: (reason: string) => void) {
     this.#path = path
     this.#changed = changed
@@ -30,7 +33,7 @@ export class SystemResolver {
     this.#config = read(path)
   }
 
-  /** The configuration as it is now, or was within the last second. */
+  /** The current configuration, at most one second old. */
   get config(): ResolverConfig {
     const now = monotonicMs()
     if (now - this.#lookedAt >= lookMs) {

@@ -1,4 +1,4 @@
-/** Asks the servers of the system what the agent does not answer itself (docs/agent.md, D4). */
+/** Forwards queries to the DNS servers of the system (docs/agent.md, D4). */
 import { randomInt } from 'node:crypto'
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
@@ -10,51 +10,54 @@ import { deadlineAfter } from '../../runtime/timers.ts'
 import type { DnsMetrics } from './metrics.ts'
 import { framed, MessageReader } from './stream-messages.ts'
 
-/** How long one server may take, and all of them together, in milliseconds. */
+/** The timeouts of a query at one server and at all servers together, in milliseconds. */
 const patience = { server: 2000, all: 10_000 }
-/** Queries that are asked at a time; each has a socket of its own. */
+/** The maximum number of concurrent queries. Each has a socket of its own. */
 const mostQueries = 512
 
-/** How many ports are tried that others have taken, before one is left to the kernel. */
+/** How many random ports are tried while they are in use, before the kernel chooses the port. */
 const mostPorts = 5
 
-/** A query on its way. */
+/** A query that is being forwarded. */
 interface Asking {
   readonly query: Query
-  /** The query as it came. */
+  /** The query's message as received. */
   readonly message: Buffer
   readonly isStream: boolean
 }
 
-/** Asks servers, each query from a port and under an id that nobody can guess. */
+/** Forwards queries. Each has a random source port and a random id, against spoofed responses. */
 export class Upstream {
   readonly #port: number
   readonly #metrics: DnsMetrics
-  /** Ids of queries under way by the local port of their socket, `udp|` or `tcp|` before it. */
+  /** The ids of outstanding queries by the local port of their sockets. The keys begin with `udp|` or `tcp|`. */
   readonly #sockets = new Map<string, number>()
   readonly #sources = ownSourcePorts()
   #asking = 0
-  /** Give up what is under way. */
+  /** Functions that abandon the outstanding queries. */
   readonly #open = new Set<() => void>()
 
-  /** `port` is that of all servers. */
+  /** `port` is the port of all servers. */
   constructor(port: number, metrics: DnsMetrics) {
     this.#port = port
     this.#metrics = metrics
   }
 
-  /** Gives up all queries that are under way: none is answered. */
+  /** Abandons all outstanding queries. Each resolves with undefined. */
   close(): void {
     for (const giveUp of this.#open) giveUp()
   }
 
-  /** Whether a message is a query of this agent that has come back to it: its own queries are redirected like those of others. */
+  /** Whether a message is one of this agent's own forwarded queries, redirected back to the agent by rules that do not exclude its user. */
   isOwn(message: Buffer, port: number, isStream: boolean): boolean {
     const id = this.#sockets.get(keyOf(port, isStream))
     return id !== undefined && message.length >= 2 && message.readUInt16BE(0) === id
   }
 
-  /** Asks one server after the other until one answers, whatever it says. Resolves with its response under the query's id, or undefined when none did, or too many queries are under way. */
+  /**
+   * Asks the servers in order until one responds, with any response code. Resolves with the response under the query's id, or with
+   * undefined when no server responded or too many queries are outstanding.
+   */
   async ask(asking: Asking, servers: readonly string[]): Promise<Buffer | undefined> {
     const done = this.#metrics.forwarded()
     const started = monotonicMs()
@@ -99,7 +102,7 @@ export class Upstream {
     })
   }
 
-  /** The socket is connected: the kernel takes packets from the server's address and port alone. */
+  /** The socket is connected, so the kernel drops packets from any address and port other than the server's. */
   #overUdp(server: string, message: Buffer, id: number, take: (response: Buffer) => void, failed: () => void): () => void {
     const socket: UdpSocket = createSocket({ type: isIPv6(server.replace(/%.*$/, '')) ? 'udp6' : 'udp4' })
     let key = ''
@@ -150,7 +153,7 @@ export class Upstream {
   }
 }
 
-/** By what this machine says; undefined where it says nothing. */
+/** The source ports outside the kernel's ephemeral range (`sourcePorts`). Undefined where the range cannot be read. */
 function ownSourcePorts(): ReturnType<typeof sourcePorts> {
   try {
     return sourcePorts(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'))

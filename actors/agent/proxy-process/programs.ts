@@ -1,10 +1,10 @@
-/** Programs of this system. */
+/** Finds executable programs. */
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * The path of a program: as it is given when there is a slash in it, otherwise in the folders of `PATH`. Throws an Error that names it when it is not there or
- * cannot be run.
+ * Returns the path of a program: `name` itself when it contains a slash, otherwise the first match in the folders of `PATH`. Throws an
+ * Error that names the program when it is missing or not executable.
  */
 export function findProgram(name: string, path = process.env.PATH ?? ''): string {
   const candidates = name.includes('/') ? [name] : path.split(delimiter).map((folder) => join(folder, name))

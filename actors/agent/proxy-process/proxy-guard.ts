@@ -1,14 +1,14 @@
-/** What has the system end the proxy when the agent is killed (docs/agent.md, P3). */
+/** Makes the kernel kill the proxy when the agent is killed (docs/agent.md, P3). */
 import { execFile } from 'node:child_process'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { findProgram } from './programs.ts'
 
-/** Longest time to find out whether the program knows its option, in milliseconds. */
+/** The timeout of the check whether `setpriv` supports the option, in milliseconds. */
 const trialMs = 2000
 
 /**
- * What stands before the command of the proxy: `setpriv` of util-linux, with the option for it (`prctl(2)`, `PR_SET_PDEATHSIG`). Nothing where there is no such program, or one
- * that does not know the option, as older ones and that of BusyBox; the log says so at level debug.
+ * Returns the command prefix for the proxy's command: `setpriv` of util-linux with `--pdeathsig` (`prctl(2)`, `PR_SET_PDEATHSIG`). Empty,
+ * with a log line at level debug, where `setpriv` is missing or does not support the option, as in older releases and BusyBox.
  */
 export async function proxyGuard(log: ScopedLogger): Promise<string[]> {
   if (process.platform !== 'linux') return []

@@ -1,5 +1,6 @@
 /**
- * The process of the proxy (docs/agent.md, P3 to P6). It is no actor: an actor that fails is started again, and this process is not; with it the agent ends.
+ * The process of the proxy (docs/agent.md, P3 to P6). It is not an actor: a failed actor is restarted, whereas the agent exits when the
+ * proxy exits.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { ProxyEnd } from '../../../src/agent/proxy-end.ts'
@@ -14,34 +15,36 @@ export interface ProxyCommand {
   readonly args: readonly string[]
 }
 
-/** How the proxy ends in order. */
+/** How the proxy is drained before it is terminated. */
 export interface Drain {
   readonly adminPort: number
-  /** Only the inbound listeners: the workload behind a sidecar may still call others. */
+  /** Whether only inbound listeners are drained, so that the workload behind a sidecar can still open outbound connections. */
   readonly inboundOnly: boolean
-  /** For connections to end by themselves. */
+  /** How long connections may take to end, in milliseconds. */
   readonly durationMs: number
 }
 
-/** Longest time for the admin port to take the order, in milliseconds. */
+/** The timeout of the drain request to the admin port, in milliseconds. */
 const orderMs = 1000
-/** From SIGTERM to SIGKILL, in milliseconds. */
+/** The time between SIGTERM and SIGKILL, in milliseconds. */
 const killMs = 2000
 
 /** A running proxy. */
 export class ProxyProcess {
-  /** Resolves when it has ended. */
+  /** Resolves when the process has exited. */
   readonly ended: Promise<ProxyEnd>
   readonly #child: ChildProcess
   readonly #log: ScopedLogger
 
-  /** Starts it, with `guard` before its command. Throws an Error that names the program when it is missing or may not be run. */
+  /**
+   * Starts the process. `guard` is prepended to the command. Throws an Error that names the program when it is missing or not executable.
+   */
   constructor({ binary, args }: ProxyCommand, guard: readonly string[], log: ScopedLogger) {
     this.#log = log
     const program = findProgram(binary)
     const [first = program, ...rest] = [...guard, program, ...args]
     log.info(`starting the proxy: ${[program, ...args].map(shown).join(' ')}`)
-    // In a process group of its own: an interrupt from the terminal is for the agent, which drains the proxy first.
+    // The process gets its own process group, so that an interrupt from the terminal reaches only the agent, which drains the proxy first.
     this.#child = spawn(first, rest, { stdio: ['ignore', 'inherit', 'inherit'], detached: true })
     this.ended = new Promise((resolve) => {
       this.#child.on('exit', (status, signal) => resolve({ status, signal }))
@@ -52,7 +55,7 @@ export class ProxyProcess {
     })
   }
 
-  /** Lets connections end until `hurried`, then ends the proxy. Resolves when it has ended. */
+  /** Drains connections for the configured time or until `hurried` resolves, then terminates the proxy. Resolves when it has exited. */
   async drain({ adminPort, inboundOnly, durationMs }: Drain, hurried: Promise<void>): Promise<void> {
     this.#log.info(`the proxy drains its connections for ${durationMs / 1000} s`)
     const path = `/drain_listeners?${inboundOnly ? 'inboundonly&' : ''}graceful`
@@ -77,7 +80,7 @@ export class ProxyProcess {
   }
 }
 
-/** An argument as the log shows it: what an override of the bootstrap holds may be secret. */
+/** Formats an argument for the log. The override of the bootstrap is replaced by its size, because it may contain secrets. */
 function shown(argument: string, index: number, all: readonly string[]): string {
   if (all[index - 1] === '--config-yaml') return `<${Buffer.byteLength(argument)} bytes>`
   return /^[\w@%+=:,./~-]+$/.test(argument) ? argument : JSON.stringify(argument)

@@ -1,4 +1,4 @@
-/** `mesh-clean-iptables`: takes back all that `mesh-iptables` makes (docs/agent.md, R8). */
+/** `mesh-clean-iptables`: removes everything that `mesh-iptables` creates (docs/agent.md, R8). */
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import type { Listing } from '../../../src/iptables/listing.ts'
 import type { Family } from '../../../src/iptables/ranges.ts'
@@ -11,8 +11,8 @@ import { Network } from './network.ts'
 import { realHost, type Surroundings } from './programs.ts'
 
 /**
- * Removes the rules, routes and addresses of redirection. What cannot be removed is said and does not keep the rest from being removed; the
- * promise is then rejected with an ExitError. A dry run says what would be removed where all of it is there.
+ * Removes the rules, routes and addresses of redirection. A removal that fails is reported and does not stop the others; the promise is
+ * then rejected with an ExitError. A dry run prints the removal of a complete redirection, without reading the host.
  */
 export async function cleanRedirection(isDryRun: boolean, host: Surroundings = realHost): Promise<void> {
   const network = new Network(host, isDryRun)
@@ -41,7 +41,10 @@ export async function cleanRedirection(isDryRun: boolean, host: Surroundings = r
   if (failures.length > 0) throw new ExitError(failures.join('; '), failedRules)
 }
 
-/** Hosts without IPv6 have nothing of it to remove. The address is ours where the rules are. */
+/**
+ * Removes the IPv6 rules and address. Without IPv6 on the host there is nothing to remove. The address is removed only together with our
+ * rules, which show that it is ours.
+ */
 function cleanIpv6(network: Network): void {
   const listing = optionalRules(network)
   const removal = listing ? removalOf(listing, 6) : network.isDryRun ? usualRemoval : {}

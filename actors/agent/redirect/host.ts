@@ -1,21 +1,24 @@
-/** What redirection has to know of the host: its addresses, users and DNS servers. */
+/** Reads the facts of the host that redirection depends on: addresses, users and DNS servers. */
 import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import type { RedirectHost } from '../../../src/iptables/options.ts'
 import type { RedirectOrder } from '../../../src/iptables/order.ts'
 
-/** Status of a command that could not change the rules. */
+/** Exit status of a command that could not change the rules. */
 export const failedRules = 2
 
-/** Facts of the host. */
+/** The facts of the host. */
 export interface HostFacts extends RedirectHost {
   readonly address: string
-  /** Whether answers from loopback addresses may leave by another interface: `net.ipv4.conf.all.route_localnet`. */
+  /** Whether `net.ipv4.conf.all.route_localnet` is set, so that responses from loopback addresses may leave through other interfaces. */
   readonly routesLoopback: boolean
 }
 
-/** Reads the files of the host, and its addresses. Throws an ExitError without an address, or when DNS is to be captured and resolv.conf cannot be read. */
+/**
+ * Reads the host's files and addresses. Throws an ExitError when no interface has an address, or when DNS capture is requested and
+ * resolv.conf cannot be read.
+ */
 export function readHost({ redirectDns, proxyUser }: RedirectOrder): HostFacts {
   const addresses = Object.values(networkInterfaces())
     .flatMap((some) => some ?? [])
@@ -41,7 +44,7 @@ function readResolvConf(): string {
   }
 }
 
-/** The content of a file; empty on a host that has none. */
+/** Returns the content of a file. Empty when it cannot be read. */
 function readOptional(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -1,4 +1,7 @@
-/** The network of the host: looked at, and changed by commands that are said before they run; a dry run only says them (docs/agent.md, R7). */
+/**
+ * Reads and changes the network configuration of the host. Each command that changes it is printed before it runs; a dry run only prints
+ * (docs/agent.md, R7).
+ */
 import { randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,20 +13,20 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import { failedRules } from './host.ts'
 import type { Outcome, Program, RunProgram, Surroundings } from './programs.ts'
 
-/** Status of a command that could not write the file of rules. */
+/** Exit status of a command that could not write the rules file. */
 const failedFile = 1
 
-/** How long a command waits for another that changes rules, in seconds. */
+/** How long iptables-restore waits for the xtables lock, in seconds. */
 const lockWaitSeconds = 30
 
-/** Rules of a family as text for iptables-restore, and how they are said: as that text, or as these single commands. */
+/** The rules of one address family as input of iptables-restore, and their printed form: that input, or single commands. */
 export interface RuleChange {
   readonly family: Family
   readonly text: string
   readonly commands: 'restore-format' | readonly string[]
 }
 
-/** Rules with the file that they are read from; they come from standard input where the path is empty. */
+/** Rules with the path of the file that iptables-restore reads. With an empty path it reads them from standard input. */
 type RuleSource = RuleChange & { readonly path: string }
 
 const tool = (family: Family, what: 'save' | 'restore'): Program => `${family === 6 ? 'ip6tables' : 'iptables'}-${what}`
@@ -39,19 +42,19 @@ export class Network {
     this.#say = say
   }
 
-  /** The rules of a family; undefined in a dry run. Throws an ExitError when they cannot be read. */
+  /** Returns the rules of an address family. Undefined in a dry run. Throws an ExitError when the rules cannot be read. */
   rules(family: Family): Listing | undefined {
     const found = this.#look(tool(family, 'save'), [])
     if (found?.error) throw failure(tool(family, 'save'), [], found.error)
     return found && readListing(found.output)
   }
 
-  /** What `ip` prints; empty in a dry run and when it cannot say. */
+  /** Returns the output of `ip`. Empty in a dry run and when the command fails. */
   ip(...args: string[]): string {
     return this.#look('ip', args)?.output ?? ''
   }
 
-  /** Runs `ip`. Throws an ExitError when it fails, after showing the routes where it was about one. */
+  /** Runs `ip`. Throws an ExitError when the command fails; when it concerned a route, all routes are printed first. */
   changeIp(args: readonly string[]): void {
     this.#echo('ip', args)
     if (this.isDryRun) return
@@ -62,8 +65,8 @@ export class Network {
   }
 
   /**
-   * Applies the rules of all families. Each is tried first, so that none is changed when one has a mistake; the rules of a table are replaced at
-   * once, or not at all. Throws an ExitError that says what failed.
+   * Applies the rules of all address families. All rules are tested first, so that a fault in one leaves everything unchanged. The rules of
+   * a table are replaced atomically. Throws an ExitError that names the command that failed.
    */
   apply(changes: readonly RuleChange[]): void {
     const needed = changes.filter(({ text, commands }) => text !== '' || commands === 'restore-format')
@@ -87,7 +90,7 @@ export class Network {
     }
   }
 
-  /** Says a command and what it prints, if it can be run. */
+  /** Prints a command and, outside a dry run, its output. */
   show(program: Program, args: readonly string[] = []): void {
     this.#echo(program, args)
     const shown = this.#look(program, args)
@@ -125,7 +128,7 @@ const restoreArgs = ['--noflush', `--wait=${lockWaitSeconds}`]
 const failure = (program: string, args: readonly string[], error: string) =>
   new ExitError(`${[program, ...args].join(' ')} failed: ${error}`, failedRules)
 
-/** A name that is nobody's: a time in nanoseconds and a random number. */
+/** Returns a unique file name: a time in nanoseconds and a random number. */
 const fileName = () => `iptables-rules-${Math.round(monotonicMs() * 1e6)}.txt${randomBytes(6).toString('hex')}`
 
 function writeRules(path: string, text: string): void {

@@ -1,14 +1,19 @@
-/** Runs the programs that change the network of a host. They are looked for where a system has them, not in PATH, since they run as root. */
+/**
+ * Runs the programs that change the network of a host. They are searched in fixed system folders and not in PATH, because they run as root.
+ */
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 import { print } from '../../../src/cli/print.ts'
 import { readHost } from './host.ts'
 
-/** The programs. */
+/** The names of the programs. */
 export type Program = 'ip' | `ip${'' | '6'}tables-${'save' | 'restore'}`
 
-/** What the commands work with: facts of the host, its programs, and where they say what they do and warn. */
+/**
+ * The environment of the redirect commands, replaceable in tests: facts of the host, its programs, and the outputs for commands and
+ * warnings.
+ */
 export interface Surroundings {
   readonly readHost: typeof readHost
   readonly run: RunProgram
@@ -18,19 +23,19 @@ export interface Surroundings {
 
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
-/** A program that waits this long, for instance for the lock of the rules, is ended. */
+/** The timeout of a program in milliseconds, for example while it waits for the xtables lock. The program is then killed. */
 const longestRunMs = 60_000
 
-/** The outcome of a program; `error` is empty when it did what it was asked. */
+/** The outcome of a program. `error` is empty when the program exited with status 0. */
 export interface Outcome {
   readonly output: string
   readonly error: string
 }
 
-/** Runs a program to its end, with this text as its standard input. */
+/** Runs a program to its end, with `input` as its standard input. */
 export type RunProgram = (program: Program, args: readonly string[], input?: string) => Outcome
 
-/** Runs a program of this host. */
+/** Runs a program of this host. A missing program is an outcome with an error. */
 const runProgram: RunProgram = (program, args, input = '') => {
   const path = folders.map((folder) => join(folder, program)).find(isExecutable)
   if (path === undefined) return { output: '', error: `${program} is not on this host (looked in ${folders.join(', ')})` }
@@ -51,5 +56,5 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** The host itself, with its standard output and its standard error. */
+/** The host itself, with standard output and standard error of this process. */
 export const realHost: Surroundings = { readHost, run: runProgram, say: print, warn: (line) => void process.stderr.write(`${line}\n`) }

@@ -1,4 +1,4 @@
-/** `mesh-iptables`: applies the rules of redirection and looks whether they hold (docs/agent.md, R1 to R9). */
+/** `mesh-iptables`: applies the redirect rules and validates that they work (docs/agent.md, R1 to R9). */
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import type { Listing } from '../../../src/iptables/listing.ts'
 import { excludesAll, readRedirectOptions } from '../../../src/iptables/options.ts'
@@ -14,11 +14,17 @@ import { Network, type RuleChange } from './network.ts'
 import { realHost, type Surroundings } from './programs.ts'
 import { validate } from './validation.ts'
 
-/** The proxy calls the application at 127.0.0.1 in the name of the caller. Without the setting the kernel has no way for the answer. */
+/**
+ * With TPROXY the proxy connects to the application at 127.0.0.1 with the caller's source address. Without `route_localnet` the kernel does
+ * not route the application's response.
+ */
 const needsLoopbackRoutes =
   'TPROXY: net.ipv4.conf.all.route_localnet is 0: applications will not be able to answer their callers; set it to 1 in this network namespace'
 
-/** Does what is ordered. Rejects with an ExitError when rules cannot be applied or do not hold, with an Error when a setting is wrong. */
+/**
+ * Executes the command. Rejects with an ExitError when rules cannot be applied or the validation fails, and with an Error when a setting is
+ * invalid.
+ */
 export async function redirect(order: RedirectOrder, surroundings: Surroundings = realHost): Promise<void> {
   const { say, warn } = surroundings
   const host = surroundings.readHost(order)
@@ -36,7 +42,7 @@ export async function redirect(order: RedirectOrder, surroundings: Surroundings 
   }
 }
 
-/** Prints the settings that came from the environment, and those in force. */
+/** Prints the settings from the environment and the effective settings. */
 function describe({ environment }: RedirectOrder, options: RedirectOptions, say: Surroundings['say']): void {
   const block = (title: string, lines: readonly (readonly [string, string])[]) =>
     say([title, '-'.repeat(title.length), ...lines.map(([name, value]) => `${name}=${value}`), ''].join('\n'))
@@ -81,14 +87,14 @@ function applyRules({ restoreFormat }: RedirectOrder, options: RedirectOptions, 
   if (options.isIpv6) network.show('ip6tables-save')
 }
 
-/** Sends packets with the mark to the table, and those of the table to this host, unless an earlier run has done so. */
+/** Adds the policy rule from the mark to the table, and the table's route to this host, unless an earlier run has added them. */
 function addMarkRoute(wanted: MarkRoute, before: readonly MarkRoute[], network: Network): void {
   const [rule, route] = markRouteCommands('add', wanted)
   if (!before.some(({ mark, table }) => mark === wanted.mark && table === wanted.table)) network.changeIp(rule)
   if (!before.some(({ table }) => table === wanted.table)) network.changeIp(route)
 }
 
-/** Takes back what an earlier run has done and this one does not. */
+/** Removes the policy rule and route of an earlier run that this run does not need. */
 function removeMarkRoute(old: MarkRoute, wanted: MarkRoute | undefined, network: Network): void {
   const [rule, route] = markRouteCommands('del', old)
   if (old.table === wanted?.table && old.mark === wanted.mark) return
@@ -96,7 +102,10 @@ function removeMarkRoute(old: MarkRoute, wanted: MarkRoute | undefined, network:
   if (old.table !== wanted?.table) network.changeIp(route)
 }
 
-/** The rules of IPv6 on a host that needs none. It may be without them. */
+/**
+ * Reads the IPv6 rules of a host on which IPv6 is not redirected. Logs a warning when they cannot be read, for example because the host has
+ * no ip6tables.
+ */
 function optionalRules(network: Network, warn: Surroundings['warn']): Listing | undefined | 'not there' {
   try {
     return network.rules(6)

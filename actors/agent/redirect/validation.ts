@@ -1,22 +1,22 @@
 /**
- * Looks whether connections are redirected (docs/agent.md, R9). A program of this process asks for a connection to an address where nobody listens;
- * that it arrives at a port of the proxy, at another address, proves that a rule led it there.
+ * Validates that connections are redirected (docs/agent.md, R9). This process connects to an address where nothing listens. When the
+ * connection arrives at one of the proxy's ports on another address, a redirect rule applied.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { ExitError } from '../../../src/cli/exit-status.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 
-/** Status that says that connections are not redirected. What repairs a node looks for exactly this one. */
+/** Exit status when connections are not redirected. Tools that repair nodes check for exactly this status. */
 const notRedirected = 126
 
-/** What is looked at. */
+/** The settings of the validation. */
 export interface ValidationSettings {
-  /** Address of the host, which is printed. */
+  /** The host's address, which is only printed. */
   readonly address: string
   readonly isIpv6: boolean
-  /** Ports to which connections are redirected. */
+  /** The ports that connections are redirected to. */
   readonly ports: readonly number[]
-  /** Port to which a connection is asked for. */
+  /** The destination port of the test connections. */
   readonly probePort: number
   readonly timeoutMs: number
 }
@@ -26,10 +26,13 @@ const addresses = {
   6: { loopback: '::1', probed: '::6' },
 } as const
 
-/** How often a connection is asked for, in milliseconds. */
+/** The interval between test connections, in milliseconds. */
 const period = 1000
 
-/** Resolves when a connection was redirected. Rejects with an ExitError after the time limit, or when no port can be listened on. */
+/**
+ * Resolves when a test connection was redirected. Rejects with an ExitError after the timeout, or when it cannot listen on any of the
+ * ports.
+ */
 export async function validate(settings: ValidationSettings, say: (line: string) => void): Promise<void> {
   const { loopback, probed } = addresses[settings.isIpv6 ? 6 : 4]
   say(`Validating redirection: host address ${settings.address}, probe ${probed} port ${settings.probePort}`)
@@ -63,7 +66,7 @@ export async function validate(settings: ValidationSettings, say: (line: string)
   }
 }
 
-/** Connections that were asked for and those that arrived; they are the same when one came from the port of the other. */
+/** Matches opened connections with accepted ones: the remote port of an accepted connection is the local port of an opened one. */
 class Matches {
   found: () => void = () => {}
   readonly #answer: string
@@ -95,7 +98,7 @@ class Matches {
 
   #keep(socket: Socket): void {
     this.#open.add(socket)
-    // That nobody listens at the probed address is what is expected without redirection.
+    // Without redirection the connection is refused, which is an expected outcome.
     socket.on('error', () => {})
   }
 

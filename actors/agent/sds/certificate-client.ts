@@ -1,4 +1,4 @@
-/** Asks a certificate authority for a certificate: one call of gRPC on a connection of its own (ARCHITECTURE, "Decisions"). */
+/** Requests certificates from a certificate authority: one gRPC call on a connection of its own (ARCHITECTURE, "Decisions"). */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import { callEnd, certificateChain, certificateRequest } from '../../../src/agent/certificate-call.ts'
@@ -8,13 +8,13 @@ import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../credentials/http2-client.ts'
 
-/** By the name of this project, and by its alias, under which authorities of the reference are. */
+/** The paths of the method: by the name of this project and by its alias, under which authorities of the reference serve it. */
 const paths = servicePaths('mesh.v1.auth.MeshCertificateService', 'CreateCertificate')
 
-/** Longest time for connection, call and answer, in seconds; largest answer in bytes. */
+/** The timeout of a call, connecting included, in seconds, and the maximum size of a response in bytes. */
 const limits = { seconds: 30, answerBytes: 1_048_576 }
 
-/** Why there is no certificate: the gRPC status, and for how many milliseconds the authority asks not to be asked again. */
+/** A failed call: the gRPC status, and the minimum delay before a retry that the authority asks for, in milliseconds. */
 export class CallFailed extends Error {
   readonly code: number
   readonly retryAfterMs: number
@@ -25,7 +25,7 @@ export class CallFailed extends Error {
   }
 }
 
-/** What is asked for. */
+/** The contents of a request. */
 export interface CertificateOrder {
   /** PEM. */
   readonly csr: string
@@ -33,22 +33,22 @@ export interface CertificateOrder {
   readonly clusterId: string
 }
 
-/** With what the caller shows who it is, and what it verifies the authority with. PEM. */
+/** The credentials of a call. PEM, except for the token. */
 export interface Credentials extends ConnectionCredentials {
   readonly token: string | undefined
 }
 
-/** Asks an authority for certificates, by the name under which it has the service. */
+/** Requests certificates. Remembers which of the paths the authority implements. */
 export class CertificateClient {
   readonly #authority: ServerAddress
-  /** The path that the authority knew last comes first. */
+  /** The paths in the order of attempts: the one that the authority implemented last comes first. */
   #paths: readonly string[] = paths
 
   constructor(authority: ServerAddress) {
     this.#authority = authority
   }
 
-  /** Asks for a certificate. Resolves with the chain: leaf, certificates between, roots last. Rejects with {@link CallFailed}. */
+  /** Requests a certificate. Resolves with the chain: leaf, intermediates, roots last. Rejects with {@link CallFailed}. */
   async create(order: CertificateOrder, credentials: Credentials): Promise<string[]> {
     for (const [index, path] of this.#paths.entries()) {
       try {
@@ -115,10 +115,10 @@ function call(
     }
   }
   stream.on('response', (headers) => {
-    // Headers alone end a call that has no answer but its status.
+    // A response without messages has its status in the headers (Trailers-Only).
     if (headers['grpc-status'] !== undefined) trailers = headers
     else if (headers[':status'] !== 200) {
-      // As gRPC clients take it: there is no such method (gRPC, "HTTP to gRPC Status Code Mapping").
+      // HTTP status 404 means that the method does not exist (gRPC, "HTTP to gRPC Status Code Mapping").
       const code = headers[':status'] === 404 ? status.unimplemented : status.unavailable
       done(new CallFailed(code, `answered with HTTP status ${headers[':status']}`))
     }

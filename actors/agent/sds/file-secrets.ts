@@ -1,46 +1,46 @@
-/** Secrets in files that Envoy asks for by their paths: `file-cert:<chain>~<key>` and `file-root:<roots>` (docs/certificates.md, S7). */
+/** Secrets whose resource names contain file paths: `file-cert:<chain>~<key>` and `file-root:<roots>` (docs/certificates.md, S7). */
 import { pairSecret, readFileSecretName, rootsSecret, type SecretResource } from '../../../src/agent/secret-resources.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
 import { authoritiesReader, pairReader } from '../credentials/credential-file.ts'
 
-/** Most secrets in files at a time, of all streams together. */
+/** The maximum number of subscribed file secrets, over all streams. */
 const mostSecrets = 256
 
-/** What becomes of files: their listener counts and logs it. */
+/** Reports events of secret files, which the listener counts and logs. */
 export interface FileListener {
-  /** Another content may be served. */
+  /** Called when the content to be served has changed. */
   changed(): void
-  /** Files cannot be used: told once for each reason. What was served before is served on. */
+  /** Called when files cannot be used, once for each reason. The last good content stays in use. */
   refused(name: string, reason: string): void
-  /** A directory cannot be watched: its files are looked at every ten seconds. */
+  /** Called when a directory cannot be watched; its files are then read every ten seconds. */
   unwatchable(directory: string, error: Error): void
 }
 
-/** A secret that streams want: how many do, and its last good content. */
+/** A subscribed secret: the number of subscribed streams, its watch, and its last good content. */
 interface Wanted {
   streams: number
   readonly watch: FilesWatch
   secret: SecretResource | undefined
 }
 
-/** Secrets in files, read and watched while a stream wants them. */
+/** Reads and watches secret files while a stream subscribes to them. */
 export class FileSecrets {
   readonly #listener: FileListener
   readonly #quietMs: number
   readonly #wanted = new Map<string, Wanted>()
 
-  /** Files are read once they have been left alone for `quietMs`. */
+  /** Files are read once they have not changed for `quietMs` milliseconds. */
   constructor(quietMs: number, listener: FileListener) {
     this.#quietMs = quietMs
     this.#listener = listener
   }
 
-  /** The last good content of a secret that is wanted; undefined before there was one. */
+  /** Returns the last good content of a subscribed secret. Undefined before it was read. */
   get(name: string): SecretResource | undefined {
     return this.#wanted.get(name)?.secret
   }
 
-  /** One more stream wants a secret. It is read soon. Other names than those of files are passed over. */
+  /** Adds one subscription to a secret and starts to read its files. Names of other secrets are ignored. */
   want(name: string): void {
     const known = this.#wanted.get(name)
     if (known) return void known.streams++
@@ -68,7 +68,7 @@ export class FileSecrets {
     this.#wanted.set(name, wanted)
   }
 
-  /** One stream less wants a secret. */
+  /** Removes one subscription from a secret. After the last one its files are no longer watched. */
   forget(name: string): void {
     const known = this.#wanted.get(name)
     if (!known || --known.streams > 0) return

@@ -1,4 +1,4 @@
-/** The file in which a workload's secrets outlive a restart of the agent (docs/certificates.md, H1 to H4). */
+/** The file that preserves a workload's secrets over a restart of the agent (docs/certificates.md, H1 to H4). */
 import { join } from 'node:path'
 import { type KeptSecrets, keptText, readKept } from '../../../src/agent/kept-secrets.ts'
 import { readBoundedFile } from '../../runtime/bounded-file.ts'
@@ -6,13 +6,16 @@ import { isGone } from '../../runtime/directory-watch.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 
-/** Largest file in bytes. */
+/** The maximum size of the file, in bytes. */
 const fileBytes = 1_048_576
 const secretsFile = 'secrets.json'
-/** The roots once more, for connections to discovery (`learnedRootsFile`). */
+/** A copy of the roots for connections to discovery (`learned` of `RootsSource`). */
 const rootsFile = 'root-cert.pem'
 
-/** Reads what is kept in a directory; undefined when nothing is. Rejects with an Error that names the file when it cannot be used, or others can use it. */
+/**
+ * Reads the stored secrets. Undefined when there are none. Rejects with an Error that names the file when it cannot be used or other users
+ * have access to it.
+ */
 export async function readKeptFile(directory: string): Promise<KeptSecrets | undefined> {
   const path = join(directory, secretsFile)
   try {
@@ -24,7 +27,7 @@ export async function readKeptFile(directory: string): Promise<KeptSecrets | und
   }
 }
 
-/** Keeps secrets in a directory, which is made for this user alone. Throws an Error that names what cannot be written. */
+/** Stores secrets. The directory is created with access for this user only. Throws an Error that names what cannot be written. */
 export function writeKeptFile(directory: string, kept: KeptSecrets): void {
   ownDirectory(directory)
   replaceFile(join(directory, secretsFile), keptText(kept))

@@ -1,25 +1,25 @@
-/** Metrics of the server of secrets (docs/metrics.md, "Of the agent"). */
+/** Metrics of the SDS server (docs/metrics.md, "Of the agent"). */
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts'
 
-/** Counts what becomes of secrets. */
+/** Counts events of the SDS server. */
 export interface SecretMetrics {
-  /** A response has left so many seconds after it was made, or its stream was lost before. */
+  /** Called when a response was sent, with the seconds since it was made, or when its stream was lost first. */
   pushed(isLost: boolean, seconds: number): void
-  /** Envoy refused one. */
+  /** Called for a NACK. */
   refused(): void
-  /** A request answered another response than the last. */
+  /** Called for a request whose nonce is not that of the last response. */
   expired(): void
-  /** A stream was ended because Envoy took nothing. */
+  /** Called when a stream was ended because Envoy did not read for the send timeout. */
   stale(): void
 }
 
-/** Label of the metrics that discovery has too, by the type of its resources. */
+/** The value of the label `type`, as in discovery's metrics of the same names. */
 const type = 'sds'
-/** Upper bounds in seconds. */
+/** Upper bounds of the histogram in seconds. */
 const buckets = [0.01, 0.1, 1, 3, 5, 10, 20, 30]
 
-/** Declares the metrics of the server of secrets; `versions` gives what each open stream tells of Envoy's version. */
+/** Declares the metrics of the SDS server. `versions` returns the Envoy version of each open stream. */
 export function secretMetrics(registry: Registry, versions: () => readonly string[]): SecretMetrics {
   const registers = [registry]
   const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
@@ -72,15 +72,15 @@ export function secretMetrics(registry: Registry, versions: () => readonly strin
   }
 }
 
-/** Counts what becomes of secrets in files. */
+/** Counts failures of secret files. */
 export interface FileMetrics {
-  /** Files could not be read, used or written. */
+  /** Called when files could not be read, used or written. */
   failed(): void
-  /** A directory could not be watched. */
+  /** Called when a directory could not be watched. */
   unwatchable(): void
 }
 
-/** Declares the metrics of files. */
+/** Declares the metrics of secret files. */
 export function fileMetrics(registry: Registry): FileMetrics {
   const counter = (name: string, help: string) => new Counter({ name: metricPrefix + name, help, registers: [registry] })
   const failures = counter('num_file_secret_failures_total', 'failures of secrets in files: files that could not be read, used or written')

@@ -1,17 +1,17 @@
-/** Files of a directory that take the place of what the authority gives (docs/certificates.md, S8). */
+/** Mounted certificate files that take precedence over certificates of the authority (docs/certificates.md, S8). */
 import { join } from 'node:path'
 import { type PairSecret, pairSecret, type RootsSecret, rootsSecret } from '../../../src/agent/secret-resources.ts'
 import { FilesWatch } from '../../runtime/files-watch.ts'
 import { authoritiesReader, type FilesReader, type PairText, pairReader } from '../credentials/credential-file.ts'
 import type { FileListener } from './file-secrets.ts'
 
-/** What the files hold. */
+/** The secrets in the files. */
 export interface Mounted {
   readonly pair: PairSecret | undefined
   readonly roots: RootsSecret | undefined
 }
 
-/** The files `cert-chain.pem` with `key.pem`, and `root-cert.pem`, of a directory. */
+/** Reads and watches `cert-chain.pem` with `key.pem`, and `root-cert.pem`, in a directory. */
 export class MountedSecrets {
   readonly #listener: FileListener
   readonly #readPair: FilesReader<PairText>
@@ -20,7 +20,7 @@ export class MountedSecrets {
   #current: Mounted = { pair: undefined, roots: undefined }
   #last: Mounted = this.#current
 
-  /** Files are read once they have been left alone for `quietMs`. */
+  /** Files are read once they have not changed for `quietMs` milliseconds. */
   constructor(directory: string, quietMs: number, listener: FileListener) {
     this.#listener = listener
     const [chain, key, roots] = ['cert-chain.pem', 'key.pem', 'root-cert.pem'].map((name) => join(directory, name)) as [string, string, string]
@@ -33,17 +33,17 @@ export class MountedSecrets {
     )
   }
 
-  /** The last good content; of files that are not there, none. */
+  /** The last good content. Undefined for files that do not exist. */
   get current(): Mounted {
     return this.#current
   }
 
-  /** The last good content, of files that are gone too. */
+  /** The last good content, also of files that have been removed. */
   get last(): Mounted {
     return this.#last
   }
 
-  /** Reads the files now. Resolves when that is done, whatever came of it. */
+  /** Reads the files now. Resolves when they are read, also after a failure. */
   look(): Promise<void> {
     return this.#watch.look()
   }
@@ -52,7 +52,7 @@ export class MountedSecrets {
     this.#watch.close()
   }
 
-  /** A fault of one of the two does not keep the other from being used. */
+  /** The pair and the roots are independent: a fault of one does not stop the other from being updated. */
   async #look(): Promise<void> {
     const [pair, roots] = await Promise.allSettled([this.#readPair(), this.#readRoots()])
     const before = this.#current

@@ -1,41 +1,41 @@
-/** Writes what is served to files, for programs that read certificates themselves (docs/certificates.md, S9). */
+/** Writes the served secrets to files, for programs that read certificates themselves (docs/certificates.md, S9). */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { OutputConfig } from '../../../protocols/messages/agent.ts'
 import { replaceFile } from '../../runtime/durable-file.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** What is written, by the names of the files; undefined leaves a file as it is. */
+/** The content by file name. Undefined leaves a file unchanged. */
 export interface OutputContent {
   readonly 'key.pem': string | undefined
   readonly 'cert-chain.pem': string | undefined
   readonly 'root-cert.pem': string | undefined
 }
 
-/** In the order in which they are written: programs take a new chain as the sign to read the key. */
+/** In the order of writing. The key is written before the chain, because programs reload the key when the chain changes. */
 const names = ['key.pem', 'cert-chain.pem', 'root-cert.pem'] as const
 
-/** First and longest wait after a failure, in milliseconds. */
+/** The first and the maximum delay after a failed write, in milliseconds. */
 const waits = { first: 1000, longest: 60_000 }
 
-/** The files. What cannot be written is tried again. */
+/** Writes the files. A failed write is retried with back-off. */
 export class OutputFiles {
   readonly #config: OutputConfig
   readonly #failed: (reason: string) => void
   readonly #written = new Map<string, string>()
   #content: OutputContent | undefined
   #failures = 0
-  /** The last reason that was told. */
+  /** The last reported reason. */
   #fault: string | undefined
   #timer: Timer | undefined
 
-  /** `failed` is told why files cannot be written, once for each reason. */
+  /** `failed` is called with the reason when files cannot be written, once for each reason. */
   constructor(config: OutputConfig, failed: (reason: string) => void) {
     this.#config = config
     this.#failed = failed
   }
 
-  /** Has the files hold this. */
+  /** Sets the content of the files and writes what has changed. */
   write(content: OutputContent): void {
     this.#content = content
     this.#timer?.cancel()

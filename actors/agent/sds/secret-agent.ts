@@ -1,6 +1,6 @@
 /**
- * The agent's secrets as an actor: has a certificate issued for a key of its own and renews it in time, watches secrets in files, and serves
- * them all to Envoy. It has no peers. Asks: `state`, {@link SecretState}.
+ * The agent's secrets as an actor: requests and renews a certificate for a key that it generates, watches secrets in files, and serves all
+ * secrets to Envoy over SDS. It has no peers. Asks: `state`, {@link SecretState}.
  */
 import type { SecretAgentConfig, SecretState } from '../../../protocols/messages/agent.ts'
 import { type PairSecret, pairName, type RootsSecret, rootsName, type SecretResource } from '../../../src/agent/secret-resources.ts'
@@ -13,7 +13,7 @@ import { SecretServer } from './secret-server.ts'
 import { TokenFetcher } from './token-fetcher.ts'
 import { WorkloadCertificate } from './workload-certificate.ts'
 
-/** Most directories that are remembered as told of. */
+/** The maximum number of remembered directories whose watch failure was logged. */
 const mostUnwatched = 256
 
 class SecretAgent implements Behaviour<never, never> {
@@ -26,12 +26,12 @@ class SecretAgent implements Behaviour<never, never> {
   readonly #output: OutputFiles | undefined
   readonly #fetcher: TokenFetcher | undefined
   readonly #metrics: FileMetrics
-  /** Directories of which was told that they cannot be watched: that is tried again every ten seconds. */
+  /** Directories whose watch failure was logged. Watching them is retried every ten seconds without further log lines. */
   readonly #unwatched = new Set<string>()
-  /** What the mounted files held when that was last told. */
+  /** Which secrets the mounted files contained when that was last logged. */
   #held = ''
   #isServing = false
-  /** Whether the authority may be asked. */
+  /** Whether the first fetch of a token has ended (always true without a fetcher), so that the authority may be called. */
   #mayAsk = false
 
   constructor(context: ActorContext<SecretAgentConfig>) {
@@ -70,7 +70,7 @@ class SecretAgent implements Behaviour<never, never> {
     )
   }
 
-  /** Rejects when the socket cannot be listened on. */
+  /** Starts to serve. Rejects when it cannot listen on the socket. */
   async start(): Promise<this> {
     for (const notice of this.#context.config.notices) this.#context.log('default').warn(notice)
     await Promise.all([this.#certificate?.restore(), this.#mounted?.look()])
@@ -79,7 +79,7 @@ class SecretAgent implements Behaviour<never, never> {
       throw error
     })
     this.#isServing = true
-    // A call without a token would fail: the first token is waited for, and nothing else is.
+    // A call without a token would fail, so calls to the authority wait for the first token. Nothing else waits for it.
     void (this.#fetcher?.tried ?? Promise.resolve()).then(() => {
       this.#mayAsk = true
       this.#mountedChanged()
@@ -104,7 +104,7 @@ class SecretAgent implements Behaviour<never, never> {
     return name === rootsName ? this.#roots?.secret : this.#files.get(name)
   }
 
-  /** Files come before what the authority gave; those that are gone count while it has given nothing. */
+  /** Precedence: mounted files that exist, the authority's certificate, then the last content of mounted files that have been removed. */
   get #pair(): PairSecret | undefined {
     return this.#mounted?.current.pair ?? this.#certificate?.pair ?? this.#mounted?.last.pair
   }
@@ -113,7 +113,7 @@ class SecretAgent implements Behaviour<never, never> {
     return this.#mounted?.current.roots ?? this.#certificate?.roots ?? this.#mounted?.last.roots
   }
 
-  /** The mounted files hold something else. While they hold a pair and roots, nothing is asked of the authority. */
+  /** Called when the mounted files have changed. While they contain a pair and roots, no certificate is requested. */
   #mountedChanged(): void {
     if (!this.#isServing) return
     const { pair, roots } = this.#mounted?.current ?? {}
@@ -127,7 +127,7 @@ class SecretAgent implements Behaviour<never, never> {
     this.#changed()
   }
 
-  /** What is served under the names of the workload's own secrets may be something else now. */
+  /** Called when the workload's own secrets may have changed: sends them to Envoy and writes the output files. */
   #changed(): void {
     this.#server.push()
     const pair = this.#pair
@@ -157,7 +157,7 @@ class SecretAgent implements Behaviour<never, never> {
   }
 }
 
-/** The agent's secrets as an actor. */
+/** Definition of the actor. */
 export const actor: ActorDefinition<SecretAgentConfig, never, never> = {
   kind: 'secret-agent',
   start: (context) => new SecretAgent(context).start(),

@@ -1,4 +1,7 @@
-/** Serves a workload's secrets to its Envoy: `envoy.service.secret.v3.SecretDiscoveryService` on a unix socket (docs/certificates.md, S1 to S6). */
+/**
+ * Serves a workload's secrets to its Envoy: `envoy.service.secret.v3.SecretDiscoveryService` on a Unix socket (docs/certificates.md, S1 to
+ * S6).
+ */
 import type { SecretLookup } from '../../../src/agent/secret-resources.ts'
 import { BadRequest, SecretStream } from '../../../src/agent/secret-stream.ts'
 import { ClientTrust } from '../../../src/identity/client-trust.ts'
@@ -14,11 +17,14 @@ import { type SecretMetrics, secretMetrics } from './metrics.ts'
 
 const service = '/envoy.service.secret.v3.SecretDiscoveryService'
 
-/** Connections at a time, streams on each, and largest message in bytes: a node with all its extensions has 60 KB. */
+/**
+ * The maximum numbers of connections and of streams on each, and the maximum message size in bytes: a node with all its extensions has 60
+ * KB.
+ */
 const bounds = { connections: 128, streams: 1000, messageBytes: 1_048_576 }
-/** How long a stream may stand still while bytes for it are outstanding, in milliseconds. */
+/** The send timeout: how long a stream may make no progress while it has unsent bytes, in milliseconds. */
 const sendTimeout = 30_000
-/** The other side is on this machine: the system tells when it is gone. */
+/** The peer is on this machine, so the kernel reports a closed connection and no keepalive is needed. */
 const connections = {
   keepaliveInterval: Number.POSITIVE_INFINITY,
   keepaliveTimeout: Number.POSITIVE_INFINITY,
@@ -26,21 +32,21 @@ const connections = {
   credentialGrace: 0,
 }
 
-/** Where the secrets are that the server sends. */
+/** The source of the secrets. */
 export interface SecretSource {
   readonly find: SecretLookup
-  /** A stream wants a secret, from now on; each name that is wanted is forgotten once. */
+  /** Adds a subscription of a stream. Each is later removed once with `forget`. */
   want(name: string): void
   forget(name: string): void
 }
 
-/** A stream, and what its source was told that it wants. */
+/** A stream, and its subscriptions as the source knows them. */
 interface Served {
   readonly state: SecretStream
   readonly wanted: Set<string>
 }
 
-/** The server. */
+/** The SDS server. */
 export class SecretServer {
   readonly #server: GrpcServer
   readonly #log: ScopedLogger
@@ -48,7 +54,7 @@ export class SecretServer {
   readonly #source: SecretSource
   readonly #streams = new Map<GrpcStream, Served>()
 
-  /** Serves on the unix socket `path` what `source` has at the time. */
+  /** Serves the secrets of `source` on the Unix socket `path`. */
   constructor(path: string, source: SecretSource, parts: { readonly log: ScopedLogger; readonly metrics: Registry }) {
     this.#log = parts.log
     this.#source = source
@@ -78,12 +84,12 @@ export class SecretServer {
     )
   }
 
-  /** Starts to listen. Rejects when the path cannot be listened on. */
+  /** Starts to listen. Rejects when it cannot listen on the path. */
   open(): Promise<void> {
     return this.#server.open()
   }
 
-  /** Sends what has changed to the streams that want it. */
+  /** Sends changed secrets to the streams that subscribe to them. */
   push(): void {
     for (const [stream, { state }] of this.#streams) this.#send(stream, state)
   }
@@ -118,7 +124,7 @@ export class SecretServer {
     })
   }
 
-  /** Tells the source what a stream wants now and did not before, and the other way round. */
+  /** Reports the changes of a stream's subscription to the source. */
   #follow({ state, wanted }: Served): void {
     for (const name of state.wanted) {
       if (wanted.has(name)) continue

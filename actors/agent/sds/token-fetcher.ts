@@ -1,4 +1,7 @@
-/** Fetches the workload's token where no orchestrator mounts one, writes it where it is read, and exchanges it in time (docs/certificates.md, F1 to F5). */
+/**
+ * Fetches the workload's token where no orchestrator mounts one, writes it to the token file, and replaces it before it expires
+ * (docs/certificates.md, F1 to F5).
+ */
 import { randomInt } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -11,27 +14,29 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { cloudToken, type Fetched, localToken } from './token-sources.ts'
 
-/** Longest time between two looks at the clocks, in milliseconds: timers stand still while the machine sleeps. */
+/** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */
 const lookMs = 300_000
 
-/** The token of the machine is for the programs of its group too; the other is for the agent's user alone. */
+/** File modes. The token of the machine is readable by the group of its file, the local token only by the agent's user. */
 const tokenModes = { cloud: 0o640, local: 0o600 } as const
 const rootsMode = 0o644
 
-/** The fetcher. */
+/** Fetches and replaces the token. */
 export class TokenFetcher {
   readonly #config: FetcherConfig
   readonly #log: ScopedLogger
   readonly #fetched: () => void
   readonly #first = Promise.withResolvers<void>()
   #token: { readonly text: string; readonly endsAt: number } | undefined
-  /** By the wall clock and by the monotonic one, in milliseconds: whichever says so first counts. */
+  /**
+   * When the next token is fetched, by the wall clock and by the monotonic clock in milliseconds: as soon as either clock has reached it.
+   */
   #due = { wall: 0, monotonic: 0 }
   #failures = 0
   #timer: Timer | undefined
   #isOver = false
 
-  /** `fetched` is told of each token that is there. */
+  /** `fetched` is called after each fetched token. */
   constructor(config: FetcherConfig, log: ScopedLogger, fetched: () => void) {
     this.#config = config
     this.#log = log
@@ -39,12 +44,12 @@ export class TokenFetcher {
     void this.#fetch()
   }
 
-  /** Resolves when the first try has come to an end, whatever came of it. */
+  /** Resolves when the first attempt has ended, successfully or not. */
   get tried(): Promise<void> {
     return this.#first.promise
   }
 
-  /** The token, while it is good. */
+  /** The token. Undefined after its expiry. */
   get token(): string | undefined {
     return this.#token && this.#token.endsAt > wallClockMs() ? this.#token.text : undefined
   }
@@ -86,7 +91,10 @@ export class TokenFetcher {
     this.#look()
   }
 
-  /** Those who read the files are the connections to discovery; calls to the authority have the token in any case. */
+  /**
+   * Writes the token and roots to their files, which connections to discovery read. A failed write is only logged, because calls to the
+   * authority use the token in memory.
+   */
   #write({ token, roots }: Fetched): void {
     const { tokenFile, from } = this.#config
     const files: [path: string, content: string, mode: number][] = [[tokenFile, `${token}\n`, tokenModes[from]]]

@@ -1,24 +1,24 @@
-/** Where tokens are fetched: the metadata server of a cloud's machine, or the discovery service of this machine. */
+/** The sources of tokens: the metadata server of a cloud's machine, or the discovery service on this machine. */
 import { request as httpRequest, type RequestOptions } from 'node:http'
 import type { CloudFetcher, LocalFetcher } from '../../../protocols/messages/agent.ts'
 import type { LocalToken } from '../../../protocols/messages/identity.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 
-/** What was fetched. */
+/** A fetched token. */
 export interface Fetched {
   readonly token: string
-  /** Roots of the mesh, PEM; undefined where the source has none. */
+  /** The roots of the mesh in PEM. Undefined when the source does not provide them. */
   readonly roots: string | undefined
 }
 
-/** Longest time for an answer in milliseconds, and largest answer in bytes. */
+/** The timeout of a request in milliseconds, and the maximum size of a response in bytes. */
 const limits = { ms: 5000, bytes: 1_048_576 }
 
-/** What proves that a metadata server answers, and keeps requests that somebody was tricked into from it. */
+/** Required in requests, against server-side request forgery, and in responses, as proof that a metadata server sent them. */
 const flavor = { name: 'metadata-flavor', value: 'Google' } as const
 
-/** The identity token of the machine's service account, for the audience. Rejects with an Error that names the metadata server. */
+/** Fetches the identity token of the machine's service account for the audience. Rejects with an Error that names the metadata server. */
 export async function cloudToken({ metadataHost, audience }: CloudFetcher): Promise<Fetched> {
   const query = new URLSearchParams({ audience, format: 'full' })
   const path = `/computeMetadata/v1/instance/service-accounts/default/identity?${query}`
@@ -33,7 +33,10 @@ export async function cloudToken({ metadataHost, audience }: CloudFetcher): Prom
   return { token: checkedToken(where, body.trim()), roots: undefined }
 }
 
-/** A token for the workload, and the roots, from the admin socket of the discovery service. Rejects with an Error that names the socket. */
+/**
+ * Fetches a token for the workload, and the roots, from the admin socket of the discovery service. Rejects with an Error that names the
+ * socket.
+ */
 export async function localToken({ socket, namespace, account }: LocalFetcher): Promise<Fetched> {
   const where = `admin socket ${socket}`
   const { askServer } = await import('../../../src/cli/admin-socket.ts')
@@ -49,7 +52,7 @@ function readAnswer(where: string, body: string): LocalToken {
   try {
     read = JSON.parse(body)
   } catch {
-    // What the parser says may quote the token.
+    // The parser's error is discarded because it may quote the token.
   }
   const { token, roots } = Object(read) as Partial<Record<keyof LocalToken, unknown>>
   if (typeof token !== 'string' || typeof roots !== 'string') throw new Error(`${where}: answered with something else than a token and roots`)

@@ -1,4 +1,7 @@
-/** The workload's certificate: has it issued for a key of its own by the certificate authority, renews it in time, and keeps it over a restart (docs/certificates.md, N1 to N7, H1 to H4). */
+/**
+ * The workload's certificate: requested from the certificate authority for a generated key, renewed before its expiry, and stored for a
+ * restart (docs/certificates.md, N1 to N7, H1 to H4).
+ */
 import { generateKeyPair, type KeyObject, randomInt } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { CertificateConfig, SecretState } from '../../../protocols/messages/agent.ts'
@@ -18,23 +21,23 @@ import { readPair, readRoots, readToken } from '../credentials/credential-file.t
 import { CallFailed, CertificateClient, type Credentials } from './certificate-client.ts'
 import { readKeptFile, writeKeptFile } from './kept-file.ts'
 
-/** Longest time between two looks at the clocks, in milliseconds: timers stand still while the machine sleeps. */
+/** The maximum interval between two checks of the clocks, in milliseconds: timers do not run while the machine sleeps. */
 const lookMs = 60_000
 
 const now = (): Moment => ({ wall: wallClockMs(), monotonic: monotonicMs() })
 const chance = () => randomInt(1_000_000) / 1_000_000
 
-/** What it needs. */
+/** The dependencies of {@link WorkloadCertificate}. */
 export interface CertificateParts {
   readonly log: Logger
   readonly metrics: Registry
-  /** A token that was fetched, which counts before that of the file; undefined while there is none. */
+  /** The fetched token, which takes precedence over the token file. Undefined while there is none. */
   readonly token: () => string | undefined
-  /** Another certificate or other roots are there. */
+  /** Called when the certificate or the roots have changed. */
   readonly changed: () => void
 }
 
-/** The client of the authority. */
+/** Requests, renews and stores the certificate. */
 export class WorkloadCertificate {
   readonly #config: CertificateConfig
   readonly #log: ScopedLogger
@@ -43,10 +46,10 @@ export class WorkloadCertificate {
   readonly #secrets: WorkloadSecrets
   readonly #client: CertificateClient
   readonly #calls: OutgoingRequests
-  /** Calls that failed in turn with and without a client certificate (docs/certificates.md, N4). */
+  /** The number of failed calls since the last success. It selects the credentials of the next call in turn (docs/certificates.md, N4). */
   #attempts = 0
   #fault: string | undefined
-  /** Why the last could not be kept: told once. */
+  /** The last logged reason why the certificate could not be stored. */
   #keptFault: string | undefined
   #timer: Timer | undefined
   #isWanted = false
@@ -67,7 +70,7 @@ export class WorkloadCertificate {
     return this.#secrets.pair(now())
   }
 
-  /** The roots of the last answer. */
+  /** The roots of the last response. */
   get roots(): RootsSecret | undefined {
     return this.#secrets.roots
   }
@@ -77,7 +80,7 @@ export class WorkloadCertificate {
     return { notAfter: pair?.notAfter, identity: pair?.identity, fault: this.#fault }
   }
 
-  /** Uses what was kept, if it may be used. */
+  /** Restores the stored secrets, if they may be used. */
   async restore(): Promise<void> {
     const { keptIn, identity } = this.#config
     if (keptIn === undefined || identity === undefined) return
@@ -99,7 +102,7 @@ export class WorkloadCertificate {
     }
   }
 
-  /** Says whether a certificate is to be had of the authority: while it is not, none is asked for. */
+  /** Sets whether certificates are to be requested from the authority. */
   want(isWanted: boolean): void {
     if (isWanted === this.#isWanted) return
     this.#isWanted = isWanted
@@ -107,7 +110,7 @@ export class WorkloadCertificate {
     else this.#timer?.cancel()
   }
 
-  /** What calls are made with is another now: one that failed is made again at once. */
+  /** Retries a failed call at once, because its credentials have changed. */
   retry(): void {
     this.#secrets.retryNow()
     this.#look()
@@ -157,7 +160,7 @@ export class WorkloadCertificate {
     this.#look()
   }
 
-  /** Has a certificate issued for a new key. */
+  /** Requests a certificate for a new key. */
   async #ask(): Promise<{ readonly issued: Issued; readonly key: string }> {
     const { identity, key: kind, ttlSeconds, clusterId } = this.#config
     const key = await newKey(kind.type)
@@ -176,12 +179,12 @@ export class WorkloadCertificate {
         })
     const provisioned = credentials.pair && (await this.#given(readPair(credentials.pair), 'provisioned certificate'))
     const pairs = [this.#secrets.pair(now()), provisioned].filter((pair) => pair !== undefined)
-    // In turn: each certificate that there is, and the token alone.
+    // Attempts alternate between the available client certificates and the token alone.
     const ways = token === undefined ? pairs : [...pairs, undefined]
     return { token, roots, pair: ways[this.#attempts % Math.max(1, ways.length)] }
   }
 
-  /** What was read; undefined, with a warning, when it cannot be used. */
+  /** Resolves with the result, or with undefined after a logged warning when the file cannot be used. */
   #given<T>(read: Promise<T>, what: string): Promise<T | undefined> {
     return read.catch((error: Error) => void this.#log.warn(`no ${what} is sent: ${error.message}`))
   }
@@ -203,7 +206,7 @@ export class WorkloadCertificate {
 
 const generate = promisify(generateKeyPair)
 
-/** A new private key; made on a thread of the system's pool. */
+/** Generates a private key, on a thread of libuv's pool. */
 async function newKey(type: 'rsa' | 'ec'): Promise<KeyObject> {
   const { privateKey } = type === 'rsa' ? await generate('rsa', { modulusLength: 2048 }) : await generate('ec', { namedCurve: 'P-256' })
   return privateKey

@@ -1,4 +1,4 @@
-/** The agent's own part of the page of metrics, made in the supervisor's thread (docs/agent.md, H4). */
+/** The agent's own part of the metrics page, made in the supervisor's thread (docs/agent.md, H4). */
 import type { AgentMetrics } from '../../../protocols/messages/status.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { writeExposition } from '../../runtime/exposition.ts'
@@ -6,7 +6,10 @@ import { MergedMetrics } from '../../runtime/merged-metrics.ts'
 import { Gauge, type Registry } from '../../runtime/metrics.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 
-/** Answers what the status server asks as `metrics`. `own` are the metrics of the supervisor's thread, `version` is that of the agent. */
+/**
+ * Returns the function that answers the status server's ask `metrics`. `own` holds the metrics of the supervisor's thread, `version` is the
+ * agent's version.
+ */
 export function agentMetrics(supervisor: Supervisor, own: Registry, version: string): () => Promise<AgentMetrics> {
   const build = { name: `${metricPrefix}mesh_build`, help: 'component build info', labelNames: ['component', 'tag'], registers: [own] }
   new Gauge(build).set({ component: 'agent', tag: version }, 1)

@@ -1,4 +1,4 @@
-/** Probes of the application in the orchestrator's place (docs/agent.md, H7): by HTTP, by a connection, or by a call of gRPC. */
+/** Probes the application on behalf of the orchestrator (docs/agent.md, H7): by HTTP, by a TCP connection, or by a gRPC call. */
 import type { IncomingMessage } from 'node:http'
 import type { ApplicationProbe, HttpProbe } from '../../../protocols/messages/status.ts'
 import { probeHeaders } from '../../../src/health/forwarded-headers.ts'
@@ -8,15 +8,15 @@ import { deadlineAfter } from '../../runtime/timers.ts'
 import { canConnect } from './connect-probe.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
-/** Redirects that are followed; bytes of an answer that are read, and milliseconds for which. */
+/** The maximum number of followed redirects, and the maximum bytes and milliseconds for reading the rest of a response. */
 const limits = { redirects: 10, bodyBytes: 65_536, bodyMs: 1000 }
 
-/** Asks the application. */
+/** Executes the probes of the application. */
 export class ApplicationProber {
   readonly #probes: ReadonlyMap<string, ApplicationProbe>
   readonly #isIpv6Only: boolean
   readonly #log: ScopedLogger
-  /** Paths whose last probe could not be made: the first of several failures is logged. */
+  /** Paths whose last probe failed to execute. Only the first of consecutive failures is logged. */
   readonly #failing = new Set<string>()
 
   constructor(config: { readonly probes: Readonly<Record<string, ApplicationProbe>>; readonly isIpv6Only: boolean }, log: ScopedLogger) {
@@ -25,12 +25,15 @@ export class ApplicationProber {
     this.#log = log
   }
 
-  /** Whether there is a probe at a path. */
+  /** Whether a probe is configured for a path. */
   has(path: string): boolean {
     return this.#probes.has(path)
   }
 
-  /** Resolves with the status that answers a probe: the application's own, or 500 when it could not be asked. */
+  /**
+   * Executes the probe of a path. Resolves with the HTTP status for the prober: the application's own, or 500 when the application could
+   * not be probed. `gone` aborts when the prober disconnects.
+   */
   async answer(path: string, request: IncomingMessage, gone: AbortSignal): Promise<number> {
     const probe = this.#probes.get(path)
     if (!probe) return 400
@@ -49,7 +52,7 @@ export class ApplicationProber {
   async #probe({ httpGet, tcpSocket, grpc }: ApplicationProbe, request: IncomingMessage, signal: AbortSignal): Promise<number> {
     if (httpGet) return this.#get(httpGet, request, signal)
     if (tcpSocket) return canConnect({ port: tcpSocket.port, isIpv6Only: this.#isIpv6Only }, signal).then(() => 200)
-    // Loaded when there is such a probe: it needs a client of HTTP/2.
+    // Imported only when such a probe is configured, because it needs an HTTP/2 client.
     const { checkHealth } = await import('./grpc-probe.ts')
     const { port = 0, service = '' } = grpc ?? {}
     const userAgent = request.headers['user-agent']
@@ -70,7 +73,8 @@ export class ApplicationProber {
       const { statusCode: status = 500, headers: answered } = answer
       if (![301, 302, 303, 307, 308].includes(status) || answered.location === undefined) return status
       const next = URL.parse(answered.location, url.href)
-      // A redirect to elsewhere proves that the application answers. Its status cannot be passed on without the header `Location`.
+      // A redirect to another host shows that the application responds. Its status cannot be passed on without the `Location` header, so
+      // the probe succeeds.
       if (!next || !/^https?:$/.test(next.protocol) || !isLoopbackHost(next.host)) return 200
       url = next
     }
@@ -78,7 +82,7 @@ export class ApplicationProber {
   }
 }
 
-/** Reads what is left of an answer, so that the application can finish it, but not much and not for long. */
+/** Reads the rest of a response within limits, so that the application can finish sending it. */
 function letGo(answer: IncomingMessage): void {
   let length = 0
   const timer = deadlineAfter(limits.bodyMs, () => answer.destroy()).unref()

@@ -1,12 +1,12 @@
-/** A probe by a command. */
+/** Health probe by a command. */
 import { spawn } from 'node:child_process'
 
-/** Bytes of what a command says that are kept for the reason. */
+/** The maximum length of the command's output that is kept for the reason of a failure. */
 const saidBytes = 500
 
 /**
- * Runs a command, without a shell and in a process group of its own. Rejects with the reason when it cannot be started, or ends with another
- * status than 0; when the signal is aborted, it and what it has started are killed.
+ * Runs a command without a shell, in a process group of its own. Rejects with the reason when it cannot be started or exits with a status
+ * other than 0. When the signal is aborted, the process group is killed.
  */
 export function runCommand(command: readonly string[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -21,7 +21,7 @@ export function runCommand(command: readonly string[], signal: AbortSignal): Pro
       try {
         if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
       } catch {
-        // The group is gone already.
+        // The process group has exited already.
       }
       reject(new Error('given up'))
     }

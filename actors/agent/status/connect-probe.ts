@@ -1,8 +1,11 @@
-/** Whether somebody accepts connections at a port. */
+/** Health probe by a TCP connection. */
 import { connect } from 'node:net'
 import { loopbackLookup } from '../../http/loopback.ts'
 
-/** Connects, and closes the connection. Rejects with the reason when nobody accepts it, or the signal is aborted. `host` is this machine when it is left out. */
+/**
+ * Connects and closes the connection. Rejects with the reason when the connection is not accepted or the signal is aborted. `host` defaults
+ * to this machine.
+ */
 export function canConnect(
   { host = 'localhost', port, isIpv6Only }: { readonly host?: string; readonly port: number; readonly isIpv6Only: boolean },
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** A probe by gRPC: `Check` of the service `grpc.health.v1.Health`, in plain text over a connection of its own. */
+/** Health probe by gRPC: `Check` of `grpc.health.v1.Health`, in plaintext on a connection of its own. */
 import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
 import { connect } from 'node:net'
 import { readHealthStatus, serving } from '../../../src/health/grpc-health.ts'
@@ -6,19 +6,19 @@ import { textField } from '../../../src/xds/slab/wire.ts'
 import { FrameBuffers, FrameReader, messageFrame } from '../../../src/xds/stream/frames.ts'
 import { loopbackLookup } from '../../http/loopback.ts'
 
-/** Largest answer in bytes. */
+/** The maximum size of a response, in bytes. */
 const answerBytes = 1024
 
-/** What is asked. */
+/** The parameters of a probe. */
 interface HealthQuestion {
   readonly port: number
-  /** Empty for the server as a whole. */
+  /** The service name; empty for the server as a whole. */
   readonly service: string
   readonly userAgent: string | undefined
   readonly isIpv6Only: boolean
 }
 
-/** Resolves with whether the service says that it serves. Rejects with the reason when there is no such answer. */
+/** Resolves with whether the status of the service is SERVING. Rejects with the reason when there is no valid response. */
 export function checkHealth({ port, service, userAgent, isIpv6Only }: HealthQuestion, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const createConnection = () => connect({ host: 'localhost', port, lookup: loopbackLookup(isIpv6Only) })

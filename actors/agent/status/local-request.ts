@@ -1,4 +1,7 @@
-/** HTTP requests to ports of this machine: to the proxy's admin interface, to its metrics, to the application. Over `node:http` alone, which costs an agent least. */
+/**
+ * HTTP requests to ports of this machine: the proxy's admin interface, its metrics, the application. Uses only `node:http`, which adds the
+ * least memory and CPU to an agent.
+ */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
 import { loopbackLookup } from '../../http/loopback.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
@@ -7,18 +10,20 @@ import { deadlineAfter } from '../../runtime/timers.ts'
 /** One request. */
 export interface LocalRequest {
   readonly port: number
-  /** With its query. */
+  /** The path with its query. */
   readonly path: string
-  /** Name and value by turns, `Host` among them. */
+  /** Alternating names and values, `Host` included. */
   readonly headers: readonly string[]
-  /** Over TLS; the certificate is not verified. */
+  /** Whether to use TLS. The certificate is not verified. */
   readonly isSecure?: boolean
-  /** Host that is connected to; this machine when it is left out. */
+  /** The host to connect to. Defaults to this machine. */
   readonly host?: string
   readonly isIpv6Only: boolean
 }
 
-/** Sends a GET. Resolves with the answer once its head is there. Rejects with the reason, also when the signal is aborted. */
+/**
+ * Sends a GET request. Resolves with the response when its headers have arrived. Rejects with the reason, also when the signal is aborted.
+ */
 export async function getLocally(
   { port, path, headers, isSecure, host = 'localhost', isIpv6Only }: LocalRequest,
   signal: AbortSignal,
@@ -34,13 +39,16 @@ export async function getLocally(
   })
 }
 
-/** What went wrong; where both families were tried, for the first of them. */
+/** Returns the message of an error. When both address families were tried, that of the first. */
 export function reasonOf(error: unknown): string {
   const [first] = error instanceof AggregateError ? error.errors : [error]
   return first instanceof Error ? first.message || first.name : String(first)
 }
 
-/** Runs something that is aborted after so many milliseconds (never when that is infinite), and when `gone` is aborted. */
+/**
+ * Runs an operation with a signal that is aborted after `ms` milliseconds (never when infinite) and when `gone` is aborted. Rejects with
+ * the reason of the abort.
+ */
 export async function within<T>(ms: number, gone: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const end = new AbortController()
   const leave = () => end.abort(new Error('nobody waits for the answer any more'))

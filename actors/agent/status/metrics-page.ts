@@ -1,4 +1,6 @@
-/** The page of metrics that Prometheus scrapes: the proxy's, the application's and the agent's, one after another (docs/agent.md, H4 and H5). */
+/**
+ * The metrics page that Prometheus scrapes: metrics of the proxy, the application and the agent, in this order (docs/agent.md, H4 and H5).
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AgentMetrics, StatusConfig } from '../../../protocols/messages/status.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
@@ -9,20 +11,20 @@ import { Counter, type Registry } from '../../runtime/metrics.ts'
 import { deadlineAfter } from '../../runtime/timers.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
-/** Most bytes of one part, and of one line of it. */
+/** The maximum size of one part and of one line, in bytes. */
 const limits = { part: 268_435_456, line: 1_048_576 }
-/** Pages that are made at a time, and how long one may take in all, in milliseconds. */
+/** The maximum number of concurrent scrapes, and the maximum duration of one in milliseconds. */
 const pages = { atOnce: 32, ms: 60_000 }
-/** Time that a scraper has when it does not say, in seconds, and the longest that it may say. */
+/** The default and the maximum scrape timeout, in seconds. The scraper gives its own in a header. */
 const patience = { given: 30, most: 55 }
-/** Shares of the scraper's time after which a part is given up, so that what is there arrives in time. */
+/** The share of the scrape timeout after which a part is abandoned, so that the other parts arrive in time. */
 const shares = { proxy: 0.8, application: 0.9 }
 
 type Part = keyof typeof shares
 
 const timeoutHeader = 'x-prometheus-scrape-timeout-seconds'
 
-/** Makes the page, and counts what became of its parts. */
+/** Serves the metrics page and counts its failed parts. */
 export class MetricsPage {
   readonly #config: StatusConfig
   readonly #log: ScopedLogger
@@ -41,7 +43,7 @@ export class MetricsPage {
     this.#failures = new Counter({ name: `${metricPrefix}scrape_failures_total`, help, labelNames: ['type'], registers })
   }
 
-  /** Answers a scrape, whose status is 200 whatever parts are missing. A part is written as it comes: no page is ever held whole. */
+  /** Answers a scrape. The status is 200 even when parts are missing. Each part is streamed; a page is never buffered as a whole. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#open >= pages.atOnce) return void response.writeHead(503).end(`${pages.atOnce} pages of metrics are being made already`)
     this.#open++
@@ -68,7 +70,7 @@ export class MetricsPage {
       const came = within(ms * shares[part], gone.signal, (signal) => this.#get({ port, path, headers }, signal, turns[part].promise, response))
       await came.catch((error: unknown) => this.#failed(part, reasonOf(error))).finally(() => turns[part].over())
     }
-    // Both are asked at once; one waits with what it has until the other is written.
+    // Both parts are requested at once. The application's response is read when the proxy's part has been written.
     const turns = { proxy: turn(), application: turn() }
     turns.proxy.begin()
     const merged = [merge('proxy', prometheusPort, `/stats/prometheus${query}`)]
@@ -115,14 +117,14 @@ export class MetricsPage {
   }
 }
 
-/** Something that waits for its turn. */
+/** Orders two parts: `promise` resolves with `begin`, `ended` with `over`. */
 function turn(): { begin(): void; over(): void; readonly promise: Promise<void>; readonly ended: Promise<void> } {
   const begun = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<void>()
   return { begin: begun.resolve, over: ended.resolve, promise: begun.promise, ended: ended.promise }
 }
 
-/** Seconds that a scraper waits. */
+/** Returns the scrape timeout in seconds. */
 function patienceOf(header: string | string[] | undefined): number {
   const seconds = Number(header)
   return seconds > 0 ? Math.min(seconds, patience.most) : patience.given
@@ -137,7 +139,7 @@ function scrapeHeaders({ headers }: IncomingMessage, port: number): string[] {
   return [...own, ...forwarded]
 }
 
-/** Copies the whole lines of a part as it comes, at the pace of the reader. What is left of a part that breaks off in the middle of a line is not written. */
+/** Copies a part line by line as it arrives, with back-pressure. A last line that is cut off by an error is not written. */
 async function copyLines(part: IncomingMessage, to: ServerResponse): Promise<void> {
   let rest: Buffer[] = []
   let length = 0

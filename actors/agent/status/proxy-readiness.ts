@@ -1,4 +1,4 @@
-/** Whether the proxy is ready, as its admin interface tells (docs/agent.md, H1). */
+/** Determines the readiness of the proxy from its admin interface (docs/agent.md, H1). */
 import type { StatusConfig } from '../../../protocols/messages/status.ts'
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Readiness } from '../../../src/health/readiness.ts'
@@ -8,12 +8,12 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import { Gauge, type Registry } from '../../runtime/metrics.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
-/** Largest answer with statistics, in bytes. */
+/** The maximum size of a response with statistics, in bytes. */
 const answerBytes = 65_536
-/** After how long a failure is logged again whose reason is the same, in milliseconds. */
+/** The interval after which a repeated failure with the same reason is logged again, in milliseconds. */
 const repeatMs = 1000
 
-/** Asks the proxy until it was ready once. */
+/** Queries the proxy until it has been ready once. */
 export class ProxyReadiness {
   readonly #config: StatusConfig
   readonly #log: ScopedLogger
@@ -29,17 +29,20 @@ export class ProxyReadiness {
     this.#metrics = parts.metrics
   }
 
-  /** Whether the proxy was ready once. */
+  /** Whether the proxy has been ready once. */
   get ready(): boolean {
     return this.#rule.question === undefined
   }
 
-  /** Why the proxy was not ready when it was asked last; empty when it was, or was not asked yet. */
+  /** Why the proxy was not ready at the last check. Empty when it was, or before the first check. */
   get reason(): string {
     return this.#reason
   }
 
-  /** Resolves with the reason why the proxy is not ready; undefined when it is. Who asks meanwhile gets the same answer. Never rejects. */
+  /**
+   * Checks the proxy. Resolves with the reason why it is not ready, or with undefined when it is. Concurrent calls share one check. Never
+   * rejects.
+   */
   check(): Promise<string | undefined> {
     if (this.ready) return Promise.resolve(undefined)
     this.#running ??= this.#check().finally(() => {

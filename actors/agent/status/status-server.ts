@@ -1,7 +1,7 @@
 /**
- * The status server of the agent as an actor: readiness of the proxy, merged metrics, probes of the application, and the end of the agent on
- * request (docs/agent.md, "Status"). Tells the relay `HealthChanged`. Asks: `state`, {@link StatusState}; `stopListening`, when the agent
- * begins to end. Asks its supervisor what {@link statusAsks} names. Speaks HTTP with `node:http` alone.
+ * The agent's status server as an actor: readiness of the proxy, merged metrics, probes of the application, and shutdown of the agent on
+ * request (docs/agent.md, "Status"). Emits `HealthChanged` to the relay. Asks: `state`, {@link StatusState}; `stopListening`, called when
+ * the agent begins to shut down. Asks its supervisor for what {@link statusAsks} names. Uses only `node:http`.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,9 +19,9 @@ import { MetricsPage } from './metrics-page.ts'
 import { ProxyReadiness } from './proxy-readiness.ts'
 import { WorkloadProber } from './workload-prober.ts'
 
-/** Connections at a time; how long a client may take to send a request, and how long a connection may do nothing, in milliseconds. */
+/** The maximum number of connections, the timeout for receiving a request, and the interval of checking it, in milliseconds. */
 const limits = { connections: 512, requestMs: 10_000, checkMs: 5000 }
-/** After how long an address that could not be listened on is tried again, in milliseconds. */
+/** The delay before another attempt to listen, in milliseconds. */
 const listenAgainMs = 1000
 
 class StatusServer implements Behaviour<never, HealthChanged> {
@@ -62,7 +62,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
       })
   }
 
-  /** Listens. An address that cannot be listened on is an error in the log, and tried again: an agent without this server still serves its proxy. */
+  /** Starts to listen. A failure is logged as an error and retried, because the agent can serve its proxy without this server. */
   async listen(): Promise<this> {
     const { port } = this.#context.config
     if (port === undefined || this.#isEnding) return this
@@ -95,7 +95,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
     await closed
   }
 
-  /** Connections that are open are still answered. */
+  /** Stops accepting connections. Requests on open connections are still answered. */
   #stopListening(): void {
     this.#isEnding = true
     this.#listenAgain?.cancel()
@@ -112,7 +112,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
-    // What comes as a body is not looked at.
+    // Request bodies are discarded.
     request.resume()
     this.#answer(request, response).catch((error: unknown) => {
       this.#log.warn(`${request.method} of a page failed: ${reasonOf(error)}`)
@@ -152,7 +152,7 @@ class StatusServer implements Behaviour<never, HealthChanged> {
 
 const plain = { 'Content-Type': 'text/plain; charset=utf-8' }
 
-/** What the supervisor starts. */
+/** Definition of the actor. */
 export const actor: ActorDefinition<StatusConfig, never, HealthChanged> = {
   kind: 'status',
   start: (context) => new StatusServer(context).listen(),

@@ -1,4 +1,4 @@
-/** Probes the workload itself and tells when it becomes healthy or unhealthy (docs/agent.md, H9 to H11). */
+/** Probes the workload and reports when it becomes healthy or unhealthy (docs/agent.md, H9 to H11). */
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import type { HttpProbe, WorkloadProbe } from '../../../protocols/messages/status.ts'
 import { probeHeaders } from '../../../src/health/forwarded-headers.ts'
@@ -9,17 +9,17 @@ import { after, type Timer } from '../../runtime/timers.ts'
 import { canConnect } from './connect-probe.ts'
 import { getLocally, reasonOf, within } from './local-request.ts'
 
-/** What a prober is made of. */
+/** The dependencies of {@link WorkloadProber}. */
 export interface WorkloadParts {
   readonly probe: WorkloadProbe
   readonly isIpv6Only: boolean
-  /** Why the proxy is not ready; undefined when it is. */
+  /** Resolves with the reason why the proxy is not ready, or with undefined when it is. */
   readonly proxy: () => Promise<string | undefined>
   readonly log: ScopedLogger
   readonly changed: (event: HealthChanged) => void
 }
 
-/** Probes until it is stopped. */
+/** Probes the workload periodically until it is stopped. */
 export class WorkloadProber {
   readonly #parts: WorkloadParts
   readonly #settings: ReturnType<typeof probeSettings>
@@ -34,12 +34,12 @@ export class WorkloadProber {
     this.#timer = after(this.#settings.delayMs, () => void this.#look())
   }
 
-  /** What was told last. */
+  /** The last reported state. */
   get last(): HealthChanged | undefined {
     return this.#health.last
   }
 
-  /** Ends what is under way; nothing is told any more. */
+  /** Aborts the current probe. Nothing is reported afterwards. */
   stop(): void {
     this.#stopped.abort()
     this.#timer.cancel()
@@ -58,7 +58,7 @@ export class WorkloadProber {
     this.#timer = after(Math.max(0, this.#settings.periodMs - (monotonicMs() - began)), () => void this.#look())
   }
 
-  /** Resolves with why the probe failed; undefined when it succeeded. */
+  /** Executes one probe. Resolves with the reason of a failure, or with undefined. */
   async #probe(): Promise<string | undefined> {
     const { httpGet, tcpSocket, exec } = this.#parts.probe
     const { isIpv6Only } = this.#parts
@@ -66,7 +66,7 @@ export class WorkloadProber {
       await within(this.#settings.timeoutMs, this.#stopped.signal, async (signal) => {
         if (httpGet) await this.#get(httpGet, signal)
         if (tcpSocket) await canConnect({ ...tcpSocket, host: tcpSocket.host || undefined, isIpv6Only }, signal)
-        // Loaded when there is such a probe.
+        // Imported only when such a probe is configured.
         if (exec) await (await import('./command-probe.ts')).runCommand(exec.command, signal)
       })
       return undefined
@@ -93,5 +93,5 @@ export class WorkloadProber {
   }
 }
 
-/** Header of a probe that names none of its own. */
+/** The header of a probe that does not configure `User-Agent`. */
 const agent = { name: 'User-Agent', value: 'mesh-probe/1.0' }

@@ -1,4 +1,4 @@
-/** Sends the requests of a token exchange: bounded in time, size and number of tries. */
+/** Sends the requests of a token exchange, with limits on time, size and attempts. */
 import { type RequestOptions, request as requestHttp } from 'node:http'
 import type { ExchangeRequest } from '../../../src/sts/cloud-exchange.ts'
 import { boundedBody } from '../../http/bounded-body.ts'
@@ -6,13 +6,16 @@ import type { OutgoingRequests } from '../../http/outgoing-metrics.ts'
 import { refuseUpgrade } from '../../http/refused-upgrade.ts'
 import { pause } from '../../runtime/timers.ts'
 
-/** Bounds of one exchange: milliseconds of a try, tries, milliseconds between them, bytes of an answer. */
+/** The limits of one exchange: timeout of an attempt in milliseconds, attempts, delay between them in milliseconds, bytes of a response. */
 const limits = { ms: 5000, tries: 5, pauseMs: 10, answerBytes: 65_536 }
 
-/** A server that refused: another try would be refused, too. */
+/** A response with a 4xx status. It is not retried, because the server would refuse again. */
 class Refusal extends Error {}
 
-/** Sends a request until it is answered. Resolves with the body. Rejects with a reason that names neither tokens nor what the server wrote. */
+/**
+ * Sends a request, with retries. Resolves with the body of the response. Rejects with a reason that contains neither tokens nor text of the
+ * server.
+ */
 export async function exchange(request: ExchangeRequest, calls: OutgoingRequests): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const ended = calls.started(attempt > 1)
@@ -29,7 +32,7 @@ export async function exchange(request: ExchangeRequest, calls: OutgoingRequests
 }
 
 async function post({ url, bearer, body }: ExchangeRequest): Promise<string> {
-  // Loaded when a token is exchanged: the client of TLS is larger than the rest of the service.
+  // Imported when a token is exchanged, because the TLS client is larger than the rest of the service.
   const request = url.startsWith('https:') ? (await import('node:https')).request : requestHttp
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const signal = AbortSignal.timeout(limits.ms)

@@ -1,6 +1,7 @@
 /**
- * The token service of the agent as an actor (docs/agent.md, "STS"): exchanges the workload's token for one of its cloud, for the proxy over HTTP and for
- * the relay. It has no peers. Asks: `exchange`, {@link ExchangedToken}, with the token of the subject; `state`, {@link TokenServiceState}.
+ * The agent's token service as an actor (docs/agent.md, "STS"): exchanges the workload's token for a token of its cloud, for the proxy over
+ * HTTP and for the relay. It has no peers. Asks: `exchange`, {@link ExchangedToken}, with the subject token; `state`, {@link
+ * TokenServiceState}.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +19,10 @@ import { wallClockMs } from '../../runtime/clock.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { exchange } from './exchange-client.ts'
 
-/** Connections at a time; how long a client may take to send a request, in milliseconds; exchanges at a time. */
+/**
+ * The maximum number of connections, the timeout for receiving a request and the interval of checking it in milliseconds, and the maximum
+ * number of concurrent exchanges.
+ */
 const limits = { connections: 128, requestMs: 10_000, checkMs: 5000, exchanges: 16 }
 
 class TokenService implements Behaviour<never, never> {
@@ -40,7 +44,7 @@ class TokenService implements Behaviour<never, never> {
     answerUnreadable(this.#server)
   }
 
-  /** Rejects when the port cannot be listened on. */
+  /** Starts to listen, if a port is configured. Rejects when it cannot listen on the port. */
   async start(): Promise<this> {
     const { port, isIpv6Only, plugin } = this.#config
     if ('fault' in plugin) this.#log.warn(`tokens cannot be exchanged: ${plugin.fault}`)
@@ -89,7 +93,10 @@ class TokenService implements Behaviour<never, never> {
     return { token: access.token, expiresInSeconds: secondsLeft(access) }
   }
 
-  /** The exchange of a request: a recent one, the one under way, or a new one. Rejects with {@link TokenFault}. */
+  /**
+   * Returns the result of an exchange: from the cache, from the same exchange in progress, or from a new one. Rejects with {@link
+   * TokenFault}.
+   */
   async #exchanged(request: TokenRequest): Promise<Exchanged> {
     const key = requestKey(request)
     const known = this.#cache.get(key, wallClockMs())
@@ -124,7 +131,7 @@ class TokenService implements Behaviour<never, never> {
 
 const secondsLeft = ({ expiresAt }: { readonly expiresAt: number }): number => Math.max(0, Math.floor((expiresAt - wallClockMs()) / 1000))
 
-/** Reads a request for a token. Rejects with {@link TokenFault}. */
+/** Reads a token request. Rejects with {@link TokenFault}. */
 async function readRequest(request: IncomingMessage): Promise<TokenRequest> {
   const type = request.headers['content-type']
   if (request.method !== 'POST') throw new TokenFault('invalid_request', `the method has to be POST, not ${request.method}`)
@@ -136,7 +143,7 @@ async function readRequest(request: IncomingMessage): Promise<TokenRequest> {
   return readTokenRequest(form)
 }
 
-/** What the supervisor starts. */
+/** Definition of the actor. */
 export const actor: ActorDefinition<TokenServiceConfig, never, never> = {
   kind: 'sts',
   start: (context) => new TokenService(context).start(),

@@ -1,4 +1,7 @@
-/** One attempt to be served by discovery: requests of the proxy and of the agent itself go there, responses are told apart. */
+/**
+ * One attempt to serve a stream of the proxy from discovery: forwards the proxy's requests, adds the agent's own, and separates responses
+ * to the two.
+ */
 
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
@@ -17,38 +20,38 @@ import { pathOf } from './proxy-server.ts'
 const health = typeUrlsOf('mesh.v1.HealthInformation')
 const ownTypes: ReadonlySet<string> = new Set([nameTableType, aliasNameTableType, health.mesh, health.alias])
 
-/** Code with which an unhealthy workload is reported. */
+/** The error code that reports an unhealthy workload. */
 const unhealthyCode = 500
 
-/** What is asked of discovery beside what the proxy asks. */
+/** The agent's own subscriptions on the stream. */
 export interface OwnQuestions {
-  /** Whether the table of names is asked for. */
+  /** Whether the agent subscribes to the name table. */
   readonly asksNameTable: boolean
-  /** What is known of the workload's health; undefined when nothing is. */
+  /** Returns the last known health of the workload. Undefined before the first probe result. */
   health(): HealthChanged | undefined
 }
 
-/** What the owner of an attempt hears. */
+/** Events of an attempt. */
 export interface AttemptEvents {
-  /** Requests may be given. */
+  /** Requests may be written. */
   opened(): void
-  /** Discovery takes more requests again. */
+  /** Discovery accepts requests again after back-pressure. */
   hasRoom(): void
-  /** Bytes for the proxy. */
+  /** Bytes of responses for the proxy. */
   pass(bytes: Buffer): void
-  /** A table of names, as it came. */
+  /** A name table, as received. */
   named(table: Buffer): void
-  /** Something about a response to the agent itself that people should know. */
+  /** A fault in a response to the agent that is to be logged. */
   warn(message: string): void
   requested(): void
   responded(): void
-  /** Discovery asks that the connection be left. */
+  /** Discovery has sent GOAWAY. */
   leaving(): void
-  /** The attempt is over, once. Not told after {@link Attempt.close}. */
+  /** The attempt has ended. Called once, and not after {@link Attempt.close}. */
   ended(end: StreamEnd): void
 }
 
-/** The attempt. */
+/** One attempt. */
 export class Attempt {
   readonly #isDelta: boolean
   readonly #own: OwnQuestions
@@ -56,9 +59,9 @@ export class Attempt {
   readonly #discovery: DiscoveryStream
   readonly #requests: RequestScan
   readonly #responses: ResponseSieve
-  /** Whether the proxy has asked for listeners: from then on the agent asks, too. */
+  /** Whether the proxy has subscribed to listeners. The agent's own subscriptions follow that request. */
   #hasAsked = false
-  /** The agent's own requests that wait for the end of a request of the proxy, by what they are about. */
+  /** The agent's own requests by type URL, waiting until a request of the proxy is complete and discovery accepts more. */
   readonly #waiting = new Map<string, Buffer>()
   #servedAt: number | undefined
 
@@ -92,27 +95,27 @@ export class Attempt {
     })
   }
 
-  /** Whether requests may be given. */
+  /** Whether requests may be written. */
   get isOpen(): boolean {
     return this.#discovery.isOpen
   }
 
-  /** Whether something has come for the proxy. */
+  /** Whether bytes have arrived for the proxy. */
   get isServed(): boolean {
     return this.#servedAt !== undefined
   }
 
-  /** Milliseconds since the first bytes came for the proxy; 0 when none did. */
+  /** Milliseconds since the first bytes arrived for the proxy; 0 before. */
   get servedMs(): number {
     return this.#servedAt === undefined ? 0 : monotonicMs() - this.#servedAt
   }
 
-  /** Whether every response that has begun has ended. */
+  /** Whether no response is partially received. */
   get isBetween(): boolean {
     return this.#responses.isBetween
   }
 
-  /** Gives bytes of requests to discovery. Returns whether it takes more. Throws BadFrame for a request that is compressed. */
+  /** Writes bytes of requests to discovery. Returns whether it accepts more. Throws BadFrame for a compressed request. */
   request(bytes: Buffer): boolean {
     let hasRoom = true
     this.#requests.take(
@@ -125,7 +128,7 @@ export class Attempt {
     return hasRoom
   }
 
-  /** The health of the workload has changed. */
+  /** Reports a change of the workload's health. */
   healthChanged(): void {
     if (!this.#hasAsked) return
     this.#addHealth()
@@ -144,7 +147,7 @@ export class Attempt {
     this.#discovery.close()
   }
 
-  /** A request of the proxy has ended. Returns what follows it. */
+  /** Called when a request of the proxy is complete. Returns the agent's own requests that are sent after it. */
   #between(typeUrl: string): Buffer[] {
     this.#events.requested()
     if (typeUrl === listenerType && !this.#hasAsked) {
@@ -174,7 +177,7 @@ export class Attempt {
   }
 
   #flush(): void {
-    // What discovery has no room for waits; of one type the newest.
+    // Under back-pressure own requests wait; of each type only the newest is kept.
     if (!this.#discovery.isOpen || !this.#requests.isBetween || !this.#discovery.hasRoom) return
     for (const message of this.#takeWaiting()) this.#discovery.write(message)
   }
@@ -194,10 +197,10 @@ export class Attempt {
     }
   }
 
-  /** A response to the agent itself. */
+  /** Processes a response to a request of the agent. */
   #take(message: Buffer): void {
     const { typeUrl, version, nonce, resource } = readOwnResponse(this.#isDelta, message)
-    // What answers a health event would be taken for another one.
+    // Responses to health reports are not acknowledged: discovery would take the ACK for another report.
     if (typeUrl !== nameTableType && typeUrl !== aliasNameTableType) return
     if (resource) this.#events.named(resource)
     this.#answer(typeUrl, { version, nonce })

@@ -1,4 +1,4 @@
-/** Keeps the last configuration of the proxy in a file (docs/agent.md, X9). */
+/** Stores the proxy's last configuration in a file (docs/agent.md, X9). */
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { KeepingConfig } from '../../../protocols/messages/xds-relay.ts'
@@ -10,12 +10,12 @@ import { unfinished } from '../../runtime/durable-file.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** Largest response that is kept, and largest file that is read, in bytes. */
+/** The maximum sizes of a stored response and of the file, in bytes. */
 const largest = { response: 67_108_864, file: 134_217_728 }
 
-/** One file. */
+/** The file of one proxy's configuration. */
 export class ConfigurationFile {
-  /** How long discovery may be out of reach before the file is used, in milliseconds. */
+  /** How long discovery may be unreachable before the stored configuration is served, in milliseconds. */
   readonly patienceMs: number
   readonly #path: string
   readonly #everyMs: number
@@ -23,7 +23,7 @@ export class ConfigurationFile {
   #current: KeptConfiguration | undefined
   #timer: Timer | undefined
   #writing: Promise<void> = Promise.resolve()
-  /** Whether the last attempt to write it failed, which is said once. */
+  /** Whether the last write failed. Only the first of consecutive failures is logged. */
   #hasFailed = false
 
   constructor({ file, everyMs, patienceMs }: KeepingConfig, log: ScopedLogger) {
@@ -33,12 +33,15 @@ export class ConfigurationFile {
     this.#log = log
   }
 
-  /** Follows a stream, of which `requests` have come: what is returned takes the bytes that the proxy is sent. */
+  /**
+   * Records the configuration of a stream. `requests` are the bytes of the requests received so far. Returns a function to be called with
+   * the response bytes that are sent to the proxy.
+   */
   follow(isDelta: boolean, requests: Buffer): (bytes: Buffer) => void {
     const first = readFirst(isDelta, requests)
     if (!first) return () => undefined
     const { nodeId, isFresh } = first
-    // What a proxy has from before is not sent again over delta: what was kept of it goes on.
+    // A proxy that reconnects over delta does not receive its current resources again, so the record of its last stream is continued.
     if (isFresh || this.#current?.nodeId !== nodeId) this.#current = isFresh || !isDelta ? new KeptConfiguration(nodeId) : undefined
     const kept = this.#current
     const reader = new FrameReader(largest.response, new FrameBuffers())
@@ -58,7 +61,7 @@ export class ConfigurationFile {
     }
   }
 
-  /** What was kept for a proxy, and when; undefined when there is nothing. */
+  /** Returns the stored configuration of a proxy and when it was written, in Unix milliseconds. Undefined when there is none. */
   async read(nodeId: string): Promise<{ kept: KeptConfiguration; writtenAt: number } | undefined> {
     try {
       const { size, mtimeMs } = await stat(this.#path)
@@ -73,7 +76,7 @@ export class ConfigurationFile {
     }
   }
 
-  /** Writes what is still to be written. */
+  /** Writes pending changes. */
   async close(): Promise<void> {
     if (this.#timer && this.#current) this.#save(this.#current)
     await this.#writing

@@ -1,4 +1,4 @@
-/** One stream to discovery, on a connection of its own (docs/agent.md, X2): bytes both ways, nothing decoded. */
+/** One stream to discovery, on a connection of its own (docs/agent.md, X2). Bytes pass in both directions without decoding. */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
@@ -11,45 +11,45 @@ import { type ConnectionCredentials, reasonOf, tlsOptions, urlOf } from '../cred
 import { PacedReading } from './paced-reading.ts'
 import { SendQueue } from './send-queue.ts'
 
-/** Bytes of responses that are taken before the proxy has taken them, on the stream and on its connection. */
+/** The flow-control window for responses, of the stream and of its connection, in bytes. */
 const window = 1_048_576
-/** How long it may take to connect, and how long discovery may take nothing while requests are outstanding, in milliseconds. */
+/** The timeout of connecting, and how long discovery may accept nothing while requests are unsent, in milliseconds. */
 const limits = { connectMs: 10_000, standstillMs: 5000 }
-/** How long a connection may be silent before it is asked for a sign of life, and how long that may take, in milliseconds. */
+/** The idle time before a keepalive ping and the timeout of its response, in milliseconds. */
 const keepalive = { intervalMs: 30_000, timeoutMs: 10_000 }
 
 const sessionOptions = { settings: { initialWindowSize: window, enablePush: false }, maxSessionMemory: 16, maxSessionInvalidFrames: 100 }
 
 const cancel = 8
 
-/** With what the agent shows who it is, and what it verifies discovery with. */
+/** The credentials of a stream. */
 export interface StreamCredentials extends ConnectionCredentials {
-  /** Headers of the call, the token among them. */
+  /** The headers of the call, with the token. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** How a stream ended: gRPC status and message, and for how many milliseconds discovery asks not to be called again. */
+/** The end of a stream: gRPC status and message, and the minimum delay before a retry that discovery asks for, in milliseconds. */
 export interface StreamEnd {
   readonly code: number
   readonly message: string
   readonly retryAfterMs: number
-  /** Whether discovery has said so; otherwise the connection was lost, or there was none. */
+  /** Whether discovery sent the status. False: the connection was lost, or could not be established. */
   readonly isTold: boolean
 }
 
-/** What the owner of a stream hears. */
+/** Events of a stream. */
 export interface DiscoveryEvents {
-  /** There is a connection; requests may be written. */
+  /** The connection is established; requests may be written. */
   opened(): void
   data(bytes: Buffer): void
   hasRoom(): void
-  /** Discovery asks that the connection be left (GOAWAY). */
+  /** Discovery has sent GOAWAY. */
   leaving(): void
-  /** The stream is over, once. Not told after {@link DiscoveryStream.close}. */
+  /** The stream has ended. Called once, and not after {@link DiscoveryStream.close}. */
   ended(end: StreamEnd): void
 }
 
-/** The stream. */
+/** One stream to discovery. */
 export class DiscoveryStream {
   readonly #events: DiscoveryEvents
   readonly #session: ClientHttp2Session
@@ -61,7 +61,7 @@ export class DiscoveryStream {
   #isOver = false
   readonly #timers: Timer[] = []
 
-  /** Connects, and opens the stream `path`. */
+  /** Connects and opens the stream `path`. */
   constructor(address: ServerAddress, path: string, credentials: StreamCredentials, events: DiscoveryEvents) {
     this.#events = events
     const session = connect(urlOf(address), { ...sessionOptions, ...tlsOptions(address, credentials) })
@@ -83,7 +83,7 @@ export class DiscoveryStream {
     return this.#queue !== undefined && !this.#isOver
   }
 
-  /** Whether there is room for requests. */
+  /** Whether requests may be written without exceeding the send buffer. */
   get hasRoom(): boolean {
     return this.#queue?.hasRoom ?? false
   }
@@ -93,7 +93,7 @@ export class DiscoveryStream {
     return this.#isOver || (this.#queue as SendQueue).write(bytes)
   }
 
-  /** Reads no responses until {@link resume}. */
+  /** Stops reading responses until {@link resume}. */
   pause(): void {
     this.#reading?.pause()
   }
@@ -102,7 +102,7 @@ export class DiscoveryStream {
     this.#reading?.resume()
   }
 
-  /** Ends the stream and its connection. */
+  /** Ends the stream and its connection without an event. */
   close(): void {
     this.#isOver = true
     for (const timer of this.#timers) timer.cancel()
@@ -129,7 +129,7 @@ export class DiscoveryStream {
       stoodStill: () => this.#lost(`it has taken no requests for ${limits.standstillMs / 1000} s`),
     })
     stream.on('response', (headers) => {
-      // Headers alone end a call that has no answer but its status.
+      // A response without messages has its status in the headers (Trailers-Only).
       if (headers['grpc-status'] !== undefined) this.#trailers = headers
       else if (headers[':status'] !== 200) this.#lost(`answered with HTTP status ${headers[':status']}`)
       else if (!String(headers['content-type'] ?? '').startsWith('application/grpc')) this.#lost('answered with something else than gRPC')
@@ -141,7 +141,7 @@ export class DiscoveryStream {
     stream.on('error', (error) => {
       this.#fault ??= reasonOf(error)
     })
-    // It is over once all of its bytes were taken.
+    // The trailers count once all bytes of responses have been read.
     stream.on('end', () => this.#trailers && this.#told(this.#trailers))
     stream.on('close', () => {
       if (this.#trailers) this.#told(this.#trailers)
@@ -169,7 +169,7 @@ export class DiscoveryStream {
     const period = keepalive.timeoutMs
     const timer = checkEvery(period, () => {
       const now = monotonicMs()
-      // A thread that was blocked, or a machine that slept, has not heard what came meanwhile.
+      // The elapsed time is limited: a blocked thread or a sleeping machine did not process what arrived meanwhile.
       const next = life.look(Math.min(now - looked, period * 2), socket.bytesRead)
       looked = now
       if (next === 'ping' && !this.#session.destroyed) this.#session.ping(() => undefined)

@@ -3,11 +3,11 @@
 import { metricPrefix } from '../../../src/agent/metric-prefix.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 
-/** Counts what passes and what ends. */
+/** Counts connections, requests and responses. */
 export interface RelayMetrics {
-  /** Discovery could not be reached, or refused the stream before it had sent anything for the proxy. */
+  /** Called when discovery could not be reached, or refused the stream before it had sent anything for the proxy. */
   discoveryFailed(): void
-  /** A stream has ended on which discovery had sent something. */
+  /** Called when a stream ends on which discovery had sent something. */
   discoveryEnded(isExpected: boolean): void
   proxyEnded(isExpected: boolean): void
   requests(count: number): void

@@ -1,17 +1,17 @@
-/** Reading of one stream of HTTP/2: paused while there is no room for what comes, and for a while when it comes in very many small frames. */
+/** Reads one HTTP/2 stream. Reading pauses under back-pressure, and for a while when data arrives in very many small frames. */
 import type { Readable } from 'node:stream'
 import { FrameBudget } from '../../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { after } from '../../runtime/timers.ts'
 
-/** The reading. */
+/** The paced reading of one stream. */
 export class PacedReading {
   readonly #stream: Readable
   readonly #budget = new FrameBudget(monotonicMs())
   #isPaused = false
   #isHeld = false
 
-  /** Hands the bytes of a stream to `take` as they come. */
+  /** Passes the bytes of a stream to `take` as they arrive. */
   constructor(stream: Readable, take: (bytes: Buffer) => void) {
     this.#stream = stream
     stream.on('data', (bytes: Buffer) => {
@@ -21,7 +21,7 @@ export class PacedReading {
     })
   }
 
-  /** Reads nothing until {@link resume}. */
+  /** Stops reading until {@link resume}. */
   pause(): void {
     this.#isPaused = true
     this.#stream.pause()

@@ -1,4 +1,4 @@
-/** The socket on which the proxy asks for its configuration: the aggregated discovery service of Envoy, in plain text. */
+/** The Unix socket on which the proxy requests its configuration: Envoy's aggregated discovery service in plaintext. */
 import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { status } from '../../../src/model/status-codes.ts'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
@@ -12,14 +12,14 @@ export const methods = { sotw: 'StreamAggregatedResources', delta: 'DeltaAggrega
 const servicePath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/'
 
 /**
- * Connections at a time; streams on each; bytes of requests that are taken before they have left for discovery; MiB that a connection may
- * hold, the whole of a configuration that was kept among them.
+ * The maximum numbers of connections and of streams on each, the flow-control window for requests in bytes, and the maximum memory of a
+ * session in MiB, which must hold a whole stored configuration.
  */
 const bounds = { connections: 16, streams: 16, window: 262_144, sessionMib: 128 }
-/** How long connections have to end when the server is closed, in milliseconds. */
+/** How long connections may take to close when the server is closed, in milliseconds. */
 const closeMs = 1000
 
-/** Serves streams; `open` hears of each. */
+/** Accepts streams and calls `open` for each. */
 export class ProxyServer {
   readonly #path: string
   readonly #log: ScopedLogger
@@ -43,13 +43,13 @@ export class ProxyServer {
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#take(stream, headers, open))
   }
 
-  /** Starts to listen. Rejects with an Error that names the path when it cannot be listened on. */
+  /** Starts to listen. Rejects with an Error that names the path when it cannot listen on it. */
   async open(): Promise<void> {
     await listenLocally(this.#server, this.#path, 'mounted')
     this.#server.on('error', (error: Error) => this.#log.warn(`socket of the proxy: ${error.message}`))
   }
 
-  /** Ends connections, and stops to listen; the socket is gone then. */
+  /** Closes connections and stops listening, which removes the socket. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const session of this.#sessions) session.close()
@@ -68,7 +68,7 @@ export class ProxyServer {
 
   #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, open: (stream: ProxyStream) => void): void {
     stream.on('error', (error) => this.#log.debug(`stream of the proxy: ${error.message}`))
-    // It may be over before it is told of.
+    // The stream may have been closed before this event.
     if (stream.destroyed || stream.closed) return stream.close()
     if (headers[':method'] !== 'POST' || !String(headers['content-type'] ?? '').startsWith('application/grpc'))
       return stream.respond({ ':status': headers[':method'] === 'POST' ? 415 : 405 }, { endStream: true })
@@ -80,5 +80,5 @@ export class ProxyServer {
   }
 }
 
-/** The path of a method. */
+/** Returns the path of a method. */
 export const pathOf = (isDelta: boolean): string => servicePath + (isDelta ? methods.delta : methods.sotw)

@@ -1,23 +1,29 @@
-/** One stream of the proxy: requests as bytes that come, responses as bytes that leave. */
+/** One stream of the proxy: request bytes in, response bytes out. */
 import type { ServerHttp2Stream } from 'node:http2'
 import { trailersOf } from '../../grpc/grpc-stream.ts'
 import { deadlineAfter, type Timer } from '../../runtime/timers.ts'
 import { PacedReading } from './paced-reading.ts'
 import { SendQueue } from './send-queue.ts'
 
-/** How long the proxy may take nothing while bytes for it are outstanding, in milliseconds: it takes nothing while it applies a large configuration. */
+/**
+ * How long the proxy may accept nothing while bytes are unsent, in milliseconds. The proxy reads nothing while it applies a large
+ * configuration.
+ */
 const standstillMs = 30_000
-/** How long the other half of a stream may stay open after its status was sent, and how long what was written before may take to leave, in milliseconds. */
+/**
+ * How long the proxy's half of a stream may stay open after the status was sent, and how long unsent bytes may take before it, in
+ * milliseconds.
+ */
 const closeMs = 100
 const endMs = 10_000
 
 const cancel = 8
 
-/** What the owner of a stream hears. */
+/** Events of a stream. */
 export interface ProxyEvents {
   data(bytes: Buffer): void
   hasRoom(): void
-  /** The stream is over, once; `isExpected` unless it was reset for an error, or stood still. */
+  /** The stream has ended. Called once. `isExpected` is false when the stream was reset with an error or the send timeout expired. */
   closed(isExpected: boolean): void
 }
 
@@ -51,7 +57,7 @@ export class ProxyStream {
       },
     })
     this.#reading = new PacedReading(stream, (bytes) => this.#isFinished || events.data(bytes))
-    // Who has nothing more to ask for is not told anything more either.
+    // A proxy that half-closes its stream gets no further responses.
     stream.on('end', () => this.finish(0, ''))
     stream.on('close', () => {
       this.#deadline?.cancel()
@@ -59,7 +65,7 @@ export class ProxyStream {
     })
   }
 
-  /** Whether it takes nothing more. */
+  /** Whether further writes are ignored. */
   get isFinished(): boolean {
     return this.#isFinished || this.#stream.destroyed
   }
@@ -69,7 +75,7 @@ export class ProxyStream {
     return this.isFinished || (this.#queue as SendQueue).write(bytes)
   }
 
-  /** Reads nothing until {@link resume}. */
+  /** Stops reading until {@link resume}. */
   pause(): void {
     this.#reading?.pause()
   }
@@ -78,7 +84,7 @@ export class ProxyStream {
     this.#reading?.resume()
   }
 
-  /** Ends the stream with a gRPC status, after what was written. What the proxy says from then on is not heard. */
+  /** Ends the stream with a gRPC status after the bytes written so far. Further requests of the proxy are ignored. */
   finish(code: number, message: string): void {
     if (this.isFinished) return
     this.#isFinished = true
@@ -91,7 +97,7 @@ export class ProxyStream {
   #sendTrailers(): void {
     const { ':status': _, 'content-type': __, ...trailers } = this.#trailers
     this.#stream.sendTrailers(trailers)
-    // A client that has nothing more to say closes its half itself; one that does not is not waited for.
+    // Closes the stream when the client does not half-close it in time.
     this.#unlessClosed(closeMs, () => this.#stream.close())
   }
 

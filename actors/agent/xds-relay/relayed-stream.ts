@@ -1,6 +1,6 @@
 /**
- * One stream of the proxy and the attempts to have it served by discovery (docs/agent.md, X4 and X5). Until something has come for the
- * proxy, what it said is kept, and said again on the next attempt; from then on the end of either side is the end of both.
+ * One stream of the proxy and the attempts to serve it from discovery (docs/agent.md, X4 and X5). Until discovery has sent something for
+ * the proxy, the proxy's requests are buffered and replayed on the next attempt. From then on the end of either side ends both.
  */
 import { randomInt } from 'node:crypto'
 import type { ServerAddress } from '../../../protocols/messages/credentials.ts'
@@ -20,50 +20,57 @@ import type { RelayMetrics } from './metrics.ts'
 import type { ProxyStream } from './proxy-stream.ts'
 import { StandIn } from './stand-in.ts'
 
-/** Most bytes of requests that are kept, in bytes. Once there are as many, nothing more is read while there is no connection, and what was said on one is not said again. */
+/**
+ * The maximum size of the replay buffer for requests, in bytes. With a full buffer the proxy's stream is paused while there is no
+ * connection. Requests that arrive on an open connection beyond it discard the buffer, after which a failure of the attempt ends the
+ * proxy's stream.
+ */
 const mostKept = 4_194_304
-/** Longest time in which a connection is left that discovery asks to leave, in milliseconds: chance spreads those that are asked together. */
+/**
+ * The maximum delay after a GOAWAY before the connection is closed, in milliseconds. The delay is random, so that the agents of a stopping
+ * server reconnect spread over time.
+ */
 const leaveMs = 1000
 
-/** What streams share. */
+/** The dependencies that all streams of a relay share. */
 export interface RelayParts {
   readonly address: ServerAddress
   readonly log: ScopedLogger
   readonly metrics: RelayMetrics
   readonly backOff: BackOff
   readonly own: OwnQuestions
-  /** Reads what a stream needs; read for each attempt. Rejects with an Error when discovery cannot be verified. */
+  /** Reads the credentials of a stream; called for each attempt. Rejects with an Error when discovery could not be verified. */
   credentials(): Promise<StreamCredentials>
-  /** A table of names came. */
+  /** Called with each name table. */
   named(table: Buffer): void
-  /** Where the last configuration is kept, if it is. */
+  /** The file of the stored configuration. Undefined when it is not stored. */
   readonly file: ConfigurationFile | undefined
 }
 
 const chance = () => randomInt(1_000_000) / 1_000_000
 
-/** The stream. */
+/** One relayed stream. */
 export class RelayedStream {
   readonly #proxy: ProxyStream
   readonly #parts: RelayParts
   #kept: ByteStore | undefined = new ByteStore()
   #attempt: Attempt | undefined
-  /** Whether an attempt is under way, or is waited for. */
+  /** Whether an attempt is in progress or scheduled. */
   #isTrying = false
   #isOver = false
   #timer: Timer | undefined
-  /** Discovery has asked that its connection be left, and whether the time for it has come. */
+  /** Whether discovery has sent GOAWAY, and whether the delay after it has passed. */
   #isLeaving = false
   #leaves = false
   readonly #began = monotonicMs()
-  /** Gives the proxy what was kept. */
+  /** Serves the stored configuration to the proxy. */
   #standIn: StandIn | undefined
-  /** Keeps what the proxy is sent. */
+  /** Records the responses that are sent to the proxy. */
   #keeper: ((bytes: Buffer) => void) | undefined
-  /** Why the last attempt came to nothing. */
+  /** Why the last attempt failed. */
   fault: string | undefined
 
-  /** Takes a stream; `over` hears when it is over. */
+  /** Starts to relay a stream. `over` is called when the stream has ended. */
   constructor(proxy: ProxyStream, parts: RelayParts, over: () => void) {
     this.#proxy = proxy
     this.#parts = parts
@@ -102,7 +109,7 @@ export class RelayedStream {
     this.#stop()
   }
 
-  /** Nothing more is attempted, and nothing relayed. */
+  /** Stops attempts and relaying. */
   #stop(): void {
     this.#isOver = true
     this.#kept = undefined
@@ -193,7 +200,7 @@ export class RelayedStream {
     if (!this.#proxy.write(bytes)) attempt.pause()
   }
 
-  /** The first bytes have come for the proxy. */
+  /** Called when the first bytes have arrived for the proxy. */
   #served(): void {
     const { file } = this.#parts
     if (file && this.#kept) this.#keeper = file.follow(this.#proxy.isDelta, this.#kept.bytes())
@@ -203,7 +210,10 @@ export class RelayedStream {
     this.#parts.log.info(`the proxy is served by ${host}:${port}`)
   }
 
-  /** Discovery answers while the proxy has what was kept: it asks anew, and is told what differs. */
+  /**
+   * Called when discovery responds while the proxy has the stored configuration. The proxy's stream is ended, so that the proxy reconnects
+   * and receives what differs.
+   */
   #isBack(): void {
     const { log, backOff, address } = this.#parts
     log.info(`${address.host}:${address.port} answers again: the proxy asks anew`)
@@ -211,7 +221,7 @@ export class RelayedStream {
     backOff.reset()
   }
 
-  /** Discovery wants the connection to be left: it is, after a short while, between two responses. */
+  /** Called after a GOAWAY: leaves the connection after a short random delay, between two responses. */
   #leaveSoon(attempt: Attempt): void {
     if (!attempt.isServed || this.#isLeaving) return
     this.#isLeaving = true
@@ -242,7 +252,10 @@ export class RelayedStream {
     this.end(code, message)
   }
 
-  /** An attempt came to nothing: another is made, unless what the proxy said is what discovery refuses. */
+  /**
+   * Called when an attempt ended before anything arrived for the proxy. Schedules another attempt, unless the buffer was discarded or
+   * discovery rejected the requests themselves.
+   */
   #failed(end: StreamEnd): void {
     const { log, metrics, backOff, address, file } = this.#parts
     metrics.discoveryFailed()

@@ -1,23 +1,23 @@
-/** What was handed to a stream of HTTP/2 and has not left: how much it is, whether there is room for more, and when it stands still. */
+/** Counts the bytes that were written to an HTTP/2 stream and not yet sent, for back-pressure and the send timeout. */
 import type { Writable } from 'node:stream'
 import { monotonicMs } from '../../runtime/clock.ts'
 import { deadlineAfter, type Timer } from '../../runtime/timers.ts'
 
-/** Bytes from which on nothing more is to be written, and below which there is room again. */
+/** The number of unsent bytes above which writing should pause, and the number at which it may resume. */
 const room = { full: 262_144, free: 65_536 }
 
-/** Most bytes in one write: each that has left is progress. */
+/** The maximum size of one write, in bytes. Each completed write counts as progress. */
 const pieceBytes = 16_384
 
-/** What the owner of a queue hears. */
+/** Events of a queue. */
 export interface SendEvents {
-  /** There is room again after {@link SendQueue.write} returned false. */
+  /** Writing may resume after {@link SendQueue.write} returned false. */
   hasRoom(): void
-  /** Nothing left for the longest time that is allowed, while something was to leave. */
+  /** The send timeout has expired: no write completed for the allowed time while bytes were unsent. */
   stoodStill(): void
 }
 
-/** The queue of one stream. */
+/** The unsent bytes of one stream. */
 export class SendQueue {
   readonly #stream: Writable
   readonly #events: SendEvents
@@ -27,7 +27,7 @@ export class SendQueue {
   #progressAt = 0
   #timer: Timer | undefined
 
-  /** `longestMs` is how long the stream may stand still. */
+  /** `longestMs` is the send timeout, in milliseconds. */
   constructor(stream: Writable, longestMs: number, events: SendEvents) {
     this.#stream = stream
     this.#longestMs = longestMs
@@ -35,12 +35,12 @@ export class SendQueue {
     stream.once('close', () => this.#timer?.cancel())
   }
 
-  /** Whether more may be written. */
+  /** Whether writing may continue. */
   get hasRoom(): boolean {
     return !this.#isFull
   }
 
-  /** Writes bytes. Returns whether there is room for more. */
+  /** Writes bytes. Returns whether writing may continue. */
   write(bytes: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
     if (this.#outstanding === 0) this.#progressAt = monotonicMs()

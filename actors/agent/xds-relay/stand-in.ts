@@ -1,4 +1,4 @@
-/** Stands in for discovery on a stream of a proxy that starts: gives it the configuration that was kept (docs/agent.md, X9). */
+/** Serves the stored configuration to a starting proxy while discovery is unreachable (docs/agent.md, X9). */
 
 import { status } from '../../../src/model/status-codes.ts'
 import { KeptAnswers, readFirst } from '../../../src/relay/kept-answers.ts'
@@ -8,19 +8,19 @@ import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { ConfigurationFile } from './configuration-file.ts'
 import type { ProxyStream } from './proxy-stream.ts'
 
-/** Largest request, in bytes. */
+/** The maximum size of a request, in bytes. */
 const requestBytes = 4_194_304
 
-/** One for each stream. */
+/** Serves one stream. */
 export class StandIn {
   readonly #proxy: ProxyStream
   readonly #log: ScopedLogger
   readonly #reader = new FrameReader(requestBytes, new FrameBuffers())
   #answers: KeptAnswers | undefined
-  /** Requests that came before what was kept was read; undefined once it was, and where there is nothing. */
+  /** Requests that arrived before the stored configuration was read. Undefined afterwards, and when none is served. */
   #waiting: Buffer[] | undefined
 
-  /** `requests` are those that have come on the stream. Serves when something was kept for this proxy, and it has no configuration yet. */
+  /** `requests` are the request bytes received so far. Serves when a configuration is stored for this proxy and the proxy has none yet. */
   constructor(proxy: ProxyStream, file: ConfigurationFile, log: ScopedLogger, requests: Buffer) {
     this.#proxy = proxy
     this.#log = log
@@ -30,12 +30,12 @@ export class StandIn {
     void this.#begin(file, first.nodeId)
   }
 
-  /** Whether the proxy is given what was kept. */
+  /** Whether the proxy is served the stored configuration. */
   get isServing(): boolean {
     return this.#answers !== undefined
   }
 
-  /** Bytes of requests have come. */
+  /** Processes bytes of requests. */
   request(bytes: Buffer): void {
     if (this.#answers) this.#answer(this.#answers, bytes)
     else this.#waiting?.push(bytes)

@@ -1,6 +1,7 @@
 /**
- * The relay of the agent: Envoy asks on a unix socket for its configuration, and what it says is relayed to discovery and back, frame by
- * frame. Consumes: HealthChanged, from the status server. Emits: NameTableChanged, to the DNS server. Asks: `state`, {@link XdsRelayState}.
+ * The agent's relay as an actor: accepts Envoy's discovery streams on a Unix socket and relays their messages to and from discovery, frame
+ * by frame. Consumes: `HealthChanged`, from the status server. Emits: `NameTableChanged`, to the DNS server. Asks: `state`, {@link
+ * XdsRelayState}.
  */
 import type { HealthChanged } from '../../../protocols/messages/health.ts'
 import type { NameTableChanged } from '../../../protocols/messages/name-table.ts'
@@ -22,7 +23,7 @@ import { RelayedStream, type RelayParts } from './relayed-stream.ts'
 class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   readonly asks = { state: () => this.#state() }
   readonly #config: XdsRelayConfig
-  /** Has a token exchanged by the token service. */
+  /** Exchanges a token at the token service. */
   readonly #exchange: (token: string) => Promise<ExchangedToken>
   readonly #log: ScopedLogger
   readonly #server: ProxyServer
@@ -31,7 +32,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   #names: NameTableChanged | undefined
   #health: HealthChanged | undefined
   #stream: RelayedStream | undefined
-  /** The last one, over or not. */
+  /** The last stream, open or ended. */
   #latest: RelayedStream | undefined
 
   constructor({ config, log, metrics, ask }: ActorContext<XdsRelayConfig>) {
@@ -51,7 +52,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     this.#server = new ProxyServer(config.socket, this.#log, (stream) => this.#take(stream))
   }
 
-  /** Rejects when the socket cannot be listened on. */
+  /** Starts to listen. Rejects when it cannot listen on the socket. */
   async start(): Promise<this> {
     await this.#server.open()
     return this
@@ -77,7 +78,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     await this.#parts.file?.close()
   }
 
-  /** One proxy at a time: a stream takes the place of the one before. */
+  /** Accepts a stream. Only one is served at a time: a new stream ends the previous one. */
   #take(proxy: ProxyStream): void {
     if (this.#stream) {
       this.#log.warn('the proxy has opened another stream; the one before is ended')
@@ -95,11 +96,11 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     for (const peer of this.#peers) peer.tell(this.#names, 'names')
   }
 
-  /** What is read for each stream: files are exchanged while the agent runs. */
+  /** Reads the credentials of a stream. The files are read for each stream because they are replaced while the agent runs. */
   async #credentials(): Promise<StreamCredentials> {
     const { address, credentials } = this.#config.discovery
     const { headers } = this.#config
-    // A token would be readable for everybody on the way.
+    // Without TLS a token could be read on the network.
     if (address.isPlain) return { headers, pair: undefined, roots: undefined }
     const roots = await readRoots(credentials.roots)
     const pair = credentials.pair && (await this.#unlessBroken('no client certificate is presented', readPair(credentials.pair)))
@@ -107,7 +108,9 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     return { headers: token ? { ...headers, authorization: `Bearer ${await this.#tokenFor(token)}` } : headers, pair, roots }
   }
 
-  /** What discovery is sent for the workload's token. Rejects with an Error when it cannot be exchanged. */
+  /**
+   * Returns the token for discovery: the workload's token, or the one it was exchanged for. Rejects with an Error when the exchange fails.
+   */
   async #tokenFor(token: string): Promise<string> {
     if (!this.#config.exchangesToken) return token
     try {
@@ -117,7 +120,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
     }
   }
 
-  /** What is read, or undefined and a warning. */
+  /** Resolves with the result, or with undefined after a logged warning when the file cannot be used. */
   async #unlessBroken<T>(otherwise: string, read: Promise<T>): Promise<T | undefined> {
     try {
       return await read
@@ -133,7 +136,7 @@ class XdsRelay implements Behaviour<HealthChanged, NameTableChanged> {
   }
 }
 
-/** The relay as an actor. */
+/** Definition of the actor. */
 export const actor: ActorDefinition<XdsRelayConfig, HealthChanged, NameTableChanged> = {
   kind: 'xds-relay',
   start: (context) => new XdsRelay(context).start(),
