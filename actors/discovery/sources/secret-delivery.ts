@@ -1,6 +1,6 @@
 /**
- * Brings secrets from a source to the writers that want them, and to no others (`SecretCommand`, `SecretEvent`; docs/resources.md, K6, K7). A source keeps one of these, tells it which
- * secrets there are, and hands on what writers want.
+ * Delivers the secrets of a source to the writers that subscribed to them (`SecretCommand`, `SecretEvent`; docs/resources.md, K6, K7). A
+ * source owns one instance, passes it the secrets that it reads, and forwards the subscriptions of the writers.
  */
 import type { GatewaySecret, SecretCommand, SecretEvent, SecretMaterial, SecretReader, Validity } from '../../../protocols/messages/secrets.ts'
 import { configKey } from '../../../src/config/kinds.ts'
@@ -9,40 +9,40 @@ import type { Peer } from '../../runtime/link.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
 
 /**
- * Whether a service account may read the secrets of its own namespace; those of another it never may. Undefined while that is being found out: whoever answers so
- * calls {@link SecretDelivery.certain} when it is known.
+ * Returns whether a service account may read the secrets of its own namespace; it may never read those of another namespace. Returns
+ * undefined while the answer is being determined: {@link SecretDelivery.certain} must be called once it is known.
  */
 export type SecretAccess = (reader: SecretReader) => boolean | undefined
 
-/** A secret as pages show it: that it is there, and what it is good for; nothing that it holds. */
+/** A secret as debug pages show it, without its content. */
 export interface SecretSummary {
   readonly namespace: string
   readonly name: string
   readonly type: string
   readonly origin: string
-  /** Of the certificate, and of the authorities; undefined where the Secret has none. */
+  /** Validity of the certificate, and of the CA certificates; undefined where the Secret has none. */
   readonly pair: Validity | undefined
   readonly authorities: Validity | undefined
 }
 
-/** A name that one reader wants. */
+/** The subscription of a reader to a name. */
 interface Want {
   readonly reader: SecretReader
   readonly name: string
-  /** Whether the writer has been told what there is of this name. */
+  /** Whether the writer has been sent the secret, or its absence. */
   answered: boolean
 }
 
-/** The secrets of a source, and who wants which. */
+/** The secrets of a source, and the subscriptions to them. */
 export class SecretDelivery {
   readonly #secrets = new Map<string, GatewaySecret>()
-  /** What each writer wants: by the key of the secret, then the account of the reader. */
+  /** Subscriptions of each writer: by the key of the secret, then by the account of the reader. */
   readonly #writers = new Map<Peer<SecretEvent>, ReadonlyMap<string, ReadonlyMap<string, Want>>>()
   readonly #isAbsent: (key: string) => boolean
   readonly #mayRead: SecretAccess
   readonly #triggers: Counter
 
-  /** `isAbsent` says of a secret that was not told, `Secret/<namespace>/<name>`, whether it is certain that there is none. */
+  /** `isAbsent` returns whether a secret that was not passed here (`Secret/<namespace>/<name>`) certainly does not exist. */
   constructor(isAbsent: (key: string) => boolean, mayRead: SecretAccess, register: Registry) {
     this.#isAbsent = isAbsent
     this.#mayRead = mayRead
@@ -54,7 +54,7 @@ export class SecretDelivery {
     })
   }
 
-  /** A secret is there as said, or gone. Writers are told if it is another than before. */
+  /** Adds, replaces or removes a secret. Subscribed writers are sent it if its content changed. */
   set(key: string, secret: GatewaySecret | undefined): void {
     const before = this.#secrets.get(key)
     if (secret) this.#secrets.set(key, secret)
@@ -69,12 +69,12 @@ export class SecretDelivery {
     if (told) this.#triggers.inc({ type: 'secret' })
   }
 
-  /** More is certain than before of what there is not: tells writers that wait to hear it. */
+  /** Answers outstanding subscriptions: `isAbsent` or the access decision may now be certain for more of them. */
   certain(): void {
     for (const writer of this.#writers.keys()) this.#answerAll(writer)
   }
 
-  /** A writer wants these, and no others. It is told what it did not want before. */
+  /** Replaces the subscriptions of a writer. New ones are answered. */
   wanted(writer: Peer<SecretEvent>, { wanted }: SecretCommand): void {
     const before = this.#writers.get(writer)
     const wants = new Map<string, Map<string, Want>>()
@@ -90,12 +90,12 @@ export class SecretDelivery {
     this.#answerAll(writer)
   }
 
-  /** A writer is gone. */
+  /** Removes a writer. */
   unlinked(writer: Peer): void {
     this.#writers.delete(writer as Peer<SecretEvent>)
   }
 
-  /** All secrets, for pages. */
+  /** All secrets, for debug pages. */
   summaries(): SecretSummary[] {
     return [...this.#secrets.values()].map(({ namespace, name, type, origin, validity }) => ({ namespace, name, type, origin, ...validity }))
   }

@@ -1,29 +1,32 @@
-/** What is in a configuration directory, and whether what is not there is gone: only from a directory that can be read, and is the one that it was. */
+/**
+ * Lists a configuration directory, and decides whether a missing file is gone: only if its directory can be read and is on the same file
+ * system as before.
+ */
 import { lstat, opendir, readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { isGone } from '../../../runtime/directory-watch.ts'
 import type { Logger } from '../../../runtime/logger.ts'
 import type { FilePatience } from '../../../runtime/patience.ts'
 
-/** Names that a message lists at most. */
+/** Maximum number of names in a log line. */
 const mostNamed = 20
 
-/** Why a directory cannot be used, and whether it never could. */
+/** Why a directory cannot be used, and whether it could never be read since the start (`isUnknown`). */
 export interface DirectoryTrouble {
   readonly reason: string
   readonly isUnknown: boolean
 }
 
-/** Looks through a directory and those below it. */
+/** Lists a directory and its subdirectories. */
 export class DirectoryListing {
   readonly #root: string
   readonly #patience: FilePatience
   readonly #log: Logger
-  /** Directories that cannot be read, with the codes of the errors. */
+  /** Directories that cannot be read, with the error codes. */
   readonly #unreadable = new Map<string, DirectoryTrouble & { readonly code: string }>()
-  /** Directories that were read, with the file systems that they were on when they held configuration. */
+  /** Directories that have been read, with the device number that they had when they held configuration. */
   readonly #read = new Map<string, number | undefined>()
-  /** What was said of entries that are not read, by what is said. */
+  /** The entries reported as ignored, by the text of the report. */
   readonly #said = new Map<string, ReadonlySet<string>>()
 
   constructor(root: string, patience: FilePatience, log: Logger) {
@@ -32,12 +35,15 @@ export class DirectoryListing {
     this.#log = log
   }
 
-  /** Directories that cannot be read at present: the objects of their files stay. */
+  /** Directories that cannot be read at present. The objects of their files stay in force. */
   get troubles(): ReadonlyMap<string, DirectoryTrouble> {
     return this.#unreadable
   }
 
-  /** All files of the directory, sorted. A directory that cannot be read is reported once, and those beside it are read. */
+  /**
+   * All configuration files of the directory, sorted. A directory that cannot be read is reported once and does not stop the listing of
+   * the others.
+   */
   async files(): Promise<string[]> {
     const files: string[] = []
     const left = { links: new Set<string>(), pipes: new Set<string>(), others: new Set<string>() }
@@ -65,7 +71,7 @@ export class DirectoryListing {
     return files.sort()
   }
 
-  /** Whether a file that has no entry is gone: the nearest directory above it that is there can be read, and is the one that it was. */
+  /** Whether a missing file is gone: the nearest existing directory above it can be read and is on the same file system as before. */
   async isGone(file: string): Promise<boolean> {
     for (let directory = dirname(file); ; directory = dirname(directory)) {
       const found = await this.#attempt(directory, async () => {
@@ -85,8 +91,8 @@ export class DirectoryListing {
   }
 
   /**
-   * Throws where a directory is on another file system than it was with configuration in it, and is without any: then what was mounted there is
-   * not mounted at present.
+   * Throws when a directory that held configuration is now empty and on another file system: its volume is probably not mounted at
+   * present.
    */
   async #checkPlace(directory: string, given?: readonly { readonly name: string; isDirectory(): boolean }[]): Promise<void> {
     const { dev } = await this.#patience.wait(() => stat(directory))
@@ -100,7 +106,10 @@ export class DirectoryListing {
     this.#read.set(directory, holdsAny ? dev : undefined)
   }
 
-  /** Does something with a directory. Undefined when that fails, which is reported when the reason is new; one below the root may be gone. */
+  /**
+   * Performs an action on a directory. Resolves to undefined when it fails. The failure is reported if its reason is new, and ignored if
+   * a directory below the root is gone.
+   */
   async #attempt<T>(directory: string, act: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await act()
@@ -108,7 +117,7 @@ export class DirectoryListing {
       return result
     } catch (error) {
       const { code = '', message } = error as NodeJS.ErrnoException
-      // As of now: another look at the same time may have told it.
+      // Read now, because a concurrent attempt may have recorded the same failure.
       const known = this.#unreadable.get(directory)
       if (isGone(error) && directory !== this.#root) {
         this.#unreadable.delete(directory)
@@ -122,7 +131,7 @@ export class DirectoryListing {
     }
   }
 
-  /** Whether there is an entry, of whatever kind. Rejects where that cannot be told. */
+  /** Whether a path has an entry of any kind. Rejects where that cannot be determined. */
   #isEntry(path: string): Promise<boolean> {
     return this.#patience
       .wait(() => lstat(path))
@@ -144,7 +153,7 @@ export class DirectoryListing {
       )
   }
 
-  /** Says of entries that they are not read, when there are others than before. */
+  /** Reports ignored entries, if there are new ones. */
   #say(what: string, paths: ReadonlySet<string>, level: 'info' | 'warn'): void {
     const before = this.#said.get(what)
     this.#said.set(what, paths)
@@ -154,5 +163,5 @@ export class DirectoryListing {
   }
 }
 
-/** Whether a file may hold configuration, by its name. */
+/** Whether a file name is one of a configuration file. */
 export const isConfigFile = (path: string): boolean => /\.(ya?ml|json)$/i.test(path) && !basename(path).startsWith('.')

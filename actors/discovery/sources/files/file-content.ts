@@ -1,4 +1,4 @@
-/** Reading configuration files: what one holds, whether it is gone, whether it may have changed. */
+/** Reads configuration files: their content, whether they are gone, and whether they may have changed. */
 import { lstat, stat } from 'node:fs/promises'
 import { fileText } from '../../../../src/config/file-text.ts'
 import { fileLimits, tooLarge } from '../../../../src/config/parse.ts'
@@ -7,12 +7,12 @@ import { isGone } from '../../../runtime/directory-watch.ts'
 import type { FilePatience } from '../../../runtime/patience.ts'
 
 /**
- * What a file holds, or why that cannot be had; a file that is not there has neither. What is no file (a pipe, a device, a directory) never held
- * anything by itself (`isNoFile`), but what was there before it is not gone.
+ * The text of a file, or the reason why it cannot be read. `isNoFile`: the path is a pipe, a device or a directory, which by itself never
+ * holds objects; objects of a file that was there before are not gone.
  */
 export type Content = { readonly text: string } | { readonly fault: string; readonly isNoFile?: boolean }
 
-/** Reads a file. Undefined only when its directory has no entry of the name. Never rejects. */
+/** Reads a file. Resolves to undefined only if its directory has no entry of the name. Never rejects. */
 export async function readContent(file: string, patience: FilePatience): Promise<Content | undefined> {
   try {
     return { text: fileText(await patience.wait(() => readBoundedBytes(file, { most: fileLimits.bytes, check: checkSize }))) }
@@ -20,11 +20,11 @@ export async function readContent(file: string, patience: FilePatience): Promise
     if (error instanceof NoFile) return { fault: 'cannot be read: it is a directory, a pipe, a socket or a device', isNoFile: true }
     if (error instanceof TooLarge) return { fault: tooLarge }
     const { message, code } = error as NodeJS.ErrnoException
-    // What opening a socket is answered with.
+    // The error for opening a socket.
     if (code === 'ENXIO') return { fault: `cannot be read: ${message}`, isNoFile: true }
     const fault = `cannot be read: ${message}`
     if (!isGone(error)) return { fault }
-    // Below what is no directory there are no files, but what was there is not gone.
+    // A parent of the path is not a directory. There can be no file, but the objects of a file that was there before are not gone.
     return (await hasEntry(file, patience)) ? { fault, isNoFile: code === 'ENOTDIR' } : undefined
   }
 }
@@ -35,7 +35,10 @@ function checkSize({ size }: { readonly size: number }): void {
   if (size > fileLimits.bytes) throw new TooLarge()
 }
 
-/** Whether there may be an entry of the name: a link that leads nowhere is one, and so is what cannot be told, as below a directory that a file took the place of. */
+/**
+ * Whether there may be an entry of the name. A dangling symbolic link counts as one, and so does a path whose state cannot be determined,
+ * for example because a parent directory was replaced by a file.
+ */
 async function hasEntry(file: string, patience: FilePatience): Promise<boolean> {
   try {
     await patience.wait(() => lstat(file))
@@ -45,13 +48,16 @@ async function hasEntry(file: string, patience: FilePatience): Promise<boolean> 
   }
 }
 
-/** Whether two readings gave the same. */
+/** Whether two results are the same text or the same fault. */
 export function sameContent(one: Content | undefined, other: Content | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
   return 'text' in one ? 'text' in other && one.text === other.text : 'fault' in other && one.fault === other.fault
 }
 
-/** Inode, size and time of the last change of a file. Undefined when there is none; empty when that cannot be told, so that the file is read. */
+/**
+ * Inode, size and modification time of a file. Undefined when it does not exist; empty when that cannot be determined, so that the file
+ * is read.
+ */
 export async function signatureOf(file: string, patience: FilePatience): Promise<string | undefined> {
   try {
     const { ino, size, mtimeNs } = await patience.wait(() => stat(file, { bigint: true }))
@@ -61,7 +67,7 @@ export async function signatureOf(file: string, patience: FilePatience): Promise
   }
 }
 
-/** The signature under which a reading is remembered: empty after a failure, which is tried again however little the file changes. */
+/** The signature to store for a result: empty after a failure, so that the next look reads the file again even if it has not changed. */
 export function signatureAfter(content: Content | undefined, signature: string | undefined): string | undefined {
   return content && 'fault' in content ? '' : signature
 }

@@ -1,7 +1,7 @@
 /**
  * The source actor for configuration files: a directory of objects, the mesh configuration, the networks. Emits `ConfigChanged`,
- * `MeshChanged` and `NetworksChanged` to the push queue, `MeshNamesChanged` to whoever else is linked, and secrets to the writers that
- * want them (`SecretsWanted`, `SecretChanged`). A periodic look finds what the file system did not tell of.
+ * `MeshChanged` and `NetworksChanged` to the push queue, `MeshNamesChanged` to all other linked actors, and secrets to the writers that
+ * subscribed to them (`SecretsWanted`, `SecretChanged`). A periodic audit finds changes that the file system did not report.
  */
 import { resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
@@ -22,25 +22,27 @@ import { SecretDelivery } from '../secret-delivery.ts'
 import { ObjectDirectory } from './object-directory.ts'
 import { SettingsFiles, type WatchParts } from './settings-files.ts'
 
-/** How often everything is looked at, in milliseconds. */
+/** Interval of the audit, in milliseconds. */
 const auditMs = 30_000
-/** Files that a message or a note names at most. */
+/** Maximum number of files in a log line or note. */
 const mostNamed = 20
 
-/** What the page of files shows. */
+/** Content of the debug page about files. */
 export interface FilesPage {
-  /** Why the process is not ready: what was never known since the start. */
+  /** Why the process is not ready: files and directories that could not be read since the start. */
   readonly waiting: readonly string[]
-  /** Files and directories that cannot be read or used at present; what was known of them stays. */
+  /** Files and directories that cannot be read or used at present. Their last good state stays in force. */
   readonly unreadable: readonly { readonly path: string; readonly reason: string }[]
-  /** Policies that cannot be used and are stood in for by the strictest they could mean. */
+  /** Policies that cannot be used and are replaced by the strictest policy that they may mean. */
   readonly standIns: readonly { readonly key: string; readonly origin: string; readonly reason: string }[]
 }
 
 type Told = SourceEvent | MeshNamesEvent | SecretEvent
 
 class FileWatcher implements Behaviour<SecretCommand, Told> {
-  /** `reload` has every file read again, changed or not; `secrets` are named with what they are good for, without what they hold. */
+  /**
+   * `reload` reads every file again, changed or not; `secrets` lists the secrets without their content; `files` is the page about files.
+   */
   readonly asks = {
     reload: () => void this.#reload(),
     secrets: () => this.#loaded.then(() => this.#secrets.summaries()),
@@ -51,14 +53,14 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
   readonly #objects: ObjectDirectory
   readonly #secrets: SecretDelivery
   readonly #audit: Timer
-  /** Told things once everything has been read. */
+  /** The push queue. It is sent events once all files have been read. */
   #queue: Peer<SourceEvent> | undefined
-  /** Who is told the names of the mesh, and these as text. */
+  /** Actors that are sent the mesh names, by actor name; and the names last sent, as text. */
   readonly #named = new Map<string, Peer<MeshNamesEvent>>()
   #namesText = ''
-  /** Whether the last replay could not tell every object, so that nothing was withdrawn. */
+  /** Whether the last replay was incomplete, so that nothing was withdrawn. */
   #owesReplay = false
-  /** Whether something was never known since the start, for which the process waits before it becomes ready. */
+  /** Whether readiness waits because something could not be read since the start. */
   #waits = true
   #loaded: Promise<unknown>
 
@@ -81,7 +83,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     }
     const root = config.configDir === '' ? '' : resolve(config.configDir)
     this.#settings = new SettingsFiles(config, parts)
-    // Whoever writes the directory decides who is in a namespace; nobody else is asked.
+    // Every service account may read the secrets of its namespace: whoever can write the directory also decides who is in a namespace.
     this.#secrets = new SecretDelivery(
       (key) => this.#objects.isAbsent(key),
       () => true,
@@ -150,7 +152,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     for (const peer of this.#named.values()) peer.tell(names, 'names')
   }
 
-  /** Says what was never known at the start, and what follows. */
+  /** Logs what could not be read at the start, and the consequence. */
   #sayUnknown(): void {
     const unknown = this.#unknown
     const log = this.#context.log('source')
@@ -172,7 +174,10 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     this.#context.note(unknownNote, this.#waits ? this.#unknown.slice(0, mostNamed) : [])
   }
 
-  /** Says everything again once all of it can be told, so that what is gone is withdrawn; and once nothing is waited for any more. */
+  /**
+   * Repeats an incomplete replay once every object is known, so that objects that are gone get withdrawn; and once readiness no longer
+   * waits.
+   */
   #replayOwed(): void {
     if (!this.#queue || !this.#owesReplay) return
     const waited = this.#waits
@@ -195,7 +200,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
     for (const event of this.#settings.events()) tellEvent(queue, event)
     for (const event of this.#objects.events()) tellEvent(queue, event)
     this.#owesReplay = this.#waits || !this.#objects.isComplete
-    // A source that has not said everything keeps a process that starts from being ready, and one that is ready as it is.
+    // An unfinished replay keeps a starting process from becoming ready, and leaves a running push queue's state unchanged.
     if (this.#waits) return
     if (this.#owesReplay)
       this.#context
@@ -205,7 +210,7 @@ class FileWatcher implements Behaviour<SecretCommand, Told> {
   }
 }
 
-/** The watcher of configuration files as an actor. */
+/** The actor definition of the watcher of configuration files. */
 export const actor: ActorDefinition<FileWatcherConfig, SecretCommand, Told> = {
   kind: 'registry-watcher',
   start: (context) => new FileWatcher(context),

@@ -1,6 +1,7 @@
 /**
- * What the files of a directory hold, and what of it counts. The last good state goes by object: one that cannot be used stays as it was, in
- * whichever file and at whichever place it stands now. An object that is gone from all files is gone.
+ * The objects in the files of a directory, and which definition of each is in force. The last good state is kept per object: an object
+ * that cannot be used stays as it was, even if it has moved within its file or to another file. An object that is in no file any more is
+ * removed.
  */
 import type { ConfigObject } from '../../../../protocols/data.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
@@ -16,43 +17,49 @@ import type { Logger } from '../../../runtime/logger.ts'
 import { Counter, Gauge, type Registry } from '../../../runtime/metrics.ts'
 import type { Content } from './file-content.ts'
 
-/** What a file may hold. Secrets are told to those who deliver them, and not with the objects. */
+/** An object in a file. Secrets are delivered separately from the other objects. */
 export type Held = ConfigObject | GatewaySecret
 
-/** Who hears of what the files hold. */
+/** Callbacks for changes. */
 export interface HeldListener {
   readonly log: Logger
-  /** Hears of every object that comes, changes or goes, except Secrets. */
+  /** Called for every object that is added, changed or removed, except Secrets. */
   tell(event: SourceEvent): void
-  /** Hears of every Secret that comes, changes or goes, `Secret/<namespace>/<name>`. */
+  /** Called for every Secret that is added, changed or removed, with its key `Secret/<namespace>/<name>`. */
   secret(key: string, secret: GatewaySecret | undefined): void
 }
 
-/** A file that was read. */
+/** The result of reading and parsing a file. */
 export interface Reading {
-  /** Its path below the directory, for messages and for the order in which files count. */
+  /** Path relative to the directory: for messages, and for the precedence of files. */
   readonly name: string
   readonly content: Content
-  /** Of the file when it was read; an audit reads only files of which it differs, and those that could not be read. */
+  /** Signature of the file when it was read. An audit reads only files whose signature differs, and those that could not be read. */
   readonly signature: string
   readonly parsed: ParsedFile
 }
 
-/** What is known of a file. */
+/** The stored state of a file. */
 export interface KnownFile extends Omit<Reading, 'parsed'> {
-  /** Of its documents. */
+  /** Number of faults in its documents. */
   readonly faults: number
-  /** By key, with what stays of earlier readings and what stands in. */
+  /** Objects by key, including last good states and stand-ins. */
   readonly objects: ReadonlyMap<string, Held>
-  /** Objects that are there, cannot be used and have no last good state that is known here. */
+  /** Keys of objects that are defined in the file, cannot be used, and have no last good state here. */
   readonly unusable: ReadonlySet<string>
-  /** Whether it may hold objects that cannot be told. */
+  /** Whether the file may hold objects that could not be identified. */
   readonly isUnclear: boolean
-  /** Why it may hold what nobody can tell the kind of, if it has been so since it was first read: then nothing is known that could stay. */
+  /**
+   * Why the file may hold objects of unknown kind, if that has been the case since it was first read, so that there is no last good
+   * state. Otherwise undefined.
+   */
   readonly unknown: string | undefined
-  /** Its documents that are no business of ours, for the log. */
+  /** Its documents that are not mesh configuration, as text for the log. */
   readonly foreign: string
-  /** Objects that cannot be used here and whose last good state another file defined, with what stands in for them where it still does. */
+  /**
+   * Objects that cannot be used here and whose last good state came from another file, with their stand-ins, which count for this file if
+   * the other one still defines the object.
+   */
   readonly borrowed: ReadonlyMap<string, ConfigObject | undefined>
 }
 
@@ -62,13 +69,13 @@ export class HeldObjects {
   readonly #optOuts: OptOuts
   readonly #metrics
   readonly #files = new Map<string, KnownFile>()
-  /** Which files define an object, for each that is defined. */
+  /** For each defined object, the files that define it. */
   readonly #definers = new Map<string, Set<string>>()
-  /** What counts, as it was told. */
+  /** The definitions in force, as they were emitted. */
   readonly #told = new Map<string, Held>()
-  /** Objects that are gone from the file that defined them, of which it is not known yet whether another file defines them now. */
+  /** Objects that disappeared from their file and may turn up in another file that has not been read yet. */
   readonly #leaving = new Set<string>()
-  /** Objects of which it was said that several files define them, with the files and whether they disagree. */
+  /** Objects that were reported as defined in several files, with the names of the files and whether the definitions conflict. */
   readonly #repeated = new Map<string, string>()
 
   constructor(register: Registry, optOuts: OptOuts, listener: HeldListener) {
@@ -91,7 +98,10 @@ export class HeldObjects {
     return this.#files
   }
 
-  /** All objects, as they were told, and those that are there and cannot be used: whoever heard of those before me keeps them. */
+  /**
+   * The events of a replay: all objects in force, and `ConfigUnusable` for objects that are defined and cannot be used. Of those, the
+   * receiver keeps the state that it may have from before a restart.
+   */
   *events(): Generator<SourceEvent> {
     const at = monotonicMs()
     for (const [key, object] of this.#told) if (!isSecret(object)) yield eventOf(key, object, at)
@@ -99,17 +109,17 @@ export class HeldObjects {
       for (const key of unusable) if (!this.#told.has(key) && !isSecretKey(key)) yield { type: 'ConfigUnusable', key, standIn: undefined, at }
   }
 
-  /** Whether every object of every file can be told; otherwise one that was not told may be there all the same. */
+  /** Whether every object of every file could be identified. Otherwise an object that was not emitted may exist all the same. */
   get isComplete(): boolean {
     return this.#leaving.size === 0 && ![...this.#files.values()].some(({ isUnclear }) => isUnclear)
   }
 
-  /** Whether some file has an object, usable or not. */
+  /** Whether any file defines an object, usable or not. */
   has(key: string): boolean {
     return this.#told.has(key) || [...this.#files.values()].some(({ unusable }) => unusable.has(key))
   }
 
-  /** Files, others than those that were read, that define objects which those define too. */
+  /** Other files that define an object that the given files define too. */
   sharers(readings: ReadonlyMap<string, Reading | undefined>): Set<string> {
     const files = new Set<string>()
     for (const reading of readings.values())
@@ -118,7 +128,7 @@ export class HeldObjects {
     return files
   }
 
-  /** Whether a policy is in none of the files any more that defined it, as far as these were read. */
+  /** Whether the given files no longer define a policy that only they defined. */
   losesPolicy(readings: ReadonlyMap<string, Reading | undefined>): boolean {
     const found = new Set([...readings.values()].flatMap((reading) => reading?.parsed.objects.map(configKey) ?? []))
     const isLost = (key: string) =>
@@ -126,27 +136,28 @@ export class HeldObjects {
     return [...readings.keys()].some((file) => [...(this.#files.get(file)?.objects.keys() ?? [])].some(isLost))
   }
 
-  /** Policies that cannot be used and are stood in for, with the reasons. */
+  /** Policies that cannot be used and have a stand-in, with the reasons. */
   standIns(): { readonly key: string; readonly origin: string; readonly reason: string }[] {
     return [...this.#told].flatMap(([key, object]) =>
       !isSecret(object) && isStandIn(object) ? [{ key, origin: object.origin, reason: object.spec.invalid }] : [],
     )
   }
 
-  /** A file was read and holds what it held. */
+  /** Stores the new signature of a file whose content did not change. */
   unchanged(file: string, content: Content, signature: string): void {
     const known = this.#files.get(file)
     if (known) this.#files.set(file, { ...known, content, signature })
   }
 
   /**
-   * Files were read at one time, `undefined` of those that are gone; tells what changed since `at`. Unless it is final, another file may yet define what is
-   * gone, and that it is gone is told by the next call that is.
+   * Applies files that were read together (`undefined` for removed files), and emits the changes. `at` is when they were first seen. If
+   * not `isFinal`, other files are still to be read, which may define objects that disappeared here; their removal is emitted by the next
+   * final call.
    */
   apply(readings: ReadonlyMap<string, Reading | undefined>, at: number, isFinal: boolean): void {
     const touched = new Set(isFinal ? this.#leaving : [])
     if (isFinal) this.#leaving.clear()
-    // Before one of them takes effect: what was good in one file may be spoilt in another.
+    // Computed for all files first, because an object that is spoilt in one file may have its last good state in another of them.
     const known = [...readings].map(([file, reading]) => [file, reading && this.#known(this.#files.get(file), reading)] as const)
     const unusableBefore = new Set<string>()
     for (const [file, now] of known) {
@@ -170,7 +181,7 @@ export class HeldObjects {
     for (const key of unusableBefore) if (!this.has(key)) this.#tell(key, undefined, at)
   }
 
-  /** Works out what counts of an object, and tells it. */
+  /** Determines the definition in force of one object, and emits it if it changed. */
   #settle(key: string, at: number, isFinal: boolean): void {
     const files = [...(this.#definers.get(key) ?? [])]
     if (files.length === 0) this.#definers.delete(key)
@@ -187,7 +198,10 @@ export class HeldObjects {
     this.#tell(key, now, at)
   }
 
-  /** What counts of an object that some files define: the first file by path, unless it is a policy and they disagree. */
+  /**
+   * The definition in force of an object that some files define: that of the first file by path; for a policy with conflicting
+   * definitions, the strictest that they may mean.
+   */
   #counting(key: string, files: readonly string[]): Held | undefined {
     const defined = files.flatMap((file) => {
       const known = this.#files.get(file)
@@ -219,12 +233,12 @@ export class HeldObjects {
             `${key} in ${held.origin} is left out: ${first?.name} already defines it${isContested ? ', otherwise; as long as they disagree, the workloads that one of them selects are guarded by the strictest they could mean' : ''}`,
           )
     }
-    // The same object for the same definitions, so that it is not told again.
+    // Reuses the previous object for equal definitions, so that it is not emitted again.
     const before = this.#told.get(key)
     return isContested && before && !isSecret(before) && JSON.stringify(before) === JSON.stringify(counts) ? before : counts
   }
 
-  /** What is known of a file after a reading. */
+  /** The state of a file after a reading. */
   #known(before: KnownFile | undefined, { parsed, ...reading }: Reading): KnownFile {
     const objects = new Map<string, Held>([...parsed.objects, ...parsed.secrets].map((object) => [configKey(object), object]))
     const found = new Set(objects.keys())
@@ -241,7 +255,7 @@ export class HeldObjects {
         continue
       }
       const lastGood = this.#lastGood(before, key)
-      // Where the name is not certain, the objects that stay are those that it may be of.
+      // Where the name is not certain, the object is one of those of its kind that stay.
       const isKept = !lastGood && fault.mayBe !== undefined && [...doubtful.values()].some(({ kind }) => kind === fault.mayBe)
       const standIn = lastGood || isKept ? undefined : parsed.standIns.get(key)
       for (const kept of [lastGood, standIn]) if (kept) objects.set(key, kept)
@@ -257,25 +271,28 @@ export class HeldObjects {
     return { ...reading, faults: parsed.faults.length, foreign, objects, unusable, isUnclear, unknown, borrowed }
   }
 
-  /** What stays of a file because a document of it may be it: of any kind, or of those that were recognised without a certain name. */
+  /**
+   * The objects of a file that stay because an unreadable document may define them: of any kind if its kind is unknown, else of its kind
+   * if its name is not certain. `unusable` are the unusable ones among them.
+   */
   #staying(before: KnownFile | undefined, { faults }: ParsedFile, found: ReadonlySet<string>) {
     const kinds = new Set(faults.flatMap(({ mayBe }) => mayBe ?? []))
     const certain = new Set(faults.flatMap(({ key, mayBe }) => (mayBe === undefined ? (key ?? []) : [])))
     const known = new Set(faults.flatMap(({ key }) => key ?? []))
     const mayStay = (key: string) => !found.has(key) && !certain.has(key) && (kinds.has('anything') || kinds.has(key.slice(0, key.indexOf('/'))))
     const doubtful = new Map([...(before?.objects ?? [])].filter(([key, object]) => mayStay(key) && !isNameless(object)))
-    // A document whose key was recognised and is known is that object, and not another one of its kind.
+    // If every uncertain document has the key of a known object, it is that object and no other of its kind.
     if (!kinds.has('anything') && [...faults].every(({ key = '', mayBe }) => mayBe === undefined || before?.objects.has(key) || this.#told.has(key)))
       for (const key of doubtful.keys()) if (!known.has(key)) doubtful.delete(key)
     return { doubtful, unusable: new Set([...(before?.unusable ?? [])].filter(mayStay)) }
   }
 
-  /** The last good state of an object: in this file, or in whichever file it counts until now. */
+  /** The last good state of an object: in this file, or in the file whose definition is in force. */
   #lastGood(before: KnownFile | undefined, key: string): Held | undefined {
     return [before?.objects.get(key), this.#told.get(key)].find((held) => held !== undefined && (isSecret(held) || !isStandIn(held)))
   }
 
-  /** Tells of an object that is there now as said, or gone. */
+  /** Emits an object that was added, changed or removed. */
   #tell(key: string, object: Held | undefined, at: number): void {
     if (isSecretKey(key)) this.#listener.secret(key, isSecret(object) ? object : undefined)
     else if (!isSecret(object)) this.#listener.tell(eventOf(key, object, at))
@@ -288,13 +305,13 @@ export class HeldObjects {
   }
 }
 
-/** Which documents of a file are no business of ours. */
+/** Lists the documents of a file that are not mesh configuration. */
 function foreignIn({ foreign }: ParsedFile): string {
   const kinds = [...foreign].map(([kind, count]) => `${kind} (${count})`)
   return kinds.slice(0, 20).join(', ') + (kinds.length > 20 ? ` and ${kinds.length - 20} more kinds` : '')
 }
 
-/** Why a file may hold what nobody can tell the kind of. */
+/** Why a file may hold objects of unknown kind. */
 function unknownIn({ faults }: ParsedFile): string | undefined {
   const fault = faults.find(({ mayBe }) => mayBe === 'anything')
   return fault && `${fault.file}, document ${fault.document}: ${fault.reason}`
@@ -302,16 +319,19 @@ function unknownIn({ faults }: ParsedFile): string | undefined {
 
 const isSecret = (object: Held | undefined): object is GatewaySecret => object?.kind === 'Secret'
 const isSecretKey = (key: string): boolean => key.startsWith('Secret/')
-/** Whether a stand-in was given its name by its place. */
+/** Whether the name of a stand-in was made from its position in the file. */
 const isNameless = ({ name }: Held): boolean => name.startsWith('(')
 
-/** What is told of an object; a stand-in must not take the place of a last good state that was told by another incarnation, unless two contest it. */
+/**
+ * The event for an object. A stand-in must not replace a last good state that an earlier incarnation of this actor emitted, unless it
+ * stands for conflicting definitions.
+ */
 function eventOf(key: string, object: ConfigObject | undefined, at: number): SourceEvent {
   const isKept = object && isStandIn(object) && !object.spec.isContested
   return isKept ? { type: 'ConfigUnusable', key, standIn: object, at } : { type: 'ConfigChanged', key, object, at }
 }
 
-/** What follows from a fault, for the log. */
+/** The consequence of a fault, for the log. */
 function consequence(lastGood: Held | undefined, standIn: ConfigObject | undefined): string {
   if (lastGood) return '; its last good state stays'
   return standIn ? '; until it is valid, the workloads that it selects are guarded by the strictest it could mean' : ''

@@ -1,7 +1,8 @@
 /**
- * The directory of configuration objects: reads its files, watches them, and tells `ConfigChanged` for every object that comes,
- * changes or goes; of Secrets it tells whoever delivers them. A bad document is reported and counted, and only its object stays at its last good state. A file that cannot
- * be read keeps all of its objects, and is tried again; only one that is gone from a directory that is there loses them.
+ * The directory of configuration objects: reads and watches its files, and emits `ConfigChanged` for every object that is added, changed
+ * or removed; Secrets go to their delivery. An invalid document is reported and counted, and only its object stays at its last good
+ * state. A file that cannot be read keeps all of its objects and is retried; objects are removed only when the file is gone from a
+ * directory that can be read.
  */
 import { relative } from 'node:path'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
@@ -24,38 +25,39 @@ import type { ParseTask } from './parse-task.ts'
 import type { WatchParts } from './settings-files.ts'
 
 /**
- * Files above this size, and files whose regular expressions take longer than this to compile, are parsed on the pool, within a
- * deadline, one after the other: parsing must not hold up other changes. Below this size the costliest text known takes 0.3 CPU-seconds.
+ * Files above `pooledBytes`, and files whose regular expressions take longer than `patternsMs` to compile, are parsed on the pool, one
+ * after the other and with a deadline, so that parsing does not delay other changes. Below this size, the most expensive known text takes
+ * 0.3 CPU-seconds.
  */
 const pooledBytes = 65_536
 const patternsMs = 25
 const parseDeadlineMs = 30_000
-/** Changes of files that come within this time are read together, in milliseconds. */
+/** Debounce time of changed files, in milliseconds. */
 const gatherMs = 10
-/** What could not be read is tried again after so many milliseconds, then after twice as many, and so on. */
+/** Delays before files that could not be read are retried, in milliseconds: the first one, doubled each time up to the longest. */
 const retryMs = { first: 250, longest: 30_000 }
-/** What the directory shares with the watcher. */
+/** Callbacks into the watcher. */
 export interface DirectoryParts extends WatchParts, HeldListener {
-  /** Files were read: more may be certain of what there is not ({@link ObjectDirectory.isAbsent}). */
+  /** Called after files were read: more objects may be known to be absent ({@link ObjectDirectory.isAbsent}). */
   settled(): void
 }
 
-/** One entry of the directory that is not as it should be, for pages. */
+/** An entry of the directory that cannot be read, for debug pages. */
 export interface FileTrouble {
   readonly path: string
   readonly reason: string
 }
 
-/** Reads and watches a directory; an empty path stands for none. */
+/** Reads and watches a directory; with an empty path it does nothing. */
 export class ObjectDirectory {
   readonly #root: string
   readonly #names: MeshNames
   readonly #optOuts: OptOuts
   readonly #parts: DirectoryParts
   readonly #work: WorkQueue
-  /** Parses on the pool. */
+  /** Queue of the files that are parsed on the pool. */
   readonly #aside: WorkQueue
-  /** What is being parsed on the pool, by file; a newer reading of the file takes its place. */
+  /** The files being parsed on the pool. A newer reading of a file replaces the older one. */
   readonly #parsing = new Map<string, { readonly content: Content }>()
   readonly #held: HeldObjects
   readonly #listing: DirectoryListing
@@ -88,7 +90,7 @@ export class ObjectDirectory {
     })
   }
 
-  /** Reads every file and watches the directory from then on. */
+  /** Reads every file, then watches the directory. */
   async start(): Promise<void> {
     if (this.#root === '') return
     await this.#loadAll(await this.#listing.files())
@@ -100,26 +102,28 @@ export class ObjectDirectory {
     }
     this.#watch = new DirectoryWatch(this.#root, true, listener, this.#patience)
     await this.#watch.refresh()
-    // What changed between the reading above and the start of the watch is told by nobody.
+    // Changes between the first reading and the start of the watch were not reported.
     this.#lookAtAll()
   }
 
-  /** All objects, as they were told, and those that are there and cannot be used: whoever heard of those before me keeps them. */
+  /** The events of a replay: all objects in force, and `ConfigUnusable` for objects that are defined and cannot be used. */
   events(): Generator<SourceEvent> {
     return this.#held.events()
   }
 
-  /** Whether every object of the directory can be told; otherwise one that was not told may be there all the same. */
+  /**
+   * Whether every object of the directory could be read and identified. Otherwise an object that was not emitted may exist all the same.
+   */
   get isComplete(): boolean {
     return this.#listing.troubles.size === 0 && this.#held.isComplete
   }
 
-  /** Whether there is certainly no object of a key: no file has it, usable or not, and none may hold it that cannot be told. */
+  /** Whether there is certainly no object with a key: no file defines it, usable or not, and no unreadable file may define it. */
   isAbsent(key: string): boolean {
     return this.isComplete && !this.#held.has(key)
   }
 
-  /** Why the directory may hold what was never known. */
+  /** Directories and files that could not be read or identified since the start, with reasons. */
   get unknown(): string[] {
     const directories = [...this.#listing.troubles].flatMap(([path, { reason, isUnknown }]) => (isUnknown ? [`${path}: ${reason}`] : []))
     return [...directories, ...[...this.#held.files.values()].flatMap(({ unknown }) => unknown ?? [])]
@@ -132,12 +136,12 @@ export class ObjectDirectory {
     return [...directories, ...files]
   }
 
-  /** Policies that cannot be used and are stood in for. */
+  /** Policies that cannot be used and have a stand-in. */
   standIns(): ReturnType<HeldObjects['standIns']> {
     return this.#held.standIns()
   }
 
-  /** Reads every file again, changed or not. Resolves to their number. */
+  /** Reads every file again, changed or not. Resolves to the number of files. */
   async reload(): Promise<number> {
     if (this.#root === '') return 0
     const files = [...new Set([...this.#held.files.keys(), ...(await this.#listing.files())])]
@@ -146,7 +150,7 @@ export class ObjectDirectory {
     return files.length
   }
 
-  /** Looks for what the file system did not tell of, and again at what could not be read. */
+  /** Finds changes that the file system did not report, and retries files that could not be read. */
   audit(): void {
     if (this.#root === '') return
     void this.#watch?.audit().catch(() => undefined)
@@ -162,7 +166,7 @@ export class ObjectDirectory {
   }
 
   #changed(path: string): void {
-    // What is in such a directory counts under the links to it, any of which may now show something else.
+    // Files in such a directory are visible through symbolic links, any of which may now lead to another file.
     if (isInHiddenDirectory(relative(this.#root, path))) this.#lookAtAll()
     else if (isConfigFile(path)) this.#pending.add(path)
     else return
@@ -174,7 +178,7 @@ export class ObjectDirectory {
     })
   }
 
-  /** Has every file read that is new, gone, or not what it was. */
+  /** Reads every file that is new, gone, or has another signature. */
   #lookAtAll(): void {
     void this.#work.add(`looking through ${this.#root}`, async () => {
       for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
@@ -185,7 +189,7 @@ export class ObjectDirectory {
     })
   }
 
-  /** What cannot be read is tried again, soon and then more and more seldom. */
+  /** Schedules a retry of unreadable files, with exponential back-off. */
   #retryLater(): void {
     const troubles = this.troubles()
     if (troubles.length === 0) {
@@ -202,7 +206,7 @@ export class ObjectDirectory {
     }).unref()
   }
 
-  /** Reads files one after the other, and takes what they hold as one change; one that fails in a way that nobody thought of costs itself only. */
+  /** Reads files one after the other and applies them as one change. An unexpected error concerns only its own file. */
   async #loadAll(files: readonly string[]): Promise<void> {
     const at = monotonicMs()
     const readings = new Map<string, Reading | undefined>()
@@ -211,21 +215,25 @@ export class ObjectDirectory {
         this.#parts.log('validation').error(`${relative(this.#root, file)}: ${String(error)}; what it said before stays`),
       )
     for (const file of files) await load(file)
-    // A link to a file has changed with it, of which the file system does not tell: two definitions of one policy would seem to disagree.
+    // A symbolic link changes with its target without an event. Both must be read together, or two definitions of one policy would seem
+    // to conflict.
     for (const file of this.#held.sharers(readings)) await load(file)
-    // Editors and tools write one file after the other: a policy that is gone from one of them may be in another, of whose change nobody has told yet.
+    // Editors and tools write one file after the other: a policy that disappeared from one file may have moved to another whose event has
+    // not arrived yet.
     if (this.#held.losesPolicy(readings)) for (const file of await this.#changedBeside(readings)) await load(file)
     this.#apply(readings, at)
     this.#retryLater()
     this.#parts.settled()
   }
 
-  /** Takes what was read as one change. What is gone may be in a file that is being parsed: that it is gone is told with that. */
+  /**
+   * Applies files as one change. While other files are being parsed, removals are held back, because those files may define the objects.
+   */
   #apply(readings: ReadonlyMap<string, Reading | undefined>, at: number): void {
     this.#held.apply(readings, at, this.#parsing.size === 0)
   }
 
-  /** Files, others than those that were read, that are new or not what they were. */
+  /** Other files that are new, gone or changed. */
   async #changedBeside(readings: ReadonlyMap<string, Reading | undefined>): Promise<string[]> {
     const changed: string[] = []
     for (const file of new Set([...this.#held.files.keys(), ...(await this.#listing.files())])) {
@@ -236,7 +244,7 @@ export class ObjectDirectory {
     return changed
   }
 
-  /** Reads a file, and adds what it holds, unless that is what it held, or is parsed on the pool. */
+  /** Reads a file and adds the result to `readings`, unless it is unchanged or is parsed on the pool. */
   async #load(file: string, readings: Map<string, Reading | undefined>): Promise<void> {
     const before = this.#held.files.get(file)
     const signature = await signatureOf(file, this.#patience)
@@ -256,7 +264,7 @@ export class ObjectDirectory {
     if (sameContent(content, this.#parsing.get(file)?.content)) return
     const name = relative(this.#root, file)
     if ('fault' in content) {
-      // What never was a file holds nothing.
+      // A path that never was a file holds no objects.
       if (content.isNoFile && !before) return
       this.#parsing.delete(file)
       readings.set(file, { name, content, signature: read, parsed: faultyFile(name, content.fault) })
@@ -275,7 +283,7 @@ export class ObjectDirectory {
     this.#parseAside(file, { name, content, signature: read })
   }
 
-  /** Has a file parsed on the pool, and takes what comes of it unless the file was read anew meanwhile. */
+  /** Parses a file on the pool, and applies the result unless the file was read again meanwhile. */
   #parseAside(
     file: string,
     { name, content, signature }: Omit<Reading, 'parsed' | 'content'> & { readonly content: { readonly text: string } },
@@ -308,5 +316,5 @@ export class ObjectDirectory {
   }
 }
 
-/** Whether part of a path starts with `..`, as the directories do that mounted volumes swap. */
+/** Whether a part of the path starts with `..`, like the directories that mounted volumes replace. */
 const isInHiddenDirectory = (path: string): boolean => path.split('/').some((part) => part.startsWith('..'))

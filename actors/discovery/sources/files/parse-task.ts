@@ -5,12 +5,12 @@ import { type ParsedFile, parseConfigFile } from '../../../../src/config/parse.t
 import { PatternChecks } from '../../../../src/config/patterns.ts'
 import { meshNames } from '../../../../src/names/mesh-names.ts'
 
-/** What to parse. */
+/** A file to parse. */
 export interface ParseTask {
   readonly name: string
   readonly content: string
   readonly domain: string
-  /** Checks of policies that are left out, separated by commas. */
+  /** Names of the policy checks that are switched off, separated by commas. */
   readonly optOuts: string
 }
 

@@ -1,21 +1,24 @@
-/** Gateways of networks that are given by host name: looked up when the file is read (docs/resources.md, S8). */
+/** Resolves the host names of network gateways when the file is read (docs/resources.md, S8). */
 import { lookup } from 'node:dns/promises'
 import { isIp } from '../../../../src/config/addresses.ts'
 import type { MeshNetworks } from '../../../../src/config/mesh-config.ts'
 import { deadlineAfter } from '../../../runtime/timers.ts'
 
-/** How long a name may take, in milliseconds. */
+/** Timeout of a lookup, in milliseconds. */
 const lookupMs = 5000
 
 type Gateway = NonNullable<NonNullable<MeshNetworks['networks']>[string]['gateways']>[number]
 
-/** Networks with the addresses of their gateways' host names, each as a gateway of its own; and names that were not found, with reason and consequence. */
+/**
+ * `networks`: networks in which each address of a gateway's host name is a gateway of its own. `missing`: host names that were not found,
+ * with reason and consequence.
+ */
 export interface ResolvedNetworks {
   readonly networks: MeshNetworks
   readonly missing: string[]
 }
 
-/** Makes what looks up the gateways of networks. A name that is not found keeps the addresses that it had the last time. */
+/** Returns a function that resolves the gateways of networks. A name that is not found keeps its addresses from the previous call. */
 export function gatewayResolver(find: (host: string) => Promise<string[]> = findAddresses): (given: MeshNetworks) => Promise<ResolvedNetworks> {
   let known: ReadonlyMap<string, readonly string[]> = new Map()
   return async (given) => {
@@ -43,7 +46,7 @@ export function gatewayResolver(find: (host: string) => Promise<string[]> = find
   }
 }
 
-/** Rejects when the name is not known, or its servers do not answer in time. */
+/** Looks up a host name. Rejects when it is unknown or not answered in time. */
 function findAddresses(host: string): Promise<string[]> {
   return new Promise((resolve, reject) => {
     const timer = deadlineAfter(lookupMs, () => reject(new Error(`no answer within ${lookupMs} ms`)))

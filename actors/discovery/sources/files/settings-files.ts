@@ -1,6 +1,6 @@
 /**
- * The two files of settings: the mesh configuration and the networks. Only what could be read is told, as `MeshChanged` and
- * `NetworksChanged`; what cannot be read, or is gone, leaves in force what was told before, and the defaults where nothing was.
+ * The two settings files: mesh configuration and networks. Emits `MeshChanged` and `NetworksChanged` for valid content only; if a file
+ * cannot be read or is gone, the settings in force stay, or the defaults if there were none.
  */
 import { basename, dirname, resolve } from 'node:path'
 import type { FileWatcherConfig } from '../../../../protocols/messages/config.ts'
@@ -24,16 +24,16 @@ import { WorkQueue } from '../../../runtime/work-queue.ts'
 import { type Content, readContent, sameContent, signatureAfter, signatureOf } from './file-content.ts'
 import { gatewayResolver } from './resolve-gateways.ts'
 
-/** What the parts of the watcher of configuration files share. */
+/** Callbacks shared by the parts of the watcher of configuration files. */
 export interface WatchParts {
   readonly log: Logger
-  /** Hears of every change. */
+  /** Called for every change. */
   tell(event: SourceEvent): void
-  /** Hears of directories that are there and cannot be watched. */
+  /** Called for directories that exist and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
 
-/** Reads and watches the files of settings. */
+/** Reads and watches the settings files. */
 export class SettingsFiles {
   readonly #config: FileWatcherConfig
   readonly #parts: WatchParts
@@ -46,13 +46,13 @@ export class SettingsFiles {
   #mesh: SourceEvent | undefined
   #names: MeshNamesEvent
   #networks: SourceEvent | undefined
-  /** The networks of the file, and whether the host names of their gateways are looked up at present. */
+  /** The networks as read from the file, and whether the host names of their gateways are being looked up. */
   #given: MeshNetworks | undefined
   #isResolving = false
-  /** Gateways whose host names were not found, with reasons and consequences. */
+  /** Gateways whose host names were not found, with reason and consequence. */
   #missing: readonly string[] = []
 
-  /** `resolve` finds the addresses of gateways that are given by host name. */
+  /** `resolve` looks up gateways that are given by host name. */
   constructor(config: FileWatcherConfig, parts: WatchParts, resolve = gatewayResolver()) {
     this.#config = config
     this.#parts = parts
@@ -63,19 +63,19 @@ export class SettingsFiles {
     this.#networksFile = new SettingsFile('networks', config.networksConfig, readMeshNetworks, parts.log, this.#patience)
   }
 
-  /** Reads both files and watches them from then on. Resolves when the gateways of networks have been looked up, too. */
+  /** Reads both files, then watches them. Resolves when the gateways have been looked up, too. */
   async start(): Promise<void> {
     await Promise.all([this.#readMesh(true), this.#readNetworks(true)])
     this.#watch(this.#config.meshConfig, () => this.#readMesh(true))
     this.#watch(this.#config.networksConfig, async () => void this.#readNetworks(true))
   }
 
-  /** What has been told. */
+  /** The last emitted events. */
   events(): SourceEvent[] {
     return [this.#mesh, this.#networks].filter((event) => event !== undefined)
   }
 
-  /** Why settings are not known: files that are there and could not be used so far. */
+  /** Files that exist and could not be used since the start, with reasons. */
   get unknown(): string[] {
     return [this.#meshFile, this.#networksFile].flatMap((file) => file.unknown ?? [])
   }
@@ -85,7 +85,7 @@ export class SettingsFiles {
     return [this.#meshFile, this.#networksFile].flatMap((file) => file.trouble ?? [])
   }
 
-  /** The names of the mesh: what the mesh configuration says of them, or the defaults. */
+  /** The mesh names from the mesh configuration, or the defaults. */
   get names(): MeshNamesEvent {
     return this.#names
   }
@@ -98,7 +98,7 @@ export class SettingsFiles {
     })
   }
 
-  /** Looks for what the file system did not tell of, and again for gateways that were not found. */
+  /** Finds changes that the file system did not report, and looks up gateways again that were not found. */
   audit(): void {
     for (const watch of this.#watches) void watch.audit().catch(() => undefined)
     void this.#work.add('looking at the settings', async () => {
@@ -141,7 +141,7 @@ export class SettingsFiles {
     this.#parts.tell(this.#mesh)
   }
 
-  /** Resolves when the gateways have been looked up, for which nothing else should wait. */
+  /** Reads the networks. Resolves when the gateways have been looked up; nothing else should wait for that. */
   async #readNetworks(always: boolean): Promise<void> {
     const networks = await this.#networksFile.changed(always)
     if (!networks) return
@@ -150,13 +150,13 @@ export class SettingsFiles {
     await this.#resolveNetworks()
   }
 
-  /** Tells networks with the addresses of their gateways. Names that are not found are looked up again at the next audit. */
+  /** Looks up the gateways and emits the networks. Names that are not found are retried at the next audit. */
   async #resolveNetworks(): Promise<void> {
     const given = this.#given
     if (!given || this.#isResolving) return
     this.#isResolving = true
     const { networks, missing } = await this.#resolve(given)
-    // The file may have changed meanwhile.
+    // The file changed during the lookup.
     if (this.#given !== given) return
     this.#isResolving = false
     for (const reason of missing) if (!this.#missing.includes(reason)) this.#parts.log('default').warn(`networks: gateway ${reason}`)
@@ -166,7 +166,7 @@ export class SettingsFiles {
   }
 }
 
-/** One file of settings, and what it held when it was read last. */
+/** One settings file and its last content. */
 class SettingsFile<T> {
   readonly #what: string
   readonly #path: string
@@ -177,7 +177,7 @@ class SettingsFile<T> {
   #signature: string | undefined
   /** Why it cannot be used at present. */
   #reason: string | undefined
-  /** Whether it was ever of use. */
+  /** Whether it could be used at any time. */
   #isKnown = false
 
   constructor(what: string, path: string, read: (content: string) => ReadResult<T>, log: Logger, patience: FilePatience) {
@@ -192,14 +192,14 @@ class SettingsFile<T> {
     return this.#reason === undefined ? undefined : { path: this.#path, reason: this.#reason }
   }
 
-  /** Why nobody knows what it says. Undefined where it was read before, or is not there. */
+  /** Why its content was never known. Undefined if it was read before or does not exist. */
   get unknown(): string | undefined {
     return this.#isKnown || this.#reason === undefined ? undefined : `${this.#what} ${this.#path}: ${this.#reason}`
   }
 
   /**
-   * What the file says, if that is new and can be used; that it cannot is logged. A file that seems not to have changed is read
-   * if `always` says so.
+   * Returns the value of the file if its content is new and valid; logs the reason if it is invalid. With `always`, the file is read even
+   * if its signature is unchanged.
    */
   async changed(always: boolean): Promise<T | undefined> {
     if (this.#path === '') return undefined

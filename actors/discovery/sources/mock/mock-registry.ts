@@ -1,4 +1,4 @@
-/** The Mock registry as an actor: emits made-up services to the push queue, and replaces endpoints at the rate asked for. */
+/** The actor of the Mock registry: emits generated services to the push queue, and replaces endpoints at the configured rate. */
 import type { MockRegistryConfig } from '../../../../protocols/messages/config.ts'
 import type { SourceEvent } from '../../../../protocols/messages/push.ts'
 import type { Features } from '../../../../src/config/features.ts'
@@ -10,7 +10,7 @@ import { every, type Timer } from '../../../runtime/timers.ts'
 import { tellEvent } from '../../source-events.ts'
 
 const shortestTickMs = 10
-/** Changes that are made up for after a standstill, in seconds of their rate. */
+/** Maximum backlog of changes after the thread was blocked, in seconds of the rate. */
 const mostDue = 1
 
 class MockRegistry implements Behaviour<never, SourceEvent> {
@@ -18,7 +18,7 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
   readonly #services: MockService[]
   #queue: Peer<SourceEvent> | undefined
   #step = 0
-  /** Changes that are due, with fractions, as of the last look. */
+  /** Number of changes that are due, with fractions, at the last tick. */
   #due = 0
   #lastChurn = monotonicMs()
   readonly #timer: Timer | undefined
@@ -78,7 +78,7 @@ class MockRegistry implements Behaviour<never, SourceEvent> {
   }
 }
 
-/** The Mock registry as an actor. */
+/** The actor definition of the Mock registry. */
 export const actor: ActorDefinition<MockRegistryConfig, never, SourceEvent> = {
   kind: 'registry-watcher',
   start: (context) => new MockRegistry(context),
