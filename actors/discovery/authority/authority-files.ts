@@ -1,4 +1,7 @@
-/** Files of an authority as `pilot-discovery ca` exports and imports them: checked, and written whole or not at all. In the process of the command. */
+/**
+ * The authority files that `pilot-discovery ca` exports and imports: checked, and written all or none. Runs in the process of the
+ * command.
+ */
 import { type KeyObject, X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -10,15 +13,15 @@ import { syncDirectory, unfinished, writeNewFile } from '../../runtime/durable-f
 import { readPrivateKey } from '../private-key-file.ts'
 import { readKey } from './key-storage.ts'
 
-/** Largest file that is read, in bytes. */
+/** Maximum size of a file that is read, in bytes. */
 const largest = 1_048_576
 
-/** Names of the files in a directory that is plugged in (docs/certificates.md, A1). */
+/** Names of the files in the directory of a plugged-in authority (docs/certificates.md, A1). */
 const names = { root: 'root-cert.pem', cert: 'ca-cert.pem', chain: 'cert-chain.pem', key: 'ca-key.pem' } as const
 
 /**
- * Writes the certificates of an authority to a directory, and with `withKey` its private key, all of mode 0600. Resolves to the paths.
- * Throws an Error that names the file when one of them is there already, or the key cannot be read.
+ * Writes the certificates of an authority to a directory, with `withKey` also its private key, all with mode 0600. Returns the paths.
+ * Throws an Error that names the file when one of the files exists or the key cannot be read.
  */
 export function exportAuthority(page: AuthorityPage, directory: string, withKey: boolean, pluggedIn: string): string[] {
   const roots = page.roots.filter(({ uses }) => uses.includes('in answers')).map(({ certificate }) => certificate)
@@ -37,7 +40,7 @@ function keyOf({ source, keptIn, signing }: AuthorityPage, pluggedIn: string): K
   return readKeyFile(join(pluggedIn, names.key), signing.certificate)
 }
 
-/** Paths of the files that are imported; `chain` and `root` may be empty. */
+/** Paths of the files to import; `chain` and `root` may be empty. */
 export interface ImportedFiles {
   readonly cert: string
   readonly key: string
@@ -46,8 +49,8 @@ export interface ImportedFiles {
 }
 
 /**
- * Checks the files of an authority, and plugs them in: writes them to a directory, over others only with `replace`. Returns the paths.
- * Throws an Error that names the file and what is wrong; then nothing was written.
+ * Checks the files of an authority and writes them to the directory of the plugged-in authority, over existing files only with `replace`.
+ * Returns the paths. Throws an Error that names the file and the reason; then nothing was written.
  */
 export function importAuthority(files: ImportedFiles, directory: string, replace: boolean, now: number): string[] {
   const certificate = read(files.cert)
@@ -65,7 +68,7 @@ export function importAuthority(files: ImportedFiles, directory: string, replace
   return placeAll(directory, written, replace)
 }
 
-/** Writes all files beside their places and makes them durable, then moves all to their places. */
+/** Writes all files under temporary names and syncs them, then renames all of them. */
 function placeAll(directory: string, files: readonly (readonly [name: string, content: string])[], replace: boolean): string[] {
   const paths = files.map(([name]) => resolve(directory, name))
   const there = paths.find((path) => existsSync(path))

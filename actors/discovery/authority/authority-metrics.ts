@@ -6,7 +6,7 @@ import type { InForce } from './in-force.ts'
 
 const signErrors: readonly SignError[] = ['CA_NOT_READY', 'CSR_ERROR', 'TTL_ERROR', 'CERT_GEN_ERROR', 'UNKNOWN']
 
-/** The metrics; each series is there from the start. */
+/** Registers the metrics, with every series present from the start, and returns the functions that update them. */
 export function authorityMetrics(registry: Registry) {
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
@@ -37,5 +37,5 @@ export function authorityMetrics(registry: Registry) {
   }
 }
 
-/** What the authority counts with. */
+/** The functions that update the metrics of the authority. */
 export type AuthorityMetrics = ReturnType<typeof authorityMetrics>

@@ -1,4 +1,4 @@
-/** Where the authority comes from: files that are plugged in (docs/certificates.md, A1 to A5), or a root of its own. Says what is in force. */
+/** Decides which authority is in force: one that is plugged in as files (docs/certificates.md, A1 to A5), or the process's own root. */
 import { randomInt } from 'node:crypto'
 import { rootValidity, validityWithin } from '../../../src/ca/lifetime.ts'
 import { lastMoment } from '../../../src/ca/rotation.ts'
@@ -15,17 +15,17 @@ import { RootRotation } from './root-rotation.ts'
 import type { Signing } from './signing.ts'
 import type { CaStorage } from './storage.ts'
 
-/** What it is made with. */
+/** Dependencies and settings of {@link AuthoritySource}. */
 export interface SourceParts {
   readonly features: Features
   readonly signing: Signing
   readonly log: Logger
   readonly metrics: Registry
-  /** Something else is in force. */
+  /** Called when the authority in force has changed. */
   changed(inForce: InForce): void
 }
 
-/** The source of what is in force. */
+/** Provides the authority in force. */
 export class AuthoritySource {
   readonly rotation: RootRotation
   readonly #parts: SourceParts
@@ -34,7 +34,7 @@ export class AuthoritySource {
   #plugged: PluggedInFiles = { by: undefined, roots: [] }
   #inForce: InForce | undefined
 
-  /** Opens the storage, and watches the files. Rejects with an Error that names what cannot be used in the storage. */
+  /** Opens the storage and watches the files. Rejects with an Error that names what is unusable in the storage. */
   static async open(parts: SourceParts, trustDomain: Promise<string>): Promise<AuthoritySource> {
     const { features, log, metrics } = parts
     const storage = await openFileStorage(features.MESHD_CA_STATE_DIR)
@@ -74,17 +74,17 @@ export class AuthoritySource {
     })
   }
 
-  /** What is in force; undefined until it is known. */
+  /** The authority in force; undefined until it is known. */
   get inForce(): InForce | undefined {
     return this.#inForce
   }
 
-  /** How messages name what is in force. */
+  /** The name of the authority in force in messages. */
   get described(): string {
     return this.#plugged.by ? this.#parts.features.ROOT_CA_DIR : this.#storage.described
   }
 
-  /** Where the state is kept. */
+  /** Where the state is stored. */
   get keptIn(): string {
     return this.#storage.described
   }
@@ -94,7 +94,7 @@ export class AuthoritySource {
     return this.#files.look()
   }
 
-  /** Works out anew what is in force. */
+  /** Determines the authority in force again. */
   refresh(): void {
     const former = this.rotation.formerRoots().map(({ certificate }) => certificate)
     const next = this.#plugged.by
@@ -110,11 +110,14 @@ export class AuthoritySource {
     await this.rotation.close()
   }
 
-  /** Puts in force what the files and the storage hold now. Rejects with what is wrong with them; then what is in force stays. */
+  /**
+   * Puts the authority of the files or of the storage in force. Rejects with the reason when it is unusable; then the previous one stays
+   * in force.
+   */
   async #establish(): Promise<void> {
     const { features, signing } = this.#parts
     const found = await readPluggedIn(features.ROOT_CA_DIR, wallClockMs())
-    // The key of the same certificate may come in another file, or be another by mistake.
+    // With the same certificate, the key must be read again if its file changed: it may be the same key or a wrong one.
     const before = this.#plugged
     const isSame = found.by && before.by?.id === found.by.id && before.keyStamp === found.keyStamp
     const adopted = found.by && !isSame ? await signing.adopt(found.by) : undefined
@@ -134,7 +137,10 @@ export class AuthoritySource {
   }
 }
 
-/** Has a root made whose name and key `before` signs as well if it is given, for as long as that one lives (docs/certificates.md, R7). */
+/**
+ * Has a signer thread create a root. If `before` is given, it cross-signs the new root's name and key, for at most its own lifetime
+ * (docs/certificates.md, R7).
+ */
 export async function makeRoot(
   { signing, features }: { readonly signing: Pick<Signing, 'makeRoot'>; readonly features: Features },
   { keys: place }: CaStorage,
@@ -149,7 +155,7 @@ export async function makeRoot(
     validity: validityWithin(life, now, { notBefore: 0, notAfter: lastMoment(before) }),
   }
   const made = await signing.makeRoot({ type: 'make-root', place, organization, bits, validity, ...(cross ? { cross } : {}) })
-  // Whoever has only the root before gets to it from the signature through what leads there.
+  // A client that trusts only the previous root reaches it from the cross-signature through the previous intermediates.
   const between = !cross || before.certificate === before.root ? '' : before.certificate + before.intermediates
   return { ...made, cross: made.cross + between, intermediates: '', root: made.certificate, origin: 'made' }
 }

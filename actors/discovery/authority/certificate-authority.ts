@@ -1,7 +1,7 @@
 /**
- * The certificate authority. Answers `signCertificate` and `signServingCertificate`; emits `TrustChanged` to the writers, to each when it
- * is linked and to all when other roots or another signing certificate are in force. Holds public data only: private keys stay in the
- * threads of its pool (docs/certificates.md).
+ * The certificate authority. Answers `signCertificate` and `signServingCertificate`; emits `TrustChanged` to each writer when it is
+ * linked, and to all writers when other roots or another signing certificate come into force. It holds public data only: private keys
+ * stay in the threads of its pool (docs/certificates.md).
  */
 import { availableParallelism } from 'node:os'
 import type {
@@ -30,13 +30,13 @@ import { type AdmittedRequest, type CertificateIssuer, type Made, type NotMade, 
 import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
 import { Signing } from './signing.ts'
 
-/** How long serving certificates live, in milliseconds (docs/certificates.md, T4). */
+/** Lifetime of serving certificates, in milliseconds (docs/certificates.md, T4). */
 const servingLife = 90 * 86_400_000
 
-/** When a certificate is asked for again that was made while the authority was replaced, in milliseconds. */
+/** Retry delay for a request whose signing authority was replaced before the answer, in milliseconds. */
 const replacedRetry = 250
 
-/** The same when there is no authority to sign with, in milliseconds. */
+/** Retry delay while there is no authority to sign with, in milliseconds. */
 const unreadyRetry = 1000
 
 class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, TrustEvent> {
@@ -45,10 +45,10 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     signServingCertificate: (request: ServingCertificateRequest) => this.#signServing(request),
     /** Reads the files of `ROOT_CA_DIR` now. */
     reload: () => this.#source.look(),
-    /** What pages show of it; undefined until something is in force. */
+    /** The content of the debug pages about the authority; undefined until one is in force. */
     page: () => this.#page(),
     ledger: (start: number, length: number) => ledgerPage(this.#source.rotation, start, length),
-    /** Has the rotation of the own root begin, or go one stage further. */
+    /** Starts a rotation of the own root, or advances it by one stage. */
     rotate: (force: boolean) => rotate(this.#source.rotation, force, () => this.#page()),
   }
   readonly #context: ActorContext<AuthorityConfig>
@@ -121,9 +121,9 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     await this.#source.close()
   }
 
-  /** Something else is in force from now on. */
+  /** Called when another authority has come into force. */
   use(next: InForce): void {
-    // Grows over restarts of the actor too.
+    // Increases across restarts of the actor, too.
     this.#generation = Math.max(this.#generation + 1, Math.floor(wallClockMs()))
     this.#metrics.inForce(next)
     const { by, within } = next.workloads
@@ -221,16 +221,16 @@ class CertificateAuthority implements Behaviour<MeshNamesEvent | IdentityEvent, 
     return { code, error, message: `CSR signing error (${reason})`, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
   }
 
-  /** Logs what went wrong; of the same kind a few lines. */
+  /** Logs a failure. The number of lines of one kind is limited. */
   #warn(kind: string, line: string): void {
     if (this.#lines.take(kind, monotonicMs()) !== 'no') this.#log(kind === 'signing' ? 'pkica' : 'serverca').warn(line)
   }
 }
 
-/** What the names of the streams of a writer begin with in the ledger. */
+/** Prefix of the names of a writer's streams in the ledger. */
 const streamsOf = ({ name }: Peer): string => `${name} `
 
-/** The certificate authority as an actor. */
+/** The actor definition of the certificate authority. */
 export const actor: ActorDefinition<AuthorityConfig, MeshNamesEvent | IdentityEvent, TrustEvent> = {
   kind: 'certificate-authority',
   start: (context) => CertificateAuthority.start(context),

@@ -1,4 +1,7 @@
-/** What `pilot-discovery ca` does with the files of an authority, and with its state while no server uses it. In the process of the command. */
+/**
+ * The part of `pilot-discovery ca` that works on the files of an authority, and on its state while no server uses it. Runs in the process
+ * of the command.
+ */
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -16,7 +19,7 @@ import { authorityPage, ledgerPage, rotate } from './shown-authority.ts'
 import run from './sign-task.ts'
 import type { CaStorage } from './storage.ts'
 
-/** The work of the command under an environment. */
+/** Returns the operations of the command for an environment. */
 export function caWork(environment: Readonly<Record<string, string | undefined>>): CaWork {
   const { features } = readFeatures(environment)
   const { ROOT_CA_DIR, MESHD_CA_STATE_DIR, MESHD_ADMIN_SOCKET } = features
@@ -30,7 +33,7 @@ export function caWork(environment: Readonly<Record<string, string | undefined>>
   }
 }
 
-/** Opens the state for this process. What comes of it is printed, not logged. */
+/** Opens the stored state for this process. Results are printed by the command, so nothing is logged. */
 async function openStored(features: Features): Promise<StoredAuthority> {
   const storage = await openFileStorage(features.MESHD_CA_STATE_DIR)
   const signing = {
@@ -80,5 +83,5 @@ function inForceOf(rotation: RootRotation, storage: CaStorage, plugged: PluggedI
   return found
 }
 
-/** The organization that a root is named after. */
+/** The organization in the subject of a root. */
 const organizationOf = (root: string): string => /^O=(.*)$/m.exec(new X509Certificate(root).subject)?.[1] ?? ''

@@ -1,6 +1,7 @@
 /**
- * A lock on a directory, for one process at a time. Each process that asks writes a file of its own name and then looks for those of
- * others: of two that ask at once, at least one sees the other, so both never hold it. A file whose process is dead is removed.
+ * A lock on a directory, held by one process at a time. Each process writes a lock file with a unique name and then looks for the lock
+ * files of others: of two concurrent processes at least one sees the other, so both never hold the lock. Lock files of dead processes are
+ * removed.
  */
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync, readlinkSync, rmSync, statSync, utimesSync } from 'node:fs'
@@ -11,22 +12,22 @@ import { isGone } from '../../runtime/directory-watch.ts'
 import { replaceFile, unfinished } from '../../runtime/durable-file.ts'
 import { every, pause, type Timer } from '../../runtime/timers.ts'
 
-/** A process, as well as it can be told from all others. */
+/** Identifies a process. */
 interface Holder {
   readonly pid: number
-  /** When the process started, in ticks of the kernel since the boot: tells it from a later process of the same number. */
+  /** Start time of the process, in kernel ticks since boot: distinguishes it from a later process with the same id. */
   readonly started: string
-  /** Which boot of which machine, and which table of processes: only there its number means anything. */
+  /** Boot id and PID namespace, within which the process id is unique. */
   readonly boot: string
   readonly host: string
   readonly command: string
 }
 
-/** How often a holder shows that it lives, in milliseconds: for processes that cannot see it in their own table. */
+/** Interval at which the holder touches its lock file, in milliseconds, for processes that cannot see the holder in /proc. */
 const signMs = 3_000
-/** How old the last sign of a holder that cannot be seen may be, in milliseconds, before it counts as dead. */
+/** Age of the last touch after which a holder that cannot be seen in /proc counts as dead, in milliseconds. */
 const silentMs = 20_000
-/** How often it is tried to get the lock, and the longest pause between two tries in milliseconds: a predecessor may be about to end. */
+/** Number of attempts to take the lock, and maximum pause between two of them in milliseconds: the previous holder may be about to end. */
 const tries = { most: 12, pauseMs: 150 }
 
 const prefix = 'lock.'
@@ -50,12 +51,12 @@ export class DirectoryLock {
       if (other === undefined) return new DirectoryLock(path)
       rmSync(path, { force: true })
       if (left <= 1) throw new Error(`${directory}: is in use by ${describe(other)}`)
-      // Those that ask at once must not go on in step.
+      // A random pause, so that concurrent processes do not retry in step.
       await pause(tries.pauseMs * chance())
     }
   }
 
-  /** Throws an Error when the lock was taken away, by removing its file, say. */
+  /** Throws an Error when the lock was lost, for example because its file was removed. */
   check(): void {
     try {
       statSync(this.#path)
@@ -74,27 +75,27 @@ export class DirectoryLock {
       const now = wallClockMs() / 1000
       utimesSync(this.#path, now, now)
     } catch {
-      // Whoever writes next is told by check().
+      // The next write detects the loss by check().
     }
   }
 }
 
 const chance = (): number => Number.parseInt(randomUUID().slice(0, 4), 16) / 0xffff
 
-/** Another process that lives and has a lock file in the directory. Files of dead processes are removed. */
+/** Returns another living process that has a lock file in the directory. Removes lock files of dead processes. */
 function livingHolder(directory: string, own: string): Holder | undefined {
   for (const name of readdirSync(directory)) {
     const path = join(directory, name)
     if (!name.startsWith(prefix) || name.endsWith(unfinished) || path === own) continue
     const holder = readHolder(path)
-    // One of this process is of a part of it that has ended, or is about to: it is told by check().
+    // A lock file of this process belongs to an earlier instance of this class, which has ended or will fail at its next check().
     if (holder && !isThisProcess(holder) && isAlive(holder, path, own)) return holder
     rmSync(path, { force: true })
   }
   return undefined
 }
 
-/** What a lock file says; undefined when it is gone or says nothing, which happens to no file that was written whole. */
+/** Reads a lock file. Undefined when it is gone or invalid; a lock file is written atomically, so no valid one is skipped. */
 function readHolder(path: string): Holder | undefined {
   try {
     const { pid, started, boot, host, command } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Record<keyof Holder, unknown>>
@@ -114,7 +115,8 @@ function isThisProcess({ pid, started, boot }: Holder): boolean {
 function isAlive(holder: Holder, path: string, own: string): boolean {
   const here = thisProcess()
   if (here.boot !== '' && holder.boot === here.boot) return startOf(holder.pid) === holder.started
-  // Another machine or container, or a system without /proc: only its signs can be seen, by the clock of the file system.
+  // Another machine or container, or a system without /proc: only the touches of the lock file are visible. Their age is taken by the
+  // clock of the file system.
   try {
     return statSync(own).mtimeMs - statSync(path).mtimeMs < silentMs
   } catch (error) {
@@ -132,20 +134,20 @@ function thisProcess(): Holder {
   return { pid: process.pid, started: startOf(process.pid) ?? '', boot: bootOf(), host: hostname(), command }
 }
 
-/** When a process started, in ticks since the boot; undefined when there is none of this number. */
+/** Start time of a process in ticks since boot; undefined when there is no such process. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program stands in parentheses and may hold any character; the start is the 22nd field of all.
+    // The program name is in parentheses and may contain any character; the start time is field 22.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A zombie has ended.
+    // A zombie counts as ended.
     return fields[0] === 'Z' ? undefined : fields[19]
   } catch {
     return undefined
   }
 }
 
-/** Which boot, and which table of processes; empty where the system does not say. */
+/** The boot id and the PID namespace; empty where the system offers neither. */
 function bootOf(): string {
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`

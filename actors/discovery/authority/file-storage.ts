@@ -1,6 +1,6 @@
 /**
- * The state of the certificate authority in a directory (docs/certificates.md, "Where it is kept"): `state.json`, one file a private key in
- * `keys/`, and notes. The directory is readable for its user alone, and in use by one process at a time.
+ * Stores the state of the certificate authority in a directory (docs/certificates.md, "Where it is kept"): `state.json`, one file per
+ * private key in `keys/`, and notes. The directory is accessible to its user only, and used by one process at a time.
  */
 import { constants, lstatSync, readdirSync, rmSync } from 'node:fs'
 import { open, readFile, rename } from 'node:fs/promises'
@@ -12,15 +12,15 @@ import { checkOwnFile, ownDirectory } from '../../runtime/own-directory.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { type CaStorage, type KeyPlace, StaleVersionError, type Stored } from './storage.ts'
 
-/** Version of the layout of `state.json`. */
+/** Version of the format of `state.json`. */
 const format = 1
-/** Largest state and largest note that are read, in bytes. */
+/** Maximum size of a state and of a note, in bytes. */
 const largest = { state: 1_048_576, note: 67_108_864 }
 
-/** How much of a note is put together before it is written, in characters: half a millisecond's work. */
+/** Size of the chunks in which a note is written, in characters: each takes about half a millisecond. */
 const pieceBytes = 65_536
 
-/** Opens the directory, makes it when it is not there, and takes its lock. Rejects with an Error that names the directory or the file and what is wrong with it. */
+/** Opens or creates the directory and takes its lock. Rejects with an Error that names the directory or file and the reason. */
 export async function openFileStorage(directory: string): Promise<CaStorage> {
   const root = resolve(directory)
   const keys = join(root, 'keys')
@@ -52,7 +52,10 @@ class FileStorage implements CaStorage {
     this.#lock = lock
   }
 
-  /** The first file says that there is no root yet: when it is missing although there are keys, it was lost, and nothing may be made in its place. */
+  /**
+   * The first `state.json` records that there is no root yet. If it is missing although there are keys, it was lost, and must not be
+   * replaced by an empty one.
+   */
   static async open(directory: string, keys: string, lock: DirectoryLock): Promise<FileStorage> {
     const storage = new FileStorage(directory, keys, lock)
     if ((await storage.#read()) !== undefined) return storage
@@ -136,7 +139,7 @@ class FileStorage implements CaStorage {
   }
 }
 
-/** Reads a file of text; undefined when there is none. */
+/** Reads a text file; undefined when there is none. */
 async function readBounded(path: string, bytes: number): Promise<string | undefined> {
   try {
     const file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))

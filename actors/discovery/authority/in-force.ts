@@ -1,4 +1,4 @@
-/** What the authority signs with and hands out at a moment, whatever its source. */
+/** The authority in force: the certificates that sign, and the roots that are distributed, from either source. */
 import { readCertificates } from '../../../src/ca/certificate.ts'
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { lastMoment, materialOf, type Signer } from '../../../src/ca/rotation.ts'
@@ -8,29 +8,29 @@ import type { PluggedIn } from './plugged-in.ts'
 import type { SigningReference } from './sign-task.ts'
 import type { KeyPlace } from './storage.ts'
 
-/** A signing certificate. */
+/** A signing certificate in force. */
 export interface Signs {
   readonly by: SigningReference
-  /** What is sent after a leaf, PEM; empty when the root signs. */
+  /** Certificates sent after a leaf, PEM; empty when the root signs. */
   readonly intermediates: string
-  /** SHA-256 fingerprint of the root that it leads to. */
+  /** SHA-256 fingerprint of the root at the end of the chain. */
   readonly root: string
-  /** No leaf is valid beyond it. */
+  /** Limits of the validity of leaf certificates. */
   readonly within: Validity
 }
 
-/** What is in force. */
+/** The authority in force. */
 export interface InForce {
   readonly workloads: Signs
   readonly serving: Signs
-  /** Roots in answers, PEM each; the one that has signed first. */
+  /** Roots in answers, PEM each; the root of the workload signer first. */
   readonly bundle: readonly string[]
-  /** Roots of client certificates that the own servers take, PEM each. */
+  /** Roots that the process's own servers accept for client certificates, PEM each. */
   readonly trusted: readonly string[]
   readonly source: 'plugged-in' | 'own'
 }
 
-/** A plugged-in authority in force; `former` are roots that stay trusted beside its own, PEM each. */
+/** Describes a plugged-in authority in force. `former`: replaced roots that stay trusted, PEM each. */
 export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly string[]): InForce {
   const within = { notBefore: chain.notBefore, notAfter: chain.notAfter }
   const signs = { by, intermediates: chain.intermediates, root: fingerprintOf(chain.root), within }
@@ -38,7 +38,10 @@ export function pluggedInForce({ by, chain, roots }: PluggedIn, former: readonly
   return { workloads: signs, serving: signs, bundle: all, trusted: all, source: 'plugged-in' }
 }
 
-/** The own authority in force at the Unix time `now` in milliseconds; undefined before the first root. `others` are roots that are trusted beside it, PEM each. */
+/**
+ * Describes the own authority in force at the Unix time `now` in milliseconds; undefined before the first root. `others`: roots that are
+ * trusted as well, PEM each.
+ */
 export function ownInForce(state: AuthorityState, place: KeyPlace, others: readonly string[], now: number): InForce | undefined {
   const material = materialOf(state, now)
   if (!material) return undefined
@@ -57,12 +60,12 @@ export function ownInForce(state: AuthorityState, place: KeyPlace, others: reado
   }
 }
 
-/** Whether two are the same in all that anybody can see. */
+/** Whether two authorities in force have the same content. */
 export function isSameInForce(one: InForce | undefined, other: InForce): boolean {
   return one !== undefined && JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** The same certificates without those that are there already. */
+/** Removes duplicate certificates. */
 function unique(certificates: readonly string[]): string[] {
   return [...new Map(certificates.map((pem) => [fingerprintOf(pem), pem])).values()]
 }

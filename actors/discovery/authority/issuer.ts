@@ -1,42 +1,48 @@
-/** Who makes the certificates of requests that the authority has admitted: its own signers today, an external authority behind the same interface (EXTERNAL_CA). */
+/**
+ * The issuer of certificates for admitted requests: today the own signer threads; an external authority (EXTERNAL_CA) would implement the
+ * same interface.
+ */
 import type { Validity } from '../../../src/ca/lifetime.ts'
 import { wallClockMs } from '../../runtime/clock.ts'
 import type { AuthoritySource } from './authority-source.ts'
 import type { InForce, Signs } from './in-force.ts'
 import type { Signing, SigningResult, WantedCertificate } from './signing.ts'
 
-/** What a certificate is for: certificates of workloads and the serving certificates of this service may have different issuers and bounds. */
+/**
+ * The use of a certificate. Workload certificates and the serving certificates of this process may have different issuers and validity
+ * limits.
+ */
 export type CertificateUse = 'workloads' | 'serving'
 
-/** A request whose caller has been authenticated and whose identity is decided: what a registration authority hands on. */
+/** A request whose caller is authenticated and whose identity is determined. */
 export interface AdmittedRequest extends Omit<WantedCertificate, 'grant'> {
   readonly use: CertificateUse
-  /** How long the certificate shall be valid, within what its issuer allows. Throws a LifetimeFault when that cannot be. */
+  /** Returns the validity of the certificate, within the limits of its issuer. Throws a LifetimeFault when there is none. */
   readonly validity: (within: Validity) => Validity
 }
 
-/** A certificate that was made. */
+/** An issued certificate. */
 export interface Made {
-  /** PEM: leaf, certificates between, all roots that are handed out. */
+  /** PEM: leaf, intermediates, all distributed roots. */
   readonly chain: readonly string[]
   readonly serial: string
   /** Unix milliseconds. */
   readonly notAfter: number
-  /** The root that it leads to, as the ledger names it. */
+  /** SHA-256 fingerprint of the root at the end of the chain. */
   readonly root: string
 }
 
-/** Why none was made. `replaced`: what would have signed it is no longer in force. */
+/** The reason why no certificate was issued. `replaced`: the signing authority is no longer in force. */
 export type NotMade = Exclude<SigningResult, { serial: string }> | { readonly refused: 'replaced' }
 
-/** Makes certificates of admitted requests. It holds no private key in the thread of the authority. */
+/** Issues certificates for admitted requests. The implementation holds no private key in the authority's thread. */
 export interface CertificateIssuer {
-  /** Between which moments certificates that it makes now are valid; undefined while it cannot make any. */
+  /** Validity limits of certificates issued now; undefined while none can be issued. */
   within(use: CertificateUse): Validity | undefined
   make(request: AdmittedRequest): Promise<Made | NotMade>
 }
 
-/** Signs on the threads of this process, with what is in force. */
+/** Signs on the signer threads of this process, with the authority in force. */
 export class OwnIssuer implements CertificateIssuer {
   readonly #signing: Signing
   readonly #source: Pick<AuthoritySource, 'inForce'>
@@ -50,7 +56,7 @@ export class OwnIssuer implements CertificateIssuer {
     return this.#source.inForce?.[use].within
   }
 
-  /** What signs is what is in force when its turn comes, and the answer holds what is in force with it. */
+  /** The authority in force when the request's turn comes signs it, and the answer has the roots of that authority. */
   async make({ use, validity, ...wanted }: AdmittedRequest): Promise<Made | NotMade> {
     let granted: InForce | undefined
     const result = await this.#signing.sign({
@@ -63,7 +69,7 @@ export class OwnIssuer implements CertificateIssuer {
       },
     })
     if (!('serial' in result)) return result
-    // What came into force meanwhile may be a stage of a rotation: a certificate of the stage before would count for it.
+    // The change may be a new stage of a rotation, in whose ledger a certificate of the previous stage must not be counted.
     if (!granted || granted !== this.#source.inForce) return { refused: 'replaced' }
     const { certificate, serial, notAfter } = result
     const { intermediates, root }: Signs = granted[use]

@@ -1,24 +1,33 @@
-/** Private keys of the certificate authority, as files. Only signer threads and the `ca` command load this module: no other thread sees a private key. */
+/**
+ * Stores the private keys of the certificate authority as files. Loaded only by signer threads and the `ca` command: no other thread sees
+ * a private key.
+ */
 import type { KeyObject } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { syncDirectory, writeNewFile } from '../../runtime/durable-file.ts'
 import { readPrivateKey } from '../private-key-file.ts'
 import type { KeyPlace } from './storage.ts'
 
-/** The path of the key of a certificate, by the certificate's id. */
+/** The path of the key of a certificate, by the certificate's id. Throws when the id is malformed. */
 export function keyPath({ directory }: KeyPlace, id: string): string {
   if (!/^[0-9a-f]{64}$/.test(id)) throw new Error(`${JSON.stringify(id.slice(0, 100))} is not the id of a certificate`)
   return join(directory, `${id}.pem`)
 }
 
-/** Stores the key of a certificate (PKCS #8, PEM), readable for this user alone and durable when the call returns. A key that is there is never replaced: throws. */
+/**
+ * Stores the key of a certificate (PKCS #8, PEM), readable by this user only and durable when the call returns. Throws when a key is
+ * stored already: it is never replaced.
+ */
 export function storeKey(place: KeyPlace, id: string, key: KeyObject): void {
   const path = keyPath(place, id)
   writeNewFile(path, key.export({ type: 'pkcs8', format: 'pem' }) as string)
   syncDirectory(dirname(path))
 }
 
-/** Reads the key of a certificate, which must be a file of this user alone. Throws an Error that names the file, and nothing of what is in it. */
+/**
+ * Reads the key of a certificate, whose file must be accessible to this user only. Throws an Error that names the file and does not
+ * contain its content.
+ */
 export function readKey(place: KeyPlace, id: string): KeyObject {
   return readPrivateKey(keyPath(place, id), 'own')
 }

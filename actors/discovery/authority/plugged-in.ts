@@ -1,4 +1,4 @@
-/** An authority that is plugged in as files (docs/certificates.md, A1 to A4): their public part, read and checked. */
+/** An authority that is plugged in as files (docs/certificates.md, A1 to A4): reads and checks their public part. */
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,31 +12,31 @@ import type { SigningReference } from './sign-task.ts'
 /** A plugged-in authority, without its key. */
 export interface PluggedIn {
   readonly by: SigningReference
-  /** Another one after each change of the key's file. */
+  /** Changes whenever the key file changes. */
   readonly keyStamp: string
-  /** Why others than this user can use the key's file; undefined when they cannot. */
+  /** A message when other users can access the key file; otherwise undefined. */
   readonly exposed: string | undefined
   readonly chain: Chain
-  /** Roots that are handed out, PEM each. */
+  /** The distributed roots, PEM each. */
   readonly roots: readonly string[]
 }
 
-/** What a directory holds: an authority, or roots alone that are trusted beside the own one. */
+/** The content of the directory: an authority, or only roots that are trusted in addition to the own root. */
 export type PluggedInFiles = PluggedIn | { readonly by: undefined; readonly keyStamp?: undefined; readonly roots: readonly string[] }
 
-/** Largest file that is read, in bytes. */
+/** Maximum size of a file that is read, in bytes. */
 const fileBytes = 1_048_576
 
-/** The files of a directory, as users of such directories name them. */
+/** The conventional file names of plugged-in authorities. */
 const names = { key: 'ca-key.pem', signing: 'ca-cert.pem', chain: 'cert-chain.pem', roots: 'root-cert.pem' } as const
 
-/** Paths of the files, whether or not they are there. */
+/** Paths of the files, whether or not they exist. */
 export const pluggedInPaths = (directory: string): readonly string[] => Object.values(names).map((name) => join(directory, name))
 
-/** Whether a directory holds the key of an authority. */
+/** Whether a directory contains the key of an authority. */
 export const isPluggedIn = async (directory: string): Promise<boolean> => (await statusOf(join(directory, names.key))) !== undefined
 
-/** Reads a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and what is wrong with it. */
+/** Reads and checks a directory at the Unix time `now` in milliseconds. Rejects with an Error that names the file and the reason. */
 export async function readPluggedIn(directory: string, now: number): Promise<PluggedInFiles> {
   const at = (name: keyof typeof names) => join(directory, names[name])
   const roots = rootsOf(at('roots'), await read(at('roots')))
@@ -78,7 +78,7 @@ function within<T>(path: string, make: () => T): T {
 
 const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => [dev, ino, size, mtimeMs, ctimeMs].join()
 
-/** Undefined when there is no such file. */
+/** Undefined when the file does not exist. */
 async function statusOf(path: string): Promise<Stats | undefined> {
   try {
     return await stat(path)

@@ -1,6 +1,6 @@
 /**
- * The own root of the certificate authority over its life: made once, kept, exchanged in stages (docs/certificates.md, R1 to R14), and the
- * ledger of who holds what. On the thread of the authority; keys are made where {@link RotationParts.makeRoot} makes them.
+ * The life of the certificate authority's own root: created once, stored, rotated in stages (docs/certificates.md, R1 to R14); with the
+ * ledger of issued certificates. Runs on the authority's thread; keys are created by {@link RotationParts.makeRoot}.
  */
 
 import { type Blocker, type ConnectedProxy, type IssuedCertificate, Ledger, type ServingRecord } from '../../../src/ca/ledger.ts'
@@ -25,58 +25,64 @@ import { Counter, gaugesOf, type Registry } from '../../runtime/metrics.ts'
 import { after, every, type Timer } from '../../runtime/timers.ts'
 import { type CaStorage, StaleVersionError, type Stored } from './storage.ts'
 
-/** How rotations go, times in milliseconds. */
+/** Settings of rotations; times in milliseconds. */
 export interface RotationSettings {
-  /** Between two checks; none when it is not above zero. */
+  /** Interval between two checks; no checks if not above zero. */
   readonly checkInterval: number
   /** Whether the first check comes after a random part of the interval instead of at once. */
   readonly jitter: boolean
-  /** A rotation begins when less than so many percent of the root's life are left. */
+  /** A rotation starts when less than this percentage of the root's lifetime is left. */
   readonly gracePercent: number
-  /** The life that workload certificates have by default. */
+  /** Default lifetime of workload certificates. */
   readonly workloadLife: number
 }
 
-/** What it is made with. */
+/** Dependencies and settings of {@link RootRotation}. */
 export interface RotationParts {
   readonly storage: CaStorage
   readonly settings: RotationSettings
   /**
-   * Makes a self-signed root with a new key, stores the key in `storage.keys` under the id of the certificate, and, when there is an authority
-   * `before`, has it sign the new root's name and key (`cross`). Runs in a signer thread.
+   * Creates a self-signed root with a new key, stores the key in `storage.keys` under the id of the certificate, and has `before`, if
+   * given, cross-sign the new root's name and key (`cross`). Runs in a signer thread.
    */
   makeRoot(before: AuthorityRecord | undefined): Promise<AuthorityRecord>
-  /** What is in force is another, in whatever part, not because of {@link RootRotation.useOwn} or {@link RootRotation.usePlugged}. */
+  /**
+   * Called when any part of the authority in force has changed, except by {@link RootRotation.useOwn} and {@link
+   * RootRotation.usePlugged}.
+   */
   changed(): void
-  /** Wall clock, Unix milliseconds; and a clock that nobody sets, in milliseconds. */
+  /** The wall clock in Unix milliseconds, and a monotonic clock in milliseconds. */
   readonly now: () => number
   readonly monotonic: () => number
-  /** A number from 0 to below 1. */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number
   readonly log: Logger
   readonly metrics: Registry
 }
 
-/** How far a rotation is, and what holds it up. */
+/** The stage of the rotation, and its blockers. */
 export interface RotationStatus {
   readonly stage: Stage
-  /** What {@link RootRotation.advance} would go to. */
+  /** The stage after the next {@link RootRotation.advance}. */
   readonly next: Stage
-  /** When the stage began, ISO 8601; undefined when there is no root of its own. */
+  /** When the stage began, ISO 8601; undefined when there is no own root. */
   readonly since: string | undefined
   readonly blockers: readonly Blocker[]
-  /** Nodes on the plaintext port: they are not protected, and do not block. */
+  /** Nodes on the plaintext port. They have no certificates, so they do not block. */
   readonly plaintext: readonly string[]
 }
 
-/** The answer to a wish to go on. */
+/** The result of an attempt to advance. */
 export type AdvanceAnswer =
   | { readonly went: Stage; readonly from: Stage; readonly forcedOver: readonly Blocker[] }
   | { readonly refused: string; readonly status: RotationStatus }
 
-/** Most that the wall clock may run ahead of the monotonic one, in milliseconds, for expiry to follow it (docs/certificates.md, R12). */
+/**
+ * Maximum lead of the wall clock over the monotonic clock for which certificates are considered expired by the wall clock, in
+ * milliseconds (docs/certificates.md, R12).
+ */
 const believedLead = 60_000
-/** How long changes of the ledger wait to be kept, in milliseconds, and for each holder in it. */
+/** Delay before changes of the ledger are stored, in milliseconds: a minimum, and an amount per holder. */
 const ledgerDelay = { least: 250, each: 0.5 }
 
 /** The own root and the ledger. */
@@ -93,7 +99,7 @@ export class RootRotation {
   #queue: Promise<unknown> = Promise.resolve()
   #kept: Promise<void> = Promise.resolve()
   #keeping: Timer | undefined
-  /** How many blocked the stage when that was last looked at. */
+  /** Number of blockers at the last check. */
   #blocking = 0
 
   private constructor(parts: RotationParts, ledger: Ledger, { state, version }: Stored) {
@@ -105,7 +111,10 @@ export class RootRotation {
     this.#steps = this.#declareMetrics(parts.metrics)
   }
 
-  /** Reads what was kept. Nothing is in force until {@link useOwn} or {@link usePlugged}. Rejects with an Error that names what is damaged. */
+  /**
+   * Reads the stored state. Nothing is in force until {@link useOwn} or {@link usePlugged}. Rejects with an Error that names what is
+   * damaged.
+   */
   static async open(parts: RotationParts): Promise<RootRotation> {
     const stored = await parts.storage.read()
     const rotation = new RootRotation(parts, await rotationLedger(parts), stored)
@@ -114,7 +123,7 @@ export class RootRotation {
     return rotation
   }
 
-  /** The own root is in force from now on: it is made if there is none. Rejects with what is wrong. */
+  /** Puts the own root in force; creates it if there is none. Rejects with the reason. */
   useOwn(): Promise<void> {
     return this.#inTurn(async () => {
       const { makeRoot, now, log, storage } = this.#parts
@@ -124,13 +133,13 @@ export class RootRotation {
         await this.#store(this.#noted(beginWith(this.#state, first, now()), [first.root], []))
         log('ca').info(`made a root of its own, ${first.id}, valid until ${new Date(lastMoment(first)).toISOString()}, in ${storage.described}`)
       } else await this.#store(this.#noted(this.#state, rootsOf(this.#state), []))
-      // Without this nothing could be signed until the first check.
+      // All roots have expired: without a check now, nothing could be signed until the first scheduled one.
       if (this.#state.authorities.every((one) => lastMoment(one) <= now())) await this.#check()
       this.#startChecks()
     })
   }
 
-  /** A plugged-in authority is in force from now on, with these roots, PEM each: the own root stays as it is, and is trusted for a time. */
+  /** Puts a plugged-in authority with these roots (PEM each) in force. The own root is kept, and stays trusted for a time. */
   usePlugged(roots: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
       this.#usesOwn = false
@@ -139,35 +148,35 @@ export class RootRotation {
     })
   }
 
-  /** What the own root signs with at present; undefined when there is none. */
+  /** The present signing material of the own root; undefined when there is none. */
   material(): Material | undefined {
     return materialOf(this.#state, this.#parts.now())
   }
 
-  /** What is kept, and in force. */
+  /** The stored state, which is in force. */
   get state(): AuthorityState {
     return this.#state
   }
 
-  /** Roots that stay trusted although they were replaced, PEM each (docs/certificates.md, R14). */
+  /** Replaced roots that stay trusted, PEM each (docs/certificates.md, R14). */
   formerRoots(): readonly { readonly certificate: string; readonly until: number }[] {
     const now = this.#parts.now()
     return this.#state.formerRoots.filter(({ until }) => until > now)
   }
 
-  /** A workload was given a certificate. */
+  /** Records a certificate issued to a workload. */
   issued(certificate: IssuedCertificate): void {
     this.ledger.issued(certificate, this.#state.epoch)
     this.#ledgerChanged()
   }
 
-  /** A server of this process was given a certificate. */
+  /** Records a certificate issued to a server of this process. */
   issuedServing(certificate: ServingRecord): void {
     this.ledger.issuedServing(certificate)
     this.#ledgerChanged()
   }
 
-  /** A proxy has opened a stream; the name begins with that of its writer. */
+  /** Records a stream of a proxy. The name begins with the name of its writer. */
   connected(name: string, proxy: ConnectedProxy): void {
     this.ledger.connected(name, proxy, this.#state.epoch)
   }
@@ -183,17 +192,20 @@ export class RootRotation {
     }
   }
 
-  /** Goes one stage further if nobody blocks it, or by force. From `stable` it begins a rotation, to `next` if that is given. Rejects when the new stage cannot be kept. */
+  /**
+   * Advances by one stage if there are no blockers, or by force. From `stable` it starts a rotation, to the root `next` if given. Rejects
+   * when the new stage cannot be stored.
+   */
   advance(force: boolean, next?: AuthorityRecord): Promise<AdvanceAnswer> {
     return this.#inTurn(() => this.#advance(force, next))
   }
 
-  /** Checks now whether a rotation is due, or can go on. A failure is logged. */
+  /** Checks now whether a rotation is due or can advance. A failure is logged. */
   check(): Promise<void> {
     return this.#inTurn(() => this.#check()).catch((error: Error) => this.#log.error(`the check of the root failed: ${error.message}`))
   }
 
-  /** Keeps the ledger, and gives the storage up. */
+  /** Stores the ledger and closes the storage. */
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     this.#keeping?.cancel()
@@ -274,7 +286,7 @@ export class RootRotation {
     return blockers
   }
 
-  /** The wall clock, but no further ahead than the time that has passed since the start allows: a clock that jumps ahead makes no certificate expire. */
+  /** The wall clock, limited by the monotonic time since the start: a wall clock that jumps ahead does not make certificates expire. */
   #believedNow(): number {
     const { now, monotonic } = this.#parts
     return Math.min(now(), this.#startedAt.wall + monotonic() - this.#startedAt.monotonic + believedLead)
@@ -286,7 +298,7 @@ export class RootRotation {
     return noteRoots(state, roots, ended, lives, now)
   }
 
-  /** Keeps a state, which is in force when this resolves. When somebody else has written, theirs is in force. */
+  /** Stores a state, which is in force when this resolves. If another process has written a state, that one comes into force. */
   async #store(state: AuthorityState): Promise<void> {
     if (state === this.#state) return
     try {
@@ -303,7 +315,7 @@ export class RootRotation {
     }
   }
 
-  /** One step after the other. */
+  /** Runs steps sequentially. */
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(step, step)
     this.#queue = done.catch(() => undefined)
@@ -317,7 +329,7 @@ export class RootRotation {
     }).unref()
   }
 
-  /** Keeps the ledger, after what is being kept. */
+  /** Stores the ledger, after any write under way. */
   #keepLedger(inOrder: boolean): Promise<void> {
     this.#kept = this.#kept.then(async () => {
       try {
@@ -349,7 +361,7 @@ export class RootRotation {
 
 const ledgerNote = 'ledger'
 
-/** The ledger that was kept; a new one when there is none, or when it is damaged, which is logged. */
+/** The stored ledger; an empty one when there is none, or when it is damaged, which is logged. */
 async function rotationLedger({ storage, settings, now, log }: RotationParts): Promise<Ledger> {
   const ledger = new Ledger(now(), settings.workloadLife)
   try {

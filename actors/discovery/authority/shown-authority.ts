@@ -1,4 +1,4 @@
-/** What pages and the `ca` command show of the authority: public data, no keys. */
+/** The content of the debug pages and of the `ca` command about the authority: public data, no keys. */
 import { X509Certificate } from 'node:crypto'
 import type { AuthorityPage, LedgerPage, RotatePage, ShownBlocker, ShownCertificate, ShownRoot } from '../../../protocols/messages/authority-page.ts'
 import type { Blocker } from '../../../src/ca/ledger.ts'
@@ -7,10 +7,10 @@ import { after } from '../../runtime/timers.ts'
 import type { InForce, Signs } from './in-force.ts'
 import type { RootRotation } from './root-rotation.ts'
 
-/** Most entries of a list that may be long. */
+/** Maximum number of entries in a list. */
 const longest = 1000
 
-/** The page of the authority. */
+/** Returns the page about the authority. */
 export function authorityPage(force: InForce, rotation: RootRotation, keptIn: string): AuthorityPage {
   const { stage, next, since, blockers, plaintext } = rotation.status()
   return {
@@ -35,7 +35,7 @@ export function authorityPage(force: InForce, rotation: RootRotation, keptIn: st
   }
 }
 
-/** The page of the ledger: so many identities in the order of their names, from number `start` on. */
+/** Returns the page of the ledger: `length` identities in the order of their names, from index `start`. */
 export function ledgerPage(rotation: RootRotation, start: number, length: number): LedgerPage {
   const identities = rotation.ledger.rows(start, Math.min(length, longest)).map(({ identity, proxies, certificates }) => ({
     identity,
@@ -51,10 +51,13 @@ export function ledgerPage(rotation: RootRotation, start: number, length: number
   return { identities }
 }
 
-/** How long a rotation may take until it is answered that it goes on, in milliseconds: pages are waited for no longer than five seconds. */
+/**
+ * How long to wait for a rotation to advance before answering that it is still under way, in milliseconds. Page requests time out after
+ * five seconds.
+ */
 const patienceMs = 4000
 
-/** Has the rotation go one stage further, and says what became of it, at the latest after `patience` milliseconds. */
+/** Advances the rotation by one stage and returns the result, after at most `patience` milliseconds. */
 export async function rotate(
   rotation: RootRotation,
   force: boolean,
@@ -90,7 +93,7 @@ function shownRoots(force: InForce, former: readonly { readonly certificate: str
   }))
 }
 
-/** Certificates that are sent between a leaf and its root. */
+/** The intermediate certificates between a leaf and its root. */
 const between = ({ intermediates }: Signs): ShownCertificate[] => certificatesIn(intermediates).map(shown)
 
 const certificatesIn = (pem: string): readonly string[] => pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []

@@ -1,6 +1,6 @@
 /**
- * Pool task: everything that needs a private key of the certificate authority. Keys are made and read here, in signer threads, and leave
- * them as files only; what comes back is public.
+ * Pool task: all operations that need a private key of the certificate authority. Keys are created and read here, in signer threads, and
+ * leave them only as files; answers contain public data.
  */
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { setPriority } from 'node:os'
@@ -13,10 +13,10 @@ import { readPrivateKey } from '../private-key-file.ts'
 import { readKey, storeKey } from './key-storage.ts'
 import type { KeyPlace } from './storage.ts'
 
-/** Where the private key of a signing certificate is: among those of the storage, by the certificate's id, or in a file of its own. */
+/** Location of the private key of a signing certificate: in the key storage, by the certificate's id, or in a separate file. */
 export type KeyReference = KeyPlace | { readonly kind: 'file'; readonly path: string }
 
-/** What signs: data that any thread may have. */
+/** A signing certificate: public data that any thread may have. */
 export interface SigningReference {
   /** SHA-256 fingerprint of the certificate. */
   readonly id: string
@@ -25,18 +25,21 @@ export interface SigningReference {
   readonly key: KeyReference
 }
 
-/** One certificate to be made. */
+/** One certificate to be issued. */
 export interface SigningJob extends Validity {
-  /** A request in PEM. */
+  /** The signing request, PEM. */
   readonly csr: string
-  /** The workload that it is for; undefined for a serving certificate of this process. */
+  /** The identity of the workload; undefined for a serving certificate of this process. */
   readonly identity: string | undefined
 }
 
-/** What a signer thread is asked to do. */
+/** A task of a signer thread. */
 export type SignerTask =
   | { readonly type: 'sign'; readonly by: SigningReference; readonly jobs: readonly SigningJob[] }
-  /** Reads a key. Each of the threads takes this once: none goes on before as many as there are have come, counted in `arrived`. */
+  /**
+   * Reads a key in every thread of the pool: each task waits until `threads` tasks have started, counted in `arrived`, so each thread
+   * runs one of them.
+   */
   | { readonly type: 'adopt'; readonly by: SigningReference; readonly threads: number; readonly arrived: SharedArrayBuffer }
   | {
       readonly type: 'make-root'
@@ -45,41 +48,41 @@ export type SignerTask =
       /** Size of the RSA key. */
       readonly bits: number
       readonly validity: Validity
-      /** Who signs the new root's name and key as well, and for how long. */
+      /** The certificate that cross-signs the new root's name and key, and the validity of the cross-signature. */
       readonly cross?: { readonly by: SigningReference; readonly validity: Validity }
     }
 
-/** The outcome of a job: the certificate in PEM with its serial number in hexadecimal, or why there is none. */
+/** The outcome of a job: the certificate in PEM and its serial number in hexadecimal, or the reason why there is none. */
 export type JobOutcome =
   | { readonly certificate: string; readonly serial: string }
   | { readonly fault: 'request' | 'identity' | 'signing'; readonly message: string }
 
-/** A root that was made; its key is stored under `id`. */
+/** A created root; its key is stored under `id`. */
 export interface MadeRoot {
   readonly id: string
-  /** PEM, as is `cross`; empty where nobody else has signed it. */
+  /** PEM, like `cross`, which is empty without a cross-signature. */
   readonly certificate: string
   readonly cross: string
 }
 
-/** What comes back: of the task that it was, or an error that says which key cannot be used and why. A thread that dies answers nothing. */
+/** The answer to a task, or an error that says which key cannot be used and why. There is no answer from a thread that dies. */
 export type SignerAnswer = { readonly outcomes: readonly JobOutcome[] } | { readonly made: MadeRoot } | { readonly error: string }
 
-/** Keys that a thread keeps at hand. */
+/** Maximum number of keys cached in a thread. */
 const mostKeys = 8
-/** How long a thread waits until another one has started, in milliseconds. */
+/** How long a thread waits for another one to start, in milliseconds. */
 const longestMeeting = 5000
-/** Serial numbers for which chance is drawn at once. */
+/** Number of serial numbers for which random bytes are drawn at a time. */
 const serialsAtOnce = 256
 
-/** The priority (`nice`) of a thread that has begun to sign for workloads. */
+/** The priority (`nice`) of a thread after its first workload certificate. */
 const workloadPriority = 10
 
 let isLowered = false
 const known = new Map<string, SigningKey>()
 let chance = Buffer.alloc(0)
 
-/** Runs on a thread of the pool. An error names the file of a key that cannot be used, and nothing of what is in it. */
+/** Runs on a thread of the pool. Errors name the file of an unusable key and do not contain its content. */
 export default function run(task: SignerTask): SignerAnswer {
   try {
     if (task.type === 'make-root') return { made: makeRoot(task) }
@@ -91,7 +94,7 @@ export default function run(task: SignerTask): SignerAnswer {
   }
 }
 
-/** Waits for the other threads. Throws when they do not come in time. */
+/** Waits for the other threads. Throws when they do not start in time. */
 function meet({ threads, arrived }: Extract<SignerTask, { type: 'adopt' }>): void {
   const count = new Int32Array(arrived)
   Atomics.add(count, 0, 1)
@@ -101,8 +104,8 @@ function meet({ threads, arrived }: Extract<SignerTask, { type: 'adopt' }>): voi
 }
 
 /**
- * From its first certificate for a workload on, a thread gives way to everything else that the process does, where the system can tell
- * threads apart. What the start waits for, the root and serving certificates, comes before that and is not held up.
+ * Lowers the priority of the thread when it signs for the first workload, where the system has priorities per thread, so that signing
+ * does not delay the rest of the process. The root and serving certificates, for which the start waits, are signed before that.
  */
 function giveWay(): void {
   if (isLowered || process.platform !== 'linux') return
@@ -141,7 +144,7 @@ function makeRoot({ place, organization, bits, validity, cross }: Extract<Signer
   return { id, certificate, cross: crossed ? pemOf('CERTIFICATE', crossed) : '' }
 }
 
-/** The key of a signing certificate. Throws when it is the key of another. */
+/** Returns the key of a signing certificate. Throws when the key does not belong to the certificate. */
 function keyOf({ id, certificate, key }: SigningReference): SigningKey {
   const found = known.get(id)
   if (found) return found

@@ -1,4 +1,4 @@
-/** Signing on a pool of threads: calls wait in a bounded queue, callers take turns, and a thread that dies fails its own calls only. */
+/** Signs on a pool of threads: a bounded queue, fair among callers. A thread that dies fails only the calls that it was processing. */
 import { randomInt } from 'node:crypto'
 import { FairQueue } from '../../../src/ca/fair-queue.ts'
 import type { Validity } from '../../../src/ca/lifetime.ts'
@@ -6,22 +6,28 @@ import { monotonicMs } from '../../runtime/clock.ts'
 import { createPool, type Pool } from '../../runtime/pool.ts'
 import type { JobOutcome, MadeRoot, SignerAnswer, SignerTask, SigningJob, SigningReference } from './sign-task.ts'
 
-/** A certificate that is wanted. */
+/** A certificate to be signed. */
 export interface WantedCertificate {
-  /** Callers take turns by this name. */
+  /** Identifies the caller for fair queueing. */
   readonly caller: string
-  /** A request in PEM. */
+  /** The signing request, PEM. */
   readonly csr: string
-  /** The workload that it is for; undefined for a serving certificate. */
+  /** The identity of the workload; undefined for a serving certificate. */
   readonly identity: string | undefined
-  /** What signs it, and how long it is valid: asked for when its turn comes. Undefined when there is nothing to sign with any more. */
+  /**
+   * Returns the signing certificate and the validity; called when the request's turn comes. Undefined when no authority is in force any
+   * more.
+   */
   readonly grant: () => (Validity & { readonly by: SigningReference }) | undefined
 }
 
-/** `full` and `late`: more was asked for than could be done; `died`: the thread ended; `keyless`: it cannot read the key; `unready`: there is nothing to sign with. */
+/**
+ * `full`: the queue is full; `late`: the call waited too long; `died`: the thread ended; `keyless`: the thread cannot read the key;
+ * `unready`: no authority is in force.
+ */
 type Refused = 'full' | 'late' | 'died' | 'keyless' | 'unready'
 
-/** What became of it. */
+/** The result of a call. */
 export type SigningResult =
   | (Extract<JobOutcome, { certificate: string }> & { readonly by: SigningReference; readonly notAfter: number })
   | Extract<JobOutcome, { fault: string }>
@@ -29,25 +35,25 @@ export type SigningResult =
       readonly refused: Refused
       /** For the log. */
       readonly reason: string
-      /** When it is worth another try, in milliseconds. */
+      /** Suggested retry delay, in milliseconds. */
       readonly retryAfterMs: number
     }
 
-/** Calls that may wait, and the bytes of their requests. */
+/** Maximum number of queued calls, and of the bytes of their requests. */
 const bounds = { calls: 4096, bytes: 16_777_216 }
-/** How long a call may wait for its turn, in milliseconds: whoever asked gives up after five seconds. */
+/** Maximum queueing time of a call, in milliseconds: callers time out after five seconds. */
 const longestWait = 4000
-/** How long a thread may take for what it was given, in milliseconds, its own start included; then it is ended. */
+/** Timeout of a task, in milliseconds, including the start of its thread; the thread is ended then. */
 const taskDeadline = 8000
-/** The same for a new root: a large RSA key takes long to find. */
+/** Timeout of the creation of a root, in milliseconds: a large RSA key takes long to generate. */
 const rootDeadline = 120_000
-/** Most certificates that a thread is given at once: hand-overs cost less, and callers still take turns. */
+/** Maximum number of certificates in one task: a batch saves messages between threads, and the limit keeps the queue fair. */
 const largestBatch = 16
-/** Batches for each thread: while one is worked on, the next is there. */
+/** Number of batches per thread: the next one is queued while one is being processed. */
 const batchesAhead = 2
-/** Bounds of what callers are told about when to try again, in milliseconds. */
+/** Limits of the suggested retry delay, in milliseconds. */
 const retry = { least: 250, most: 30_000 }
-/** How much one batch counts in the average time of a certificate. */
+/** Weight of one batch in the moving average of the time per certificate. */
 const averageShare = 0.1
 
 interface Waiting {
@@ -56,29 +62,29 @@ interface Waiting {
   readonly settle: (result: SigningResult) => void
 }
 
-/** Signs with whatever is in force when the turn of a call comes. */
+/** Signs each call with the authority that is in force when its turn comes. */
 export class Signing {
   readonly #threads: number
   readonly #module: URL
   #pool: Pool
   readonly #queue = new FairQueue<Waiting>(bounds)
   #running = 0
-  /** Milliseconds that a thread takes for a certificate, on average. */
+  /** Moving average of the time per certificate, in milliseconds. */
   #average = 1
 
-  /** `module` is the task that threads run, if not the one beside this file. */
+  /** `module`: the pool task, if not the one beside this file. */
   constructor(threads: number, module = new URL(`./sign-task${import.meta.url.slice(-3)}`, import.meta.url)) {
     this.#threads = threads
     this.#module = module
     this.#pool = this.#newPool(0)
   }
 
-  /** Calls that wait for their turn. */
+  /** Number of queued calls. */
   get waiting(): number {
     return this.#queue.size
   }
 
-  /** Has a certificate made. Never rejects. */
+  /** Signs a certificate. Never rejects. */
   sign(wanted: WantedCertificate): Promise<SigningResult> {
     return new Promise((settle) => {
       const dropped = this.#queue.add(wanted.caller, { wanted, since: monotonicMs(), settle }, wanted.csr.length)
@@ -88,7 +94,7 @@ export class Signing {
     })
   }
 
-  /** Makes a root and stores its key. Rejects with an Error that says why there is none. */
+  /** Creates a root and stores its key. Rejects with an Error that says why it failed. */
   async makeRoot(task: Extract<SignerTask, { type: 'make-root' }>): Promise<MadeRoot> {
     const answer = await this.#pool.run<SignerAnswer>(task, rootDeadline)
     if ('made' in answer) return answer.made
@@ -96,8 +102,8 @@ export class Signing {
   }
 
   /**
-   * Reads the key of a plugged-in signing certificate in threads of its own, which stay though they are idle: so the key is at hand in all
-   * of them when its file is changed. Rejects with an Error that says why the key cannot be used.
+   * Reads the key of a plugged-in signing certificate in a new set of threads, which stay alive while idle: thus all of them have the key
+   * even if its file changes later. Rejects with an Error that says why the key cannot be used.
    */
   async adopt(by: SigningReference): Promise<Adopted> {
     const [threads, arrived] = [this.#threads, new SharedArrayBuffer(4)]
@@ -140,7 +146,7 @@ export class Signing {
     }
   }
 
-  /** The next calls, together where the same certificate signs them. */
+  /** Takes the next calls from the queue, grouped by signing certificate. */
   #batches(): Batch[] {
     const size = Math.min(largestBatch, Math.ceil(this.#queue.size / (this.#threads * batchesAhead)))
     const batches = new Map<string, Batch>()
@@ -191,18 +197,18 @@ export class Signing {
     }
   }
 
-  /** Callers that are turned away together come back spread over as long again. */
+  /** The retry delay is randomized over its own length again, so that callers refused together do not retry together. */
   #refusal(refused: Refused, reason: string): Extract<SigningResult, { refused: string }> {
     const wait = Math.min(Math.max(retry.least, (this.#queue.size * this.#average) / this.#threads), retry.most)
     return { refused, reason, retryAfterMs: Math.round(wait) + randomInt(Math.ceil(wait)) }
   }
 }
 
-/** Threads that have read a key. */
+/** A set of threads that have read a key. */
 export interface Adopted {
-  /** They sign from now on; what others are doing is still done. */
+  /** Uses these threads from now on; the previous ones finish their tasks first. */
   use(): void
-  /** They are not wanted. */
+  /** Discards these threads. */
   drop(): void
 }
 

@@ -1,42 +1,51 @@
 /**
- * What keeps the state of the certificate authority over restarts. The half in this file holds public data only and is for the thread
- * that owns the authority; the half that reads and writes private keys is `key-storage.ts`, for signer threads.
+ * The interface of the storage that keeps the certificate authority's state across restarts. This module has the part for public data,
+ * used on the authority's thread; `key-storage.ts` reads and writes private keys, in signer threads.
  */
 import type { AuthorityState } from '../../../src/ca/state.ts'
 
-/** What was read, and which version of it. A version means something to the storage only: a number in a file, the resource version of an object. */
+/**
+ * A stored state and its version. The meaning of a version is up to the storage: a number in a file, or the resource version of an
+ * object.
+ */
 export interface Stored {
   readonly state: AuthorityState
   readonly version: string
 }
 
-/** Where signer threads keep private keys: plain data, handed to them with each task. */
+/** Where signer threads store private keys: plain data that is passed to them with each task. */
 export interface KeyPlace {
   readonly kind: 'directory'
   readonly directory: string
 }
 
-/** Somebody else has written since the state was read. Nothing was changed: read again. */
+/** Another process has written since the state was read. Nothing was changed; the state must be read again. */
 export class StaleVersionError extends Error {
   override readonly name = 'StaleVersionError'
 }
 
-/** A storage that this process has for itself until it closes it. */
+/** A storage that this process uses exclusively until it closes it. */
 export interface CaStorage {
-  /** How messages name it. */
+  /** Name of the storage in messages. */
   readonly described: string
-  /** Reads the state; before the first write it is empty. Rejects with an Error that names what is damaged; what is damaged is never overwritten. */
+  /**
+   * Reads the state, which is empty before the first write. Rejects with an Error that names what is damaged; damaged data is never
+   * overwritten.
+   */
   read(): Promise<Stored>
   /** Replaces the state if it still has the given version. Resolves to the new version; rejects with {@link StaleVersionError}. */
   write(state: AuthorityState, version: string): Promise<string>
-  /** Reads the text that was last kept under a name, a ledger say; undefined when there is none. Such texts are not vital: losing one costs no certificate. */
+  /**
+   * Reads the text that was stored under a name, such as the ledger; undefined when there is none. No certificate depends on such texts:
+   * they may be lost.
+   */
   readNote(name: string): Promise<string | undefined>
-  /** Keeps a text that comes in pieces, of which many are taken between two turns of the event loop, but never all at once. */
+  /** Stores a text that is produced in pieces. Many pieces are written per turn of the event loop, but never all of them. */
   writeNote(name: string, pieces: Iterable<string>): Promise<void>
-  /** Where keys are. A key is stored before the state that names it is written, and removed after the state names it no more. */
+  /** Location of the keys. A key is stored before the state that references it, and removed after the state no longer references it. */
   readonly keys: KeyPlace
-  /** Removes the keys of all certificates but those of these ids. */
+  /** Removes the keys of all certificates except those with these ids. */
   keepKeys(ids: readonly string[]): Promise<void>
-  /** Gives the storage up for others. */
+  /** Closes the storage, so that other processes may use it. */
   close(): Promise<void>
 }
