@@ -62,7 +62,7 @@ export class OwnRoutes {
     this.#sums = sums
   }
 
-  /** Names of the routes that differ from, or are made of, the shared ones. */
+  /** Names of the routes in which the namespace has hosts of its own or hides shared ones. */
   get names(): readonly string[] {
     return this.#routes.map(({ route }) => route.name)
   }
