@@ -1,6 +1,6 @@
-/** A digest of texts for what need not be secret, nor safe against who looks for two that are alike. */
+/** A non-cryptographic digest of texts. It is no protection against collisions made on purpose. */
 
-/** FNV-1a of the UTF-16 units of a text, 32 bits with a sign; `seed` is the digest of what stands before it. */
+/** Computes FNV-1a over the UTF-16 code units of a text, as a signed 32-bit number. `seed`: the digest of the text before it. */
 export function fnv1a(text: string, seed = 0x811c9dc5): number {
   let sum = seed
   for (let index = 0; index < text.length; index++) sum = Math.imul(sum ^ text.charCodeAt(index), 0x01000193)

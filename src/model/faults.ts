@@ -1,24 +1,24 @@
 /**
- * What could not be made. An error of whatever class costs the one thing that was being made: it is recorded here with its
- * objects, the last good state stays where there is one, and everything else goes on.
+ * Faults: resources that could not be made. An error of any kind affects only the one resource that was being made: it is recorded here
+ * with the objects it came from, the last good state stays if there is one, and everything else goes on.
  */
 
-/** One thing that could not be made, or not as it was asked for. */
+/** A resource that could not be made, or not as configured. */
 export interface ResourceFault {
   /** `cds`, `eds`, `lds`, `rds`, `ecds`; `patch`, `policy`, `gateway`; `group`, `view`, `class`, `index`, `object` ... */
   readonly type: string
   readonly resource: string
-  /** Objects it was made from, `<Kind>/<namespace>/<name>`. */
+  /** Keys of the objects that the resource was made from, `<Kind>/<namespace>/<name>`. */
   readonly objects: readonly string[]
   readonly reason: string
-  /** What follows, as part of a sentence: `the last good state stays`. */
+  /** The consequence, as a clause of the log line: `the last good state stays`. */
   readonly consequence: string
 }
 
-/** Consequences of a fault for what could not be made. */
+/** Standard consequences of a fault. */
 export const consequences = { kept: 'the last good state stays', leftOut: 'it is left out', without: 'it is made without that part' } as const
 
-/** Does something, and hands the reason to `failed` when that throws, whatever is thrown. */
+/** Calls `act` and returns its result. When `act` throws anything, returns the result of `failed` with the reason. */
 export function contain<T>(act: () => T, failed: (reason: string) => T): T {
   try {
     return act()
@@ -27,28 +27,31 @@ export function contain<T>(act: () => T, failed: (reason: string) => T): T {
   }
 }
 
-/** An error as part of a sentence; those that nobody expected say their class. */
+/** Formats an error as a clause. Errors of other classes than Error are prefixed with the class name. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.name === 'Error' ? error.message : `${error.name}: ${error.message}`
 }
 
-/** Who or what a fault is of. */
+/** The resource that a fault is about. */
 export type Subject = Pick<ResourceFault, 'type' | 'resource'> & { readonly objects?: readonly string[] }
 
-/** Present faults by scope. A scope is what is made at one time (a group of resources, say): its faults are replaced when it is made again. */
+/**
+ * The present faults by scope. A scope is a unit that is made as a whole, such as a group of resources; its faults are replaced when it is
+ * made again.
+ */
 export class Faults {
   readonly #scopes = new Map<string, readonly ResourceFault[]>()
-  /** Each fault once, and in how many scopes it is. */
+  /** Each fault once, with the number of scopes that have it. */
   readonly #present = new Map<string, { readonly fault: ResourceFault; scopes: number }>()
   readonly #found: (fault: ResourceFault) => void
 
-  /** `found` is told of each fault when it is found, once for as long as it is there in any scope. */
+  /** `found` is called with each fault that was not present in any scope before. */
   constructor(found: (fault: ResourceFault) => void = () => undefined) {
     this.#found = found
   }
 
-  /** Makes these the faults of a scope. */
+  /** Replaces the faults of a scope. */
   replace(scope: string, faults: readonly ResourceFault[]): void {
     const before = this.#scopes.get(scope) ?? []
     if (before.length + faults.length === 0) return
@@ -58,18 +61,21 @@ export class Faults {
     for (const fault of before) this.#remove(fault)
   }
 
-  /** Makes these the faults of some resources in a scope; those of others stay. */
+  /** Replaces the faults of some resources in a scope. The faults of its other resources stay. */
   amend(scope: string, resources: ReadonlySet<string>, faults: readonly ResourceFault[]): void {
     const others = (this.#scopes.get(scope) ?? []).filter(({ resource }) => !resources.has(resource))
     this.replace(scope, [...others, ...faults])
   }
 
-  /** Forgets a scope: what it was of is gone, or mended. */
+  /** Removes a scope whose subject was removed or is valid again. */
   clear(scope: string): void {
     this.replace(scope, [])
   }
 
-  /** Does something whose failure is the only fault of a scope; `instead` is the result then, and `kept` says whether that is the last good state. */
+  /**
+   * Calls `act` and returns its result. If it throws, that is recorded as the only fault of the scope, and `instead` is returned. `kept`:
+   * whether `instead` is the last good state.
+   */
   attempt<T>(scope: string, subject: Subject, act: () => T, instead: T, kept: boolean): T {
     const faults: ResourceFault[] = []
     const result = contain(act, (reason) => {
@@ -80,7 +86,7 @@ export class Faults {
     return result
   }
 
-  /** All present faults, each once. */
+  /** All present faults without duplicates. */
   all(): ResourceFault[] {
     return [...this.#present.values()].map(({ fault }) => fault)
   }
@@ -103,5 +109,5 @@ export class Faults {
   }
 }
 
-/** Faults are the same that say the same; whether a last good state stays differs from group to group. */
+/** Two faults are the same if these fields are equal. The consequence is not compared, because it differs from group to group. */
 const keyOf = ({ type, resource, objects, reason }: ResourceFault): string => JSON.stringify([type, resource, objects, reason])

@@ -1,4 +1,4 @@
-/** Lists that are compared item by item, and lists and sets that are kept by key. */
+/** Comparison of lists item by item, and maps of lists and sets. */
 
 /** Whether two lists hold the same objects in the same order. */
 export function sameItems(one: readonly unknown[], other: readonly unknown[]): boolean {

@@ -1,12 +1,12 @@
-/** Maps of which many versions are made that differ in a few entries each. */
+/** Immutable maps for sequences of versions that differ in a few entries each. */
 
-/** Entries that may lie over a base. Beyond that, and beyond a sixteenth of the base, a base of their own costs less. */
+/** The number of entries that may overlay a base. Beyond this number and beyond a sixteenth of the base, copying the base costs less. */
 const mostOver = 64
 
-/** A map that never changes. Another that differs in a few entries costs these entries, and not the whole. */
+/** An immutable map. Deriving a map with a few other entries costs time and memory for these entries only. */
 export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
   readonly #base: ReadonlyMap<Key, Value>
-  /** Entries that count instead of those of the base; undefined where there is none. */
+  /** Entries that override those of the base. Undefined: the entry is removed. */
   readonly #over: ReadonlyMap<Key, Value | undefined>
   readonly size: number
 
@@ -21,7 +21,7 @@ export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
     return new PatchedMap<Key, Value>(new Map(), new Map(), 0)
   }
 
-  /** This map with other entries; undefined takes an entry away. */
+  /** Returns this map with changed entries. Undefined removes an entry. */
   with(changes: ReadonlyMap<Key, Value | undefined>): PatchedMap<Key, Value> {
     const over = new Map(this.#over)
     let { size } = this
@@ -45,7 +45,7 @@ export class PatchedMap<Key, Value> implements ReadonlyMap<Key, Value> {
     for (const [key, value] of this) visit(value, key, this)
   }
 
-  /** Entries of the base in its order, then those that came since. */
+  /** Iterates over the entries of the base in its order, then over the added ones. */
   *[Symbol.iterator](): Generator<[Key, Value], undefined> {
     for (const [key, value] of this.#base) {
       const now = this.#over.has(key) ? this.#over.get(key) : value

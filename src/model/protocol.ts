@@ -1,13 +1,13 @@
-/** Which protocol a port speaks (docs/resources.md, S5), and what follows from it. */
+/** Selects the protocol of a port (docs/resources.md, S5), and the properties of protocols. */
 import type { Protocol } from '../../protocols/data.ts'
 
 const named: readonly Protocol[] = ['udp', 'tcp', 'tls', 'https', 'http', 'http2', 'grpc', 'grpc-web', 'mongo', 'redis', 'mysql', 'thrift']
 const known: ReadonlyMap<string, Protocol> = new Map(named.map((protocol) => [protocol, protocol]))
 
-/** Ports where the server speaks first: sniffing would wait for a client that waits too. */
+/** Well-known ports of protocols in which the server sends first. Sniffing there would wait for a client that waits for the server. */
 const serverFirstPorts = new Set([25, 53, 3306, 27_017])
 
-/** The protocol of a port, from its declared protocol if any, else from its name, else from its number. */
+/** Selects the protocol of a port by its declared protocol if any, otherwise by its name, otherwise by its number. */
 export function selectProtocol(declared: string | undefined, name: string, number: number): Protocol {
   const explicit = known.get((declared ?? '').toLowerCase())
   if (explicit) return explicit
@@ -28,17 +28,17 @@ export function isHttp2(protocol: Protocol): boolean {
   return protocol === 'http2' || protocol === 'grpc' || protocol === 'grpc-web'
 }
 
-/** Whether the protocol is TLS that the proxy does not end. */
+/** Whether the protocol is TLS that the proxy does not terminate. */
 export function isOpaqueTls(protocol: Protocol): boolean {
   return protocol === 'tls' || protocol === 'https'
 }
 
-/** Whether the server may speak first, so that the port can share a listener with no sniffed one. */
+/** Whether the server may send first. Such a port cannot share a listener with a sniffed one. */
 export function isServerFirst(protocol: Protocol): boolean {
   return protocol === 'mongo' || protocol === 'mysql'
 }
 
 const plainHttp: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB'])
 
-/** Whether a server of a Gateway with this protocol takes requests in plain text. */
+/** Whether a Gateway server with this protocol accepts plaintext HTTP. */
 export const isPlainHttp = (protocol: string): boolean => plainHttp.has(protocol.toUpperCase())

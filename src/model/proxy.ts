@@ -1,12 +1,12 @@
-/** Reads the node of a proxy's first request (docs/resources.md, P1 to P5). */
+/** Parses the node in a proxy's first request (docs/resources.md, P1 to P5). */
 import ipaddr from 'ipaddr.js'
 import type { ProxyNode } from '../../protocols/data.ts'
 import { canonicalMetadata, type MeshNames } from '../names/mesh-names.ts'
 
-/** A node that cannot be served; the message is what the proxy is told. */
+/** A node that cannot be served. The message is sent to the proxy. */
 export class BadNode extends Error {}
 
-/** The parts of `envoy.config.core.v3.Node` that matter. */
+/** The fields of `envoy.config.core.v3.Node` that are used. */
 export interface RawNode {
   readonly id: string
   readonly metadata: Readonly<Record<string, unknown>>
@@ -15,13 +15,18 @@ export interface RawNode {
   readonly agent?: { readonly name: string; readonly version: readonly [number, number] } | undefined
 }
 
-/** The first Envoy release that takes virtual hosts over the aggregated stream; before, it wants a stream of their own for them. */
+/**
+ * The first Envoy release that accepts virtual hosts (VHDS) over the aggregated stream. Earlier releases open a separate stream for them.
+ */
 const virtualHostsSince = [1, 40] as const
 
-/** Bytes that parts of a node may have at most. What comes from a node stands in every resource that is made for the proxy. */
+/**
+ * The maximum sizes of parts of a node: bytes, and the numbers of labels and addresses. Data of the node is contained in every resource
+ * made for the proxy.
+ */
 const limits = { id: 2048, locality: 1024, label: 1024, labels: 512, addresses: 64 }
 
-/** Metadata entries that resources are made from, and the bytes that they may have at most. */
+/** Metadata entries that resources are made from, with their maximum size in bytes. */
 const metadataLimits: ReadonlyMap<string, number> = new Map([
   ...['SERVER', 'CLIENT'].flatMap((side) => ['CERT_CHAIN', 'KEY', 'ROOT_CERT'].map((name): [string, number] => [`TLS_${side}_${name}`, 4096])),
   ['REQUESTED_NETWORK_VIEW', 4096],
@@ -35,7 +40,7 @@ function checkSize(field: string, text: string, most: number): void {
   if (bytes > most) throw new BadNode(`${field} has ${bytes} bytes, at most ${most} are allowed`)
 }
 
-/** Reads the node that opens a stream, a delta one or not. Throws {@link BadNode} with the reason. */
+/** Parses the node that opens a stream. `delta`: whether it is a delta stream. Throws {@link BadNode} with the reason. */
 export function readNode(node: RawNode, names: MeshNames, delta: boolean): ProxyNode {
   if (node.id === '') throw new BadNode('missing node ID')
   checkSize('node ID', node.id, limits.id)
@@ -43,7 +48,7 @@ export function readNode(node: RawNode, names: MeshNames, delta: boolean): Proxy
   if (parts.length !== 4) throw new BadNode(`node ID ${JSON.stringify(node.id.slice(0, 200))} must have four parts separated by ~`)
   const [type, address, , domain] = parts as [string, string, string, string]
   if (type !== 'sidecar' && type !== 'router') throw new BadNode(`node type ${JSON.stringify(type.slice(0, 50))} is neither sidecar nor router`)
-  // Labels are kept once: they are the longest part of what most proxies say.
+  // Labels are kept only once, because they are the largest part of most nodes.
   const { LABELS, ...metadata } = canonicalMetadata(node.metadata)
   for (const [name, most] of metadataLimits) checkSize(`node metadata ${name}`, text(metadata[name]), most)
   const labels = readLabels(LABELS)

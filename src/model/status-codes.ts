@@ -1,6 +1,6 @@
 /** Status codes of gRPC (statuscodes.md). */
 
-/** Codes with which streams and calls end. */
+/** The status codes that streams and calls end with. */
 export const status = {
   ok: 0,
   canceled: 1,
@@ -16,7 +16,7 @@ export const status = {
   unauthenticated: 16,
 } as const
 
-/** Names of gRPC status codes, as metrics have them. */
+/** Names of gRPC status codes as used in metrics. */
 const grpcCodes = [
   'OK',
   'Canceled',
@@ -37,10 +37,10 @@ const grpcCodes = [
   'Unauthenticated',
 ]
 
-/** The name of a status; codes that gRPC does not know are `Unknown`. */
+/** Returns the name of a status code. Unknown codes are `Unknown`. */
 export const codeName = (code: number): string => grpcCodes[code] ?? 'Unknown'
 
-/** The code of a status by its name in any spelling (`NOT_FOUND`, `NotFound`) or by its number; undefined for what is neither. */
+/** Returns the status code for a name in any spelling (`NOT_FOUND`, `NotFound`) or a number. Undefined for other texts. */
 export function codeNamed(name: string): number | undefined {
   const plain = name.replaceAll('_', '').toLowerCase().replace('cancelled', 'canceled')
   const code = /^\d{1,2}$/.test(name) ? Number(name) : grpcCodes.findIndex((known) => known.toLowerCase() === plain)

@@ -1,16 +1,19 @@
-/** Hosts under which proxies know the control plane. */
+/** Host names of the control plane. */
 
 import ipaddr from 'ipaddr.js'
 
-/** Services of the control plane, each with the name that it had before the mesh domain (alias). */
+/** Names of the control plane's services, including the alias names. */
 const services = ['meshd', 'meshd-remote', 'mesh-pilot', 'istiod', 'istiod-remote', 'istio-pilot']
 
-/** The DNS names of the services of the control plane in a namespace. */
+/** Returns the DNS names of the control plane's services in a namespace. */
 export function controlPlaneHosts(namespace: string): string[] {
   return services.map((service) => `${service}.${namespace}.svc`)
 }
 
-/** Whether text is a DNS name (RFC 1123), the first label of which may be a wildcard, or an address: what a serving certificate may name. */
+/**
+ * Whether text is an IP address or a DNS name (RFC 1123), whose first label may be a wildcard. These are the names that a serving
+ * certificate may contain.
+ */
 export function isHost(text: string): boolean {
   return (
     ipaddr.IPv4.isValidFourPartDecimal(text) ||

@@ -1,19 +1,22 @@
 /**
- * The one table that maps mesh-owned names to the mesh domain (`mesh.io` unless `MESH_DOMAIN` says otherwise) and accepts
- * `istio.io` as an alias wherever such a name can appear. Nothing else in the project knows of the alias.
+ * The one table that maps mesh-owned names to the mesh domain (`mesh.io`, or `MESH_DOMAIN`) and accepts `istio.io` as an alias wherever
+ * such a name can appear. No other part of the project handles the alias.
  */
 
 const aliasDomain = 'istio.io'
 
-/** Answers questions about mesh-owned names for one mesh domain. */
+/** Converts mesh-owned names for one mesh domain. */
 export interface MeshNames {
-  /** The domain names are written with on output, `mesh.io` by default. */
+  /** The domain of names on output, by default `mesh.io`. */
   readonly domain: string
-  /** The group in its mesh form (`networking.istio.io` -> `networking.mesh.io`), or the group itself when it is not mesh-owned. */
+  /**
+   * Returns an API group in its mesh form (`networking.istio.io` -> `networking.mesh.io`). Groups that are not mesh-owned are returned
+   * unchanged.
+   */
   canonicalGroup(group: string): string
-  /** A label or annotation key in its mesh form; keys that are not mesh-owned come back as they are. */
+  /** Returns a label or annotation key in its mesh form. Keys that are not mesh-owned are returned unchanged. */
   canonicalKey(key: string): string
-  /** The same map with every mesh-owned key in its mesh form; the mesh form wins where both are present. */
+  /** Returns the map with every mesh-owned key in its mesh form. The mesh form has precedence where both are present. */
   canonicalKeys(map: Readonly<Record<string, string>>): Record<string, string>
 }
 
@@ -49,13 +52,13 @@ const variableAliases: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** What variables begin with that become node metadata, alias first. */
+/** Prefixes of environment variables that become node metadata, alias first. */
 const variablePrefixes = [
   ['ISTIO_META_', 'MESH_META_'],
   ['ISTIO_METAJSON_', 'MESH_METAJSON_'],
 ] as const
 
-/** The environment of an agent with alias names in the mesh form; the mesh form wins where both are set. */
+/** Returns the environment of an agent with alias names in the mesh form. The mesh form has precedence where both are set. */
 export function canonicalEnvironment(environment: Readonly<Record<string, string | undefined>>): Record<string, string | undefined> {
   return withKeys(environment, (name) => {
     const [alias, mesh] = variablePrefixes.find(([prefix]) => name.startsWith(prefix)) ?? []
@@ -63,10 +66,13 @@ export function canonicalEnvironment(environment: Readonly<Record<string, string
   })
 }
 
-/** Labels of workloads that have an alias outside the mesh's domain, alias first. */
+/** Labels of workloads with an alias outside the mesh domain, alias first. */
 const localityLabels = ['istio-locality', 'mesh-locality'] as const
 
-/** Where a workload is by its label, `<region>/<zone>/<sub-zone>`; dots are taken for slashes where there are none. Undefined without such a label. */
+/**
+ * Returns the locality in a workload's label, `<region>/<zone>/<sub-zone>`. Dots count as slashes if there are no slashes. Undefined
+ * without such a label.
+ */
 export function localityLabel(labels: Readonly<Record<string, unknown>>): string | undefined {
   const [alias, mesh] = localityLabels.map((name) => (Object.hasOwn(labels, name) ? labels[name] : undefined))
   const value = mesh ?? alias
@@ -74,17 +80,17 @@ export function localityLabel(labels: Readonly<Record<string, unknown>>): string
   return value.includes('/') ? value : value.replaceAll('.', '/')
 }
 
-/** Names of what the agent has for one cloud, alias first. */
+/** Names of cloud-specific parts of the agent, alias first. */
 const cloudAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({ GoogleCA: 'CloudCA', GoogleComputeEngine: 'CloudComputeEngine', GoogleTokenExchange: 'CloudTokenExchange' }),
 )
 
-/** The name of a plugin, a provider or a fetcher of credentials in the mesh form; another name as it is. */
+/** Returns the name of a plugin, provider or credential fetcher in the mesh form. Other names are returned unchanged. */
 export function canonicalCloudName(name: string): string {
   return cloudAliases.get(name) ?? name
 }
 
-/** The mode of TLS with certificates of the mesh in the mesh form; another mode as it is. */
+/** Returns the TLS mode for mesh certificates in the mesh form. Other modes are returned unchanged. */
 export const canonicalTlsMode = (mode: string): string => (mode === 'ISTIO_MUTUAL' ? 'MESH_MUTUAL' : mode)
 
 /** gRPC services that have an alias name. */
@@ -92,13 +98,13 @@ const serviceAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({ 'mesh.v1.auth.MeshCertificateService': 'istio.v1.auth.IstioCertificateService' }),
 )
 
-/** The paths under which a method of a gRPC service is offered: by the name of the service, and by its alias if it has one. */
+/** Returns the request paths of a gRPC method: by the name of its service, and by the alias if there is one. */
 export function servicePaths(service: string, method: string): string[] {
   const alias = serviceAliases.get(service)
   return [service, ...(alias === undefined ? [] : [alias])].map((name) => `/${name}/${method}`)
 }
 
-/** Messages of the mesh's own that have an alias name. */
+/** Messages defined by the mesh that have an alias name, by mesh name. */
 const messageAliases: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'mesh.networking.nds.v1.NameTable': 'istio.networking.nds.v1.NameTable',
@@ -106,21 +112,21 @@ const messageAliases: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** The type URLs of a message of the mesh's own: by its name, and by its alias. */
+/** Returns the two type URLs of a message defined by the mesh: by its name, and by its alias. */
 export function typeUrlsOf(message: string): { readonly mesh: string; readonly alias: string } {
   const url = (name: string) => `type.googleapis.com/${name}`
   return { mesh: url(message), alias: url(messageAliases.get(message) ?? message) }
 }
 
-/** What the registry of an orchestrator is called in messages of an alias name. */
+/** The name of an orchestrator's registry in messages with an alias name. */
 export const orchestratorAlias = 'Kubernetes'
 
-/** Node metadata with alias keys renamed to the mesh form; the mesh form wins where both are present. */
+/** Returns node metadata with alias keys in the mesh form. The mesh form has precedence where both are present. */
 export function canonicalMetadata(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return withKeys(metadata, (key) => metadataAliases.get(key) ?? key)
 }
 
-/** The same values under other keys. A key that is there already keeps its own value. */
+/** Renames the keys of a map. A key that already exists keeps its own value. */
 function withKeys<T>(map: Readonly<Record<string, T>>, rename: (key: string) => string): Record<string, T> {
   const entries: [string, T][] = []
   for (const [key, value] of Object.entries(map)) {
@@ -130,7 +136,7 @@ function withKeys<T>(map: Readonly<Record<string, T>>, rename: (key: string) => 
   return Object.fromEntries(entries)
 }
 
-/** Builds the table for a mesh domain. */
+/** Creates the table for a mesh domain. */
 export function meshNames(domain: string): MeshNames {
   const rename = (name: string): string => {
     if (name === aliasDomain) return domain

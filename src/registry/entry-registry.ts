@@ -1,11 +1,11 @@
-/** The registry that ServiceEntries and WorkloadEntries are: keeps the services that they add up to date, namespace by namespace. */
+/** The registry of ServiceEntries and WorkloadEntries: updates the services that they define, namespace by namespace. */
 import type { Faults } from '../model/faults.ts'
 import { byAge } from '../model/order.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import type { MergedServices, ServiceRecord } from './merged-services.ts'
 import { endpointsOf, hostEndpoint, type ServiceEntry, servicesOf, type WorkloadEntry } from './service-entries.ts'
 
-/** What entries select from in one namespace. */
+/** The selectors and workloads of one namespace. */
 interface Namespace {
   /** Entries with a selector, by key. */
   readonly selecting: Map<string, ServiceEntry>
@@ -13,15 +13,15 @@ interface Namespace {
   readonly workloads: Map<string, WorkloadEntry>
 }
 
-/** Tells the merged services what entries say. */
+/** Converts entries into service records and passes these to the merged services. */
 export class EntryRegistry {
   readonly #services: MergedServices
   readonly #names: MeshNames
   readonly #faults: Faults
   readonly #namespaces = new Map<string, Namespace>()
-  /** Namespaces whose workloads changed. */
+  /** Namespaces whose workloads changed since the last {@link reselect}. */
   readonly #touched = new Set<string>()
-  /** Services by the entry that names them. */
+  /** Keys of services by the entry that defines them. */
   readonly #held = new Map<string, ReadonlySet<string>>()
 
   constructor(services: MergedServices, names: MeshNames, faults: Faults) {
@@ -30,14 +30,14 @@ export class EntryRegistry {
     this.#faults = faults
   }
 
-  /** What an entry says of each of its hosts. Throws where it cannot be read. */
+  /** Returns the service record of each host of an entry. Throws when the entry cannot be read. */
   recordsOf(entry: ServiceEntry): ServiceRecord[] {
     const workloads = entry.spec.workloadSelector ? [...(this.#namespaces.get(entry.namespace)?.workloads.values() ?? [])].sort(byAge) : []
     const endpoints = endpointsOf(entry, workloads, this.#names)
     return servicesOf(entry).map((service) => ({ service, endpoints: endpoints ?? [hostEndpoint(service, this.#names)] }))
   }
 
-  /** Sets an entry with its records, or removes the one of before. */
+  /** Sets an entry with its records, or removes it. */
   setEntry(key: string, before: ServiceEntry | undefined, now: ServiceEntry | undefined, records: readonly ServiceRecord[]): void {
     if (before) this.#change(before.namespace, ({ selecting }) => selecting.delete(key))
     if (now?.spec.workloadSelector) this.#change(now.namespace, ({ selecting }) => selecting.set(key, now))
@@ -45,7 +45,7 @@ export class EntryRegistry {
     this.#faults.clear(`workloads|${key}`)
   }
 
-  /** Sets a workload, or removes the one of before. Who selects it is worked out by {@link reselect}. */
+  /** Sets or removes a workload. Selectors are evaluated by {@link reselect}. */
   setWorkload(key: string, before: WorkloadEntry | undefined, now: WorkloadEntry | undefined): void {
     for (const workload of [before, now]) {
       if (!workload) continue
@@ -54,7 +54,7 @@ export class EntryRegistry {
     }
   }
 
-  /** Selects workloads anew for the entries of all namespaces whose workloads changed. An entry for which that fails keeps its endpoints. */
+  /** Evaluates the selectors of all entries in namespaces whose workloads changed. An entry for which that fails keeps its endpoints. */
   reselect(): void {
     for (const namespace of this.#touched)
       for (const [key, entry] of this.#namespaces.get(namespace)?.selecting ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Services and endpoints of all sources, merged (docs/resources.md, S9). A source is a registry of a cluster, or one object in it. Only what
- * sources said since the last merge is merged again; what did not change keeps its identity.
+ * Merges the services and endpoints of all sources (docs/resources.md, S9). A source is a registry of a cluster, or one object in it. Only
+ * services with records that changed since the last merge are merged again; unchanged parts keep their identity.
  */
 import type { Endpoint, RegistryId, Service, ServicePort } from '../../protocols/data.ts'
 import { leadsToCaller } from '../config/addresses.ts'
@@ -10,46 +10,49 @@ import { compare } from '../model/order.ts'
 import { PatchedMap } from '../model/patched-map.ts'
 import { portOf } from '../model/workload.ts'
 
-/** What one source says of one service. */
+/** The definition and endpoints of one service from one source. */
 export interface ServiceRecord {
   readonly service: Service
   readonly endpoints: readonly Endpoint[]
 }
 
-/** The endpoints that one registry of one cluster has of a service. */
+/** The endpoints of a service in one registry of one cluster. */
 export interface Shard extends RegistryId {
   readonly endpoints: readonly Endpoint[]
 }
 
-/** A service with its endpoints from all sources. All parts keep their identity while unchanged. */
+/** A service with its endpoints from all sources. Unchanged parts keep their identity. */
 export interface ServiceState {
   readonly service: Service
-  /** Those of all shards, one shard after the other. */
+  /** The endpoints of all shards, in the order of the shards. */
   readonly endpoints: readonly Endpoint[]
   /** Sorted by cluster, then provider. */
   readonly shards: readonly Shard[]
-  /** Whether some endpoint leads every caller to its own machine: not all callers are given those (docs/resources.md, E7). */
+  /** Whether some endpoint has an address on the caller's own machine. Not all callers get such endpoints (docs/resources.md, E7). */
   readonly hasLocalEndpoints: boolean
 }
 
 /** Services by host name; several when namespaces define the same host, the oldest first, then by namespace. */
 export type ServicesByHost = ReadonlyMap<string, readonly ServiceState[]>
 
-/** What came of a merge. */
+/** The result of a merge. */
 export interface Merge {
   readonly services: ServicesByHost
-  /** A number that changes with the definition of any service and with whether it has endpoints on the machine of its callers, and not with other endpoints. */
+  /**
+   * A number that changes when the definition of any service changes, or whether it has endpoints on the caller's machine. Other changes of
+   * endpoints do not change it.
+   */
   readonly definitions: number
-  /** Hosts of which anything changed. */
+  /** Hosts with any change. */
   readonly hosts: ReadonlySet<string>
-  /** Those of them where more changed than load assignments show. */
+  /** Hosts with changes that affect more than load assignments. */
   readonly redefined: ReadonlySet<string>
 }
 
-/** A registry as part of keys and pages: `<provider>/<cluster>`, or the provider alone where there is no cluster. */
+/** A registry's name in keys and on pages: `<provider>/<cluster>`, or the provider alone without a cluster. */
 export const registryName = ({ provider, cluster }: RegistryId): string => (cluster === '' ? provider : `${provider}/${cluster}`)
 
-/** Takes what sources say of services, and merges it. Keys of services are `<namespace>/<hostname>`. */
+/** Collects service records of all sources and merges them. Keys of services are `<namespace>/<hostname>`. */
 export class MergedServices {
   readonly #faults: Faults
   /** Records by service and source. */
@@ -63,25 +66,31 @@ export class MergedServices {
     this.#faults = faults
   }
 
-  /** Whether what waits for the next merge is changes of endpoints and nothing else. */
+  /** Whether all changes since the last merge are of endpoints. */
   get onlyEndpoints(): boolean {
     return this.#onlyEndpoints
   }
 
-  /** Sets what a source says of a service, or that it says nothing more. Returns whether it differs from before; a record that cannot be taken leaves things as they were. */
+  /**
+   * Sets or removes the record of a service from a source. Returns whether it differs from before. A record that cannot be processed leaves
+   * the state as it was.
+   */
   set(source: string, key: string, record: ServiceRecord | undefined): boolean {
     const subject = { type: 'object', resource: `${source} ${key}` }
     const kept = this.#records.get(key)?.has(source) ?? false
     return this.#faults.attempt(`service|${source}|${key}`, subject, () => this.#set(source, key, record), false, kept)
   }
 
-  /** Replaces the endpoints that a source has of a service. Endpoints of a service that the source did not name are ignored: they come with it. */
+  /**
+   * Replaces the endpoints of a service from a source. Ignored for a service without a record from that source: its record will contain the
+   * endpoints.
+   */
   setEndpoints(source: string, key: string, endpoints: readonly Endpoint[]): boolean {
     const before = this.#records.get(key)?.get(source)
     return before !== undefined && this.set(source, key, { service: before.service, endpoints })
   }
 
-  /** Merges what sources said since the last call. A service that cannot be merged stays as it was. */
+  /** Merges the records that changed since the last call. A service that cannot be merged stays as it was. */
   merge(): Merge {
     const redefined = new Set<string>()
     const changed = new Map<string, readonly ServiceState[] | undefined>()
@@ -131,7 +140,7 @@ export class MergedServices {
   }
 }
 
-/** The oldest first: nobody takes over a host by naming it once more. */
+/** Orders the oldest first, so that a newer definition of the same host does not replace an older one. */
 const byAge = ({ service: one }: ServiceState, { service: other }: ServiceState): number =>
   one.createdAt - other.createdAt || compare(one.namespace, other.namespace)
 
@@ -142,7 +151,7 @@ function keepEqual(before: ServiceRecord | undefined, now: ServiceRecord): Servi
   return service === before.service && endpoints === before.endpoints ? before : { service, endpoints }
 }
 
-/** One service of what all sources say: the first definition in their order counts, with what entries add to it; endpoints add up. */
+/** Merges the records of one service: the first definition in their order, with the additions of further entries, and all endpoints. */
 function stateOf(records: ReadonlyMap<string, ServiceRecord>, before: ServiceState | undefined): ServiceState {
   const ordered = [...records].sort(inOrder).map(([, record]) => record)
   const service = definitionOf(ordered, before?.service)
@@ -155,7 +164,7 @@ function stateOf(records: ReadonlyMap<string, ServiceRecord>, before: ServiceSta
   return { service, endpoints, shards, hasLocalEndpoints: endpoints.some(({ address }) => leadsToCaller(address)) }
 }
 
-/** The first definition, with the ports and addresses that further entries of the host have. */
+/** The first definition, with the additional ports and addresses of other entries for the host. */
 function definitionOf([first, ...others]: readonly ServiceRecord[], before: Service | undefined): Service {
   const { service } = first as ServiceRecord
   const adding = others.map((record) => record.service).filter((other) => addsTo(service, other))
@@ -175,13 +184,16 @@ function definitionOf([first, ...others]: readonly ServiceRecord[], before: Serv
   return before && JSON.stringify(before) === JSON.stringify(merged) ? before : merged
 }
 
-/** Whether a definition adds to another: both are of entries, for the same callers, and find their endpoints alike. */
+/** Whether a definition adds to another one: both are from ServiceEntries, with the same exportTo, resolution and selector. */
 function addsTo(service: Service, other: Service): boolean {
   const alike = ({ provider, resolution, exportTo, selector }: Service) => JSON.stringify([provider, resolution, [...exportTo].sort(), selector])
   return other.provider === 'ServiceEntry' && alike(service) === alike(other)
 }
 
-/** A record whose endpoints serve the ports of the service that it was made for: those that its own definition has, as this one says. */
+/**
+ * Restricts the endpoints of a record to the ports in its own definition, with the target ports of that definition, if the merged service
+ * has others.
+ */
 function serving(record: ServiceRecord, service: Service, before: ServiceState | undefined): ServiceRecord {
   const own = record.service.ports
   const isWhole = own === service.ports || JSON.stringify(own) === JSON.stringify(service.ports)
@@ -195,7 +207,7 @@ function serving(record: ServiceRecord, service: Service, before: ServiceState |
   return { service: record.service, endpoints }
 }
 
-/** The oldest comes first; of equally old ones that of a ServiceEntry, then by name of the source. */
+/** Orders records: the oldest first; of the same age, those of ServiceEntries first, then by name of the source. */
 function inOrder([source, { service }]: [string, ServiceRecord], [otherSource, { service: other }]: [string, ServiceRecord]): number {
   const isEntry = ({ provider }: Service): number => Number(provider === 'ServiceEntry')
   return service.createdAt - other.createdAt || isEntry(other) - isEntry(service) || compare(source, otherSource)
@@ -214,7 +226,10 @@ function shardsOf(records: readonly ServiceRecord[], before: readonly Shard[]): 
   return shards.sort((one, other) => compare(one.cluster, other.cluster) || compare(one.provider, other.provider))
 }
 
-/** Endpoints reach proxies on their own (EDS) unless clusters carry them (DNS), or who they run as. */
+/**
+ * Whether a change of endpoints changes clusters: always unless the resolution is static, otherwise only when the endpoints' service
+ * accounts change and the service lists none itself. Other changes of endpoints are sent by EDS only.
+ */
 export function reachesClusters(now: ServiceState, before: ServiceState): boolean {
   if (now.service.resolution !== 'static') return true
   const accounts = ({ endpoints }: ServiceState) =>

@@ -1,24 +1,24 @@
 /**
- * The Mock registry: services, endpoints and churn made up from a seed, for load tests without a cluster. Equal settings
- * make equal services; the n-th churn step replaces the same endpoint in every run.
+ * The Mock registry: generates services, endpoints and churn from a seed, for load tests without a cluster. Equal settings generate equal
+ * services, and the n-th churn step replaces the same endpoint in every run.
  */
 import type { Endpoint, RegistryId, Service } from '../../protocols/data.ts'
 
-/** Size and shape of the made-up mesh. */
+/** The size and shape of the generated mesh. */
 export interface MockSettings {
   readonly services: number
   readonly endpoints: number
   readonly namespaces: number
-  /** Endpoints of each service that are workloads a load client can impersonate by their address. */
+  /** The number of endpoints of each service that are workloads. A load client can pose as such a workload by using its address. */
   readonly proxiesPerService: number
   readonly churnPerSecond: number
   readonly seed: number
   readonly domain: string
-  /** Id of the cluster that the services are in. */
+  /** The id of the cluster that the services are in. */
   readonly cluster: string
 }
 
-/** The registry that made-up services come from. */
+/** The registry of the generated services. */
 export const mockRegistry = ({ cluster }: MockSettings): RegistryId => ({ provider: 'Mock', cluster })
 
 /** One service of the Mock registry with its endpoints. */
@@ -38,8 +38,10 @@ export function seededRandom(seed: number): () => number {
   }
 }
 
-/** Makes up the services. Addresses: services in 240.0.0.0/12, workloads to impersonate in 10.64.0.0/10, other endpoints in
- * 10.128.0.0/9; all repeat beyond their range. */
+/**
+ * Generates the services. Addresses: services in 240.0.0.0/12, workloads in 10.64.0.0/10, other endpoints in 10.128.0.0/9; all ranges wrap
+ * around.
+ */
 export function mockServices(settings: MockSettings): MockService[] {
   return Array.from({ length: Math.max(0, settings.services) }, (_, index): MockService => {
     const namespace = `mock-${index % Math.max(1, settings.namespaces)}`
@@ -66,7 +68,10 @@ export function mockServices(settings: MockSettings): MockService[] {
   })
 }
 
-/** The endpoint that replaces another in churn step `step` (0, 1, 2 ...). */
+/**
+ * Returns the service in which churn step `step` (0, 1, 2 ...) replaces an endpoint, and its index. Undefined when no endpoint can be
+ * replaced.
+ */
 export function mockChurn(
   settings: MockSettings,
   services: readonly MockService[],
@@ -84,7 +89,7 @@ export function mockChurn(
   return { index, replaced: { service: current.service, endpoints } }
 }
 
-/** The endpoint in a slot of a service; `generation` (0..3) tells the replacements of one slot apart. */
+/** The endpoint in a slot of a service. `generation` (0 to 3) distinguishes the replacements of one slot. */
 function mockEndpoint(settings: MockSettings, service: Service, index: number, slot: number, generation: number): Endpoint {
   const impersonated = slot < settings.proxiesPerService
   const serial = impersonated ? index * settings.proxiesPerService + slot : (index * settings.endpoints + slot) * 4 + generation

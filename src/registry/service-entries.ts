@@ -1,4 +1,4 @@
-/** Turns ServiceEntry and WorkloadEntry objects into services and endpoints (docs/resources.md, S1 to S4). */
+/** Converts ServiceEntry and WorkloadEntry objects into services and endpoints (docs/resources.md, S1 to S4). */
 
 import type { ConfigObject, Endpoint, Protocol, Resolution, Service, ServicePort } from '../../protocols/data.ts'
 import { canonicalAddress } from '../config/addresses.ts'
@@ -13,7 +13,7 @@ export type WorkloadEntry = ConfigObject<WorkloadEntrySpec>
 
 const resolutions: Readonly<Record<string, Resolution>> = { NONE: 'passthrough', STATIC: 'static', DNS: 'dns', DNS_ROUND_ROBIN: 'dns' }
 
-/** The services of a ServiceEntry: one per host. */
+/** Returns the services of a ServiceEntry: one for each host. */
 export function servicesOf(entry: ServiceEntry): Service[] {
   const spec = entry.spec
   const ports = (spec.ports ?? []).map((port): ServicePort => {
@@ -37,10 +37,13 @@ export function servicesOf(entry: ServiceEntry): Service[] {
   }))
 }
 
-/** A range of one address is that address. */
+/** Converts a CIDR of a single address to the address. */
 const single = (address: string): string => address.replace(address.includes(':') ? /\/128$/ : /\/32$/, '')
 
-/** The endpoints of a ServiceEntry for all its hosts: those it lists, or those of the given workloads of its namespace that it selects; undefined where each host is its own endpoint. */
+/**
+ * Returns the endpoints of a ServiceEntry, which are the same for all its hosts: those it lists, or those of the given workloads that its
+ * selector matches. Undefined where each host is its own endpoint, resolved by DNS.
+ */
 export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEntry>, names: MeshNames): Endpoint[] | undefined {
   const spec = entry.spec
   if (spec.workloadSelector) {
@@ -56,12 +59,12 @@ export function endpointsOf(entry: ServiceEntry, workloads: Iterable<WorkloadEnt
   return spec.resolution?.startsWith('DNS') ? undefined : []
 }
 
-/** A host as its own endpoint: what its name resolves to. */
+/** Returns a host as its own endpoint, resolved by DNS. */
 export function hostEndpoint({ hostname, namespace }: Service, names: MeshNames): Endpoint {
   return endpointOf({ address: hostname }, namespace, '', names)
 }
 
-/** The labels of a workload: those of its spec over those of its metadata. */
+/** Returns the labels of a workload. Those of its spec override those of its metadata. */
 export function workloadLabels(workload: WorkloadEntry): Record<string, string> {
   return { ...workload.labels, ...workload.spec.labels }
 }

@@ -1,21 +1,27 @@
-/** Addresses for services that have none, so that a name can be resolved and its connections told apart (docs/resources.md, N4). */
+/**
+ * Allocates addresses to services that have none, so that their names resolve and their connections can be told apart (docs/resources.md,
+ * N4).
+ */
 import { hash } from 'node:crypto'
 import type { Service } from '../../protocols/data.ts'
 import { compare } from '../model/order.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 
-/** Which addresses a proxy can use. */
+/** The address family that a proxy can use. */
 export type AddressFamily = 'ipv4' | 'ipv6'
 
-/** Last numbers of an IPv4 address that are given out: 1 to 254. */
+/** The number of values of the last octet of an IPv4 address: 1 to 254. */
 const hostsOfNet = 254
-/** Third numbers that are given out: 0 to 254. */
+/** The number of values of the third octet: 0 to 254. */
 const nets = 255
 const mostAddresses = hostsOfNet * nets
 
 const keyOf = ({ namespace, hostname }: Service): string => `${namespace}/${hostname}`
 
-/** Whether a service is given an address: one of a ServiceEntry without an address, a wildcard or resolution NONE. */
+/**
+ * Whether a service is allocated an address: it is from a ServiceEntry without an address, its host is no wildcard, and its resolution is
+ * not NONE.
+ */
 export function isAllocated({ provider, addresses, hostname, resolution }: Service): boolean {
   return (
     provider === 'ServiceEntry' && resolution !== 'passthrough' && !hostname.startsWith('*') && addresses.every((address) => address === '0.0.0.0')
@@ -23,8 +29,8 @@ export function isAllocated({ provider, addresses, hostname, resolution }: Servi
 }
 
 /**
- * The addresses of all services that are given one. A service keeps its address whatever other services come and go, except where two want the same
- * one: the older has it. Every replica gives out the same. Worked out when the first is asked for.
+ * The allocated addresses of all services. A service keeps its address when other services are added or removed, except when two services
+ * hash to the same address: then the older one has it. Every replica allocates the same addresses. Computed on first use.
  */
 export class AllocatedAddresses {
   readonly #services: ServicesByHost
@@ -34,7 +40,10 @@ export class AllocatedAddresses {
     this.#services = services
   }
 
-  /** The address of a service in a family: in 240.240.0.0/16, or in 2001:2::/48. Undefined where it is given none, or all are taken. */
+  /**
+   * The address of a service in a family: in 240.240.0.0/16, or in 2001:2::/48. Undefined when the service is allocated none, or all
+   * addresses are taken.
+   */
   of(service: Service, family: AddressFamily): string | undefined {
     if (!isAllocated(service)) return undefined
     this.#places ??= allocate(this.#services)
@@ -45,7 +54,10 @@ export class AllocatedAddresses {
   }
 }
 
-/** A place for each service, by its key: the one that its key comes to, or the next of a sequence that its key comes to. */
+/**
+ * Assigns each service an index, by its key: the one that the key hashes to, or the next free one of a probe sequence that depends on the
+ * key.
+ */
 function allocate(services: ServicesByHost): Map<string, number> {
   const wanting = [...services.values()].flatMap((states) => states.flatMap(({ service }) => (isAllocated(service) ? [service] : [])))
   wanting.sort((one, other) => one.createdAt - other.createdAt || compare(keyOf(one), keyOf(other)))
@@ -56,7 +68,7 @@ function allocate(services: ServicesByHost): Map<string, number> {
     let place = digest.readUInt32BE(0) % mostAddresses
     let step = 1 + (digest.readUInt32BE(4) % (mostAddresses - 1))
     for (let tries = 0; taken.has(place); tries++) {
-      // The sequence may come back to its begin before it was everywhere.
+      // The probe sequence may return to its start before it has visited every index.
       if (tries === mostAddresses) step = 1
       place = (place + step) % mostAddresses
     }
@@ -66,11 +78,11 @@ function allocate(services: ServicesByHost): Map<string, number> {
   return places
 }
 
-/** Services and their states as they are seen with addresses. */
+/** Services, and their states, with an allocated address in place of their own. */
 const services = new WeakMap<Service, Map<string, Service>>()
 const states = new WeakMap<ServiceState, Map<string, ServiceState>>()
 
-/** A service as one that has just this address: the same object for the same service, and for the same state of it. */
+/** Returns a service with this address as its only one. The result is the same object for the same service and state. */
 export function withAddress(state: ServiceState, address: string): ServiceState {
   const service = kept(services, state.service, address, () => ({ ...state.service, addresses: [address] }))
   return kept(states, state, address, () => ({ ...state, service }))

@@ -1,4 +1,4 @@
-/** The external authorizers that policies name, as the mesh configuration has them (docs/resources.md, A9). */
+/** Finds the external authorizers that policies name in the mesh configuration (docs/resources.md, A9). */
 import { configKey } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { isStandIn } from '../config/stand-in.ts'
@@ -9,7 +9,7 @@ import { type AuthorizationPolicy, actionOf, isDryRun } from './policies.ts'
 type Provider = NonNullable<MeshConfig['extensionProviders']>[number]
 type Given = NonNullable<Provider['envoyExtAuthzHttp'] | Provider['envoyExtAuthzGrpc']>
 
-/** What the mesh configuration says of an external authorizer, over HTTP or over gRPC, or why there is none of that name. */
+/** Returns the mesh configuration's settings of an external authorizer over HTTP or gRPC, or the reason why there is none of that name. */
 export function providerNamed(
   { extensionProviders }: Pick<MeshConfig, 'extensionProviders'>,
   name: string,
@@ -21,7 +21,7 @@ export function providerNamed(
   return given ? { http, given } : { reason: `extension provider ${JSON.stringify(name)} is not an external authorizer` }
 }
 
-/** Tells of CUSTOM policies that name no external authorizer of the mesh configuration, whether they select a proxy or not. */
+/** Reports CUSTOM policies that name no external authorizer of the mesh configuration, whether or not they select a proxy. */
 export function tellOfProviders(
   policies: readonly AuthorizationPolicy[],
   context: {

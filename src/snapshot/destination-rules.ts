@@ -1,4 +1,4 @@
-/** Which DestinationRule applies to a service, and how several for one host merge (docs/resources.md, V3 to V5). */
+/** Finds the DestinationRule of a service, and merges several for one host (docs/resources.md, V3 to V5). */
 
 import type { Service } from '../../protocols/data.ts'
 import type { TrafficPolicy } from '../config/kinds/destination-rule.ts'
@@ -18,23 +18,23 @@ export interface Subset {
 export interface MergedRule {
   readonly host: string
   readonly namespace: string
-  /** Name of the oldest rule; it names the object in metadata. */
+  /** The name of the oldest rule. It names the object in metadata. */
   readonly name: string
   readonly policy: TrafficPolicy | undefined
   readonly subsets: readonly Subset[]
   readonly exportTo: readonly string[]
   /** Subset names that more than one rule defines. */
   readonly duplicateSubsets: readonly string[]
-  /** The rules this was merged from. */
+  /** The rules that were merged. */
   readonly sources: readonly DestinationRule[]
 }
 
-/** All rules, found by namespace and host. */
+/** All rules, indexed by namespace and host. */
 export interface DestinationRuleIndex {
   readonly byNamespace: ReadonlyMap<string, NamespaceRules>
-  /** Namespaces with a rule that says something of connections that are carried as bytes. */
+  /** Namespaces with a rule that has settings for TCP connections ({@link saysOfBytes}). */
   readonly ofBytes: ReadonlyMap<string, true>
-  /** The rule of a namespace for a host. */
+  /** The merged rule of a namespace for a host. */
   of(namespace: string, host: string): MergedRule | undefined
 }
 
@@ -45,7 +45,10 @@ export interface NamespaceRules {
   readonly wildcards: readonly MergedRule[]
 }
 
-/** Builds the index. Merged rules whose sources are unchanged since `previous` keep their identity, and so do the rules of a namespace. */
+/**
+ * Builds the index. Merged rules whose sources are the same as in `previous` keep their identity, and so does the entry of a namespace
+ * whose rules are the same.
+ */
 export function indexDestinationRules(
   rules: Iterable<DestinationRule>,
   domain: string,
@@ -85,12 +88,12 @@ export function indexDestinationRules(
     const says = () => [...rules.exact.values(), ...rules.wildcards].some(saysOfBytes)
     if (isKnown ? previous.ofBytes.has(namespace) : says()) ofBytes.set(namespace, true)
   }
-  // Who asks whether there are any depends on the whole of it.
+  // Whether the set is empty is recorded as a read of the whole set, so the set keeps its identity while it is equal.
   const isSame = previous && sameItems([...previous.ofBytes.keys()].sort(), [...ofBytes.keys()].sort())
   return { byNamespace, ofBytes: isSame ? previous.ofBytes : ofBytes, of: (namespace, host) => findRule(byNamespace.get(namespace), host) }
 }
 
-/** Whether a rule sets on any of its levels a limit of connections that are carried as bytes, or that the client's address decides where they go. */
+/** Whether a rule sets, on any of its levels, the idle timeout or maximum duration of TCP connections, or load balancing by source IP. */
 export function saysOfBytes({ policy, subsets }: MergedRule): boolean {
   return [policy, ...subsets.map((subset) => subset.policy)]
     .flatMap((each) => (each ? [each, ...(each.portLevelSettings ?? [])] : []))
@@ -100,13 +103,16 @@ export function saysOfBytes({ policy, subsets }: MergedRule): boolean {
     )
 }
 
-/** Whether two rules come to the same for whoever asks what is said of connections that are carried as bytes. */
+/** Whether two rules are equal for readers of settings for TCP connections only. */
 export function sameForBytes(one: MergedRule | undefined, other: MergedRule | undefined): boolean {
   if (one === other) return true
   return !!one && !!other && !saysOfBytes(one) && !saysOfBytes(other) && sameItems(one.exportTo, other.exportTo)
 }
 
-/** The rule for a service as a proxy in `viewer` sees it: its own namespace, then the service's, then the root namespace. `find` finds the rule of a namespace for it. */
+/**
+ * Returns the rule for a service as seen from the namespace `viewer` (undefined: what is visible to all): first the viewer's own rule, then
+ * one of the service's namespace, then one of the root namespace. `find` returns the rule of a namespace for the service.
+ */
 export function ruleFor(
   find: (namespace: string) => MergedRule | undefined,
   service: Service,
@@ -127,7 +133,7 @@ export function ruleFor(
   return undefined
 }
 
-/** Among the rules of a namespace, that for a host. */
+/** Returns the rule of a namespace for a host: an exact one, or the most specific wildcard. */
 export function findRule(rules: NamespaceRules | undefined, hostname: string): MergedRule | undefined {
   return rules?.exact.get(hostname) ?? rules?.wildcards.find((rule) => hostCovers(rule.host, hostname))
 }

@@ -1,42 +1,42 @@
-/** Generations of objects, now and in versions of the configuration that were in force before (`/debug/config_distribution`). */
+/** Generations of objects, at present and in past versions of the configuration (`/debug/config_distribution`). */
 import { hash } from 'node:crypto'
 import { History } from './history.ts'
 
-/** Objects that are gone of which the last generation is remembered. */
+/** The maximum number of removed objects whose last generation is kept. */
 const mostGone = 10_000
 
-/** An object as it counts for the digest of all: its generation, and what its content is told apart by. */
+/** An object as it is counted in the ledger: its generation, and a fingerprint of its content. */
 interface Counted {
   readonly generation: number
   readonly fingerprint: string
 }
 
-/** Counts generations. A version of the configuration is named by its ledger, a digest of all objects and their generations. */
+/** Assigns generations. A version of the configuration is identified by its ledger, a digest of all objects and their generations. */
 export class Generations {
-  /** Last generation of each object, of some that are gone too. */
+  /** The last generation of each object, including some removed ones. */
   readonly #last = new Map<string, number>()
   readonly #history: History
-  /** Objects whose generation changed since the last version, and what it was then. */
+  /** Objects whose generation changed since the last version, with their generation in that version. */
   #changed = new Map<string, number | undefined>()
-  /** Ledger of the last version. */
+  /** The ledger of the last version. */
   #version: string
-  /** Sum of the digests of all objects, two halves modulo 2^32. */
+  /** The sum of the digests of all objects, in two halves modulo 2^32. */
   readonly #sums = new Uint32Array(2)
 
-  /** Versions are remembered for so many milliseconds after they were replaced. */
+  /** `keepMs`: how long versions are kept after they were replaced, in milliseconds. */
   constructor(keepMs: number) {
     this.#history = new History(keepMs)
     this.#version = this.ledger
   }
 
-  /** The ledger of what is known now, twelve characters. */
+  /** The ledger of the present state, twelve characters. */
   get ledger(): string {
     return Buffer.from(this.#sums.buffer).toString('base64')
   }
 
   /**
-   * The next generation of an object: the one that its source gives, but a greater one than before when its content changed. Objects whose
-   * source counts none, as files do, get one with each change, also when they were gone in between.
+   * Returns the next generation of an object: the one that its source gives, but more than the last one when the content changed. Objects
+   * from sources without generations, such as files, get a new one with each change, also when they were removed in between.
    */
   next(key: string, given: number, changed: boolean, held: { readonly size: number; has(key: string): boolean }): number {
     const last = this.#last.get(key) ?? 0
@@ -50,14 +50,14 @@ export class Generations {
     return next
   }
 
-  /** An object took the place of another; undefined where there is none. */
+  /** Records that an object was replaced. `before` or `now` is undefined when the object did not exist. */
   replaced(key: string, before: Counted | undefined, now: Counted | undefined): void {
     if (before?.generation !== now?.generation && !this.#changed.has(key)) this.#changed.set(key, before?.generation)
     if (before) this.#count(key, before, -1)
     if (now) this.#count(key, now, 1)
   }
 
-  /** A version is complete, at a time in monotonic milliseconds. */
+  /** Completes a version at `now`, in monotonic milliseconds. */
   endVersion(now: number): void {
     if (this.#changed.size === 0) return
     this.#history.replaced(this.#version, this.#changed, now)
@@ -65,13 +65,16 @@ export class Generations {
     this.#version = this.ledger
   }
 
-  /** Generation of an object in a version, by its ledger, given its present one. Undefined when there was no such object, or the version is not known any more. */
+  /**
+   * The generation of an object in the version with this ledger. `present` is its generation now. Undefined when the object did not exist,
+   * or the version is no longer kept.
+   */
   in(ledger: string, key: string, present: number | undefined): number | undefined {
     const last = this.#changed.has(key) ? this.#changed.get(key) : present
     return ledger === this.#version ? last : this.#history.generation(key, ledger, last)
   }
 
-  /** The digest tells content apart as well as generations: these begin anew with the process. */
+  /** The digest includes the content because generations restart with the process. */
   #count(key: string, { generation, fingerprint }: Counted, sign: 1 | -1): void {
     const digest = hash('sha1', `${key}@${generation}@${fingerprint}`, 'buffer')
     for (const half of [0, 1]) this.#sums[half] = (this.#sums[half] as number) + sign * digest.readUInt32BE(4 * half)

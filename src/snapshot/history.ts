@@ -1,30 +1,30 @@
-/** Versions of the configuration that were in force before, and the generations that objects had in them (`/debug/config_distribution`). */
+/** Past versions of the configuration, with the generations that objects had in them (`/debug/config_distribution`). */
 
-/** One version that was replaced. */
+/** A version that was replaced. */
 interface Version {
-  /** Digest of all objects and their generations. */
+  /** The digest of all objects and their generations. */
   readonly ledger: string
   /** When it was replaced, in monotonic milliseconds. */
   readonly replacedAt: number
-  /** Generations of the objects that changed with its replacement; undefined where there was no such object. */
+  /** The generations of the objects that changed when the version was replaced. Undefined: the object did not exist. */
   readonly generations: ReadonlyMap<string, number | undefined>
 }
 
-/** Changed objects that are remembered over all versions. */
+/** The maximum number of changed objects over all versions. */
 const mostChanges = 100_000
 
-/** The past, as long as it is kept. */
+/** The past versions that are kept. */
 export class History {
   readonly #keepMs: number
   readonly #versions: Version[] = []
   #changes = 0
 
-  /** Versions are kept for so many milliseconds after they were replaced. */
+  /** `keepMs`: how long versions are kept after they were replaced, in milliseconds. */
   constructor(keepMs: number) {
     this.#keepMs = keepMs
   }
 
-  /** A version was replaced; these objects had these generations in it. */
+  /** Records a version that was replaced at `now`, with the generations that the changed objects had in it. */
   replaced(ledger: string, generations: ReadonlyMap<string, number | undefined>, now: number): void {
     this.#versions.push({ ledger, replacedAt: now, generations })
     this.#changes += generations.size
@@ -32,7 +32,10 @@ export class History {
       this.#changes -= this.#versions.shift()?.generations.size ?? 0
   }
 
-  /** The generation of an object in a version that was replaced, given its present one. Undefined when there was none, or the version is not known any more. */
+  /**
+   * The generation of an object in a past version. `present` is its generation after the last recorded version. Undefined when the object
+   * did not exist, or the version is no longer kept.
+   */
   generation(key: string, ledger: string, present: number | undefined): number | undefined {
     let generation = present
     for (const version of this.#versions.toReversed()) {

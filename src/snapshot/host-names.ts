@@ -1,4 +1,4 @@
-/** Host names that are found by wildcards in the time of what they cover. */
+/** A set of host names in which a wildcard lookup costs no more than the number of names it covers (plus a binary search). */
 import { compare } from '../model/order.ts'
 
 /** A set of host names. */
@@ -12,7 +12,7 @@ export interface HostNames {
 /** An immutable set of host names. */
 export class HostNameIndex implements HostNames {
   readonly #names: ReadonlySet<string>
-  /** Names with their labels from the last to the first, `com.example.a`, sorted; made when a wildcard asks for it. */
+  /** The names with their labels in reverse order, `com.example.a`, sorted. Built by the first wildcard lookup. */
   #reversed: readonly (readonly [reversed: string, name: string])[] | undefined
 
   constructor(names: Iterable<string>) {

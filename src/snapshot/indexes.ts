@@ -1,4 +1,4 @@
-/** What a snapshot finds objects by: one index a kind, made again when objects of the kind change. */
+/** The indexes by which a snapshot finds objects: one for each kind, built again when objects of the kind change. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, type KindName } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
@@ -12,17 +12,17 @@ import { type AuthorizationPolicy, byNamespace, type PeerAuthentication, type Po
 import type { Settings } from './snapshot.ts'
 import { indexVirtualServices, type VirtualServiceIndex } from './virtual-services.ts'
 
-/** What indexes are made from beside objects. */
+/** The inputs of indexes other than the objects. */
 interface Context {
   readonly settings: Settings
   readonly mesh: MeshConfig
-  /** Tells of an object that counts as another than it is. */
+  /** Reports a fault of an object, for example that it is indexed as a stand-in. */
   tell(fault: ResourceFault): void
 }
 
 /**
- * How the objects of each kind, the oldest first, are found; `before` is what was made last: what did not change keeps its identity. A kind
- * that is not listed does not compile.
+ * Builds the index of each kind from its objects, the oldest first. `before` is the last index; parts that did not change keep their
+ * identity. A kind missing from this table is a compile error.
  */
 const indexers = {
   VirtualService: (objects: readonly VirtualService[], { settings, mesh }: Context, before: VirtualServiceIndex | undefined) =>
@@ -46,10 +46,10 @@ const indexers = {
   },
   RequestAuthentication: (objects: readonly RequestAuthentication[]) => byNamespace(objects),
   PeerAuthentication: (objects: readonly PeerAuthentication[]) => byNamespace(objects),
-  // Entries are services and endpoints by then.
+  // Entries are converted to services and endpoints before.
   ServiceEntry: undefined,
   WorkloadEntry: undefined,
-  // Their objects have no effect.
+  // Objects of these kinds have no effect.
   WorkloadGroup: undefined,
   Telemetry: undefined,
   ProxyConfig: undefined,
@@ -62,14 +62,14 @@ type IndexedKind = { [Kind in KindName]: Indexers[Kind] extends undefined ? neve
 type IndexOf<Kind extends IndexedKind> = ReturnType<Indexers[Kind]>
 type Indexer = (objects: readonly ConfigObject[], context: Context, before: unknown) => unknown
 
-/** The indexes of all kinds, as of the last update. */
+/** The indexes of all kinds as of the last update. */
 export class Indexes {
   readonly #settings: Settings
   readonly #objects: ObjectStore
   readonly #faults: Faults
   readonly #made = new Map<string, unknown>()
   #mesh: MeshConfig
-  /** Kinds whose index looked at the mesh configuration. */
+  /** Kinds whose index has read the mesh configuration. */
   readonly #readMesh = new Set<string>()
 
   constructor(settings: Settings, mesh: MeshConfig, objects: ObjectStore, faults: Faults) {
@@ -80,7 +80,7 @@ export class Indexes {
     this.update(Object.keys(indexers), mesh)
   }
 
-  /** Makes the indexes of some kinds again, and those that a changed mesh configuration touches. */
+  /** Builds the indexes of some kinds again, and of those that read the mesh configuration if it changed. */
   update(kinds: Iterable<string>, mesh: MeshConfig): void {
     const touched = new Set([...kinds, ...(mesh === this.#mesh ? [] : this.#readMesh)])
     this.#mesh = mesh
@@ -95,7 +95,10 @@ export class Indexes {
     return this.#made.get(kind) as IndexOf<Kind>
   }
 
-  /** Indexes all objects of a kind. If that fails, those that fail by themselves are left out; if it still fails, the index stays as it was. */
+  /**
+   * Indexes all objects of a kind. If that fails, objects that cannot be indexed on their own are left out. If it fails even though each
+   * object can be, the index stays as it was.
+   */
   #index(kind: string, indexer: Indexer): unknown {
     const objects = this.#objects.ofKind(kind)
     const before = this.#made.get(kind)

@@ -1,4 +1,4 @@
-/** Which services a workload address is behind: kept up to date host by host, never rebuilt. */
+/** Finds the services that a workload address is an endpoint of. Updated host by host, never rebuilt. */
 import type { Endpoint } from '../../protocols/data.ts'
 import { portOf, type ServiceInstance, servesPort } from '../model/workload.ts'
 import type { ServiceState } from '../registry/merged-services.ts'
@@ -8,7 +8,7 @@ export class InstanceIndex {
   readonly #states = new Map<string, readonly ServiceState[]>()
   readonly #hostsByAddress = new Map<string, Set<string>>()
 
-  /** Takes over the present state of a host. Returns addresses whose instances may have changed. */
+  /** Replaces the state of a host. Returns the addresses whose instances may have changed. */
   update(hostname: string, states: readonly ServiceState[] | undefined): Set<string> {
     const after = states ?? []
     const affected = new Set<string>()
@@ -38,8 +38,9 @@ export class InstanceIndex {
   }
 
   /**
-   * The service ports that a workload of a namespace serves at these addresses, in the order of host names: those of services of that namespace
-   * (docs/resources.md, P6). Without a namespace those of all: whoever may write a service in one could change the protocol that a workload of another is guarded for.
+   * Returns the service ports that a workload of a namespace serves at these addresses, sorted by host name: only those of services of the
+   * same namespace (docs/resources.md, P6), because otherwise anybody who can write a service in another namespace could change the
+   * protocol that the workload's port is guarded for. Without a namespace: those of all services.
    */
   of(addresses: readonly string[], namespace: string | undefined): ServiceInstance[] {
     const instances: ServiceInstance[] = []
@@ -71,7 +72,7 @@ function endpointsByAddress(states: readonly ServiceState[]): Map<string, Endpoi
   return found
 }
 
-/** Whether a workload is behind a service as it was: on the same ports, with the same labels, in the same place. */
+/** Whether the endpoints of a workload are the same in ports, labels and locality. */
 function sameEndpoints(one: readonly Endpoint[], other: readonly Endpoint[]): boolean {
   if (one.length !== other.length) return false
   return one.every((endpoint, index) => {

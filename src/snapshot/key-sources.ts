@@ -1,25 +1,25 @@
-/** Where the keys come from that RequestAuthentications name (docs/resources.md, A4). */
+/** Determines where the keys that RequestAuthentications name come from (docs/resources.md, A4). */
 import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { compare } from '../model/order.ts'
 import type { RequestAuthentication } from './policies.ts'
 
-/** Marks a key source that is an issuer to be asked for its OpenID configuration. */
+/** The prefix of a key source that is an issuer whose OpenID configuration is fetched first. */
 export const openIdPrefix = 'openid:'
 
-/** Key sets that were fetched, by {@link keySource}. */
+/** Fetched key sets by {@link keySource}. */
 export type KeySets = ReadonlyMap<string, string>
 
-/** Where the keys of a rule come from: a URL, or the issuer's OpenID configuration; undefined when they stand in the rule. */
+/** Returns the source of a rule's keys: a URL, or {@link openIdPrefix} and the issuer. Undefined when the rule contains the keys. */
 export function keySource(rule: JwtRule): string | undefined {
   if (rule.jwks !== undefined) return undefined
   return rule.jwksUri || `${openIdPrefix}${rule.issuer}`
 }
 
-/** How long the keys of a source may take to come, in milliseconds, where no rule says it, and at most. */
+/** The timeout for fetching keys in milliseconds: the default where no rule sets one, and the maximum. */
 export const keyFetchMs = { usual: 5000, longest: 60_000 }
 
-/** The source that each rule needs, if it needs one, and how long its keys may take to come, in milliseconds. */
+/** Returns the key source of each rule that has one, with its timeout in milliseconds. */
 export function neededKeys(rules: readonly JwtRule[]): (readonly [source: string, ms: number])[] {
   return rules.flatMap((rule) => {
     const source = keySource(rule)
@@ -27,7 +27,10 @@ export function neededKeys(rules: readonly JwtRule[]): (readonly [source: string
   })
 }
 
-/** The rules of all policies that select a workload, sorted by issuer. An invalid policy accepts no token at all. */
+/**
+ * Returns the rules of all policies that select a workload, sorted by issuer. A stand-in for an invalid policy has none, so it accepts no
+ * token.
+ */
 export function jwtRules(policies: readonly RequestAuthentication[]): JwtRule[] {
   return policies.flatMap((policy) => (isStandIn(policy) ? [] : (policy.spec.jwtRules ?? []))).sort((one, other) => compare(one.issuer, other.issuer))
 }

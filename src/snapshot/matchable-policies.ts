@@ -1,4 +1,6 @@
-/** AuthorizationPolicies with a rule that can never match under the normalization of paths of the mesh: each counts as the strictest that it could be. */
+/**
+ * Replaces AuthorizationPolicies with a rule that can never match under the mesh's path normalization by stand-ins that deny everything.
+ */
 import { configKey } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import type { OptOuts } from '../config/opt-outs.ts'
@@ -9,7 +11,7 @@ import type { ResourceFault } from '../model/faults.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
 import { type AuthorizationPolicy, byNamespace, isDryRun, type PolicyIndex } from './policies.ts'
 
-/** What decides, and who is told. */
+/** The settings that decide, and the function that reports faults. */
 interface Context {
   readonly mesh: Pick<MeshConfig, 'pathNormalization'>
   readonly settings: { readonly optOuts: OptOuts; readonly names: MeshNames }
@@ -18,7 +20,7 @@ interface Context {
 
 type Index = PolicyIndex['authorization']
 
-/** The policies by namespace, with stand-ins for those that have such a rule. The index of before stays the same object if nothing in it is another. */
+/** Groups the policies by namespace, with stand-ins for those with such a rule. Returns the index of before if nothing in it changed. */
 export function matchableByNamespace(policies: readonly AuthorizationPolicy[], context: Context, before: Index | undefined): Index {
   const index = byNamespace(matchable(policies, context, before))
   const isSame = (namespace: string, list: readonly AuthorizationPolicy[]) => {
@@ -46,7 +48,7 @@ function standIn(policy: Exclude<AuthorizationPolicy, StandIn>, invalid: string)
   return { ...policy, spec: { selector: { matchLabels: selectedLabels(policy.spec) }, invalid, given: policy.spec } }
 }
 
-/** The first path that can never match, by its field. */
+/** Returns the field and value of the first path that can never match. */
 function unmatchable(
   { spec }: Exclude<AuthorizationPolicy, StandIn>,
   normalization: MeshConfig['pathNormalization']['normalization'],

@@ -1,4 +1,4 @@
-/** Networks (docs/resources.md, S7, S8): which network an endpoint is in, and the gateways through which others reach it. */
+/** Networks (docs/resources.md, S7, S8): finds the network of an endpoint, and the gateways through which other networks reach it. */
 import ipaddr from 'ipaddr.js'
 import type { Endpoint, RegistryId } from '../../protocols/data.ts'
 import { isIp } from '../config/addresses.ts'
@@ -8,12 +8,12 @@ import { portOf } from '../model/workload.ts'
 import type { ServiceState, ServicesByHost } from '../registry/merged-services.ts'
 import type { NetworkGateway } from './snapshot.ts'
 
-/** Port of a gateway that passes mutual TLS on by SNI. */
+/** The default port of a gateway that forwards mutual TLS by SNI. */
 const sniPort = 15_443
 
 /**
- * The gateways of each network: those given by address, and the endpoints of services given by host name. Host names are resolved
- * before they come here; a gateway that leads nowhere is told.
+ * Returns the gateways of each network: those given by address, and the endpoints of those given as a service. Host names of gateways have
+ * to be resolved before. A gateway without a usable address is reported as a fault.
  */
 export function networkGateways(
   networks: MeshNetworks,
@@ -40,7 +40,7 @@ export function networkGateways(
   return { gateways: found, faults }
 }
 
-/** The endpoints of a service that stands for a gateway, on the port that its service port leads to. */
+/** The addresses of a service that is a gateway, with the target port of its service port. */
 function gatewaysOf({ service, endpoints }: ServiceState, number: number): NetworkGateway[] {
   const port = service.ports.find((known) => known.number === number)
   return endpoints
@@ -52,7 +52,10 @@ type Rule = (address: string, registry: RegistryId) => boolean
 
 const rules = new WeakMap<MeshNetworks, readonly (readonly [network: string, rule: Rule])[]>()
 
-/** The endpoints of a service with their networks: the one they name, else one whose CIDR has their address, else that of their registry. */
+/**
+ * Returns the endpoints of a service with their networks: the network that the endpoint names, otherwise the first whose CIDR contains the
+ * address, otherwise that of the endpoint's registry.
+ */
 export function withNetworks({ endpoints, shards }: ServiceState, networks: MeshNetworks): readonly Endpoint[] {
   let known = rules.get(networks)
   if (!known) rules.set(networks, (known = rulesOf(networks)))
@@ -67,7 +70,7 @@ export function withNetworks({ endpoints, shards }: ServiceState, networks: Mesh
   )
 }
 
-/** CIDRs first, then registries, each in the order of the file. */
+/** The rules that assign networks: CIDRs first, then registries, each in the order of the file. */
 function rulesOf(networks: MeshNetworks): (readonly [string, Rule])[] {
   const given = Object.entries(networks.networks ?? {}).flatMap(([network, { endpoints = [] }]) =>
     endpoints.map((endpoint) => ({ network, ...endpoint })),

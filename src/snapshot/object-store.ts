@@ -1,10 +1,10 @@
-/** Configuration objects as they were accepted, by kind. */
+/** The accepted configuration objects, by kind. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey } from '../config/kinds.ts'
 import { byAge, compare } from '../model/order.ts'
 import { Generations } from './generations.ts'
 
-/** An object that is another than before, or was not there, or is not any more. */
+/** An object that was added, replaced or removed. */
 export interface ObjectChange {
   readonly before: ConfigObject | undefined
   readonly now: ConfigObject | undefined
@@ -13,20 +13,20 @@ export interface ObjectChange {
 interface Held {
   readonly object: ConfigObject
   readonly generation: number
-  /** All of the object that can make a difference to a proxy. */
+  /** A text of all parts of the object that can affect a proxy. */
   readonly fingerprint: string
 }
 
-/** All objects. Equal content is no change, whatever else is said of an object. */
+/** All objects. Setting an object with equal content is not a change, even if its generation differs. */
 export class ObjectStore {
   readonly #held = new Map<string, Held>()
   /** Keys by kind. */
   readonly #kinds = new Map<string, Set<string>>()
-  /** Objects of a kind in their order, where they were asked for since one changed. */
+  /** The sorted objects of a kind, cached until one of them changes. */
   readonly #sorted = new Map<string, readonly ConfigObject[]>()
   readonly #generations: Generations
 
-  /** Generations of versions that were replaced are remembered for so many milliseconds. */
+  /** `keepMs`: how long the generations of past versions are kept, in milliseconds. */
   constructor(keepMs: number) {
     this.#generations = new Generations(keepMs)
   }
@@ -40,7 +40,7 @@ export class ObjectStore {
     return [...this.#held.values()].map(({ object }) => object).sort((one, other) => compare(configKey(one), configKey(other)))
   }
 
-  /** All objects of a kind, the oldest first. The same list until one of them changes. */
+  /** Returns all objects of a kind, the oldest first. It is the same list until one of them changes. */
   ofKind<T extends ConfigObject>(kind: string): readonly T[] {
     const known = this.#sorted.get(kind) as readonly T[] | undefined
     if (known) return known
@@ -49,7 +49,7 @@ export class ObjectStore {
     return sorted
   }
 
-  /** Adds, replaces or removes an object. Returns the change, or undefined where its content is as before. */
+  /** Adds, replaces or removes an object. Returns the change, or undefined if the content is equal. */
   set(key: string, given: ConfigObject | undefined): ObjectChange | undefined {
     const before = this.#held.get(key)
     const fingerprint = given && JSON.stringify([given.spec, given.labels, given.annotations, given.createdAt])
@@ -57,7 +57,7 @@ export class ObjectStore {
     let now: Held | undefined
     if (given && fingerprint !== undefined) {
       const generation = this.#generations.next(key, given.generation, differs, this.#held)
-      // What is made from an object is kept by the identity of its parts.
+      // The unchanged parts keep their identity, because values made from an object are cached by it.
       const { spec, labels, annotations } = before && !differs ? before.object : given
       now = { object: { ...given, spec, labels, annotations, generation }, generation, fingerprint }
     }
@@ -66,17 +66,20 @@ export class ObjectStore {
     return differs ? { before: before?.object, now: now?.object } : undefined
   }
 
-  /** A digest of all objects and their generations, twelve characters. It names a version of the configuration. */
+  /** A digest of all objects and their generations, twelve characters long. It identifies a version of the configuration. */
   get ledger(): string {
     return this.#generations.ledger
   }
 
-  /** A version of the configuration is complete, at a time in monotonic milliseconds. */
+  /** Completes a version of the configuration at `now`, in monotonic milliseconds. */
   endVersion(now: number): void {
     this.#generations.endVersion(now)
   }
 
-  /** Generation of an object in a complete version, by its ledger. Undefined when it had no such object, or is not known any more. */
+  /**
+   * The generation of an object in the version with this ledger. Undefined when the version does not contain the object, or is no longer
+   * kept.
+   */
   generation(key: string, ledger: string): number | undefined {
     return this.#generations.in(ledger, key, this.#held.get(key)?.generation)
   }

@@ -1,4 +1,4 @@
-/** Configuration objects with their specs typed, as the snapshot keeps them. */
+/** Configuration objects with typed specs, as the snapshot contains them. */
 import type { ConfigObject, Service } from '../../protocols/data.ts'
 import type { DestinationRuleSpec } from '../config/kinds/destination-rule.ts'
 import type { EnvoyFilterSpec } from '../config/kinds/envoy-filter.ts'
@@ -13,5 +13,5 @@ export type Gateway = ConfigObject<GatewaySpec>
 export type Sidecar = ConfigObject<SidecarSpec>
 export type EnvoyFilter = ConfigObject<EnvoyFilterSpec>
 
-/** The object that a service comes from. */
+/** The key of the object that defines a service. */
 export const serviceKey = ({ provider, namespace, name }: Service): string => configKey({ kind: provider, namespace, name })

@@ -1,4 +1,4 @@
-/** The policies in force: which of them select a workload (docs/resources.md, A1, A2). */
+/** The policies in force, and which of them select a workload (docs/resources.md, A1, A2). */
 import { hash } from 'node:crypto'
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { AuthorizationPolicySpec } from '../config/kinds/authorization-policy.ts'
@@ -8,20 +8,22 @@ import { dryRunOf, isAttached, selectedLabelSets } from '../config/shapes/polici
 import { isStandIn, type StandIn } from '../config/stand-in.ts'
 import { labelsMatch } from '../model/match.ts'
 
-/** A policy of its kind, or a stand-in, which has none of the fields of the kind: {@link isStandIn} tells them apart. */
+/** A policy of its kind, or a stand-in, which has none of the kind's fields. {@link isStandIn} tells them apart. */
 export type AuthorizationPolicy = ConfigObject<AuthorizationPolicySpec> | StandIn
 export type RequestAuthentication = ConfigObject<RequestAuthenticationSpec> | StandIn
 export type PeerAuthentication = ConfigObject<PeerAuthenticationSpec> | StandIn
 
-/** What an AuthorizationPolicy does. */
+/** The action of an AuthorizationPolicy. */
 export type Action = 'CUSTOM' | 'AUDIT' | 'DENY' | 'ALLOW'
 
-/** What a policy does; one that was never valid denies. */
+/** Returns the action of a policy. A stand-in denies. */
 export function actionOf(policy: AuthorizationPolicy): Action {
   return isStandIn(policy) ? 'DENY' : (policy.spec.action ?? 'ALLOW')
 }
 
-/** Whether a policy only tells what it would do (annotation `mesh.io/dry-run`). */
+/**
+ * Whether a policy is in dry-run mode (annotation `mesh.io/dry-run`): its result is reported and not enforced. Never true of a stand-in.
+ */
 export function isDryRun(policy: AuthorizationPolicy, domain: string): boolean {
   return dryRunOf(policy, domain) === true && !isStandIn(policy)
 }
@@ -33,7 +35,7 @@ export interface PolicyIndex {
   readonly peers: ReadonlyMap<string, readonly PeerAuthentication[]>
 }
 
-/** A workload as far as policies select it. */
+/** The part of a workload that selectors use. */
 export interface Workload {
   readonly namespace: string
   readonly labels: Readonly<Record<string, string>>
@@ -41,17 +43,17 @@ export interface Workload {
 
 /** The policies that select a workload. */
 export interface WorkloadPolicies {
-  /** Those of the root namespace first, then those of its own, each the oldest first. */
+  /** Policies of the root namespace, then those of the workload's namespace, the oldest first in each. */
   readonly authorization: readonly AuthorizationPolicy[]
   readonly requests: readonly RequestAuthentication[]
-  /** From the mesh's to the workload's own: each may leave something to the one before it. */
+  /** From the mesh-wide policy to the one of the workload. A mode that is unset in one is inherited from the policy before it. */
   readonly peers: readonly PeerAuthentication[]
 }
 
-/** All of them. */
+/** All policies of a workload in one list. */
 export const allPolicies = ({ authorization, requests, peers }: WorkloadPolicies) => [...authorization, ...requests, ...peers]
 
-/** Groups objects, oldest first, by namespace. */
+/** Groups objects by namespace. The order (oldest first) is kept. */
 export function byNamespace<T extends ConfigObject>(objects: readonly T[]): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>()
   for (const object of objects) {
@@ -66,18 +68,18 @@ type Targeted = AuthorizationPolicy | RequestAuthentication | PeerAuthentication
 const selectors = ({ spec }: Targeted) => selectedLabelSets(spec)
 const hasSelector = (policy: PeerAuthentication) => selectors(policy).some((labels) => Object.keys(labels).length > 0)
 
-/** The namespace of policies that say none, which are stood in for (docs/resources.md, A12): they select in every namespace. */
+/** The namespace of stand-ins for policies without a namespace (docs/resources.md, A12). They select workloads in every namespace. */
 const anyNamespace = ''
 
 /** Whether the policies of a namespace select workloads of all namespaces. */
 export const isMeshWide = (namespace: string, rootNamespace: string): boolean => namespace === rootNamespace || namespace === anyNamespace
 
-/** Whether a policy that reaches a workload's namespace selects the workload. */
+/** Whether a policy whose namespace applies to a workload selects it. */
 const selects = (policy: Targeted, { namespace, labels }: Workload): boolean =>
   selectors(policy).some((wanted) => labelsMatch(wanted, labels)) &&
   (!isAttached(policy.spec) || policy.namespace === namespace || policy.namespace === anyNamespace)
 
-/** The labels that policies for workloads of a namespace look at. */
+/** The label names that selectors of policies for a namespace's workloads use. */
 export function selectingLabels(index: PolicyIndex, rootNamespace: string, namespace: string): Set<string> {
   const keys = new Set<string>()
   for (const policies of [index.authorization, index.requests, index.peers])
@@ -95,7 +97,7 @@ export function policiesFor(index: PolicyIndex, rootNamespace: string, workload:
   return { authorization: select(index.authorization), requests: select(index.requests), peers: peersFor(index, rootNamespace, workload) }
 }
 
-/** Finds the PeerAuthentications that a workload goes by, from the mesh's to its own. */
+/** Finds the PeerAuthentications that apply to a workload, from the mesh-wide one to its own. */
 export function peersFor(index: PolicyIndex, rootNamespace: string, workload: Workload): readonly PeerAuthentication[] {
   const { namespace } = workload
   const own = index.peers.get(namespace) ?? []
@@ -108,7 +110,7 @@ export function peersFor(index: PolicyIndex, rootNamespace: string, workload: Wo
 
 const digests = new WeakMap<object, string>()
 
-/** A digest of policies, with all that they say; undefined for none. */
+/** A digest of the content of policies. Undefined when there are none. */
 export function policiesDigest(policies: WorkloadPolicies): string | undefined {
   const parts = allPolicies(policies).map((policy) => {
     let digest = digests.get(policy)
@@ -123,7 +125,7 @@ export function policiesDigest(policies: WorkloadPolicies): string | undefined {
 
 export type MutualTls = 'STRICT' | 'PERMISSIVE' | 'DISABLE'
 
-/** What a workload asks of its peers on a port: what the narrowest policy says that says anything, else PERMISSIVE. */
+/** The mutual TLS mode of a workload's port: from the narrowest policy that sets one, by default PERMISSIVE. A stand-in sets STRICT. */
 export function mutualTls({ peers }: Pick<WorkloadPolicies, 'peers'>, port: number): MutualTls {
   for (const policy of peers.toReversed()) {
     if (isStandIn(policy)) return 'STRICT'
@@ -133,7 +135,7 @@ export function mutualTls({ peers }: Pick<WorkloadPolicies, 'peers'>, port: numb
   return 'PERMISSIVE'
 }
 
-/** Ports that a policy speaks of by number. */
+/** Ports for which the narrowest policy has a setting of their own. */
 export function portsNamed({ peers }: Pick<WorkloadPolicies, 'peers'>): number[] {
   const narrowest = peers.at(-1)
   return narrowest && !isStandIn(narrowest) ? Object.keys(narrowest.spec.portLevelMtls ?? {}).map(Number) : []

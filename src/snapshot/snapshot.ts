@@ -1,6 +1,6 @@
 /**
- * The mesh snapshot: everything known at one moment, indexed, never changed. Parts that did not change keep their identity
- * from one snapshot to the next; that is what lets the generators see at a glance what they need not make again.
+ * The mesh snapshot: everything known at one moment, indexed and immutable. Parts that did not change keep their identity from one snapshot
+ * to the next, so that generators detect by identity what they need not make again.
  */
 import type { Features } from '../config/features.ts'
 import type { MeshConfig, MeshNetworks } from '../config/mesh-config.ts'
@@ -16,23 +16,26 @@ import type { PolicyIndex } from './policies.ts'
 import type { VirtualServiceIndex } from './virtual-services.ts'
 import type { Visibility } from './visibility.ts'
 
-/** What stays the same as long as the process runs. */
+/** Settings that are constant for the life of the process. */
 export interface Settings {
   readonly features: Features
   readonly names: MeshNames
-  /** DNS suffix of the cluster, `cluster.local`. */
+  /** The DNS suffix of the cluster, `cluster.local`. */
   readonly domain: string
-  /** A key set that nobody can sign for: it stands where the keys of an issuer could not be had. */
+  /**
+   * A key set for which nobody has a private key. It is used when the keys of an issuer could not be fetched, so that all tokens are
+   * refused.
+   */
   readonly lockedKeys: string
-  /** Key of the sums that versions come from; known to this process only. */
+  /** The key of the digests that versions are made of. It is known to this process only. */
   readonly versionKey: string
-  /** Which policies are enforced, in the order of their filters (`--plugins`); those whose part is not built count for nothing. */
+  /** The enforced policy types in the order of their filters (`--plugins`). Types that are not implemented have no effect. */
   readonly plugins: readonly string[]
-  /** Checks of policies that are left out. */
+  /** Checks of policies that are disabled. */
   readonly optOuts: OptOuts
 }
 
-/** Where a network is entered: an IP address and a port. */
+/** The address through which a network is reached: an IP address and a port. */
 export interface NetworkGateway {
   readonly address: string
   readonly port: number
@@ -46,7 +49,7 @@ export interface MeshSnapshot {
   /** Gateways by network. */
   readonly networkGateways: ReadonlyMap<string, readonly NetworkGateway[]>
   readonly services: ServicesByHost
-  /** Addresses of services that have none, for proxies that want them. */
+  /** Allocated addresses of services that have none, for proxies that use them. */
   readonly allocated: Pick<AllocatedAddresses, 'of'>
   readonly destinationRules: DestinationRuleIndex
   readonly virtualServices: VirtualServiceIndex
@@ -56,28 +59,28 @@ export interface MeshSnapshot {
   readonly gateways: readonly Gateway[]
   readonly envoyFilters: readonly EnvoyFilter[]
   readonly policies: PolicyIndex
-  /** Key sets that were fetched for RequestAuthentications, by where they come from. */
+  /** Fetched key sets for RequestAuthentications, by source. */
   readonly keySets: KeySets
 }
 
-/** What changed from one snapshot to the next. */
+/** The differences between two consecutive snapshots. */
 export interface Changes {
-  /** Objects before and after. Entries are not among them: what they change is services. */
+  /** Objects before and after. ServiceEntries and WorkloadEntries are not included; their changes are in `services` and `hosts`. */
   readonly objects: readonly ObjectChange[]
-  /** Hosts of services of which more changed than load assignments show. */
+  /** Hosts of services with changes that affect more than load assignments. */
   readonly services: ReadonlySet<string>
-  /** Hosts of services of which anything changed. */
+  /** Hosts of services with any change. */
   readonly hosts: ReadonlySet<string>
-  /** Whether anything else changed: the mesh configuration, networks, their gateways, key sets. */
+  /** Whether the mesh configuration, networks, their gateways or key sets changed. */
   readonly settings: boolean
 }
 
-/** Whether load assignments are all that a proxy could see of the changes. */
+/** Whether the changes affect load assignments only. */
 export function isOnlyEndpoints({ objects, services, settings }: Changes): boolean {
   return objects.length === 0 && services.size === 0 && !settings
 }
 
-/** Whether nothing a proxy could see has changed. */
+/** Whether the changes affect no proxy. */
 export function isNothing(changes: Changes): boolean {
   return isOnlyEndpoints(changes) && changes.hosts.size === 0
 }

@@ -1,4 +1,4 @@
-/** The one owner of what is known: takes events in any order, any number of times, and makes snapshots of the result. */
+/** Owns the state of the mesh: accepts events in any order, any number of times, and makes snapshots of the result. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { kinds } from '../config/kinds.ts'
 import { defaultMeshConfig, type MeshConfig, type MeshNetworks } from '../config/mesh-config.ts'
@@ -16,7 +16,7 @@ import type { RequestAuthentication } from './policies.ts'
 import type { Changes, MeshSnapshot, Settings } from './snapshot.ts'
 import { sameInputs, type Visibility, type VisibilityInputs, visibilityOf, type WorkedOut } from './visibility.ts'
 
-/** Collects events and makes snapshots. Equal content is no change, whatever else an event says. */
+/** Collects events and makes snapshots. An event with equal content is not a change. */
 export class MeshState {
   readonly objects: ObjectStore
   readonly services: MergedServices
@@ -29,13 +29,13 @@ export class MeshState {
   #gateways: MeshSnapshot['networkGateways'] = new Map()
   #keySets: ReadonlyMap<string, string> = new Map()
   #keySources: { readonly of: readonly RequestAuthentication[]; readonly sources: ReadonlyMap<string, number> } = { of: [], sources: new Map() }
-  /** Changed objects by key, since the last snapshot. */
+  /** Objects changed since the last snapshot, by key. */
   #changed = new Map<string, ObjectChange>()
-  /** Whether anything changed that is neither an object nor a service. */
+  /** Whether anything other than objects and services changed. */
   #settingsChanged = false
-  /** For which definitions of services addresses were given out last. */
+  /** The number of service definitions that the addresses were last allocated for ({@link Merge.definitions}). */
   #allocatedFor = -1
-  /** Who sees what, as it was worked out last. */
+  /** The visibility last computed, with its inputs. */
   #seen: WorkedOut | undefined
   #snapshot: MeshSnapshot
 
@@ -49,20 +49,23 @@ export class MeshState {
     this.#snapshot = this.#build(this.services.merge(), undefined)
   }
 
-  /** Whether what waits for the next snapshot is changes of endpoints and nothing else. */
+  /** Whether all changes since the last snapshot are of endpoints. */
   get onlyEndpoints(): boolean {
     return this.services.onlyEndpoints && this.#changed.size === 0 && !this.#settingsChanged
   }
 
-  /** Adds, replaces or removes an object. Returns whether anything a proxy could see may have changed. One that cannot be taken leaves things as they were. */
+  /**
+   * Adds, replaces or removes an object. Returns whether anything that affects a proxy may have changed. An object that cannot be processed
+   * leaves the state as it was.
+   */
   setConfig(key: string, object: ConfigObject | undefined): boolean {
     const subject = { type: 'object', resource: key, objects: [key] }
     return this.#faults.attempt(`object|${key}`, subject, () => this.#setConfig(key, object), false, this.objects.get(key) !== undefined)
   }
 
   /**
-   * A configuration object cannot be used at present: it stays as it is. Where it is nothing, or another stand-in, the given stand-in takes
-   * its place. Returns whether that changes anything.
+   * Handles an object that is currently invalid: the last valid version stays. If there is none, or only a stand-in, the given stand-in is
+   * set. Returns whether that changes anything.
    */
   keepConfig(key: string, standIn: ConfigObject | undefined): boolean {
     const known = this.objects.get(key)
@@ -98,11 +101,14 @@ export class MeshState {
     return true
   }
 
-  /** Where the keys come from that RequestAuthentications need, and how long they may take to come, in milliseconds. The same map until one of those changes. */
+  /**
+   * The sources of the keys that RequestAuthentications need, with their timeouts in milliseconds. It is the same map until a
+   * RequestAuthentication changes.
+   */
   keySources(): ReadonlyMap<string, number> {
     const objects = this.objects.ofKind<RequestAuthentication>('RequestAuthentication')
     if (this.#keySources.of === objects) return this.#keySources.sources
-    // One that cannot be read is told where its listeners are made.
+    // An object that cannot be read is reported where its listeners are made.
     const needed = objects.flatMap((object) =>
       contain(
         () => neededKeys(jwtRules([object])),
@@ -115,7 +121,7 @@ export class MeshState {
     return this.#keySources.sources
   }
 
-  /** Sets the keys of an issuer, or says that they are not known any more. Returns whether they differ from before. */
+  /** Sets the keys of a source, or removes them. Returns whether they differ from before. */
   setKeySet(source: string, content: string | undefined): boolean {
     if (this.#keySets.get(source) === content) return false
     const keySets = new Map(this.#keySets)
@@ -131,7 +137,7 @@ export class MeshState {
     return this.#snapshot
   }
 
-  /** Makes a snapshot of what is known now, at a time in monotonic milliseconds, and says what changed since the last one. */
+  /** Makes a snapshot of the present state at `now` (monotonic milliseconds), and returns the changes since the last one. */
   take(now: number): { snapshot: MeshSnapshot; changes: Changes } {
     this.objects.endVersion(now)
     this.#entries.reselect()
@@ -148,7 +154,9 @@ export class MeshState {
     return { snapshot: this.#snapshot, changes }
   }
 
-  /** Gateways may be services: when those change, endpoints of all that is behind them do. */
+  /**
+   * Updates the network gateways. A gateway may be a service, so changed services can change the endpoints of all services of a network.
+   */
   #findGateways({ services }: Merge): void {
     const before = this.#gateways
     const found = contain(
@@ -164,7 +172,7 @@ export class MeshState {
     this.#settingsChanged = true
   }
 
-  /** Who sees what, worked out anew when anything that it is worked out from is another. */
+  /** The visibility index, computed again when one of its inputs changed. */
   #findVisibility(inputs: VisibilityInputs): Visibility {
     const known = this.#seen
     if (!known) return (this.#seen = visibilityOf(inputs, undefined)).visibility

@@ -1,7 +1,7 @@
 /**
- * A view is what a group of proxies may see: services, VirtualServices, rules, and on which listeners (docs/resources.md, V1
- * to V10). All namespaces of which nothing special is said share one view. Any other view is that one but for what differs
- * ({@link Difference}), or what a Sidecar chooses; neither costs more than what differs or is chosen.
+ * A view contains what a group of proxies may see: services, VirtualServices and rules, and the listeners they are on (docs/resources.md,
+ * V1 to V10). All namespaces with the common visibility share one view. Any other view is the shared one with a {@link Difference}, or the
+ * imports of a Sidecar. Its cost is proportional to what differs or is imported.
  */
 import type { Service } from '../../protocols/data.ts'
 import { type SidecarSpec, sidecar as sidecarKind } from '../config/kinds/sidecar.ts'
@@ -15,11 +15,11 @@ import type { MeshSnapshot } from './snapshot.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService } from './virtual-services.ts'
 import { choose, type Difference, visibleByteRule, visibleRule } from './visibility.ts'
 
-/** One outbound listener of a view: the catch-all, or one that a Sidecar names. */
+/** An outbound listener of a view: the catch-all, or one that a Sidecar names. */
 export interface EgressListener {
-  /** Port that the Sidecar gives, or undefined: every service on its own ports. */
+  /** The port that the Sidecar gives. Undefined: every service is on its own ports. */
   readonly port: { readonly number: number; readonly protocol: string; readonly name: string } | undefined
-  /** Address to bind, empty for the usual one. */
+  /** The address to bind. Empty: the default one. */
   readonly bind: string
   readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE'
   /** Hosts of the services, sorted by namespace, then name. */
@@ -29,14 +29,14 @@ export interface EgressListener {
   readonly virtualServices: HostLookup
 }
 
-/** What a group of proxies may see. */
+/** A set of services, rules and listeners that a group of proxies may see. */
 export interface View {
   readonly id: string
-  /** Namespace whose private objects are visible; undefined for the view that all share. */
+  /** The namespace whose private objects are visible. Undefined for the shared view. */
   readonly namespace: string | undefined
-  /** In what it differs from the view that all share; undefined when it is a choice of a Sidecar. */
+  /** The difference from the shared view. Undefined when a Sidecar restricts the imports. */
   readonly difference: Difference | undefined
-  /** All visible services, one a host name, sorted by namespace, then host name. Listed when asked for. */
+  /** All visible services, one for each host name, sorted by namespace, then host name. Listed on each access. */
   readonly services: readonly ServiceState[]
   readonly egress: readonly EgressListener[]
   readonly sidecar: Sidecar | undefined
@@ -45,45 +45,48 @@ export interface View {
   /** The visible service of a host. */
   service(host: string): ServiceState | undefined
   ruleFor(service: Service): MergedRule | undefined
-  /** The rule for a service if it says something of connections that are carried as bytes; who asks depends on no other rules. */
+  /** The rule for a service if it has settings for TCP connections. Readers do not depend on other rules. */
   byteRuleFor(service: Service): MergedRule | undefined
 }
 
-/** Which view a proxy has: the id, and what it takes to build it. */
+/** Identifies the view of a proxy: the id, and the inputs needed to build it. */
 export interface ViewKey {
   readonly id: string
   readonly namespace: string | undefined
   readonly sidecar: Sidecar | undefined
-  /** What is done with hosts that nobody knows, if that is not what the mesh says. */
+  /** The outbound traffic policy for unknown hosts, if it differs from that of the mesh. */
   readonly policy?: SidecarSpec['outboundTrafficPolicy']
-  /** Services without addresses are seen with addresses of this family that are given to them; `plain` is the view without. */
+  /** If set, services without addresses have allocated ones of this family. `plain` is the same view without them. */
   readonly allocates?: { readonly family: AddressFamily; readonly plain: ViewKey }
 }
 
-/** The view in which services without addresses have those that are given to them. */
+/** The view in which services without addresses have allocated ones. */
 function allocating(plain: ViewKey, family: AddressFamily): ViewKey {
   return { ...plain, id: `${plain.id}|${family}`, allocates: { family, plain } }
 }
 
-/** The same view without addresses that are given to services. */
+/** The same view without allocated addresses. */
 export const plainView = (key: ViewKey): ViewKey => key.allocates?.plain ?? key
 
-/** The view that all share. */
+/** The shared view. */
 export const publicView: ViewKey = { id: 'public', namespace: undefined, sidecar: undefined }
 
-/** The view that all share, with the addresses that a view has and with what its Sidecar says of hosts that nobody knows. */
+/** The shared view with the allocated addresses and the outbound traffic policy of another view. */
 export function publicViewLike({ sidecar, allocates }: ViewKey): ViewKey {
   const policy = sidecar?.spec.outboundTrafficPolicy
   const plain = policy ? { ...publicView, id: `public|${JSON.stringify(policy)}`, policy } : publicView
   return allocates ? allocating(plain, allocates.family) : plain
 }
 
-/** What a namespace sees without a Sidecar. */
+/** The view of a namespace without a Sidecar. */
 export function viewOfNamespace(namespace: string): ViewKey {
   return { id: `namespace:${namespace}`, namespace, sidecar: undefined }
 }
 
-/** The services of a view, whatever else is in it: the view of its namespace where its Sidecar chooses none, or that of all. */
+/**
+ * A view with the same services as this one, whatever its other contents: its own if a Sidecar restricts the imports, otherwise that of its
+ * namespace, or the shared one.
+ */
 export function servicesOfView(key: ViewKey, view: View): ViewKey {
   const { namespace, allocates } = key
   if (!view.difference) return key
@@ -91,16 +94,16 @@ export function servicesOfView(key: ViewKey, view: View): ViewKey {
   return allocates ? allocating(plain, allocates.family) : plain
 }
 
-/** What the view of a proxy depends on. */
+/** The properties of a proxy that determine its view. */
 interface Viewer {
   readonly namespace: string
   readonly labels: Readonly<Record<string, string>>
   readonly type: string
-  /** The family of the addresses that are given to services without, if it wants any. */
+  /** The family of the addresses to allocate to services that have none. Undefined: none are allocated. */
   readonly allocates: AddressFamily | undefined
 }
 
-/** Finds the view of a proxy by its namespace and labels; routers have no Sidecar. */
+/** Finds the view of a proxy. Sidecars do not apply to routers. */
 export function viewKeyOf(snapshot: MeshSnapshot, proxy: Viewer): ViewKey {
   const plain = plainViewOf(snapshot, proxy)
   return proxy.allocates ? allocating(plain, proxy.allocates) : plain
@@ -160,7 +163,7 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
   }
 }
 
-/** A service with the address that is given to it, if one is. */
+/** Returns a service with its allocated address, if there is one. */
 function addressed(state: ServiceState, { allocated }: MeshSnapshot, family: AddressFamily): ServiceState {
   const address = allocated.of(state.service, family)
   return address === undefined ? state : withAddress(state, address)
@@ -169,10 +172,10 @@ function addressed(state: ServiceState, { allocated }: MeshSnapshot, family: Add
 type Scope = Pick<View, 'egress' | 'services' | 'service'>
 type Visible = (host: string) => ServiceState | undefined
 
-/** Whether a Sidecar leaves what its namespace sees as it is. */
+/** Whether a Sidecar imports everything that is visible to its namespace. */
 function takesAll(sidecar: Sidecar | undefined): boolean {
   const egress = sidecar?.spec.egress
-  // Where unknown hosts go is looked for among what the namespace sees.
+  // The egress proxy's host is looked up among the services that the namespace sees.
   if (sidecar?.spec.outboundTrafficPolicy?.egressProxy) return false
   if (!egress?.length) return true
   const [entry] = egress
@@ -187,7 +190,7 @@ function takesAll(sidecar: Sidecar | undefined): boolean {
   )
 }
 
-/** Everything that is visible. */
+/** The scope of everything that is visible. */
 function wholeScope({ visibility }: MeshSnapshot, difference: Difference, service: Visible): Scope {
   const listed = () => {
     const differing = new Set(difference.services)
@@ -218,12 +221,12 @@ function wholeScope({ visibility }: MeshSnapshot, difference: Difference, servic
   }
 }
 
-/** The order in which services claim what two of them want. */
+/** The order of precedence of services that claim the same listener or domain. */
 export function byNamespaceThenHost({ service: one }: ServiceState, { service: other }: ServiceState): number {
   return compare(one.namespace, other.namespace) || compare(one.hostname, other.hostname)
 }
 
-/** What the egress listeners of a Sidecar choose. */
+/** The scope that the egress listeners of a Sidecar import. */
 function sidecarScope(snapshot: MeshSnapshot, viewer: string, entries: readonly Egress[], visible: Visible): Scope {
   const egress = entries.map((entry) => sidecarEgress(snapshot, viewer, entry, visible))
   const hosts = new Set(egress.flatMap((listener) => listener.hosts))
@@ -239,7 +242,7 @@ function sidecarScope(snapshot: MeshSnapshot, viewer: string, entries: readonly 
 
 type Egress = NonNullable<SidecarSpec['egress']>[number]
 
-/** `<namespace>/<host>` of a Sidecar, either of which may be a wildcard. */
+/** `<namespace>/<host>` of a Sidecar. Either may be a wildcard. */
 interface HostPattern {
   readonly namespace: string
   readonly host: string
@@ -287,14 +290,14 @@ function sidecarEgress(snapshot: MeshSnapshot, viewer: string, entry: Egress, vi
   return egress
 }
 
-/** The hosts that a pattern may mean, whether visible or not. */
+/** The hosts that a pattern matches, whether visible or not. */
 function hostsOf({ visibility, services }: MeshSnapshot, { namespace, host }: HostPattern): readonly string[] {
   if (!host.startsWith('*')) return services.has(host) ? [host] : []
   if (namespace === '*') return visibility.names.covered(host)
   return (visibility.hostsOf.get(namespace) ?? []).filter((own) => hostCovers(host, own))
 }
 
-/** The visible VirtualServices that a pattern means. */
+/** The visible VirtualServices that a pattern matches. */
 function virtualServicesOf({ visibility, mesh }: MeshSnapshot, viewer: string, { namespace, host }: HostPattern): ResolvedVirtualService[] {
   const own = visibility.differences.get(viewer)?.virtualServices ?? []
   const { virtualServices } = visibility

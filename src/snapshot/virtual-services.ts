@@ -1,15 +1,18 @@
-/** VirtualServices ready for use: hosts completed, delegates expanded, found by gateway and host (docs/resources.md, R4, R6, R10). */
+/** Resolves VirtualServices: completes hosts, expands delegates, and indexes by gateway and host (docs/resources.md, R4, R6, R10). */
 import type { HttpMatch, HttpRoute, StringMatch, TcpRoute, TlsRoute, VirtualServiceSpec } from '../config/kinds/virtual-service.ts'
 import { append, sameItems } from '../model/lists.ts'
 import { bySpecificity, completeHost, hostCovers, isExported } from '../model/match.ts'
 import { byAge } from '../model/order.ts'
 import type { VirtualService } from './objects.ts'
 
-/** A VirtualService with everything resolved that does not depend on who looks: destinations and gateways in full, delegates in their place. */
+/**
+ * A VirtualService with everything resolved that does not depend on the viewer: full host names of destinations, full names of gateways,
+ * and expanded delegates.
+ */
 export interface ResolvedVirtualService {
   readonly namespace: string
   readonly name: string
-  /** Hosts in full, lower case. */
+  /** Full host names in lower case. */
   readonly hosts: readonly string[]
   /** `mesh`, or `<namespace>/<name>` of a gateway. */
   readonly gateways: readonly string[]
@@ -18,35 +21,38 @@ export interface ResolvedVirtualService {
   readonly tls: readonly TlsRoute[]
   readonly tcp: readonly TcpRoute[]
   readonly source: VirtualService
-  /** The object and the delegates it was expanded from: when all are the same, so is this. */
+  /** The object and the delegates it was expanded from. A resolved object keeps its identity while these are the same. */
   readonly sources: readonly VirtualService[]
-  /** Every host that it sends traffic to, in full. */
+  /** Full host names of all destinations. */
   readonly destinations: readonly string[]
-  /** Namespaces that its matches compare the caller's with. */
+  /** Namespaces in the `sourceNamespace` of its matches. */
   readonly callerNamespaces: readonly string[]
-  /** Labels of the caller that its matches look at. */
+  /** Names of labels in the `sourceLabels` of its matches. */
   readonly callerLabels: readonly string[]
 }
 
 /** All VirtualServices, oldest first. */
 export interface VirtualServiceIndex {
   readonly all: readonly ResolvedVirtualService[]
-  /** Names of delegates that a root names but that do not exist, for reporting. */
+  /**
+   * Names of delegates that a VirtualService refers to and that do not exist, are no delegates (they have hosts), or are not visible to it.
+   * Used for reporting.
+   */
   readonly missingDelegates: readonly string[]
-  /** Those whose matches look at a label of the caller, by label. */
+  /** The VirtualServices that match on `sourceLabels`, by label name. */
   readonly byCallerLabel: ReadonlyMap<string, readonly ResolvedVirtualService[]>
 }
 
-/** What VirtualServices are resolved by. */
+/** The settings that VirtualServices are resolved with. */
 export interface Resolution {
   readonly domain: string
-  /** Whether delegates are taken; rules that name one are left out otherwise. */
+  /** Whether delegates are supported. Otherwise rules that name one are left out. */
   readonly delegates: boolean
-  /** Who sees a delegate that does not say it. */
+  /** The visibility of a delegate without `exportTo`. */
   readonly defaultExportTo: readonly string[]
 }
 
-/** Resolves all objects. Those whose sources are unchanged since `previous` keep their identity. */
+/** Resolves all objects. Those whose sources are the same as in `previous` keep their identity. */
 export function indexVirtualServices(
   objects: Iterable<VirtualService>,
   { domain, delegates, defaultExportTo }: Resolution,
@@ -115,7 +121,7 @@ function destinationsOf({ http, tls, tcp }: Pick<VirtualServiceSpec, 'http' | 't
   return [...l7, ...l4]
 }
 
-/** What the matches of a VirtualService say of the caller. */
+/** The matches of a VirtualService, for their conditions on the caller. */
 function callers({
   http,
   tls,
@@ -126,7 +132,10 @@ function callers({
   )
 }
 
-/** A gateway name as `<namespace>/<name>`; names without a namespace are in the namespace of the object that says them. `mesh` stays. */
+/**
+ * Returns a gateway name as `<namespace>/<name>`. A name without a namespace gets the namespace of the object that contains it. `mesh` is
+ * returned unchanged.
+ */
 export function qualify(gateway: string, namespace: string): string {
   if (gateway === 'mesh') return gateway
   if (!gateway.includes('/')) return `${namespace}/${gateway}`
@@ -135,23 +144,26 @@ export function qualify(gateway: string, namespace: string): string {
 
 /** Finds VirtualServices by host. */
 export interface HostLookup {
-  /** All that it finds, oldest first. */
+  /** All VirtualServices of the lookup, oldest first. */
   readonly all: readonly ResolvedVirtualService[]
-  /** The VirtualService of a host: of an exact host first, then of the most specific wildcard; the oldest wins. */
+  /** The VirtualService of a host: one with the exact host, otherwise the one with the most specific wildcard; among several the oldest. */
   find(host: string): ResolvedVirtualService | undefined
-  /** Every VirtualService that has the host or a wildcard that covers it, oldest first. */
+  /** Every VirtualService with the host or a wildcard that covers it, oldest first. */
   covering(host: string): readonly ResolvedVirtualService[]
-  /** Their hosts and wildcards, each once, exact hosts first. */
+  /** Hosts and wildcards of all VirtualServices without duplicates, exact hosts first. */
   hosts(): Iterable<string>
 }
 
-/** Finds VirtualServices among those given, oldest first, and those of another lookup. Its cost is that of those given. */
+/**
+ * Creates a lookup of the candidates (oldest first), combined with another lookup if given. The cost is proportional to the number of
+ * candidates.
+ */
 export function hostLookup(candidates: readonly ResolvedVirtualService[], others?: HostLookup): HostLookup {
   const own = new OwnLookup(candidates)
   return others ? new JointLookup(own, others) : own
 }
 
-/** Those of one list, by exact host and by wildcard. */
+/** The VirtualServices of one list, by exact host and by wildcard. */
 class OwnLookup implements HostLookup {
   readonly all: readonly ResolvedVirtualService[]
   readonly #exact = new Map<string, ResolvedVirtualService[]>()
@@ -184,7 +196,7 @@ class OwnLookup implements HostLookup {
   }
 }
 
-/** Those of two lookups. */
+/** The VirtualServices of two lookups. */
 class JointLookup implements HostLookup {
   readonly #own: HostLookup
   readonly #others: HostLookup
@@ -217,7 +229,7 @@ class JointLookup implements HostLookup {
 const oldestFirst = (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
   [...new Set(services)].sort((one, other) => byAge(one.source, other.source))
 
-/** A rule whose short names of hosts and gateways are completed with the namespace of the object that has it. */
+/** Completes short names of hosts and gateways in a rule with the namespace of the object that contains it. */
 function completeRoute(route: HttpRoute, namespace: string, domain: string): HttpRoute {
   return {
     ...completeTargets(route, namespace, domain),
@@ -232,7 +244,7 @@ function completeDestination<To extends { host: string }>(destination: To, names
   return { ...destination, host: completeHost(destination.host, namespace, domain).toLowerCase() }
 }
 
-/** What rules for requests, TLS and TCP have in common: matches, and destinations. */
+/** Completes the matches and destinations of a rule, which HTTP, TLS and TCP rules have in common. */
 function completeTargets<Route extends HttpRoute | TlsRoute | TcpRoute>(route: Route, namespace: string, domain: string): Route {
   const matches: readonly { gateways?: string[] }[] | undefined = route.match
   return {
@@ -250,7 +262,7 @@ function completeTargets<Route extends HttpRoute | TlsRoute | TcpRoute>(route: R
   }
 }
 
-/** A root rule with the rules of its delegate in its place; rules whose matches exclude each other are left out. */
+/** Replaces a rule by the rules of its delegate. Rules whose matches exclude the match of the root rule are left out. */
 function expand(root: HttpRoute, rules: readonly HttpRoute[]): HttpRoute[] {
   return rules.flatMap((rule): HttpRoute[] => {
     if (rule.delegate) return []

@@ -1,6 +1,6 @@
 /**
- * Who sees what, and in what a namespace differs from the others (docs/resources.md, V1 to V3). What is visible to all is the same for all
- * namespaces; a namespace of which more is to be said has a {@link Difference}: the hosts that it sees otherwise, and no list of the others.
+ * Computes the visibility of objects, and the differences of single namespaces (docs/resources.md, V1 to V3). Objects visible to all are
+ * the same for all namespaces. Each namespace that differs has a {@link Difference}, which lists only the hosts that it sees differently.
  */
 
 import type { Service } from '../../protocols/data.ts'
@@ -15,60 +15,66 @@ import { HostNameIndex, type HostNames } from './host-names.ts'
 import { serviceKey } from './objects.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
 
-/** In what a namespace differs from what all see. A host that is in it may still be seen alike; one that is not is seen alike. Hosts are sorted. */
+/**
+ * The difference of a namespace from what all namespaces see. A listed host may be seen alike all the same; a host that is not listed is
+ * seen alike. Hosts are sorted.
+ */
 export interface Difference {
-  /** Hosts whose service may be another; there may be none, or one that others do not see. */
+  /** Hosts for which the namespace may see another service, none, or one that others do not see. */
   readonly services: readonly string[]
-  /** Hosts whose service, rule or endpoints may be others. */
+  /** Hosts whose service, DestinationRule or endpoints may differ. */
   readonly hosts: readonly string[]
-  /** Hosts of services and of VirtualServices to which another VirtualService may apply, or one that means something else. */
+  /** Hosts, of services and of VirtualServices, whose VirtualService may be another one or have another effect. */
   readonly routed: readonly string[]
-  /** VirtualServices that the namespace sees beside those that all see. */
+  /** VirtualServices that the namespace sees in addition to those that all namespaces see. */
   readonly virtualServices: readonly ResolvedVirtualService[]
 }
 
-/** A service that may be seen. */
+/** A service as far as visibility depends on it. */
 interface Visible {
   readonly service: Service
   readonly hasLocalEndpoints?: boolean
 }
 
-/** What visibility is worked out from. */
+/** The inputs of visibility. */
 export interface VisibilityInputs {
   readonly mesh: MeshConfig
-  /** Domain of the hosts of services. */
+  /** The DNS suffix of service hosts. */
   readonly domain: string
   /** Services by host, the oldest first. */
   readonly services: ReadonlyMap<string, readonly Visible[]>
-  /** A number that differs where definitions of services do. */
+  /** A number that changes whenever a definition of a service changes. */
   readonly definitions: number
   readonly destinationRules: DestinationRuleIndex
   readonly virtualServices: VirtualServiceIndex
 }
 
-/** Whether visibility comes to the same from both. Services are the same where their definitions are. */
+/** Whether both inputs have the same result. Services are compared by the number of their definitions. */
 export function sameInputs(one: VisibilityInputs, other: VisibilityInputs): boolean {
   return (Object.keys(other) as (keyof VisibilityInputs)[]).every((field) => field === 'services' || one[field] === other[field])
 }
 
-/** What all see, and in what namespaces differ from that. */
+/** What all namespaces see, and the differences of single namespaces. */
 export interface Visibility {
-  /** Hosts that all see, sorted by the namespace of the service that they see, then by name. */
+  /** Hosts visible to all namespaces, sorted by the namespace of the visible service, then by name. */
   readonly hosts: readonly string[]
-  /** Hosts of which a namespace has a service, whoever may see it. */
+  /** Hosts by the namespace of their services, regardless of visibility. */
   readonly hostsOf: ReadonlyMap<string, readonly string[]>
-  /** Hosts by the namespace in their name, whose callers have short names for them. */
+  /** Hosts by the namespace in their name. Callers in that namespace may use short names for them. */
   readonly hostsNaming: ReadonlyMap<string, readonly string[]>
-  /** All hosts of services, to be searched by wildcards. */
+  /** All hosts of services, for wildcard lookups. */
   readonly names: Pick<HostNames, 'covered'>
-  /** VirtualServices for sidecars that all see. */
+  /** VirtualServices for sidecars (gateway `mesh`) that are visible to all namespaces. */
   readonly virtualServices: HostLookup
-  /** VirtualServices for sidecars by namespace, whoever may see them, oldest first. */
+  /** VirtualServices for sidecars by their namespace, regardless of visibility, oldest first. */
   readonly virtualServicesOf: ReadonlyMap<string, readonly ResolvedVirtualService[]>
   readonly differences: ReadonlyMap<string, Difference>
 }
 
-/** The service that is seen under a host: the viewer's own namespace wins, else the oldest that is visible. Without a viewer, what all see. */
+/**
+ * Chooses the visible service of a host: the one of the viewer's own namespace, otherwise the oldest visible one. Without a viewer: the
+ * oldest one that is visible to all.
+ */
 export function choose<State extends Visible>(states: readonly State[] | undefined, viewer: string | undefined, mesh: MeshConfig): State | undefined {
   let chosen: State | undefined
   for (const state of states ?? []) {
@@ -83,13 +89,16 @@ export function choose<State extends Visible>(states: readonly State[] | undefin
 
 type RuleInputs = Pick<VisibilityInputs, 'destinationRules' | 'mesh'>
 
-/** The rule for a service as a viewer sees it. */
+/** The DestinationRule for a service as seen from a namespace. Without a viewer: as visible to all. */
 export function visibleRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
   const find = (namespace: string) => findRule(destinationRules.byNamespace.get(namespace), service.hostname)
   return ruleFor(find, service, viewer, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo)
 }
 
-/** The same if it says something of connections that are carried as bytes. Who asks depends on the rules of the service alone, and on none while no namespace has one that says such things. */
+/**
+ * The same rule, only if it has settings for TCP connections. The recorded reads are limited to the rules of this service, and to none of
+ * them while no namespace has such a rule.
+ */
 export function visibleByteRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
   if (destinationRules.ofBytes.size === 0) return undefined
   const namespaces = new Set([service.namespace, mesh.rootNamespace, ...(viewer === undefined ? [] : [viewer])])
@@ -99,31 +108,31 @@ export function visibleByteRule({ destinationRules, mesh }: RuleInputs, service:
   return rule && saysOfBytes(rule) ? rule : undefined
 }
 
-/** Who sees what, with what it was worked out from and on the way: what did not change is not worked out again. */
+/** A visibility with its inputs and intermediate results, from which the parts that did not change are reused. */
 export interface WorkedOut {
   readonly visibility: Visibility
-  /** Objects of which it could not be told who sees them: nobody whom they name does. */
+  /** Objects whose visibility could not be determined. Namespaces that they are exported to do not see them. */
   readonly faults: readonly ResourceFault[]
   readonly inputs: VisibilityInputs
   readonly services: ServicePart
   readonly rules: Part
 }
 
-/** Hosts that viewers see otherwise. */
+/** Hosts that namespaces see differently, by namespace. */
 interface Part {
   readonly differing: ReadonlyMap<string, ReadonlySet<string>>
   readonly faults: readonly ResourceFault[]
 }
 
 interface ServicePart extends Part, Pick<Visibility, 'hosts' | 'hostsOf' | 'hostsNaming'> {
-  /** Hosts of services of which a namespace has endpoints that others have not, those on the machine of the caller. */
+  /** By namespace the hosts of its services that have endpoints on the caller's own machine, which only some callers get. */
   readonly local: ReadonlyMap<string, ReadonlySet<string>>
   readonly names: HostNames
-  /** Namespace of the service that all see, by host. */
+  /** By host the namespace of the service that is visible to all. */
   readonly owners: ReadonlyMap<string, string>
 }
 
-/** Works out who sees what. Differences that are as in `previous` keep their identity. */
+/** Computes visibility. Differences that equal those in `previous` keep their identity. */
 export function visibilityOf(inputs: VisibilityInputs, previous: WorkedOut | undefined): WorkedOut {
   const same = (...fields: readonly (keyof VisibilityInputs)[]) => fields.every((field) => previous?.inputs[field] === inputs[field])
   const services = previous && same('mesh', 'definitions') ? previous.services : servicePart(inputs, previous?.services.names)
@@ -181,7 +190,7 @@ function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owne
       const shared = isPublic(rule.exportTo, mesh.defaultDestinationRuleExportTo)
       if (shared && viewers.length === 0 && namespace === mesh.rootNamespace) continue
       for (const host of covered(rule.host, names, services)) {
-        // Rules of one's own count for the services of others too, whatever they say of others.
+        // A namespace's own rules apply to services of other namespaces too, whatever their exportTo is.
         if (namespace !== mesh.rootNamespace && (!shared || owners.get(host) !== namespace)) addTo(differing, namespace, host)
         for (const viewer of viewers) addTo(differing, viewer, host)
       }
@@ -190,7 +199,9 @@ function rulePart({ destinationRules, mesh, services }: VisibilityInputs, { owne
   return { differing, faults }
 }
 
-/** VirtualServices that viewers see beside those that all see, and the hosts to which others may apply, or which mean something else for them. */
+/**
+ * VirtualServices that namespaces see in addition to those visible to all, and the hosts for which VirtualServices may apply differently.
+ */
 interface RoutePart extends Part {
   readonly virtualServices: ReadonlyMap<string, readonly ResolvedVirtualService[]>
 }
@@ -217,7 +228,7 @@ function routePart(
       addHosts(viewer, service)
     }
     for (const caller of service.callerNamespaces) addHosts(caller, service)
-    // Ports of destinations count in routes, and those of one host for the others.
+    // Routes depend on the ports of their destinations, and one host's ports matter to the other hosts of the VirtualService.
     for (const host of new Set([...service.destinations, ...(service.hosts.length > 1 ? service.hosts : [])])) append(sending, host, service)
   }
   for (const others of [seen, rules.differing])
@@ -247,19 +258,21 @@ function differencesOf(
   return found
 }
 
-/** The hosts of services that a host or a wildcard means. */
+/** The service hosts that a host or wildcard matches. */
 function covered(pattern: string, names: Visibility['names'], services: VisibilityInputs['services']): readonly string[] {
   if (pattern.startsWith('*')) return names.covered(pattern)
   return services.has(pattern) ? [pattern] : []
 }
 
-/** Hosts of the VirtualServices that look at one of these labels of the caller, of services and of their own. */
+/**
+ * Hosts of the VirtualServices that match on one of these labels of the caller: service hosts, and hosts of the VirtualServices themselves.
+ */
 export function hostsForCaller(
   inputs: { readonly visibility: Visibility; readonly virtualServices: VirtualServiceIndex },
   labels: Readonly<Record<string, string>>,
 ): string[] {
   const keys = Object.keys(labels)
-  // Nothing is read, and so nothing recorded, for callers without such labels.
+  // For callers without such labels nothing is read, so that no dependency is recorded.
   if (keys.length === 0) return []
   const { names } = inputs.visibility
   const { byCallerLabel } = inputs.virtualServices
@@ -267,7 +280,10 @@ export function hostsForCaller(
   return [...new Set([...patterns].flatMap((pattern) => [pattern, ...names.covered(pattern)]))].sort()
 }
 
-/** The namespaces that see an object which not all see; none for one that all see, or of which it cannot be told, which is a fault. */
+/**
+ * The namespaces that see an object which is not visible to all. Empty for an object visible to all, and for one whose visibility cannot be
+ * determined, which is reported as a fault.
+ */
 function audience(object: string, exportTo: readonly string[], fallback: readonly string[], owner: string, faults: ResourceFault[]): string[] {
   return contain(
     () => {
