@@ -1,47 +1,54 @@
-/** Resources that are yet to be made, and what came of making them. */
+/** Resources before they are made, and the outcomes of making them. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
 import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { encodeResource, type Resource } from './slab/resource.ts'
 
-/** A resource that is yet to be made: generators decide which there are, and each is made by itself, so that it can fail by itself. */
+/**
+ * A resource that is not made yet. Generators return drafts, and each draft is made separately, so that a failure affects one resource
+ * only.
+ */
 export interface Draft<Message> {
   readonly name: string
-  /** Objects it is made from; asked for when it fails. */
+  /** Returns the objects that the resource is made from; called if making it fails. */
   objects(): readonly string[]
-  /** The message, or undefined when there is nothing to make after all. */
+  /** Returns the message, or undefined if there is no resource after all. An error becomes a problem of this resource. */
   make(): Message | undefined
-  /** The resource that the message becomes where no patch changes it, if several make the same of it. */
+  /** Returns the encoded resource for the unpatched message, if several drafts share it. */
   readonly encoded?: () => Resource
-  /** What went wrong with a part of it; the rest of it is what is made. */
+  /** A fault of a part of the resource; the resource is made without this part. */
   readonly lacking?: { readonly objects: readonly string[]; readonly reason: string } | undefined
 }
 
-/** Two services that want the same listener, or the same chain of it; one has it. */
+/** Two services that claim the same listener, or the same filter chain of it. One of them gets it. */
 export interface ListenerConflict {
   readonly kind: 'http_over_current_tcp' | 'tcp_over_current_http' | 'tcp_over_current_tcp' | 'inbound'
-  /** Id of the view or of the class that it is in. */
+  /** Id of the view or class in which the conflict occurs. */
   readonly view: string
   readonly key: string
 }
 
-/** Something that went wrong. Without a `consequence` it is the resource that could not be made: then its last good state stays, or else `instead`. With one, `instead` is used if it is there. */
+/**
+ * A fault. Without a `consequence` the resource could not be made: its last good state is used, or else `instead`. With a `consequence`,
+ * `instead` is used if it is set.
+ */
 export interface Problem extends Omit<ResourceFault, 'consequence'> {
   readonly consequence?: string
   readonly instead?: Resource | undefined
 }
 
-/** What came of making something: a resource, or why there is none, or what else there is to tell. */
+/** The outcome of a draft: a resource, a problem, or a conflict to report. */
 export type Outcome = Resource | { readonly problem: Problem } | { readonly conflict: ListenerConflict }
 
-/** Applies patches to a message; the same message comes back where there are none, and undefined where it is removed. */
+/** Applies patches to a message. Returns the same message if no patch applies to it, and undefined if a patch removes it. */
 export interface Patcher<Message> {
   readonly objects: readonly string[]
   apply(message: Message): Message | undefined
 }
 
 /**
- * Makes resources, each by itself. One that fails is a problem of its own. One that fails only as patched is made unpatched
- * where there is no last good state of it, and a listener in any case: a patch never spoils the rest.
+ * Makes resources, each separately. A failure becomes a problem of that resource. If only the patched resource fails, the problem offers
+ * the unpatched one: {@link settle} uses it if there is no last good state, and for a listener always, so that a patch cannot hold back
+ * other changes.
  */
 export function makeAll<Schema extends DescMessage>(
   schema: Schema,
@@ -77,7 +84,7 @@ export function makeAll<Schema extends DescMessage>(
   return outcomes
 }
 
-/** Sorts outcomes for those who keep resources; `lastGood` finds what was made of a name before. */
+/** Divides outcomes into resources, faults and conflicts. `lastGood` returns the last good resource of a name. */
 export function settle(
   outcomes: Iterable<Outcome>,
   lastGood: (name: string) => Resource | undefined,
@@ -92,7 +99,7 @@ export function settle(
         settled.faults.push({ ...problem, consequence })
         continue
       }
-      // The policies of a listener count as they are now: patches go, and not what came with them.
+      // The policies of a listener must be current: its patches are dropped rather than its changes.
       const kept = instead && problem.type === 'lds' ? undefined : lastGood(problem.resource)
       const used = kept ?? instead
       if (used) settled.resources.push(used)

@@ -23,13 +23,13 @@ export function sniCluster(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`
 }
 
-/** Whether a cluster or load assignment is that of an SNI name: what is sent there is TLS of the mesh, passed on as it is. */
+/** Whether a cluster or load assignment has an SNI name: traffic to it is mutual TLS of the mesh, forwarded without termination. */
 export const isSniName = (name: string): boolean => name.startsWith('outbound_.')
 
 /**
- * What a resource belongs to, by which classes hide it: of `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments) and of
- * `80/a.com:80` (virtual hosts on their own) it is the host, `a.com`. A listener or a route configuration belongs to itself. Every other resource
- * belongs to nothing: ''.
+ * Returns the key by which a class hides a resource. For `outbound|80|v1|a.com` and `outbound_.80_.v1_.a.com` (clusters, load assignments)
+ * and `80/a.com:80` (virtual hosts as resources) it is the host, `a.com`. For a listener or a route configuration it is the name of the
+ * resource. Other resources have none: ''.
  */
 export function hostOf(typeUrl: string, name: string): string {
   if (typeUrl === clusterType || typeUrl === endpointType) {
@@ -46,14 +46,14 @@ export function hostOf(typeUrl: string, name: string): string {
   return port < 0 ? host : host.slice(0, port)
 }
 
-/** The port of a destination: the one it names, else the service's only one, else the one the request came to. */
+/** Returns the port of a destination: the one that it names, else the only port of the service, else `port`, to which the request came. */
 export function destinationPort(destination: Destination, port: number, service: (host: string) => ServiceState | undefined): number {
   if (destination.port) return destination.port.number
   const ports = service(destination.host)?.service.ports
   return ports?.length === 1 && ports[0] ? ports[0].number : port
 }
 
-/** The cluster of a destination whose host is a full name. */
+/** Returns the cluster of a destination whose host is a fully qualified name. */
 export function destinationCluster(destination: Destination, port: number, service: (host: string) => ServiceState | undefined): string {
   return outboundCluster(destinationPort(destination, port, service), destination.subset ?? '', destination.host)
 }

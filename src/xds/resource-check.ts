@@ -1,6 +1,6 @@
 /**
- * Checks a message against the validation rules that Envoy's schemas carry (`validate.rules` options), so that a resource
- * that Envoy would refuse is never sent. The rules of a message type are compiled once, on first use.
+ * Checks messages against the validation rules in Envoy's schemas (`validate.rules` options), so that a resource that Envoy would refuse is
+ * never sent. The rules of a message type are compiled once, on first use.
  */
 import { type DescField, type DescMessage, type DescOneof, getOption, hasOption, type Message } from '@bufbuild/protobuf'
 import type { ScalarValue } from '@bufbuild/protobuf/reflect'
@@ -13,7 +13,7 @@ import {
   rules as rulesOption,
 } from '../../protocols/gen/validate/validate_pb.js'
 
-/** A resource that Envoy would refuse: where, and why. */
+/** Thrown for a message that violates a validation rule; has the path of the field and the reason. */
 export class InvalidResource extends Error {
   readonly path: string
   readonly reason: string
@@ -24,14 +24,14 @@ export class InvalidResource extends Error {
   }
 }
 
-/** A message by the names of its properties, as `@bufbuild/protobuf` lays it out: a oneof is one property with the name of its case and the value. */
+/** A message by property names as `@bufbuild/protobuf` represents it: a oneof is one property with the name of the case and the value. */
 type Fields = Readonly<Record<string, unknown>>
-/** Throws {@link InvalidResource} with the path from the message on. */
+/** Throws {@link InvalidResource} with a path relative to the message. */
 type Check = (message: Fields) => void
 
 const compiled = new WeakMap<DescMessage, Check | null>()
 
-/** Throws {@link InvalidResource} at the first rule that the message breaks. */
+/** Throws {@link InvalidResource} at the first rule that the message violates. */
 export function checkMessage(schema: DescMessage, message: Message): void {
   if (!needsCheck(schema)) return
   try {
@@ -45,13 +45,13 @@ function checkFields(schema: DescMessage, message: Fields): void {
   compile(schema)?.(message)
 }
 
-/** An error in a part of a message, with the path from the message on. Paths are put together for errors only. */
+/** Returns an error with the path extended by the field that contains the message. Paths are built for errors only. */
 function below(part: string, error: unknown): unknown {
   if (!(error instanceof InvalidResource)) return error
   return new InvalidResource(error.path === '' ? part : `${part}.${error.path}`, error.reason)
 }
 
-/** Whether a message type has a rule anywhere below it. */
+/** Whether a message type has rules in itself or in any nested type, by type. */
 const rulesBelow = new Map<DescMessage, boolean>()
 function needsCheck(schema: DescMessage): boolean {
   const known = rulesBelow.get(schema)
@@ -118,7 +118,7 @@ function fieldCheck(field: DescField): Check | undefined {
   }
 }
 
-/** The value of a singular field that has one or none; undefined when it is not set. Defaults of proto2 stand in the prototype. */
+/** Returns the value of a singular field with presence; undefined if it is not set. Defaults of proto2 are in the prototype. */
 function setValue(message: Fields, { localName, oneof }: DescField): unknown {
   if (!oneof) return Object.hasOwn(message, localName) ? message[localName] : undefined
   const set = message[oneof.localName] as OneofValue
@@ -175,7 +175,7 @@ function messageCheck(field: DescField & { fieldKind: 'message' }, rules: FieldR
       return
     }
     if (type?.case === 'duration') checkDuration(value as Duration, type.value, name)
-    // Outside of a oneof the value of a wrapper stands for the wrapper.
+    // Outside a oneof, `@bufbuild/protobuf` represents a wrapper by its value.
     if (wrapped) wrapped((field.oneof ? (value as { value: unknown }).value : value) as ScalarValue, name)
     try {
       if (nested) checkFields(nested, value as Fields)
@@ -279,7 +279,10 @@ function stringCheck(rules: Extract<FieldRules['type'], { case: 'string' }>['val
   }
 }
 
-/** Strict: RFC 7230 tokens (a leading colon for pseudo headers); else whatever has no NUL, CR or LF. */
+/**
+ * Whether a text is no valid header name or value. Strict: a name is an RFC 7230 token with an optional leading colon, for pseudo headers.
+ * Otherwise only NUL, CR and LF are invalid.
+ */
 function badHeader(value: string, strict: boolean, name: boolean): boolean {
   if (!strict) return /[\u0000\n\r]/.test(value)
   return name ? !/^:?[0-9A-Za-z!#$%&'*+.^_|~\u0060-]+$/.test(value) : /[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)

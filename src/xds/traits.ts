@@ -1,6 +1,6 @@
 /**
- * The traits of a proxy that shape what it is sent, apart from its view and its own workload. Proxies with equal traits
- * share resources; anything a generator needs to know of a proxy must be here (or it could not be shared safely).
+ * The traits of a proxy that affect its resources, other than its view and its workload. Proxies with equal traits share resources, so
+ * whatever a generator reads of a proxy must be a trait.
  */
 import type { ProxyNode } from '../../protocols/data.ts'
 import { longestDurationMs, parseDuration } from '../config/duration.ts'
@@ -13,83 +13,95 @@ import type { ViewKey } from '../snapshot/view.ts'
 import { filterId } from './envoy-filter/selection.ts'
 import { type Certificates, certificatesOf } from './security/mutual-tls.ts'
 
-/** Traits of a group of proxies. */
+/** The traits of a group of proxies. Each key covers the traits that affect some resources: proxies with equal keys share these. */
 export interface Traits {
-  /** Equal for equal traits. */
+  /** Covers all traits. */
   readonly key: string
-  /** Equal where clusters are alike, but for endpoints that DNS clusters carry. */
+  /** Covers clusters, without the endpoints that DNS clusters contain. */
   readonly clusterKey: string
-  /** Equal where endpoints on the own machine are alike: whether anything is redirected, and ports of the proxy and its agent. */
+  /** Covers endpoints on the proxy's own machine: whether traffic is redirected, and the ports of the proxy and its agent. */
   readonly machineKey: string
-  /** Equal where endpoints are alike: networks, locality and the own machine. */
+  /** Covers endpoints: network, network view, locality and the own machine. */
   readonly placeKey: string
-  /** Equal where outbound listeners are alike before EnvoyFilters change them. */
+  /** Covers outbound listeners before EnvoyFilters change them. */
   readonly listenerShape: string
-  /** Equal where outbound listeners are alike. */
+  /** Covers outbound listeners. */
   readonly listenerKey: string
-  /** Equal where routes are alike. */
+  /** Covers routes. */
   readonly routeKey: string
-  /** Equal where the same EnvoyFilters do the same. */
+  /** Covers the effect of all EnvoyFilters. */
   readonly filterKey: string
   readonly type: 'sidecar' | 'router'
-  /** `NONE`: listeners bind their ports themselves, nothing is redirected. */
+  /** `NONE`: traffic is not redirected, and listeners bind their ports themselves. */
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE'
   readonly network: string
   readonly clusterId: string
   readonly certificates: Certificates
-  /** Route configurations come without their virtual hosts, which are resources of their own (VHDS). */
+  /** Whether virtual hosts are delivered as resources of their own (VHDS), and route configurations without them. */
   readonly takesVirtualHosts: boolean
   readonly locality: string
-  /** Networks whose endpoints are wanted; undefined = all. */
+  /** The networks whose endpoints the proxy requested; undefined: all networks. */
   readonly networkView: ReadonlySet<string> | undefined
   readonly http10: boolean
-  /** Milliseconds; undefined when not set. */
+  /** In milliseconds; undefined if not set. */
   readonly idleTimeout: number | undefined
-  /** Ports below 1024 cannot be opened. */
+  /** Whether the proxy cannot bind ports below 1024. */
   readonly unprivileged: boolean
-  /** Ports of listeners of the bootstrap on all addresses (`PROXY_STATUS_PORT`, `PROXY_PROMETHEUS_PORT`). */
+  /** Ports that listeners of the bootstrap bind on all addresses (`PROXY_STATUS_PORT`, `PROXY_PROMETHEUS_PORT`). */
   readonly bootstrapPorts: readonly number[]
   readonly sniDnat: boolean
   readonly proxyConfig: ProxyConfig
   readonly meshId: string
   readonly ipv6: boolean
-  /** Its agent answers DNS queries and is sent a name table (`DNS_CAPTURE`); sidecars only. */
+  /** Whether the proxy's agent answers DNS queries and needs a name table (`DNS_CAPTURE`); sidecars only. */
   readonly capturesDns: boolean
-  /** Family of the addresses with which it sees services that have none (`DNS_AUTO_ALLOCATE` beside `DNS_CAPTURE`, where connections are redirected); it is part of the view. */
+  /**
+   * The family of the addresses that are allocated to services without addresses (`DNS_AUTO_ALLOCATE` together with `DNS_CAPTURE`, if
+   * traffic is redirected); part of the view. Undefined: none are allocated.
+   */
   readonly allocates: AddressFamily | undefined
-  /** EnvoyFilters that apply, in order. */
+  /** The EnvoyFilters that apply, in order. */
   readonly filters: readonly EnvoyFilter[]
-  /** Those among them that change something of a type, and a key that is equal where the same do the same. */
+  /** For each target, the EnvoyFilters that change it, and a key that covers their effect. */
   readonly filtersOf: Readonly<Record<FilterTarget, { readonly key: string; readonly filters: readonly EnvoyFilter[] }>>
-  /** The largest program of a regular expression that the proxy takes (`MESH_RE2_MAX_PROGRAM_SIZE` of its metadata, which the agent sets). */
+  /**
+   * The maximum program size of a regular expression that the proxy accepts (`MESH_RE2_MAX_PROGRAM_SIZE` in its metadata, set by the
+   * agent).
+   */
   readonly largestProgram: number
   readonly version: ProxyNode['version']
-  /** The whole metadata, for EnvoyFilter matches; not part of the key: the filters that matched are. */
+  /** The whole metadata, for EnvoyFilter matches. Not part of the keys, which contain the filters that matched. */
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** A class of proxies. */
+/** A class of proxies: proxies that get the same configuration. */
 export interface ProxyClass {
   readonly id: string
   readonly namespace: string
   readonly traits: Traits
   readonly viewKey: ViewKey
-  /** Those of its labels that some policy looks at: what policies select is the same for all of the class. */
+  /** The labels that some policy selects by: policies select either all proxies of a class or none. */
   readonly labels: Readonly<Record<string, string>>
-  /** The labels among them that some route or listener match looks at. */
+  /** The labels among them that some match of a route or listener selects by. */
   readonly sourceLabels: Readonly<Record<string, string>>
   readonly instances: readonly ServiceInstance[]
-  /** Headless services that the workload is a pod of, and its addresses; both empty where it is a pod of none. It needs no listener to reach itself. */
+  /**
+   * Headless services that the workload is a pod of, and its addresses, for which it needs no outbound listener; both empty if it is a pod
+   * of none.
+   */
   readonly headless: { readonly hosts: readonly string[]; readonly addresses: readonly string[] }
-  /** Address of the workload, where listeners of its own bind. */
+  /** The address of the workload, which its own listeners bind. */
   readonly address: string
-  /** Gateways that select the proxy, `<namespace>/<name>`; routers only. */
+  /** Gateways that select the proxy, as `<namespace>/<name>`; routers only. */
   readonly gateways: readonly string[]
-  /** Versions of listeners, by name, that its proxies refused although they change its policies: in their place is one that lets nothing through. */
+  /**
+   * Listener versions, by name, that proxies of the class refused although they carry changed policies. A listener that denies everything
+   * takes their place.
+   */
   readonly denied: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** What EnvoyFilters change: what is said of one does not touch the others. */
+/** The kinds of resources that EnvoyFilters change. A patch of one kind leaves the others unchanged. */
 export type FilterTarget = 'clusters' | 'routes' | 'listeners'
 
 const targets: Readonly<Record<string, FilterTarget>> = {
@@ -99,10 +111,13 @@ const targets: Readonly<Record<string, FilterTarget>> = {
   HTTP_ROUTE: 'routes',
 }
 
-/** What counts as true in metadata, which agents write as text. */
+/** Values that count as true in metadata, which agents write as text. */
 const trueWords: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'True'])
 
-/** Reads the traits of a proxy; `locality` is that of its first service instance, if it has one. One that `forwards` has a server of mode AUTO_PASSTHROUGH. */
+/**
+ * Returns the traits of a proxy. `locality` is that of its first service instance, empty if it has none. `forwards`: a server of mode
+ * AUTO_PASSTHROUGH applies to it.
+ */
 export function traitsOf(node: ProxyNode, locality: string, filters: readonly EnvoyFilter[], forwards: boolean): Traits {
   const { metadata } = node
   const text = (name: string) => (typeof metadata[name] === 'string' ? (metadata[name] as string) : '')
@@ -112,7 +127,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
   const isSet = (name: string) => trueWords.has(String(metadata[name]))
   const capturesDns = node.type === 'sidecar' && isSet('DNS_CAPTURE')
   const place = { network: node.network, locality: locality || node.locality }
-  // Two bounds and no others, so that clients cannot choose between more classes.
+  // Two limits only, so that clients cannot create more classes by their choice of a number.
   const largestProgram = Number(metadata.MESH_RE2_MAX_PROGRAM_SIZE) >= agentProgramSize ? agentProgramSize : stockProgramSize
   const shape = {
     type: node.type,
@@ -127,7 +142,7 @@ export function traitsOf(node: ProxyNode, locality: string, filters: readonly En
     certificates: certificatesOf(metadata),
     ipv6: node.addresses.every((address) => address.includes(':')),
   } satisfies Partial<Traits>
-  // Only filters can see version and metadata; what they matched on is in the key through the filters themselves.
+  // Only filters read version and metadata. The filters that matched are part of the key, and so are the values that they compare.
   const keyOf = (some: readonly EnvoyFilter[]) =>
     JSON.stringify([some.map(filterId), some.length > 0 ? [node.version, proxyFacts(some, metadata)] : []])
   const filterKey = keyOf(filters)
@@ -175,7 +190,7 @@ function proxyConfigOf(value: unknown): ProxyConfig {
   }
 }
 
-/** The metadata entries that any of the filters compares with. */
+/** Returns the metadata entries that any of the filters compares with a value. */
 function proxyFacts(filters: readonly EnvoyFilter[], metadata: Readonly<Record<string, unknown>>): unknown[] {
   const names = new Set(
     filters.flatMap((filter) => (filter.spec.configPatches ?? []).flatMap((patch) => Object.keys(patch.match?.proxy?.metadata ?? {}))),

@@ -1,4 +1,4 @@
-/** Type URLs of the resources that are served, their short names, and the order they are pushed in (docs/resources.md, Q3). */
+/** Type URLs of the served resources, their short names, and the order in which types are pushed (docs/resources.md, Q3). */
 
 import { typeUrlsOf } from '../names/mesh-names.ts'
 
@@ -15,7 +15,7 @@ export const extensionConfigType = `${prefix}envoy.config.core.v3.TypedExtension
 /** `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto). */
 export const { mesh: nameTableType, alias: aliasNameTableType } = typeUrlsOf('mesh.networking.nds.v1.NameTable')
 
-/** Types in the order in which a proxy is sent them. */
+/** Types in the order in which they are sent to a proxy. */
 export const pushOrder: readonly string[] = [
   clusterType,
   endpointType,
@@ -40,11 +40,11 @@ const shortNames: ReadonlyMap<string, string> = new Map([
   [aliasNameTableType, 'nds'],
 ])
 
-/** Other types that clients have asked for; they choose the names, so only so many are told apart. */
+/** Other type URLs that clients subscribed to. Clients choose the names, so only a limited number is reported separately. */
 const others = new Set<string>()
 const mostOthers = 50
 
-/** `cds`, `eds` ...; the URL itself for a type without a short name, `other` once there are too many of those. */
+/** Returns `cds`, `eds` ...; for a type without a short name its URL, or `other` once the limit of those is reached. */
 export function shortType(typeUrl: string): string {
   const short = shortNames.get(typeUrl)
   if (short !== undefined) return short
@@ -52,12 +52,12 @@ export function shortType(typeUrl: string): string {
   return others.has(typeUrl) ? typeUrl : 'other'
 }
 
-/** Whether a subscription without names means every resource of the type. */
+/** Whether an empty subscription means all resources of the type (S1, D1). */
 export function isWildcardType(typeUrl: string): boolean {
   return typeUrl !== endpointType && typeUrl !== routeType && typeUrl !== secretType
 }
 
-/** Whether an answer in state of the world holds all that is subscribed to of the type, so that what is not in it is gone. */
+/** Whether a state-of-the-world response contains all subscribed resources of the type, so that a missing resource is removed (S5). */
 export function isWholeType(typeUrl: string): boolean {
   return typeUrl === clusterType || typeUrl === listenerType
 }

@@ -1,4 +1,4 @@
-/** Clusters of the services a proxy calls: `envoy.config.cluster.v3.Cluster` from services and DestinationRules (docs/resources.md, C1 to C11). */
+/** Outbound clusters: `envoy.config.cluster.v3.Cluster` from services and DestinationRules (docs/resources.md, C1 to C11). */
 import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import {
@@ -40,12 +40,12 @@ import {
 const httpOptions = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions'
 const maxConcurrentStreams = 1_073_741_824
 
-/** The clusters of one service: each port (UDP apart), then each subset of it. */
+/** Returns the clusters of a service: one for each port except UDP, and one for each subset of the port. */
 export function outboundClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
   return clustersNamed(outboundCluster, state, rule, snapshot, traits)
 }
 
-/** The same clusters under their SNI names, for a router that forwards mTLS by SNI. */
+/** Returns the same clusters under their SNI names, for a router that forwards mutual TLS by SNI. */
 export function sniDnatClusters(state: ServiceState, rule: MergedRule | undefined, snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
   return clustersNamed(sniCluster, state, rule, snapshot, traits)
 }
@@ -68,7 +68,7 @@ function clustersNamed(
     )
 }
 
-/** Objects that what a service has is made from. */
+/** Returns the ids of the objects from which the resources of a service are made. */
 export function objectsOf(state: ServiceState, rule: MergedRule | undefined): string[] {
   return [serviceKey(state.service), ...(rule?.sources ?? []).map(configKey)].sort()
 }
@@ -136,7 +136,7 @@ function applyDiscovery(
   return true
 }
 
-/** Sets HTTP/2 and sniffing options; returns whether the cluster always speaks HTTP/2. */
+/** Sets the options of HTTP/2 and of sniffed protocols. Returns whether the cluster always uses HTTP/2. */
 function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForce, snapshot: MeshSnapshot, traits: Traits): boolean {
   const { http } = policy.connectionPool ?? {}
   if (cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST)
@@ -169,7 +169,7 @@ function applyHttp(cluster: ClusterInit, port: ServicePort, policy: PolicyInForc
   return http2
 }
 
-/** TLS as a DestinationRule asks, else mutual TLS with the endpoints that take it (`enableAutoMtls`). */
+/** Sets TLS as the DestinationRule says, else mutual TLS for the endpoints that accept it (`enableAutoMtls`). */
 function applyTls(
   cluster: ClusterInit,
   state: ServiceState,
@@ -199,7 +199,7 @@ function applyTls(
     cluster.clusterDiscoveryType?.case === 'type' && cluster.clusterDiscoveryType.value === Cluster_DiscoveryType.ORIGINAL_DST
   if (asked) cluster.transportSocket = socket
   else if (originalDestination) {
-    // There are no endpoints to tell apart: all of them must take it.
+    // An original-destination cluster has no endpoints to match: mutual TLS is used only if all endpoints of the service accept it.
     const serving = state.endpoints.filter((endpoint) => servesPort(endpoint, port))
     if (serving.length > 0 && serving.every((endpoint) => takesMutualTls(endpoint, portOf(endpoint, port), snapshot)))
       cluster.transportSocket = socket
@@ -210,7 +210,7 @@ function applyTls(
     ]
 }
 
-/** SPIFFE names that a service may have: those it is said to have, else those of its endpoints. */
+/** Returns the SPIFFE ids that a service may have: those declared for it, else those of its endpoints. */
 export function accountsOf({ service, endpoints }: ServiceState, snapshot: MeshSnapshot): readonly string[] {
   if (service.serviceAccounts.length > 0) return service.serviceAccounts
   const names = endpoints
@@ -237,7 +237,10 @@ function metadataOf(
   }
 }
 
-/** The name of a cluster in statistics, from a pattern with `%SERVICE%` and others in it; an empty pattern asks for none. */
+/**
+ * Returns the name of a cluster in statistics from a pattern with placeholders such as `%SERVICE%`; empty for an empty pattern, which means
+ * the default name.
+ */
 export function statName(pattern: string, service: Service, port: ServicePort, subset: Subset | undefined): string {
   if (pattern === '') return ''
   const short = service.hostname.split('.').slice(0, 2).join('.')
@@ -249,7 +252,7 @@ export function statName(pattern: string, service: Service, port: ServicePort, s
     .replaceAll('%SUBSET_NAME%', subset?.name ?? '')
 }
 
-/** The clusters of no service: the one that drops whatever reaches it, and for sidecars the one that passes it on. */
+/** Returns the clusters that belong to no service: the one that drops traffic, and for sidecars the one that passes traffic through. */
 export function commonClusters(snapshot: MeshSnapshot, traits: Traits): Draft<Cluster>[] {
   const objects = () => []
   return [
@@ -267,7 +270,7 @@ function blackHoleCluster(snapshot: MeshSnapshot): Cluster {
   })
 }
 
-/** The cluster that forwards to wherever the connection was going. */
+/** Returns the cluster that forwards connections to their original destination. */
 function passthroughCluster(snapshot: MeshSnapshot): Cluster {
   const cluster: ClusterInit = {
     name: passthrough,

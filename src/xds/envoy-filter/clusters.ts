@@ -7,7 +7,7 @@ import { type Lists, mergeInto } from './merge.ts'
 import { added, adds, checked, objectsOf, type PatchContext, type PatchedList, patchesOf, patchList, turns } from './patches.ts'
 import { mergeSocket } from './transport-sockets.ts'
 
-/** Merges and removals of CLUSTER patches. */
+/** Returns a patcher with the merges and removals of CLUSTER patches; undefined if there are none. */
 export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefined {
   const patches = patchesOf(context, 'CLUSTER').filter((entry) => !adds(entry) && entry.operation !== 'REPLACE')
   if (patches.length === 0) return undefined
@@ -17,7 +17,7 @@ export function clusterPatcher(context: PatchContext): Patcher<Cluster> | undefi
   }
 }
 
-/** Clusters that CLUSTER patches add. */
+/** Returns the clusters that CLUSTER patches add. */
 export function addedClusters(context: PatchContext): Draft<Cluster>[] {
   return added(ClusterSchema, patchesOf(context, 'CLUSTER'), context)
 }
@@ -31,7 +31,10 @@ const clusters: PatchedList<typeof ClusterSchema> = {
   merge: mergeCluster,
 }
 
-/** The sockets of endpoints that take mutual TLS or not come before the socket of the cluster: a patch to one is merged into that of its name. */
+/**
+ * Merges a patch into a cluster. If the cluster has socket matches, which have precedence over its transport socket, a transport socket is
+ * merged into the match whose socket has the same name.
+ */
 function mergeCluster(cluster: Cluster, value: Cluster, lists: Lists): void {
   const { transportSocket: socket } = value
   if (socket) {
@@ -44,7 +47,7 @@ function mergeCluster(cluster: Cluster, value: Cluster, lists: Lists): void {
   mergeInto(ClusterSchema, cluster, value, lists)
 }
 
-/** The hosts of an inbound cluster, which its name does not have, as its metadata has them. */
+/** Returns the hosts of an inbound cluster from its metadata; its name does not contain them. */
 function inboundHosts({ metadata }: Cluster): string[] {
   const services = metadata?.filterMetadata.istio?.services
   return Array.isArray(services) ? services.map((service) => String((service as { host?: unknown } | null)?.host)) : []

@@ -3,7 +3,7 @@ import { type TypedExtensionConfig, TypedExtensionConfigSchema } from '../../../
 import type { Draft } from '../draft.ts'
 import { added, type PatchContext, patchesOf } from './patches.ts'
 
-/** The extension configurations of a proxy, whatever the context of their patches. */
+/** Returns the extension configurations of a proxy, whatever the context of their patches. */
 export function extensionConfigs(context: PatchContext): Draft<TypedExtensionConfig>[] {
   return added(TypedExtensionConfigSchema, patchesOf(context, 'EXTENSION_CONFIG'), context)
 }

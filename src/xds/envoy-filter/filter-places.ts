@@ -1,14 +1,17 @@
-/** Names of filters in patches, and where filters go that are added by class or beside one that a stock Envoy does not have (docs/resources.md, F3). */
+/**
+ * Names of filters in patches, and the positions of filters that are added by filter class or relative to a filter that a stock Envoy does
+ * not have (docs/resources.md, F3).
+ */
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { adds, isMerge, type Patch, type PatchContext } from './patches.ts'
 import { authentication, enforcedNoMore, enforcedOtherwise, isHttpPolicy, isPolicyFilter } from './policy-filters.ts'
 
-/** The network filter that has HTTP filters. */
+/** The network filter that contains HTTP filters. */
 export const managerName = 'envoy.filters.network.http_connection_manager'
-/** The HTTP filter that must be the last. */
+/** The HTTP filter that must be last. */
 export const routerName = 'envoy.filters.http.router'
 
-/** Old names of filters that users still write. */
+/** Deprecated filter names that patches may use. */
 const canonicalNames: Readonly<Record<string, string>> = {
   'envoy.http_connection_manager': managerName,
   'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
@@ -34,7 +37,7 @@ const canonicalNames: Readonly<Record<string, string>> = {
   'envoy.listener.tls_inspector': 'envoy.filters.listener.tls_inspector',
 }
 
-/** Whether a filter is the one that a patch names; each is for a patch that names none. */
+/** Whether a filter is the one that a patch names. A patch that names none matches every filter. */
 export const sameFilter = (wanted: string | undefined, name: string): boolean =>
   wanted === undefined || wanted === name || (Object.hasOwn(canonicalNames, wanted) && canonicalNames[wanted] === name)
 
@@ -44,7 +47,10 @@ interface Named {
 
 const behindLast = (filters: readonly Named[], among: (name: string) => boolean): number => filters.findLastIndex(({ name }) => among(name)) + 1
 
-/** Where an HTTP filter goes that is added: behind tokens (`AUTHN`), behind all policies (`AUTHZ`), else before the router. */
+/**
+ * Returns the index at which an added HTTP filter is inserted: after JWT validation (`AUTHN`), after all policy filters (`AUTHZ`), else
+ * before the router.
+ */
 export function placeOfClass(filters: readonly Named[], filterClass: ConfigPatch['patch']['filterClass']): number {
   if (filterClass === 'AUTHN') return behindLast(filters, (name) => name === authentication)
   if (filterClass === 'AUTHZ') return behindLast(filters, isHttpPolicy)
@@ -52,7 +58,10 @@ export function placeOfClass(filters: readonly Named[], filterClass: ConfigPatch
   return router < 0 ? filters.length : router
 }
 
-/** What an insertion beside a filter of special builds comes to; undefined for all other filters, and where the chain has it. */
+/**
+ * Returns the replacement for an insertion relative to a filter of special builds; undefined for other filters and if the chain has the
+ * filter.
+ */
 export function anchorOf(
   wanted: string | undefined,
   filters: readonly Named[],
@@ -65,7 +74,10 @@ export function anchorOf(
   return filters.some(({ name }) => name === authentication) ? { operation: 'INSERT_AFTER', name: authentication } : { operation: 'INSERT_FIRST' }
 }
 
-/** Reports patches that take a filter away that enforces policies, or change it by its name: they are applied, as in the reference. `guards` says of other filters whether they have such a one. */
+/**
+ * Reports patches that remove a policy-enforcing filter, or change one by name; they are applied nonetheless, as in the reference. `guards`
+ * says whether another filter contains such a filter.
+ */
 export function tellOfPolicies<Filter extends Named>(
   before: readonly Filter[],
   after: readonly Filter[],

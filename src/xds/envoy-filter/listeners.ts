@@ -1,4 +1,4 @@
-/** Applies patches to listeners, their filter chains and what is in these (docs/resources.md, F3, F4). */
+/** Applies patches to listeners, their filter chains and the filters in these (docs/resources.md, F3, F4). */
 import { clone } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import type { TransportSocket } from '../../../protocols/gen/envoy/config/core/v3/base_pb.js'
@@ -26,7 +26,7 @@ import { isPolicyFilter } from './policy-filters.ts'
 import { routePatcher } from './routes.ts'
 import { mergeSocket } from './transport-sockets.ts'
 
-/** Patches to listeners, by what they apply to. */
+/** Patches of listeners by what they apply to. */
 interface ListenerPatches {
   readonly listener: readonly Patch[]
   readonly listenerFilter: readonly Patch[]
@@ -35,7 +35,10 @@ interface ListenerPatches {
   readonly http: readonly Patch[]
 }
 
-/** LISTENER (merges and removals), LISTENER_FILTER, FILTER_CHAIN, NETWORK_FILTER and HTTP_FILTER patches, and those of routes that stand in listeners. */
+/**
+ * Returns a patcher that applies LISTENER (merge and remove), LISTENER_FILTER, FILTER_CHAIN, NETWORK_FILTER and HTTP_FILTER patches, and
+ * route patches to routes inlined in inbound listeners. Undefined if there are none.
+ */
 export function listenerPatcher(context: PatchContext): Patcher<Listener> | undefined {
   const patches: ListenerPatches = {
     listener: patchesOf(context, 'LISTENER').filter((entry) => isMerge(entry) || entry.operation === 'REMOVE'),
@@ -91,7 +94,7 @@ const chainsOf = ({ filterChains, defaultFilterChain }: Listener): FilterChain[]
   ...(defaultFilterChain ? [defaultFilterChain] : []),
 ]
 
-/** Whether there is something in a listener that patches are about: one that no patch changes stays the message that all share. */
+/** Whether any patch concerns something in a listener. A listener that no patch concerns is not copied: the message is shared. */
 function isConcerned(listener: Listener, { listenerFilter, chain, network, http }: Omit<ListenerPatches, 'listener'>): boolean {
   if (listenerFilter.length + chain.length > 0) return true
   return chainsOf(listener).some(
@@ -101,7 +104,7 @@ function isConcerned(listener: Listener, { listenerFilter, chain, network, http 
   )
 }
 
-/** Listeners that LISTENER patches add. Nothing else is said of those by patches. */
+/** Returns the listeners that LISTENER patches add. Other patches do not apply to these. */
 export function addedListeners(context: PatchContext): Draft<Listener>[] {
   return added(ListenerSchema, patchesOf(context, 'LISTENER'), context)
 }
@@ -149,13 +152,13 @@ const networkFilters: PatchedList<typeof FilterSchema> = {
   turns: turns.mergesLast,
   merge(filter, value, lists) {
     const routes = fetchedRoutes(value)
-    // Envoy would hold the listener back for routes that never come, and with it every change of policies.
+    // Envoy would wait for a route configuration that never comes, and would not apply any later change of the listener, policies included.
     if (routes && routes !== fetchedRoutes(filter)) throw new Error(`the route configuration ${routes} is not that of the listener`)
     mergeTyped(filter, value, () => mergeInto(FilterSchema, filter, value, lists))
   },
 }
 
-/** The name of the route configuration that a connection manager fetches from here; undefined where it has none. */
+/** Returns the name of the route configuration that a connection manager fetches over ADS; undefined if there is none. */
 function fetchedRoutes({ configType }: Filter): string | undefined {
   const routes = configType.case === 'typedConfig' ? readPacked(HttpConnectionManagerSchema, configType.value)?.routeSpecifier : undefined
   return routes?.case === 'rds' && routes.value.configSource?.configSourceSpecifier.case === 'ads' ? routes.value.routeConfigName : undefined
@@ -163,7 +166,7 @@ function fetchedRoutes({ configType }: Filter): string | undefined {
 
 const subFilterName = (patch: ConfigPatch): string | undefined => patch.match?.listener?.filterChain?.filter?.subFilter?.name || undefined
 
-/** A filter in a chain that has it, or where it would stand. */
+/** HTTP filters in a connection manager. */
 const httpFilters: PatchedList<typeof HttpFilterSchema> = {
   schema: HttpFilterSchema,
   matches: ({ name }, patch) => sameFilter(subFilterName(patch), name),
@@ -174,13 +177,16 @@ const httpFilters: PatchedList<typeof HttpFilterSchema> = {
   place: (list, { patch: { filterClass } }) => placeOfClass(list, filterClass),
 }
 
-/** A filter of whatever kind: its typed configuration, if it has one, is `configType`. */
+/** A filter of any kind with typed configuration in `configType`. */
 interface TypedFilter {
   readonly name: string
   configType: { case: string | undefined; value?: unknown }
 }
 
-/** Merges a filter into another, and its configuration within; one of another type is left alone, since patches without a filter are about all of a chain. */
+/**
+ * Merges a filter into another, including their typed configurations. A filter whose configuration has another type is left unchanged,
+ * since a patch that names no filter matches all filters of a chain.
+ */
 function mergeTyped(filter: TypedFilter, value: TypedFilter, mergeRest: () => void): void {
   const typed = ({ configType }: TypedFilter) => (configType.case === 'typedConfig' ? (configType.value as Any) : undefined)
   const [target, source] = [typed(filter), typed(value)]
@@ -194,7 +200,7 @@ function portOf({ address }: Listener): number | undefined {
   return of?.case === 'socketAddress' && of.value.portSpecifier.case === 'portValue' ? of.value.portSpecifier.value : undefined
 }
 
-/** Listeners of redirected connections: a port in a match is that of their chains. */
+/** Listeners of redirected connections: a port in a match is matched against their filter chains. */
 const virtualNames: ReadonlySet<string> = new Set(['virtualInbound', 'virtualOutbound'])
 
 const matchesName = ({ name }: Listener, patch: ConfigPatch): boolean => {
@@ -207,7 +213,7 @@ const matchesPort = (listener: Listener, patch: ConfigPatch): boolean => {
   return !port || port === portOf(listener)
 }
 
-/** Whether a patch is about something in a listener. */
+/** Whether a patch concerns something in a listener. */
 const matchesAround = (listener: Listener, patch: ConfigPatch): boolean =>
   matchesName(listener, patch) && (virtualNames.has(listener.name) || matchesPort(listener, patch))
 
@@ -250,7 +256,7 @@ function patchFilters(
   }
 }
 
-/** Patches that name a filter which only special builds of Envoy have name what stands in its place. */
+/** Replaces the position of patches that name a filter of special builds of Envoy by the corresponding position of a stock Envoy. */
 function anchored(patches: readonly Patch[], filters: readonly HttpFilter[]): Patch[] {
   return patches.map((entry) => {
     const anchor = adds(entry) ? anchorOf(subFilterName(entry.patch), filters) : undefined
@@ -268,15 +274,15 @@ function anchored(patches: readonly Patch[], filters: readonly HttpFilter[]): Pa
   })
 }
 
-/** The router must stay last: what was added behind it goes before it. */
+/** Moves the router to the end, where Envoy requires it. */
 function routerLast(filters: readonly HttpFilter[]): HttpFilter[] {
   const router = filters.findIndex(({ name }) => name === routerName)
   return router < 0 ? [...filters] : [...filters.toSpliced(router, 1), filters[router] as HttpFilter]
 }
 
 /**
- * Leaves out filters whose configuration is to come by a name that no patch adds, or adds only in vain: Envoy would hold the listener back for it, and with
- * it every change of policies.
+ * Leaves out added filters whose configuration is delivered by name (ECDS) if no readable EXTENSION_CONFIG patch adds that name: Envoy
+ * would wait for the configuration, and would not apply any later change of the listener, policies included.
  */
 function served(filters: readonly HttpFilter[], present: readonly HttpFilter[], patches: readonly Patch[], context: PatchContext): HttpFilter[] {
   const waits = ({ configType }: HttpFilter) =>
@@ -295,7 +301,7 @@ function served(filters: readonly HttpFilter[], present: readonly HttpFilter[], 
   })
 }
 
-/** Whether a connection manager enforces policies. */
+/** Whether a connection manager contains filters that enforce policies. */
 function guards({ name, configType }: Filter): boolean {
   if (name !== managerName || configType.case !== 'typedConfig') return false
   return readPacked(HttpConnectionManagerSchema, configType.value)?.httpFilters.some((filter) => isPolicyFilter(filter.name)) ?? false

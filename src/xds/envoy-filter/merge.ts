@@ -1,16 +1,16 @@
 /**
- * Merging of patch values into messages, as users of the reference know it: scalars, durations, packed messages and entries of maps replace,
- * messages merge, lists grow or are replaced. Typed configuration of filters and transport sockets merges within.
+ * Merges patch values into messages, with the semantics of the reference: scalars, durations, packed messages and map entries are replaced,
+ * messages are merged, lists are appended to or replaced. Typed configuration of filters and transport sockets is merged field by field.
  */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf'
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import { packed, unpacked } from './packed.ts'
 
-/** What becomes of lists: what is merged is put behind what is there, or takes its place (`MERGE_AND_REPLACE_LIST`). */
+/** How lists are merged: `grow` appends to the existing list, `replaced` replaces it (`MERGE_AND_REPLACE_LIST`). */
 export type Lists = 'grow' | 'replaced'
 
-/** Merges `from` into `into`, which may share parts with it afterwards. */
+/** Merges `from` into `into`, which may share parts with `from` afterwards. */
 export function mergeInto<Schema extends DescMessage>(
   schema: Schema,
   into: MessageShape<Schema>,
@@ -20,7 +20,7 @@ export function mergeInto<Schema extends DescMessage>(
   mergeReflected(reflect(schema as DescMessage, into as Message, false), reflect(schema as DescMessage, from as Message, false), lists)
 }
 
-/** Messages that stand for one value: durations, wrappers, packed messages. */
+/** Whether a message type stands for a single value: durations, wrappers, packed messages. */
 const isValue = (desc: DescMessage): boolean => desc.typeName.startsWith('google.protobuf.')
 
 function mergeReflected(into: ReflectMessage, from: ReflectMessage, lists: Lists): void {
@@ -41,7 +41,7 @@ function mergeReflected(into: ReflectMessage, from: ReflectMessage, lists: Lists
   }
 }
 
-/** Merges a packed message into another of the same type. Returns false, and changes nothing, where the types differ or are not known. */
+/** Merges a packed message into another of the same type. Returns false, and changes nothing, if the types differ or are unknown. */
 export function mergePacked(into: Any, from: Any): boolean {
   const target = unpacked(into)
   const source = unpacked(from)

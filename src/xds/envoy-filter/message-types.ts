@@ -1,4 +1,4 @@
-/** Message types that may stand in an `Any`: what EnvoyFilters can name, and what debug pages can show. */
+/** Message types that may occur in an `Any`, for EnvoyFilters and for debug pages. */
 import { inflateRawSync } from 'node:zlib'
 import { createFileRegistry, createRegistry, type DescMessage, fromBinary, type Registry } from '@bufbuild/protobuf'
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt'
@@ -109,15 +109,18 @@ const loadedTypes = createRegistry(
   HttpProtocolOptionsSchema,
 )
 
-/** Reads the schemas of all of Envoy's extensions once: 65 ms of CPU and 10 MB, spent when a type is named that is not among the loaded ones. */
+/**
+ * Decodes the schemas of all extensions of Envoy once, when a type is looked up that is not among the loaded ones. Takes 65 ms of CPU and
+ * 10 MB.
+ */
 const allTypes = (() => {
   const read = (): Registry => createFileRegistry(fromBinary(FileDescriptorSetSchema, inflateRawSync(Buffer.from(extensionTypes, 'base64'))))
   const known: { registry?: Registry } = {}
   return () => (known.registry ??= read())
 })()
 
-/** The message type of a name that Envoy's schemas have, as far as these are known: a newer release may have others. */
+/** Returns the message type of a name; undefined if it is not in the schemas here. A newer release of Envoy may have more types. */
 const messageType = (name: string): DescMessage | undefined => loadedTypes.getMessage(name) ?? allTypes().getMessage(name)
 
-/** All such types, as the library asks for them when it reads or writes an `Any` as JSON. */
+/** A registry of all these types, for reading and writing an `Any` as JSON. */
 export const messageTypes: Registry = { ...loadedTypes, getMessage: messageType, [Symbol.iterator]: () => loadedTypes[Symbol.iterator]() }

@@ -1,4 +1,7 @@
-/** Reads the JSON of patches into messages. Types are no closed list: what no schema here describes is passed to Envoy as it was written, in a `TypedStruct`, and is told apart as unchecked. */
+/**
+ * Decodes the JSON of patches. The set of types is open: a message that no schema here describes is passed to Envoy as written, in a
+ * `TypedStruct`, and is reported as unchecked.
+ */
 import { create, type DescMessage, fromBinary, fromJson, type JsonObject, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt'
@@ -8,24 +11,27 @@ import { packMessage } from '../message.ts'
 import { checkMessage } from '../resource-check.ts'
 import { messageTypes } from './message-types.ts'
 
-/** What was read of a patch. */
+/** A decoded patch value. */
 export interface ReadValue<Message> {
   readonly message: Message
-  /** Names of packed types, and `<type>: <reason>` of known ones with unknown fields, that only Envoy can judge. */
+  /** What only Envoy can validate: names of unknown packed types, and `<type>: <reason>` for known types with unknown fields. */
   readonly unchecked: readonly string[]
-  /** Why the value was not read as it is: fields that no schema here has were left out. */
+  /** The reason why unknown fields were left out; undefined if there were none. */
   readonly leftOut: string | undefined
 }
 
 const prefix = 'type.googleapis.com/'
 const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct'])
-/** Types of the second version of the API, which Envoy has no more. */
+/** Types of the v2 API, which current releases of Envoy do not have. */
 const secondVersion = /^envoy\.(api\.v2|config\.(filter|transport_socket|accesslog|trace)\..*v2)/
 
-/** The name of a type in a URL, whatever stands before the last slash. */
+/** Returns the type name in a type URL, whatever precedes the last slash. */
 const typeName = (url: string): string => url.slice(url.lastIndexOf('/') + 1)
 
-/** Reads a patch value. Throws an Error that says which field is wrong. Unless it is only a part to be merged, nested messages are checked too. */
+/**
+ * Decodes a patch value. Throws an Error that names the invalid field. Nested messages are validated too, unless the value is only a `part`
+ * to be merged.
+ */
 export function readValue<Schema extends DescMessage>(schema: Schema, value: unknown, part: boolean): ReadValue<MessageShape<Schema>> {
   const unchecked = new Set<string>()
   const json = prepared(value as JsonValue, unchecked)
@@ -42,7 +48,10 @@ export function readValue<Schema extends DescMessage>(schema: Schema, value: unk
   return { message, unchecked: [...unchecked], leftOut }
 }
 
-/** JSON with every packed message in a form that can be read: of a type that is known as it is, else as a `TypedStruct`. */
+/**
+ * Rewrites JSON so that every packed message can be decoded: known types stay as they are, others become a `TypedStruct`. Adds to
+ * `unchecked`.
+ */
 function prepared(json: JsonValue, unchecked: Set<string>): JsonValue {
   if (Array.isArray(json)) return json.map((entry) => prepared(entry, unchecked))
   if (!isMapping(json)) return json
@@ -71,13 +80,13 @@ function prepared(json: JsonValue, unchecked: Set<string>): JsonValue {
     for (const type of nested) unchecked.add(type)
     return known
   }
-  // A newer release may have the field; whatever else is wrong is thrown.
+  // A newer release may have the field. Any other error is thrown.
   fromJson(AnySchema, known, { registry: messageTypes, ignoreUnknownFields: true })
   unchecked.add(`${name}: ${unknownField}`)
   return typedStruct(name, fields)
 }
 
-/** A `TypedStruct` that a user wrote; its type decides whether it is checked. */
+/** Handles a `TypedStruct` that the user wrote. Its content is checked if its type is known. */
 function preparedStruct(json: JsonObject, name: string, unchecked: Set<string>): JsonObject {
   const url = json.type_url ?? json.typeUrl
   const inner = typeof url === 'string' ? typeName(url) : ''
@@ -92,7 +101,7 @@ function preparedStruct(json: JsonObject, name: string, unchecked: Set<string>):
       () => void fromJson(schema, fields, { registry: messageTypes }),
       (reason) => reason,
     )
-    // Envoy reads it as this one does: what is wrong in it is refused there.
+    // Envoy decodes the struct in the same way and would refuse it for the same errors.
     if (unknownField !== undefined) {
       fromJson(schema, fields, { registry: messageTypes, ignoreUnknownFields: true })
       unchecked.add(`${inner}: ${unknownField}`)
@@ -103,7 +112,7 @@ function preparedStruct(json: JsonObject, name: string, unchecked: Set<string>):
 
 const typedStruct = (name: string, value: JsonObject): JsonObject => ({ '@type': `${prefix}xds.type.v3.TypedStruct`, typeUrl: prefix + name, value })
 
-/** The packed message of an `Any`, and its type; one that came as a `TypedStruct` of a known type is read as that. Undefined when no schema here describes it. */
+/** Decodes an `Any`; a `TypedStruct` of a known type is decoded as that type. Returns undefined if no schema here describes the message. */
 export function unpacked(any: Any): { schema: DescMessage; message: MessageShape<DescMessage> } | undefined {
   const schema = messageTypes.getMessage(typeName(any.typeUrl))
   if (!schema) return undefined
@@ -120,10 +129,10 @@ export function unpacked(any: Any): { schema: DescMessage; message: MessageShape
   )
 }
 
-/** Packs what {@link unpacked} gave, changed. */
+/** Packs a message that {@link unpacked} returned. */
 export const packed = (schema: DescMessage, message: MessageShape<DescMessage>): Any => packMessage(schema, message)
 
-/** Checks every message that is packed within a message. Throws InvalidResource when Envoy would refuse one. */
+/** Checks every message that is packed within a message. Throws InvalidResource at the first one that violates Envoy's validation rules. */
 export function checkPacked<Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>): void {
   checkNested(reflect(schema as DescMessage, message, false))
 }
@@ -153,12 +162,12 @@ function checkAny(any: Any): void {
   checkNested(reflect(found.schema, found.message, false))
 }
 
-/** The message of the given type that is packed in an `Any`; undefined where another one is. */
+/** Returns the message of the given type that is packed in an `Any`; undefined if the `Any` has another type. */
 export function readPacked<Schema extends DescMessage>(schema: Schema, any: Any): MessageShape<Schema> | undefined {
   return typeName(any.typeUrl) === schema.typeName ? fromBinary(schema, any.value) : undefined
 }
 
-/** Changes a message that is packed in an `Any` of the given type; other types are left as they are. */
+/** Edits a message packed in an `Any`. An `Any` of another type is left unchanged. */
 export function editPacked<Schema extends DescMessage>(schema: Schema, any: Any, edit: (message: MessageShape<Schema>) => void): void {
   const message = readPacked(schema, any)
   if (!message) return
@@ -166,7 +175,7 @@ export function editPacked<Schema extends DescMessage>(schema: Schema, any: Any,
   any.value = packMessage(schema, message).value
 }
 
-/** A message of the type with nothing set. */
+/** Returns an empty message. */
 export function empty<Schema extends DescMessage>(schema: Schema): MessageShape<Schema> {
   return create(schema)
 }

@@ -1,4 +1,7 @@
-/** Patches of EnvoyFilters as they are applied (docs/resources.md, F2 to F6). One that cannot be applied is reported and left out; it never spoils the rest. */
+/**
+ * Applies patches of EnvoyFilters (docs/resources.md, F2 to F6). A patch that cannot be applied is reported and skipped; the others are
+ * applied.
+ */
 import { clone, type DescMessage, type MessageShape } from '@bufbuild/protobuf'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { contain } from '../../model/faults.ts'
@@ -11,15 +14,17 @@ import { checkPacked, type ReadValue, readValue } from './packed.ts'
 import { enforcedOtherwise, policySettings } from './policy-filters.ts'
 import { matchesProxy } from './selection.ts'
 
-/** Where patches are applied, and to whom they report what they could not do. */
+/** The context in which patches are applied, and the callback for reports. */
 export interface PatchContext {
   readonly context: 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY' | 'extensions'
   readonly traits: Traits
-  /** Called with `EnvoyFilter/<namespace>/<name>` and the reason; `consequence` is what follows, that the patch is left out where nothing else is said. */
+  /**
+   * Reports a patch that could not be applied. `object` is `EnvoyFilter/<namespace>/<name>`; without a `consequence` the patch is skipped.
+   */
   report(object: string, reason: string, consequence?: string): void
 }
 
-/** A patch with the object that it comes from. */
+/** A patch and the object that contains it. */
 export interface Patch {
   readonly patch: ConfigPatch
   readonly operation: Operation
@@ -31,16 +36,16 @@ export interface Patch {
 type AppliesTo = ConfigPatch['applyTo']
 type Operation = ConfigPatch['patch']['operation']
 
-/** Lists into which something can be inserted at a place; for all others an insertion adds. */
+/** Lists in which items have a position; in all others an insertion appends. */
 const ordered: ReadonlySet<AppliesTo> = new Set(['LISTENER_FILTER', 'NETWORK_FILTER', 'HTTP_FILTER', 'HTTP_ROUTE'])
 
 const operationOf = ({ applyTo, patch: { operation } }: ConfigPatch): Operation =>
   operation.startsWith('INSERT_') && !ordered.has(applyTo) ? 'ADD' : operation
 
-/** The object of an EnvoyFilter, as faults name it. */
+/** Returns the id of an EnvoyFilter in reports. */
 const objectOf = ({ namespace, name }: EnvoyFilter): string => `EnvoyFilter/${namespace}/${name}`
 
-/** The patches of one kind that hold in a context. */
+/** Returns the patches of one kind that apply in a context. */
 export function patchesOf({ context, traits }: PatchContext, applyTo: AppliesTo): Patch[] {
   if (traits.filters.length === 0) return []
   return traits.filters.flatMap((filter) =>
@@ -53,16 +58,16 @@ export function patchesOf({ context, traits }: PatchContext, applyTo: AppliesTo)
   )
 }
 
-/** What patches were read as, and why those that could not be read were not. */
+/** The decoded values of patches, or the reason why decoding failed. */
 const values = new WeakMap<ConfigPatch['patch'], ReadValue<unknown> | { readonly reason: string }>()
 
-/** The types of a patch that no schema here describes, of one that was read; Envoy alone can judge them. */
+/** Returns the types in a decoded patch that no schema here describes; only Envoy can validate them. */
 export function uncheckedTypes({ patch }: ConfigPatch): readonly string[] {
   const known = values.get(patch)
   return known && 'unchecked' in known ? known.unchecked : []
 }
 
-/** The value of a patch as a message; each reading is a copy. Undefined, and reported, when it cannot be read. */
+/** Returns a copy of the decoded value of a patch. Returns undefined, and reports the reason, if it cannot be decoded. */
 export function readPatch<Schema extends DescMessage>(schema: Schema, entry: Patch, context: PatchContext): MessageShape<Schema> | undefined {
   const { patch, object, operation } = entry
   let known = values.get(patch.patch)
@@ -92,49 +97,55 @@ export function readPatch<Schema extends DescMessage>(schema: Schema, entry: Pat
   return clone(schema, message)
 }
 
-/** A filter without configuration is refused by Envoy, which finds filters by the type of that, not by name. Throws then. */
+/**
+ * Throws if a filter has no typed configuration: Envoy refuses it, since it finds filters by the type of their configuration and not by
+ * name.
+ */
 function checkComplete(message: object): void {
   const { name, configType } = message as { name?: string; configType?: { case: string | undefined } }
   if (configType && configType.case === undefined) throw new Error(`filter ${name} has no typed_config: Envoy finds filters by the type of it`)
 }
 
-/** Whether a patch changes what is there by merging. */
+/** Whether a patch merges a value into existing items. */
 export const isMerge = ({ operation }: Patch): boolean => operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST'
 
-/** Whether a patch adds a resource, or an item somewhere. */
+/** Whether a patch adds a resource or an item. */
 export const adds = ({ operation }: Patch): boolean => operation === 'ADD' || operation.startsWith('INSERT_')
 
-/** Objects of patches, each once. */
+/** Returns the ids of the objects of patches, without repetitions. */
 export const objectsOf = (patches: readonly Patch[]): string[] => [...new Set(patches.map(({ object }) => object))]
 
-/** A list of messages that patches change. */
+/** Describes a list of messages that patches change. */
 export interface PatchedList<Schema extends DescMessage> {
   readonly schema: Schema
-  /** Whether a patch is about an item; of a patch that names none, every item. */
+  /** Whether a patch matches an item; a patch that names no item matches all. */
   matches(item: MessageShape<Schema>, patch: ConfigPatch): boolean
   /** Whether a patch names an item. */
   names(patch: ConfigPatch): boolean
-  /** Whether only patches that name an item may take it away or replace it, and only one is replaced: so it is with filters. */
+  /** Whether a patch must name an item to remove or replace it, and replaces the first match only; true for lists of filters. */
   readonly byNameOnly: boolean
-  /** Operations that are done in turns, each turn in the order of the patches. */
+  /** The order of operations: one turn after the other, and within a turn the order of the patches. */
   readonly turns: readonly ReadonlySet<Operation>[]
-  /** Merges a value into an item. The usual merging where it is not given. */
+  /** Merges a value into an item; {@link mergeInto} if not given. */
   merge?(item: MessageShape<Schema>, value: MessageShape<Schema>, lists: Lists): void
-  /** Where an item goes that is added without a place. Behind all others where it is not given. */
+  /** Returns the index of an item that is added without a position; the end if not given. */
   place?(list: readonly MessageShape<Schema>[], patch: ConfigPatch): number
 }
 
 const insertions = ['ADD', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST'] as const
 const changes = ['MERGE', 'MERGE_AND_REPLACE_LIST', 'REMOVE', 'REPLACE'] as const
 
-/** Orders in which operations are done: what is there is changed and then added to; or added to and then merged into; or all in the order of the patches. */
+/**
+ * Orders of operations: `changesFirst` changes existing items and then adds, `mergesLast` adds, removes and replaces and then merges,
+ * `inOrder` keeps the order of the patches.
+ */
 export const turns = {
   changesFirst: [new Set<Operation>(changes), new Set<Operation>(insertions)],
   mergesLast: [new Set<Operation>([...insertions, 'REMOVE', 'REPLACE']), new Set<Operation>(['MERGE', 'MERGE_AND_REPLACE_LIST'])],
   inOrder: [new Set<Operation>([...insertions, ...changes])],
 } as const
 
-/** Applies patches to a list of messages. The list that is given stays as it is. */
+/** Applies patches to a copy of a list of messages. */
 export function patchList<Schema extends DescMessage>(
   of: PatchedList<Schema>,
   items: readonly MessageShape<Schema>[],
@@ -166,7 +177,10 @@ function applied<Schema extends DescMessage>(
   return inserted(of, list, value, entry)
 }
 
-/** Puts an item into a list. Before or after a match that is not there means nowhere; without a match, first or last. */
+/**
+ * Inserts an item into a list. If a patch with a position names an item that is not in the list, nothing is inserted; if it names none, the
+ * item goes to the start or the end.
+ */
 function inserted<Schema extends DescMessage>(
   of: PatchedList<Schema>,
   list: readonly MessageShape<Schema>[],
@@ -186,7 +200,9 @@ function inserted<Schema extends DescMessage>(
   return list.toSpliced(places[operation] ?? list.length, 0, item)
 }
 
-/** A message with the value of a patch merged into it; the message itself, and a report, where that fails. */
+/**
+ * Returns a copy of a message with the value of a patch merged into it. If that fails, reports the reason and returns the message itself.
+ */
 export function merged<Schema extends DescMessage>(
   schema: Schema,
   item: MessageShape<Schema>,
@@ -211,7 +227,7 @@ export function merged<Schema extends DescMessage>(
   )
 }
 
-/** A message after its patches. Throws InvalidResource when they put something into it that Envoy would refuse. */
+/** Returns a patched message after checking its packed messages. Throws InvalidResource if one violates Envoy's validation rules. */
 export function checked<Schema extends DescMessage>(
   schema: Schema,
   original: MessageShape<Schema>,
@@ -221,11 +237,14 @@ export function checked<Schema extends DescMessage>(
   return patched
 }
 
-/** Whether a patch adds a resource here. A sidecar has what is added in any context once: beside what is outbound. */
+/**
+ * Whether a patch adds a resource in this context. A sidecar gets an added resource once: with its outbound resources, unless the patch
+ * matches inbound only.
+ */
 const addsIn = (entry: Patch, { context }: PatchContext): boolean =>
   adds(entry) && (context !== 'SIDECAR_INBOUND' || entry.patch.match?.context === context)
 
-/** What patches add to the resources of a type, each as a draft; a value that cannot be read is reported when it is made. */
+/** Returns drafts of the resources that patches add. A value that cannot be decoded is reported when its draft is made. */
 export function added<Schema extends DescMessage>(schema: Schema, patches: readonly Patch[], context: PatchContext): Draft<MessageShape<Schema>>[] {
   return patches
     .filter((patch) => addsIn(patch, context))

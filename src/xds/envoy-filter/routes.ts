@@ -22,10 +22,16 @@ import {
   turns,
 } from './patches.ts'
 
-/** `http.<port>`, with the address behind it where it listens on one, or `https.<port>.<port name>.<gateway>.<namespace>`; the name of a Gateway may have dots. */
+/**
+ * Matches `http.<port>`, followed by the bind address if there is one, and `https.<port>.<port name>.<gateway>.<namespace>`; the name of a
+ * Gateway may contain dots.
+ */
 const gatewayRoute = /^http\.(?<plain>\d+)(?:\..+)?$|^https\.(?<secure>\d+)\.(?<portName>[^.]*)\.(?<gateway>.+)\.(?<owner>[^.]+)$/
 
-/** Port names and gateways are those of gateways' routes; sidecars do not look at them. */
+/**
+ * Whether a patch matches the name of a route configuration. Matches of port name and gateway apply to gateways only; for sidecars they are
+ * ignored.
+ */
 function matchesRouteName(name: string, { patch, namespace }: Patch, context: PatchContext['context']): boolean {
   const match = patch.match?.routeConfiguration
   if (!match) return true
@@ -70,7 +76,7 @@ function matchesRoute(route: Route, patch: ConfigPatch): boolean {
   return action === undefined || route.action.case === action
 }
 
-/** Applies VIRTUAL_HOST (merge, remove, replace) and HTTP_ROUTE patches to hosts of one route configuration. */
+/** Applies VIRTUAL_HOST (merge, remove, replace) and HTTP_ROUTE patches to virtual hosts of one route configuration. */
 export function patchVirtualHosts(virtualHosts: readonly VirtualHost[], route: string, context: PatchContext): VirtualHost[] {
   const hostPatches = onRoute(route, context, 'VIRTUAL_HOST').filter((entry) => !adds(entry))
   const routePatches = onRoute(route, context, 'HTTP_ROUTE').filter(({ operation }) => operation !== 'REPLACE')
@@ -84,14 +90,14 @@ export function patchVirtualHosts(virtualHosts: readonly VirtualHost[], route: s
   })
 }
 
-/** Virtual hosts that patches add to a route configuration. */
+/** Returns the virtual hosts that patches add to a route configuration. */
 export function addedVirtualHosts(route: string, context: PatchContext): VirtualHost[] {
   return onRoute(route, context, 'VIRTUAL_HOST')
     .filter(adds)
     .flatMap((patch) => readPatch(VirtualHostSchema, patch, context) ?? [])
 }
 
-/** What ROUTE_CONFIGURATION patches merge into a route configuration, as bytes to put behind it. */
+/** Returns the encoded fields that ROUTE_CONFIGURATION patches merge into a route configuration, to be appended to it. */
 export function routeConfigurationExtra(route: string, context: PatchContext): Uint8Array {
   const patches = onRoute(route, context, 'ROUTE_CONFIGURATION').filter(isMerge)
   if (patches.length === 0) return new Uint8Array()
@@ -104,7 +110,10 @@ export function routeConfigurationExtra(route: string, context: PatchContext): U
   return toBinary(RouteConfigurationSchema, extra)
 }
 
-/** Virtual hosts and those that patches add, without the domains that others have: Envoy refuses routes in which a domain is twice. */
+/**
+ * Adds virtual hosts of patches, without the domains that other hosts have: Envoy refuses a route configuration in which a domain occurs
+ * twice.
+ */
 function withHosts(present: readonly VirtualHost[], more: readonly VirtualHost[]): VirtualHost[] {
   const taken = new Set(present.flatMap(({ domains }) => domains.map((domain) => domain.toLowerCase())))
   const left = more.flatMap((host) => {
@@ -118,7 +127,9 @@ function withHosts(present: readonly VirtualHost[], more: readonly VirtualHost[]
   return [...present, ...left]
 }
 
-/** All route patches on whole route configurations: those of gateways, and those that stand in inbound listeners. */
+/**
+ * Returns a patcher that applies all route patches to whole route configurations: those of gateways and those inlined in inbound listeners.
+ */
 export function routePatcher(context: PatchContext): Patcher<RouteConfiguration> | undefined {
   const patches = (['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'] as const).flatMap((applyTo) => patchesOf(context, applyTo))
   if (patches.length === 0) return undefined

@@ -1,4 +1,4 @@
-/** Which EnvoyFilters apply to a proxy (docs/resources.md, F1, F2). */
+/** Selects the EnvoyFilters that apply to a proxy (docs/resources.md, F1, F2). */
 import { RE2JS } from 're2js'
 import type { ProxyNode } from '../../../protocols/data.ts'
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
@@ -8,7 +8,7 @@ import { byAge } from '../../model/order.ts'
 import type { EnvoyFilter } from '../../snapshot/objects.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 
-/** The filters for a proxy: those of the root namespace, then those of its own; by priority, then age. */
+/** Returns the EnvoyFilters of a proxy, ordered by priority; with equal priority those of the root namespace first, then by age. */
 export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Readonly<Record<string, string>>): EnvoyFilter[] {
   const root = snapshot.mesh.rootNamespace
   const selected = snapshot.envoyFilters.filter(
@@ -23,15 +23,15 @@ export function filtersFor(snapshot: MeshSnapshot, node: ProxyNode, labels: Read
   )
 }
 
-/** An EnvoyFilter without some of its patches, which a proxy refused. */
+/** An EnvoyFilter without patches that a proxy refused. */
 interface ReducedFilter extends EnvoyFilter {
-  /** Places of those that are left out, for its name in keys. */
+  /** Indices of the patches that were left out; part of {@link filterId}. */
   readonly without: string
 }
 
 const reduced = new WeakMap<EnvoyFilter, Map<string, ReducedFilter>>()
 
-/** An EnvoyFilter without patches that were withdrawn; the same object for the same patches. Undefined when nothing is left of it. */
+/** Returns an EnvoyFilter without withdrawn patches; the same object for the same patches. Undefined if no patch is left. */
 export function withoutPatches(filter: EnvoyFilter, withdrawn: ReadonlySet<ConfigPatch>): EnvoyFilter | undefined {
   const patches = filter.spec.configPatches ?? []
   const places = patches.flatMap((patch, index) => (withdrawn.has(patch) ? index : []))
@@ -46,11 +46,11 @@ export function withoutPatches(filter: EnvoyFilter, withdrawn: ReadonlySet<Confi
   return made
 }
 
-/** The name of an EnvoyFilter in keys: one without some of its patches is another. */
+/** Returns the id of an EnvoyFilter in keys. A filter without some of its patches has another id. */
 export const filterId = (filter: EnvoyFilter): string =>
   `${filter.namespace}/${filter.name}${'without' in filter ? ` without ${(filter as ReducedFilter).without}` : ''}`
 
-/** Whether a patch is meant for a proxy: its version and metadata match. */
+/** Whether a patch matches the version and metadata of a proxy. */
 export function matchesProxy(patch: ConfigPatch, proxy: { version: ProxyNode['version']; metadata: Readonly<Record<string, unknown>> }): boolean {
   const match = patch.match?.proxy
   if (match?.proxyVersion) {

@@ -1,11 +1,11 @@
-/** Which patches may have touched a resource that a proxy refused. */
+/** Finds the patches that may have affected a resource that a proxy refused. */
 import type { ConfigPatch } from '../../config/kinds/envoy-filter.ts'
 import { clusterType, extensionConfigType, listenerType, routeType, virtualHostType } from '../type-urls.ts'
 
 const routeKinds = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'] as const
 const kindsOf: ReadonlyMap<string, readonly ConfigPatch['applyTo'][]> = new Map<string, readonly ConfigPatch['applyTo'][]>([
   [clusterType, ['CLUSTER']],
-  // Routes of inbound ports stand in their listeners.
+  // Routes of inbound ports are inlined in their listeners.
   [listenerType, ['LISTENER', 'LISTENER_FILTER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...routeKinds]],
   [routeType, routeKinds],
   [virtualHostType, routeKinds],
@@ -13,8 +13,8 @@ const kindsOf: ReadonlyMap<string, readonly ConfigPatch['applyTo'][]> = new Map<
 ])
 
 /**
- * Whether a patch may have touched a resource of a type, as far as its name and the context that it was made in tell; of an unknown name (empty), whether it is about
- * the type.
+ * Whether a patch may have affected a resource of a type, judged by the name of the resource and the context that it was made in. For an
+ * empty name: whether the patch is about the type.
  */
 export function mayTouch(patch: ConfigPatch, typeUrl: string, name: string, context?: string): boolean {
   if (!kindsOf.get(typeUrl)?.includes(patch.applyTo)) return false
@@ -28,7 +28,7 @@ export function mayTouch(patch: ConfigPatch, typeUrl: string, name: string, cont
   return typeUrl !== clusterType || !cluster?.name || cluster.name === name
 }
 
-/** The name of the resource that a patch adds; undefined for one that changes others. */
+/** Returns the name of the resource that a patch adds; undefined for a patch that changes existing resources. */
 function addedName({ applyTo, patch: { operation, value } }: ConfigPatch): string | undefined {
   const isResource = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG'
   if (!isResource || (operation !== 'ADD' && !operation.startsWith('INSERT_'))) return undefined
@@ -47,7 +47,7 @@ function mayTouchListener(patch: ConfigPatch, name: string): boolean {
   return !portNumber || port === undefined || String(portNumber) === port
 }
 
-/** Whether what a proxy said of its refusal names what a patch brings: its name, or the type of its configuration. */
+/** Whether an error message of a proxy contains the name of what a patch adds, or the type of its configuration. */
 export function isNamedIn(detail: string, { patch: { value } }: ConfigPatch): boolean {
   const { name, typed_config: snake, typedConfig: camel } = (value ?? {}) as Record<string, unknown>
   const typed = (snake ?? camel ?? {}) as Record<string, unknown>

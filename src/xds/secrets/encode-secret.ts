@@ -1,4 +1,7 @@
-/** Encodes secrets (`envoy.extensions.transport_sockets.tls.v3.Secret`) as list elements of a response, without the message library: writers do not load it. */
+/**
+ * Encodes `envoy.extensions.transport_sockets.tls.v3.Secret` as elements of `resources` in a response, without generated code, which
+ * writers do not load.
+ */
 import { elementHead, fieldHead, textField } from '../slab/wire.ts'
 import { secretType } from '../type-urls.ts'
 
@@ -10,18 +13,18 @@ const fields = {
   dataSource: { inlineBytes: 2 },
 } as const
 
-/** A certificate with its chain and key, as PEM. */
+/** Encodes a certificate chain and its private key, both PEM, as a TLS certificate. */
 export function encodePair(name: string, { chain, key }: { readonly chain: Uint8Array; readonly key: Uint8Array }): Buffer {
   const { certificateChain, privateKey } = fields.tlsCertificate
   return encode(name, fields.secret.tlsCertificate, [...inline(certificateChain, chain), ...inline(privateKey, key)])
 }
 
-/** Authorities of the other side's certificates, as PEM. */
+/** Encodes the certificates of authorities (PEM) as a validation context. */
 export function encodeAuthorities(name: string, authorities: Uint8Array): Buffer {
   return encode(name, fields.secret.validationContext, inline(fields.validationContext.trustedCa, authorities))
 }
 
-/** A data source with these bytes, as a field: heads and content, so that the content is copied once, at the end. */
+/** Returns a field with an inline data source, as heads and content, so that the content is copied only once, at the end. */
 function inline(field: number, bytes: Uint8Array): Uint8Array[] {
   const head = fieldHead(fields.dataSource.inlineBytes, bytes.length)
   return [fieldHead(field, head.length + bytes.length), head, bytes]
@@ -32,7 +35,7 @@ function encode(name: string, field: number, content: readonly Uint8Array[]): Bu
   const nameField = textField(fields.secret.name, name)
   const head = fieldHead(field, length)
   const parts = [elementHead(secretType, nameField.length + head.length + length), nameField, head, ...content]
-  // Memory of its own, so that nothing else lies in it and it can be cleared.
+  // A buffer outside the pool of Node, so that it can be cleared without affecting other data.
   const bytes = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   for (const part of parts) {

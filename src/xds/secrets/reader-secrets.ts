@@ -1,6 +1,7 @@
 /**
- * The secrets that one reader, the service account of routers, has in a writer: what its streams subscribed to, what is known of it, and the encoded resources. They are in memory
- * of the writer alone, and cleared when nobody needs them (docs/resources.md, K8).
+ * The secrets of one reader (a service account of routers) in a writer: the subscriptions of its streams, the material received from
+ * sources, and the encoded resources. They are held in the memory of the writer alone, and cleared when no longer used (docs/resources.md,
+ * K8).
  */
 import type { SecretMaterial, SecretReader } from '../../../protocols/messages/secrets.ts'
 import { addSums, contentVersion, type KeyedSums, subtractSums, sumText, versionOfSum, zeroSum } from '../slab/sums.ts'
@@ -16,31 +17,31 @@ import type { SecretPlans } from './secret-plans.ts'
 
 /** A resource that streams subscribed to. */
 interface Wanted {
-  /** Undefined for a name under which there can be nothing for this reader. */
+  /** The Secret that it is made from; undefined for a name that cannot denote a resource of this reader. */
   readonly of: NamedSecret | undefined
-  /** Streams that subscribed to it. */
+  /** The number of streams that subscribed to it. */
   uses: number
-  /** Whether it is known what there is of it. */
+  /** Whether it is known if the resource exists. */
   isKnown: boolean
   bytes: Buffer | undefined
 }
 
-/** What a source said of a Secret, and the resources that look into it. */
+/** A Secret as reported by a source, and the resources that are made from it. */
 interface Known {
   readonly resources: Set<string>
   isSaid: boolean
   material: SecretMaterial | undefined
 }
 
-/** What the readers of a writer share. */
+/** Dependencies that the readers of a writer share. */
 export interface ReaderParts {
-  /** Those of the writer's catalog, so that no two records have the same number. */
+  /** Those of the writer's catalog, so that serial numbers are unique. */
   readonly groups: GroupParts
   readonly plans: SecretPlans
   readonly subscriptions: Subscriptions
-  /** Memory of encoded secrets. */
+  /** The buffers of encoded secrets. */
   readonly memory: WeakSet<ArrayBufferLike>
-  /** Other Secrets are wanted of the sources than before. */
+  /** Called when the Secrets that are requested from sources change. */
   wanted(): void
 }
 
@@ -51,7 +52,7 @@ export class ReaderSecrets implements ReadableSecrets {
   readonly #group: Group
   readonly #wanted = new Map<string, Wanted>()
   readonly #secrets = new Map<string, Known>()
-  /** What each stream subscribed to. */
+  /** The subscription of each stream. */
   readonly #streams = new Map<object, Subscription>()
   #sum = zeroSum
   #state: TypeState
@@ -63,7 +64,7 @@ export class ReaderSecrets implements ReadableSecrets {
     this.#state = this.#stateNow()
   }
 
-  /** Names of the Secrets that are wanted of the sources. */
+  /** The names of the Secrets that are requested from sources. */
   get names(): Iterable<string> {
     return this.#secrets.keys()
   }
@@ -95,7 +96,10 @@ export class ReaderSecrets implements ReadableSecrets {
     if (changed) this.#parts.wanted()
   }
 
-  /** A source says what there is of a Secret. Returns the names of resources of which nothing was known before: whoever subscribed to them is to be answered. */
+  /**
+   * Records the material of a Secret that a source reported, or that there is none. Returns the names of subscribed resources that have
+   * become known; their streams are due an answer.
+   */
   said(name: string, material: SecretMaterial | undefined): string[] {
     const known = this.#secrets.get(name)
     if (!known) {
@@ -154,14 +158,14 @@ export class ReaderSecrets implements ReadableSecrets {
     return isGone
   }
 
-  /** Makes a resource of what is known of its Secrets now. Returns whether nothing was known of it before, and now is. */
+  /** Encodes a resource again from its Secrets. Returns whether it has become known. */
   #remake(resource: string, wanted: Wanted): boolean {
     const { of } = wanted
     if (!of) return false
     let made: Buffer | undefined
     for (const name of secretsOf(of)) {
       const known = this.#secrets.get(name)
-      // What the first of them has counts before what the second has.
+      // An earlier Secret has precedence.
       if (!known?.isSaid) return false
       made = encoded(resource, of, known.material)
       if (made) break
@@ -172,7 +176,7 @@ export class ReaderSecrets implements ReadableSecrets {
     return !wasKnown
   }
 
-  /** Puts the bytes of a resource into the group, or takes it out of there, and clears what was there before. */
+  /** Stores the bytes of a resource in the group, or removes it, and clears the previous bytes. */
   #put(resource: string, wanted: Wanted, bytes: Buffer | undefined): void {
     const before = wanted.bytes
     if (!before && !bytes) return
@@ -202,7 +206,7 @@ export class ReaderSecrets implements ReadableSecrets {
   }
 }
 
-/** The version of a secret: it tells whoever has the same secret that it is the same, and nobody what is in it. */
+/** Returns the version of a secret: equal for equal content, and a keyed digest, so that it reveals nothing about the content. */
 const versionOfSecret = (sums: KeyedSums, bytes: Buffer): string => versionOfSum(sums.of(`secret|${contentVersion(bytes)}`))
 
 function encoded(resource: string, { part }: NamedSecret, material: SecretMaterial | undefined): Buffer | undefined {

@@ -1,27 +1,33 @@
-/** Names of the secrets that gateways are served: `kubernetes://<name>`, `kubernetes://<namespace>/<name>`, each also with `-cacert` (docs/resources.md, K1). */
+/**
+ * Names of the secret resources of gateways: `kubernetes://<name>`, `kubernetes://<namespace>/<name>`, each also with `-cacert`
+ * (docs/resources.md, K1).
+ */
 
 const scheme = 'kubernetes://'
 const authoritiesSuffix = '-cacert'
 
-/** The resource with the certificate and key of a `credentialName`. A name that has the scheme already is one. */
+/** Returns the name of the resource with the certificate and key of a `credentialName`. A name with the scheme is returned unchanged. */
 export function certificateName(credentialName: string): string {
   return credentialName.startsWith(scheme) ? credentialName : scheme + credentialName
 }
 
-/** The resource with the authorities that belong to a `credentialName`. */
+/** Returns the name of the resource with the certificate authorities of a `credentialName`. */
 export function authoritiesName(credentialName: string): string {
   const name = certificateName(credentialName)
   return name.endsWith(authoritiesSuffix) ? name : name + authoritiesSuffix
 }
 
-/** The secret that a resource is made from, and which part of it. */
+/** The Secret that a resource is made from, and the part of it that is used. */
 export interface NamedSecret {
   readonly name: string
-  /** `authorities` come from the Secret `<name>-cacert`, else from the Secret `<name>`. */
+  /** `authorities` are looked up in the Secret `<name>-cacert`, then in the Secret `<name>`. */
   readonly part: 'pair' | 'authorities'
 }
 
-/** What a resource of this name is made from, for a reader in a namespace. Undefined when it is of another namespace, or no name of a secret. */
+/**
+ * Parses the name of a secret resource for a reader in a namespace. Returns undefined for a Secret of another namespace and for a name that
+ * is no name of a secret.
+ */
 export function readSecretName(resource: string, namespace: string): NamedSecret | undefined {
   if (!resource.startsWith(scheme)) return undefined
   const path = resource.slice(scheme.length)
@@ -33,7 +39,7 @@ export function readSecretName(resource: string, namespace: string): NamedSecret
   return isOfAuthorities ? { name: name.slice(0, -authoritiesSuffix.length), part: 'authorities' } : { name, part: 'pair' }
 }
 
-/** Names of the Secrets in which what a resource is made from is looked for, in this order. */
+/** Returns the names of the Secrets in which a resource is looked up, in order. */
 export function secretsOf({ name, part }: NamedSecret): readonly string[] {
   return part === 'pair' ? [name] : [name + authoritiesSuffix, name]
 }

@@ -1,4 +1,4 @@
-/** Responses with secrets: made for one stream, kept by nobody, and cleared when they have left (docs/resources.md, K8). */
+/** Responses with secrets: made for one stream, not cached, and cleared after they are sent (docs/resources.md, K8). */
 import type { Catalog } from '../stream/catalog.ts'
 import { responseFrame } from '../stream/frames.ts'
 import { type Plan, Plans } from '../stream/plans.ts'
@@ -6,7 +6,7 @@ import type { Response } from '../stream/session.ts'
 import type { Subscription } from '../stream/subscription.ts'
 import type { TypeState } from '../stream/type-state.ts'
 
-/** Makes plans of secrets. A subscription to secrets has no wildcard, so all that it gets is what it names. */
+/** Makes plans of secrets. A wildcard covers no secret, so a full plan consists of the named ones. */
 export class SecretPlans extends Plans {
   constructor(catalog: Catalog) {
     super(catalog, { enabled: false, size: 0 })
@@ -18,8 +18,8 @@ export class SecretPlans extends Plans {
 }
 
 /**
- * The frame of a response as one copy, so that secrets may be replaced and cleared while it is on its way out. What was put together for it is cleared, except
- * the encoded secrets themselves, which `isKept` tells. Whoever sends it clears it when it has left.
+ * Returns the frame of a response as one copy, so that secrets may be replaced and cleared while the frame is being sent. Clears the
+ * intermediate buffers except those of encoded secrets, for which `isKept` returns true. The caller clears the frame after it is sent.
  */
 export function secretFrame(response: Response, delta: boolean, isKept: (chunk: Buffer) => boolean): Buffer {
   const parts = responseFrame(response, delta)
