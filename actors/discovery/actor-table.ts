@@ -1,4 +1,4 @@
-/** The wiring of the discovery service as one table: which actors there are, what each consumes and emits, and where it runs. */
+/** The table of the discovery service's actors: what each consumes and emits, and where it runs. */
 import type { CertificateEvent, CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { XdsWriterConfig } from '../../protocols/messages/config.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
@@ -13,34 +13,34 @@ import { type ActorRow, type Wiring, wire } from '../runtime/wiring.ts'
 import type { AuthenticatorConfig } from './identity/settings.ts'
 import { processSecrets } from './process-secrets.ts'
 
-/** What the table is made from. */
+/** Parameters of the table. */
 export interface TableParts {
-  /** With the real addresses. */
+  /** With the actual listening addresses. */
   readonly options: DiscoveryOptions
   readonly features: Features
-  /** Whether callers of this machine may ask for client status without a credential. */
+  /** Whether local callers may use client status without a credential. */
   readonly statusOnLoopback: boolean
   /** Number of writers. */
   readonly writers: number
-  /** Where the writers listen. */
+  /** The listening addresses of the writers. */
   readonly listen: Pick<XdsWriterConfig, 'plain' | 'secure'>
-  /** The certificate files of the secured port, if that is listened on. */
+  /** The certificate files of the secured port; undefined without such a port or such files. */
   readonly certificates: CertificateFiles | undefined
-  /** How tokens of workloads are checked, and where roots of other trust domains are. */
+  /** Settings for workload tokens and for the roots of other trust domains. */
   readonly identity: AuthenticatorConfig
-  /** Where actors run that have work to do. */
+  /** Where actors with CPU-bound work run. */
   readonly mode: SpawnMode
-  /** Finds the module of an actor by its path in this folder. */
+  /** Resolves the path of an actor's module, relative to this folder. */
   readonly module: (name: string) => URL
 }
 
-/** The actors to start, and who is linked to whom. */
+/** The actors to start, the links between them, and the sources. */
 export interface DiscoveryWiring extends Wiring {
-  /** Names of the actors that must have said everything once before the first push. */
+  /** Names of the actors whose first replay the first push waits for. */
   readonly sources: readonly string[]
 }
 
-/** What actors tell each other. */
+/** The messages between actors. */
 interface Messages {
   SourceEvent: SourceEvent
   KeySetEvent: KeySetEvent
@@ -65,12 +65,12 @@ type Authenticator = typeof import('./identity/authenticator.ts').actor
 type CertificateAuthority = typeof import('./authority/certificate-authority.ts').actor
 type XdsWriter = typeof import('./xds-writer/xds-writer.ts').actor
 
-/** The wiring of a service. Two actors are linked where one emits what the other consumes. */
+/** Returns the wiring of a service. Two actors are linked when one emits a message that the other consumes. */
 export function actorTable(parts: TableParts): DiscoveryWiring {
   const { options, features, mode } = parts
   const { allowUnreadableConfig: allowUnreadable, configDir, meshConfig, networksConfig, trustDomain, domain, plugins } = options
   const secrets = processSecrets()
-  // An actor that only waits needs no thread of its own: the watcher without a directory, beside the two files of settings.
+  // Without a directory, the watcher only waits for the two settings files and needs no thread of its own.
   const files: Row<FileWatcher> = {
     module: 'sources/files/file-watcher',
     consumes: { SecretCommand: true },

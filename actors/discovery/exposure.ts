@@ -1,14 +1,14 @@
-/** What the listening addresses show to whom, said at start. */
+/** The log lines at start that say which listening address serves what to which callers. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
 
-/** A line for the log. */
+/** A log line. */
 export interface Notice {
   readonly level: 'info' | 'warn'
   readonly message: string
 }
 
-/** One line with every real address, and one for each way in that says who may come. */
+/** Returns one line with all actual addresses, and one line per address about the callers that it admits. */
 export function exposure(options: DiscoveryOptions, features: Features, openOnLoopback: boolean): Notice[] {
   const { grpcAddr, secureGRPCAddr, httpAddr, monitoringAddr } = options
   const servers = [
@@ -38,7 +38,7 @@ function securedPort(address: string, { XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHEC
   return { level: 'warn', message: `${serves}, for whichever namespace they name (PILOT_ENABLE_XDS_IDENTITY_CHECK=false)` }
 }
 
-/** Whether secrets of gateways are served to nobody, since nobody's identity is verified. */
+/** A line that says why gateway secrets are served to no caller: without verified identities they must not be. */
 function gatewaySecrets(address: string, { MESHD_ENABLE_SDS_SERVER, XDS_AUTH, PILOT_ENABLE_XDS_IDENTITY_CHECK }: Features): Notice[] {
   if (!MESHD_ENABLE_SDS_SERVER) return []
   const to = 'secrets of gateways (credentialName) are served to nobody'
@@ -47,7 +47,7 @@ function gatewaySecrets(address: string, { MESHD_ENABLE_SDS_SERVER, XDS_AUTH, PI
   return XDS_AUTH ? [] : [{ level: 'warn', message: `${to}: XDS_AUTH=false` }]
 }
 
-/** Who sees the debug pages. */
+/** Describes who may read the debug pages. */
 function debugPages(features: Features, openOnLoopback: boolean): string {
   if (!features.ENABLE_DEBUG_ON_HTTP) return 'no debug pages (ENABLE_DEBUG_ON_HTTP=false)'
   const withToken = 'the debug pages to callers with a token of the mesh'

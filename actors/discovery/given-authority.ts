@@ -1,22 +1,22 @@
-/** Whether this process has a certificate authority: of the variables, and of what lies in its directories. */
+/** Decides, from variables and directories, whether this process has a certificate authority. */
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
 import { wallClockMs } from '../runtime/clock.ts'
 
-/** Why a value of `EXTERNAL_CA` cannot be used; the first may be once there is an orchestrator to ask. */
+/** Why a value of `EXTERNAL_CA` cannot be used. The first value may become usable with an orchestrator client. */
 const unusable = new Map([
   ['MESHD_RA_ORCHESTRATOR_API', 'needs an orchestrator, and there is no orchestrator client yet'],
   ['MESHD_RA_MESH_API', 'is not supported'],
 ])
 
-/** Who signs certificates in this process. */
+/** `signs`: whether this process signs certificates. */
 export interface GivenAuthority {
   readonly signs: boolean
 }
 
 /**
- * Looks whether certificates are signed here: with `ENABLE_CA_SERVER`, where there is a secured port to ask on. Rejects with an Error that
- * names the variable or the file that keeps the authority from starting.
+ * Certificates are signed with `ENABLE_CA_SERVER` if there is a secured port. Rejects with an Error that names the variable or file that
+ * keeps the authority from starting.
  */
 export async function givenAuthority(options: Pick<DiscoveryOptions, 'secureGRPCAddr'>, features: Features): Promise<GivenAuthority> {
   const { ENABLE_CA_SERVER, EXTERNAL_CA, ROOT_CA_DIR, MESHD_CA_STATE_DIR } = features

@@ -1,8 +1,8 @@
-/** The flags of the certificate of the secured port. */
+/** The flags for the certificate of the secured port. */
 import type { CertificateFiles } from '../../protocols/messages/certificates.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 
-/** The files that flags name; undefined when there are none. Throws an Error that names the flag that is missing. */
+/** Returns the files that the flags name; undefined when there are none. Throws an Error that names the missing flag. */
 export function certificateFiles(options: Pick<DiscoveryOptions, 'tlsCertFile' | 'tlsKeyFile' | 'caCertFile'>): CertificateFiles | undefined {
   const { tlsCertFile, tlsKeyFile, caCertFile } = options
   if (tlsCertFile === '' && tlsKeyFile === '') {

@@ -1,9 +1,9 @@
-/** Files and the directory that flags name: those that were given must be there at start, those of the defaults may be absent. */
+/** Checks the files and the directory that flags name: explicitly given paths must exist at start, default paths may be absent. */
 import { accessSync, constants, statSync } from 'node:fs'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import { isGone } from '../runtime/directory-watch.ts'
 
-/** Throws an Error that names flag and path when a file or the directory that was given cannot be read. */
+/** Throws an Error that names the flag and path of an explicitly given file or directory that cannot be read. */
 export function checkGivenFiles(options: Pick<DiscoveryOptions, 'given' | 'configDir' | 'meshConfig' | 'networksConfig'>): void {
   for (const name of ['configDir', 'meshConfig', 'networksConfig'] as const) {
     const path = options[name]

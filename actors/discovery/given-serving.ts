@@ -1,4 +1,4 @@
-/** Where the certificate comes from that the secured port serves with. */
+/** Decides where the serving certificate of the secured port comes from. */
 import type { CertificateFiles, ServingCertificate } from '../../protocols/messages/certificates.ts'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { Features } from '../../src/config/features.ts'
@@ -9,19 +9,17 @@ import type { Notice } from './exposure.ts'
 import type { GivenAuthority } from './given-authority.ts'
 import { certificateFiles } from './given-certificates.ts'
 
-/** The files of flags; or the hosts for which the certificate authority of this process signs; or why there is no certificate. */
+/** The source of the serving certificate: files from flags, the process's own certificate authority, or none. */
 export type GivenServing =
   | { readonly from: 'files'; readonly files: CertificateFiles }
-  /** DNS names and addresses, beside the host of the mesh configuration's discovery address. */
+  /** DNS names and addresses, in addition to the host of the mesh configuration's discovery address. */
   | { readonly from: 'authority'; readonly hosts: readonly string[] }
   | { readonly from: 'nowhere'; readonly why: string }
 
-/** Names of this host, by which those of the same machine reach it. */
+/** Names by which local clients reach this host. */
 const loopback = ['localhost', '127.0.0.1', '::1']
 
-/**
- * Looks where the certificate comes from (docs/identity.md, T11). Throws an Error that names the flag or variable that is wrong.
- */
+/** Decides where the certificate comes from (docs/identity.md, T11). Throws an Error that names the invalid flag or variable. */
 export function givenServing(options: DiscoveryOptions, features: Features, { signs }: GivenAuthority): GivenServing {
   const files = certificateFiles(options)
   if (files) return { from: 'files', files }
@@ -40,7 +38,7 @@ export function givenServing(options: DiscoveryOptions, features: Features, { si
   return { from: 'authority', hosts: [...wanted, ...controlPlaneHosts(options.namespace || POD_NAMESPACE), ...loopback] }
 }
 
-/** What the log says at start of the certificate: that there is none and why, or that clients will refuse the one of the files, as it was read. */
+/** Log lines at start about the certificate: why there is none, or why clients will refuse the one that was read from the files. */
 export function servingNotices(
   { secureGRPCAddr, tlsCertFile }: DiscoveryOptions,
   serving: GivenServing,

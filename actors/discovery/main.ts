@@ -1,4 +1,4 @@
-/** Runs the discovery service as a process: until a signal ends it. */
+/** Runs the discovery service as a process until a signal ends it. */
 import { setFlagsFromString } from 'node:v8'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
 import type { LogOptions } from '../../src/logging/levels.ts'
@@ -8,14 +8,14 @@ import { listenToSignals } from '../runtime/signals.ts'
 import { type DiscoveryService, startDiscovery } from './service.ts'
 
 /**
- * How far the heap of a thread may grow beyond what was in use after the last collection, in percent. V8 lets it grow to four times
- * that, so that what is resident depends on how much was in flight at the worst moment; twice costs no CPU that can be measured.
+ * Maximum growth of a thread's heap beyond its size after the last collection, in percent. V8's default is a heap four times that size,
+ * so that resident memory depends on the worst moment; with twice the size there is no measurable CPU cost.
  */
 const heapGrowth = 100
 
-/** Starts the service and ends the process when a signal has ended it in order. Rejects when it cannot start or end. */
+/** Starts the service; ends the process after an orderly stop by a signal. Rejects when the service cannot start or stop. */
 export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): Promise<never> {
-  // Before threads start: it holds for all of them.
+  // Set before threads are started, because it applies to threads started later.
   setFlagsFromString(`--heap-growing-percent=${heapGrowth}`)
   collectAtRest()
   let service: DiscoveryService | undefined
@@ -26,7 +26,7 @@ export async function runDiscovery(options: DiscoveryOptions, log: LogOptions): 
       ignored: (reason) => service?.log('default').warn(reason),
     }),
   )
-  // Before there are keys in memory, and while modules are loaded.
+  // Started before keys are in memory, in parallel with the loading of modules.
   const hardened = keepMemoryOutOfFiles()
   service = await startDiscovery(options, log)
   for (const failure of await hardened) service.log('default').warn(failure)

@@ -1,16 +1,16 @@
-/** Reads private keys from files: the one way for all of them, so that no error quotes a key. */
+/** The only function that reads private keys from files, so that no error message quotes a key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { readBoundedFileSync } from '../runtime/bounded-file.ts'
 import { checkOwnFile } from '../runtime/own-directory.ts'
 
-/** Largest file of a key that is read, in bytes. */
+/** Maximum size of a key file, in bytes. */
 const largestKey = 65_536
 
 /**
- * Reads a private key, PEM without a password. Throws an Error that names the file, and nothing of what is in it, when it cannot be read, is larger than 64 KiB or
- * holds none. One that this program has made (`own`) must be no link, and a file that nobody but this user can use; one that is given (`given`)
- * may be a link, as in a volume that is mounted, and have any mode.
+ * Reads a private key in PEM without a password. Throws an Error that names the file, but does not quote it, when the file cannot be
+ * read, is larger than 64 KiB or holds no key. `own`: a key created by this program must be no symbolic link, and accessible to this user
+ * only. `given`: a key provided by the user may be a symbolic link, as in mounted volumes, and may have any mode.
  */
 export function readPrivateKey(path: string, whose: 'own' | 'given'): KeyObject {
   const check = (found: Stats) => {
@@ -21,7 +21,7 @@ export function readPrivateKey(path: string, whose: 'own' | 'given'): KeyObject 
   try {
     return createPrivateKey(pem)
   } catch {
-    // What the library says of it may quote the file.
+    // The library's error may quote the file, so it is not passed on.
     throw new Error(`${path}: holds no private key in PEM, or one that is encrypted`)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The discovery service: starts and supervises the actors, answers HTTP, writes the log, and ends in order. On this thread
- * nothing of the push path runs.
+ * The discovery service: starts and supervises the actors, serves HTTP, writes the log, and stops in order. No part of the push path runs
+ * on this thread.
  */
 import { availableParallelism } from 'node:os'
 import type { DiscoveryOptions } from '../../protocols/messages/discovery.ts'
@@ -36,26 +36,25 @@ export interface DiscoveryService {
   /** Resolves when the service is ready to serve configuration. */
   ready(): Promise<void>
   readonly log: Logger
-  /** Reads every configuration file again and opens the log files anew, as SIGHUP asks. */
+  /** Reads all configuration files again and reopens the log files, as on SIGHUP. */
   reload(): void
-  /** Ends everything in order; the reason is logged. */
+  /** Stops everything in order; the reason is logged. */
   stop(reason?: string): Promise<void>
 }
 
-/** Where the module of an actor is. */
-/** As built, all modules that are loaded by name are in one folder. */
+/** Whether this is the built code, where all modules that are loaded by name are in one folder. */
 const isBuilt = import.meta.url.endsWith('.js')
 const moduleOf = (path: string) => new URL(isBuilt ? `./${path.slice(path.lastIndexOf('/') + 1)}.js` : `./${path}.ts`, import.meta.url)
 
-/** How actors are run, where a test wants it otherwise than the command. */
+/** Settings that tests change: where actors run, and how they are restarted. */
 export interface ActorSettings {
   readonly mode?: SpawnMode
-  /** Finds the module of an actor. */
+  /** Resolves the path of an actor's module. */
   readonly module?: (name: string) => URL
   readonly policy?: RestartPolicy
 }
 
-/** Starts the discovery service. Rejects when an address cannot be bound, or a file that was given is not there. */
+/** Starts the discovery service. Rejects when an address cannot be bound or a given file does not exist. */
 export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOptions, actors: ActorSettings = {}): Promise<DiscoveryService> {
   const { mode = 'threads', module = moduleOf, policy = restartPolicy } = actors
   const startedAt = monotonicMs()
@@ -101,7 +100,7 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   for (const spec of wiring.actors) supervisor.start(spec)
   for (const [one, other] of wiring.links) supervisor.connect(one, other)
 
-  // The actors start while the HTTP servers are loaded.
+  // Loaded while the actors are starting.
   const { startAdmin } = await import('./admin/admin.ts')
   const admin = await startAdmin({
     ...{ supervisor, sources: wiring.sources, writers, options, features, openOnLoopback, metrics, startedAt, log },
@@ -109,12 +108,12 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
       get: () => levels,
       async set(next) {
         Object.assign(levels, next)
-        // An actor that hangs takes them when it goes on.
+        // A hung actor does not delay the answer; it applies the levels when it continues.
         await Promise.race([supervisor.setLogLevels(next), pause(1000)])
       },
     },
   })
-  // Until the writers listen, a port that the kernel chose is held for them.
+  // A port that the kernel chose is reserved until the writers listen on it.
   const ready = admin.ready().then(claim.release)
   return {
     supervisor,
@@ -142,7 +141,10 @@ export async function startDiscovery(given: DiscoveryOptions, logOptions: LogOpt
   }
 }
 
-/** Reads variables and files that are given, and claims the addresses. Rejects when one of them cannot be used: nothing was started then. */
+/**
+ * Reads environment variables and given files, and reserves the addresses. Rejects when any of them cannot be used; then nothing was
+ * started.
+ */
 async function checkGiven(given: DiscoveryOptions) {
   const { features, warnings: odd } = readFeatures(process.env)
   const warnings = [...odd, ...optOutWarnings(readOptOuts(features.MESH_POLICY_OPT_OUTS))]
@@ -163,7 +165,7 @@ async function checkGiven(given: DiscoveryOptions) {
   return { features, warnings, identity, authority, serving, files, certificate, openOnLoopback, writers, claim }
 }
 
-/** Where the writers listen. */
+/** The listening addresses of the writers. */
 function listenOn({ grpcAddr, secureGRPCAddr }: DiscoveryOptions, serving: GivenServing, { signs }: GivenAuthority): TableParts['listen'] {
   const plain = hostAndPort(grpcAddr)
   if (secureGRPCAddr === '') return { plain, secure: undefined }
@@ -172,7 +174,7 @@ function listenOn({ grpcAddr, secureGRPCAddr }: DiscoveryOptions, serving: Given
   return { plain, secure: { ...hostAndPort(secureGRPCAddr), trustSources, signs, ownHosts } }
 }
 
-/** The first lines of the log: flags as given, what is odd about them, and what the process shows to whom. */
+/** Writes the first lines of the log: the given flags, warnings, and who may reach what. */
 function sayAtStart(log: Logger, { given, notices }: DiscoveryOptions, warnings: readonly string[], said: readonly Notice[]): void {
   for (const flag of given) log('default').info(`FLAG: ${flag}`)
   for (const warning of warnings) log('default').warn(warning)

@@ -1,20 +1,20 @@
-/** What the events of sources are about: one place for the key under which each coalesces and for what a replay withdraws. */
+/** The object that each source event is about: determines the key under which events coalesce, and what a replay withdraws. */
 import type { RegistryId } from '../../protocols/data.ts'
 import type { SourceEvent } from '../../protocols/messages/push.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import type { Peer } from '../runtime/link.ts'
 import type { ObjectRule } from '../runtime/register.ts'
 
-/** Tells the push queue of an event. */
+/** Sends an event to the push queue. */
 export function tellEvent(queue: Peer<SourceEvent>, event: SourceEvent): void {
   queue.tell(event, `${event.type}|${'registry' in event ? recordKey(event) : 'key' in event ? event.key : ''}`)
 }
 
-/** A service in its registry, as text. */
+/** The key of a service within its registry, as text. */
 const recordKey = ({ registry: { provider, cluster }, key }: { readonly registry: RegistryId; readonly key: string }): string =>
   JSON.stringify([provider, cluster, key])
 
-/** Which objects the events of sources are about. Other messages are about none. */
+/** Maps source events to objects. Other messages are about no object. */
 export const sourceObjects: ObjectRule<{ readonly type: string } | SourceEvent> = {
   objectOf(message) {
     const event = message as SourceEvent

@@ -1,4 +1,4 @@
-/** Makes tokens of workloads with a key of this machine (docs/identity.md, K6 and K10), for `pilot-discovery token`. */
+/** Issues workload tokens signed with a key of this machine (docs/identity.md, K6 and K10), for `pilot-discovery token`. */
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import { linkSync, lstatSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -14,7 +14,7 @@ import { readPrivateKey } from './private-key-file.ts'
 
 const keyFile = 'token-key.pem'
 
-/** Makes a token, and writes it to its file if it is to have one. Throws an Error that names the file or variable and what is wrong with it. */
+/** Issues a token and, if requested, writes it to a file. Throws an Error that names the file or variable and the reason. */
 export async function issueToken({ namespace, account, audience, ttlMs, output }: TokenOrder): Promise<string> {
   const { features } = readFeatures(process.env)
   const directory = resolve(features.MESHD_CA_STATE_DIR)
@@ -36,7 +36,10 @@ export async function issueToken({ namespace, account, audience, ttlMs, output }
   return token
 }
 
-/** The key of the directory, made when there is none. Of several processes that make one at a time, the first has made it for all. */
+/**
+ * Returns the key of the directory, which is created if there is none. If several processes create one at the same time, all use the
+ * first.
+ */
 function keyOf(directory: string): KeyObject {
   const path = join(directory, keyFile)
   if (!isThere(path)) {
@@ -57,7 +60,7 @@ function keyOf(directory: string): KeyObject {
   return key
 }
 
-/** Errors of a key that cannot be used say what helps. */
+/** Adds the remedy to errors about unusable keys. */
 function within(read: () => KeyObject): KeyObject {
   try {
     return read()
@@ -75,17 +78,17 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Puts the public half where the service looks for it, unless it is there. */
+/** Writes the public key where the service looks for it, unless it is there already. */
 function publish(path: string, keys: string): void {
   try {
     if (readFileSync(path, 'utf8') === keys) return
   } catch {
-    // It is not there, or cannot be read: it is written anew.
+    // The file is missing or unreadable, and is written again.
   }
   replaceWhole(path, keys)
 }
 
-/** Replaces a file, whoever else does so at the same time: readers find one of the contents, whole. */
+/** Replaces a file atomically; safe if several processes do so at the same time. */
 function replaceWhole(path: string, content: string): void {
   const next = `${path}.${randomUUID()}`
   writeNewFile(next, content)

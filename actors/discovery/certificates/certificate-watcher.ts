@@ -1,7 +1,7 @@
 /**
- * The watcher of the certificate files of the secured port (`--tlsCertFile`, `--tlsKeyFile`, `--caCertFile`). Emits
- * `CertificateChanged`, and `TrustChanged` with the authorities of client certificates, to the writers: to each when it is linked and
- * to all when the files hold something else. While the files cannot be used, writers keep what they were told before.
+ * The actor that watches the certificate files of the secured port (`--tlsCertFile`, `--tlsKeyFile`, `--caCertFile`). Emits
+ * `CertificateChanged`, and `TrustChanged` with the CA certificates for client certificates, to each writer when it is linked and to all
+ * writers when the content of the files changes. While the files cannot be used, writers keep what they last received.
  */
 import { X509Certificate } from 'node:crypto'
 import type { CertificateEvent, CertificateWatcherConfig } from '../../../protocols/messages/certificates.ts'
@@ -67,7 +67,7 @@ class CertificateWatcher implements Behaviour<never, Told> {
     this.#watch.close()
   }
 
-  /** Trust first: a port that is opened with the certificate knows then whose certificates it takes. */
+  /** Trust is sent first, so that a port opened with the certificate can verify client certificates. */
   #tell(writer: Peer<Told>): void {
     const { certificate: content } = this.#watch
     if (!content) return
@@ -77,7 +77,7 @@ class CertificateWatcher implements Behaviour<never, Told> {
   }
 }
 
-/** The watcher of certificate files as an actor. */
+/** The actor definition of the watcher of certificate files. */
 export const actor: ActorDefinition<CertificateWatcherConfig, never, Told> = {
   kind: certificateWatcher,
   start: (context) => new CertificateWatcher(context),

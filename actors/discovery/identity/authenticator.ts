@@ -1,6 +1,7 @@
 /**
- * Says whose a token is (docs/identity.md, K1 to K9), and what roots other trust domains have (B1 to B4). Consumes `MeshNamesChanged`
- * from the file watcher; emits `TrustChanged` to the writers; answers `authenticate`. It keeps keys and roots, no token and no caller.
+ * The actor that verifies workload tokens (docs/identity.md, K1 to K9) and obtains the roots of other trust domains (B1 to B4). Consumes
+ * `MeshNamesChanged` from the file watcher; emits `TrustChanged` to the writers; answers `authenticate`. It caches keys and roots, but no
+ * tokens and no callers.
  */
 import type { Caller, MeshNamesEvent, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
@@ -21,12 +22,12 @@ import type { AuthenticatorConfig } from './settings.ts'
 import type { ReviewVerdict, TokenReviewer } from './token-reviewer.ts'
 import { Turns } from './turns.ts'
 
-/** How long a fetch of keys or roots may take, in milliseconds. */
+/** Timeout of a fetch of keys or roots, in milliseconds. */
 const fetchMs = 4000
-/** Tokens whose signatures are checked at a time, so that other work of the process's few helper threads gets its turn; and tokens that may wait. */
+/** Maximum number of signature checks at a time, which leaves threads of Node's pool to other work, and of tokens waiting for one. */
 const turns = { atOnce: 16, waiting: 4096 }
 
-/** What one authenticator makes of a token. */
+/** The result of one authenticator for a token. */
 type Verdict = ReviewVerdict
 const refuse = (refused: string, unavailable = false): Verdict => ({ refused, unavailable })
 
@@ -81,7 +82,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     this.#bundles.close()
   }
 
-  /** Whoever asks logs a refusal, with who sent the token. */
+  /** Refusals are logged by the asking actor, which knows the client's address. */
   #authenticate({ token, clusterId, service }: TokenQuestion): Promise<TokenAnswer> {
     return this.#judge(token, clusterId, service)
   }
@@ -124,7 +125,7 @@ class Authenticator implements Behaviour<MeshNamesEvent, TrustEvent> {
     return claims
   }
 
-  /** Turns what an authenticator says into an answer, and counts it. */
+  /** Converts the result of an authenticator to an answer, and counts it. */
   #count(authenticator: string, verdict: Verdict, issuer?: string): TokenAnswer {
     const method = issuer === undefined ? authenticator : `${authenticator} ${issuer}`
     const answer = 'refused' in verdict ? verdict : this.#caller(method, verdict.account, verdict.expiresAt)
@@ -155,10 +156,10 @@ function describe({ authenticator, issuer, audiences, origin, onlyForCa }: Token
   return `${who} for ${audiences.join(', ')} are accepted${onlyForCa ? ' by the certificate authority' : ''}: ${origins[origin.type]}`
 }
 
-/** Starts an authenticator with a reviewer of the orchestrator's tokens, if there is one. */
+/** Returns the definition of an authenticator with an optional reviewer of orchestrator tokens. */
 export function authenticatorWith(reviewer: TokenReviewer | undefined): ActorDefinition<AuthenticatorConfig, MeshNamesEvent, TrustEvent> {
   return { kind: 'authenticator', start: (context) => new Authenticator(context, reviewer) }
 }
 
-/** The authenticator as an actor. There is no orchestrator client yet, so nobody reviews tokens. */
+/** The actor definition of the authenticator. There is no orchestrator client yet, and so no reviewer. */
 export const actor = authenticatorWith(undefined)

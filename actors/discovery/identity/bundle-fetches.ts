@@ -1,4 +1,4 @@
-/** Fetches the roots of other trust domains from their bundle endpoints (docs/identity.md, B1 to B4) and tells writers of them. */
+/** Fetches the roots of other trust domains from their bundle endpoints (docs/identity.md, B1 to B4) and sends them to the writers. */
 import type { TrustEvent } from '../../../protocols/messages/trust.ts'
 import { type BundleEndpoint, readSpiffeBundle, type SpiffeBundle } from '../../../src/identity/spiffe-bundle.ts'
 import type { FetchBounds } from '../../http/bounded-fetch.ts'
@@ -10,12 +10,12 @@ import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
 /**
- * An endpoint that fails is asked again after 50 ms, then after twice as long each time: up to ten seconds while there are no roots, else up
- * to the time after which it would be asked anyway (SPIFFE Federation, section 6.2).
+ * Retry delays for a failing endpoint: 50 ms, doubled each time, up to ten seconds while there are no roots, otherwise up to the regular
+ * refresh interval (SPIFFE Federation, section 6.2).
  */
 const retry = { firstMs: 50, mostMs: 10_000 }
 
-/** What bundles are fetched with. */
+/** Dependencies of {@link BundleFetches}. */
 export interface BundleParts {
   readonly bounds: FetchBounds
   readonly log: Logger
@@ -30,7 +30,7 @@ interface Watched {
   timer: Timer | undefined
 }
 
-/** Asks each endpoint on its own: what is wrong with one harms its trust domain alone, whose last roots stay. */
+/** Fetches from each endpoint independently: a failing endpoint affects its own trust domain only, whose last roots stay in force. */
 export class BundleFetches {
   readonly #watched: readonly Watched[]
   readonly #parts: BundleParts
@@ -59,7 +59,7 @@ export class BundleFetches {
     for (const watched of this.#watched) void this.#look(watched)
   }
 
-  /** A writer is there: it is told what is known. */
+  /** A writer is linked: sends it the known roots. */
   linked(writer: Peer<TrustEvent>): void {
     this.#writers.set(writer.name, writer)
     for (const watched of this.#watched) this.#tell(writer, watched)
@@ -101,7 +101,7 @@ export class BundleFetches {
   async #fetch({ endpoint, failures }: Watched): Promise<string> {
     const ended = this.#parts.requests.started(failures > 0)
     try {
-      // The client of HTTPS is loaded when there is something to fetch.
+      // The HTTPS client is loaded only if there are endpoints.
       const { boundedFetch } = await import('../../http/bounded-fetch.ts')
       const content = await boundedFetch(endpoint.url, this.#parts.bounds)
       ended(true)
@@ -125,7 +125,10 @@ export class BundleFetches {
     for (const writer of this.#writers.values()) this.#tell(writer, watched)
   }
 
-  /** Each trust domain is a source of its own: one that is not known yet after a restart leaves what writers were told before. */
+  /**
+   * Each trust domain is a source of its own, so after a restart of this actor a domain that has not been fetched yet leaves the roots
+   * that writers have unchanged.
+   */
   #tell(writer: Peer<TrustEvent>, { endpoint, bundle }: Watched): void {
     if (!bundle) return
     const source = `spiffe-bundle ${endpoint.trustDomain}`

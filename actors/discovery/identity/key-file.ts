@@ -1,26 +1,26 @@
-/** A file with a key set, watched. */
+/** Watches a file with a key set. */
 import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { DirectoryWatch, isGone } from '../../runtime/directory-watch.ts'
 import { every, type Timer } from '../../runtime/timers.ts'
 import { WorkQueue } from '../../runtime/work-queue.ts'
 
-/** Who is told. */
+/** The callbacks of a watch. */
 export interface KeyFileListener {
-  /** The file holds something else than before. */
+  /** Called with the content when it has changed. */
   changed(content: string): void
-  /** The file is not there, or may not be used; told once for each reason. */
+  /** Called when the file is missing or must not be used, once for each distinct reason. */
   refused(reason: string, isMissing: boolean): void
-  /** The directory is there and cannot be watched. */
+  /** Called when the directory exists and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
 
-/** Most bytes of a file. */
+/** Maximum size of the file, in bytes. */
 const largest = 1_048_576
-/** How often the file is read although nothing was told of it, in milliseconds. */
+/** Interval at which the file is read without an event, in milliseconds. */
 const auditMs = 10_000
 
-/** Reads a file when it may have changed. */
+/** Reads a file whenever it may have changed. */
 export class KeyFile {
   readonly #path: string
   readonly #isPrivate: boolean
@@ -31,7 +31,7 @@ export class KeyFile {
   #content: string | undefined
   #reason: string | undefined
 
-  /** `isPrivate`: the file counts only when nobody but the user of this process, or the superuser, may write it. */
+  /** `isPrivate`: the file is refused unless it is owned by this process's user or by root and writable by its owner only. */
   constructor(path: string, isPrivate: boolean, listener: KeyFileListener) {
     this.#path = resolve(path)
     this.#isPrivate = isPrivate
@@ -40,7 +40,7 @@ export class KeyFile {
     const look = () => void this.look()
     this.#watch = new DirectoryWatch(dirname(this.#path), false, {
       changed: (changed) => {
-        // Mounted files are links into a directory that is exchanged, the name of which begins with two dots.
+        // Mounted files are symbolic links into a directory that is replaced and whose name begins with two dots.
         if (basename(changed) === basename(this.#path) || basename(changed).startsWith('..')) look()
       },
       everything: look,
@@ -80,7 +80,7 @@ export class KeyFile {
   }
 
   #refuse(reason: string, isMissing: boolean): void {
-    // What was read before counts no more here: it is told again when it can be read again.
+    // Cleared, so that the content is reported again once the file can be read, even if it is the same.
     this.#content = undefined
     if (this.#reason === reason) return
     this.#reason = reason

@@ -1,4 +1,4 @@
-/** The keys of one token rule: from the rule itself, from a file that is watched, or fetched and refreshed. */
+/** The keys of one token rule: inline, from a watched file, or fetched and refreshed. */
 import { keySetFault } from '../../../src/config/shapes/key-set.ts'
 import type { TokenRule } from '../../../src/identity/token-rules.ts'
 import type { TokenKeys } from '../../../src/policy/token-keys.ts'
@@ -8,31 +8,31 @@ import type { Logger } from '../../runtime/logger.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 import { KeyFile } from './key-file.ts'
 
-/** What the keys of all rules share. */
+/** Dependencies shared by the keys of all rules. */
 export interface KeyParts {
   readonly fetcher: KeySetFetcher
   readonly log: Logger
-  /** How often keys are fetched again, in milliseconds. */
+  /** Refresh interval of fetched keys, in milliseconds. */
   readonly refreshMs: number
 }
 
-/** How long a token waits for keys that are being fetched, in milliseconds. */
+/** Maximum time that a token waits for keys that are being fetched, in milliseconds. */
 const patienceMs = 3000
-/** Tokens that name an unknown key have keys looked for at most this often, in milliseconds: fetched, read from a file. */
+/** Minimum interval between two refreshes caused by tokens with unknown key ids, in milliseconds: for fetched keys and for files. */
 const lookAgainMs = { remote: 30_000, file: 1000 }
-/** Keys that could not be fetched are tried again after a second, then after twice as long each time, up to this. */
+/** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
 const longestRetryMs = 60_000
 
-/** Has the keys of a rule ready. Keys that could be had once stay while their source cannot be reached. */
+/** Provides the keys of a rule. Once obtained, keys stay in use while their source is unavailable. */
 export class RuleKeys {
   readonly #rule: TokenRule
   readonly #parts: KeyParts
   readonly #file: KeyFile | undefined
   #content: string | undefined
   #keys: Promise<TokenKeys> | undefined
-  /** The look that is under way; undefined when none is. */
+  /** The refresh under way, if any. */
   #look: Promise<void> | undefined
-  /** When a token last had keys looked for again. */
+  /** Time of the last refresh caused by a token. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #failures = 0
   #timer: Timer | undefined
@@ -47,13 +47,13 @@ export class RuleKeys {
     if (origin.type === 'remote') this.#refresh()
   }
 
-  /** The keys, waiting for them a while when they are being fetched for the first time. Undefined when they could not be had. */
+  /** Returns the keys. The first fetch is waited for, for a limited time. Undefined when no keys could be obtained. */
   async ready(): Promise<TokenKeys | undefined> {
     if (this.#content === undefined && this.#look) await within(patienceMs, this.#look)
     return this.#current()
   }
 
-  /** The keys once they were looked for again, for a token that names a key which is not among them; as they are when that was done of late. */
+  /** Refreshes the keys for a token that names an unknown key, unless that was done recently, and returns them. */
   async renewed(): Promise<TokenKeys | undefined> {
     const { type } = this.#rule.origin
     if (type === 'inline') return this.#current()
@@ -71,7 +71,7 @@ export class RuleKeys {
     this.#timer?.cancel()
   }
 
-  /** The library for tokens is loaded with the first one. */
+  /** Returns the parsed keys. The token library is loaded with the first one. */
   async #current(): Promise<TokenKeys | undefined> {
     const content = this.#content
     if (content === undefined) return undefined
@@ -90,7 +90,7 @@ export class RuleKeys {
     this.#parts.log('authn')[level](message)
   }
 
-  /** Looks for the keys now; one look at a time. */
+  /** Refreshes the keys now. */
   #refresh(): void {
     this.#timer?.cancel()
     const look = (this.#file ? this.#file.look() : this.#fetch()).finally(() => {
@@ -131,9 +131,10 @@ export class RuleKeys {
         else this.#say('error', `${path}: ${fault}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
       },
       refused: (reason, isMissing) => {
-        // The local issuer has no keys before somebody has it make a token.
+        // The local issuer has no keys until the first token is issued.
         const level = isPrivate && isMissing ? 'debug' : 'error'
-        // Whoever takes the file of the local issuer away, or lets others write it, wants its tokens refused.
+        // Without a usable file, tokens of the local issuer are refused: removing the file, or making it writable for others, revokes its
+        // keys.
         if (isPrivate) this.#forget()
         this.#say(level, `${path}: ${reason}; ${this.#content === undefined ? `tokens of ${issuer} are refused` : 'its last keys stay'}`)
       },
@@ -147,7 +148,7 @@ export class RuleKeys {
   }
 }
 
-/** Waits for something to end, at most so long. It must not reject. */
+/** Waits for a promise to settle, for a limited time. The promise must not reject. */
 async function within(ms: number, work: Promise<void>): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = after(ms, resolve)

@@ -1,4 +1,4 @@
-/** What the authenticator of workloads is told to do: read from variables at start, so that what cannot be read keeps the service from starting. */
+/** Settings of the authenticator, read from environment variables at start; an invalid variable keeps the service from starting. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Features } from '../../../src/config/features.ts'
@@ -7,20 +7,20 @@ import { checkJwtPolicy } from '../../../src/identity/token-review.ts'
 import { type OwnToken, type TokenRule, tokenRules } from '../../../src/identity/token-rules.ts'
 import { readToken } from '../../../src/policy/signed-token.ts'
 
-/** Of the authenticator. */
+/** Configuration of the authenticator. */
 export interface AuthenticatorConfig {
   readonly features: Features
   readonly rules: readonly TokenRule[]
   readonly endpoints: readonly BundleEndpoint[]
 }
 
-/** Where the token is mounted that this process was given itself, by `JWT_POLICY`. */
+/** Paths at which this process's own token may be mounted, by `JWT_POLICY`. */
 const ownTokens: Readonly<Record<string, readonly string[]>> = {
   'third-party-jwt': ['./var/run/secrets/tokens/mesh-token', './var/run/secrets/tokens/istio-token'],
   'first-party-jwt': ['/var/run/secrets/kubernetes.io/serviceaccount/token'],
 }
 
-/** Reads the settings. Throws an Error that names the variable, and in it the field or tuple, that cannot be read. */
+/** Reads the settings. Throws an Error that names the invalid variable, and the field or tuple within it. */
 export function authenticatorConfig(features: Features): AuthenticatorConfig {
   checkJwtPolicy(features)
   const stateDir = resolve(features.MESHD_CA_STATE_DIR)
@@ -31,7 +31,10 @@ export function authenticatorConfig(features: Features): AuthenticatorConfig {
   }
 }
 
-/** What the first of these tokens that is there says. It is not checked: whoever mounted it is whoever configures this process. */
+/**
+ * The issuer and audiences of the first existing token. Its signature is not checked: whoever can mount a token here can also configure
+ * this process.
+ */
 function ownToken(paths: readonly string[]): OwnToken | undefined {
   for (const path of paths) {
     try {
@@ -41,7 +44,7 @@ function ownToken(paths: readonly string[]): OwnToken | undefined {
       const audiences = (Array.isArray(aud) ? aud : [aud]).filter((audience) => typeof audience === 'string')
       if (typeof iss === 'string' && audiences.length > 0) return { issuer: iss, audiences }
     } catch {
-      // It is not there, or not for this process.
+      // The file does not exist or may not be read.
     }
   }
   return undefined

@@ -1,4 +1,4 @@
-/** Lets so many jobs run at a time, and so many wait for their turn. */
+/** Limits the number of concurrent jobs and the number of waiting jobs. */
 export class Turns {
   readonly #atOnce: number
   readonly #most: number
@@ -10,7 +10,7 @@ export class Turns {
     this.#most = waiting
   }
 
-  /** Runs a job when it is its turn, in the order in which they came. At once resolves to `too many wait` when that is so. */
+  /** Runs a job when there is capacity, first in, first out. Resolves at once to `too many wait` when too many jobs are waiting. */
   async take<T>(job: () => Promise<T>): Promise<T | 'too many wait'> {
     if (this.#running >= this.#atOnce) {
       if (this.#waiting.length >= this.#most) return 'too many wait'
@@ -19,7 +19,7 @@ export class Turns {
     try {
       return await job()
     } finally {
-      // The one that waited longest takes over the turn.
+      // The slot is passed to the job that has waited longest.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#running--

@@ -1,7 +1,7 @@
 /**
- * Fetches the key sets that RequestAuthentications name (docs/resources.md, A4), so that proxies need not. Consumes
- * `ResolveKeySets` from the push queue: all sources that are wanted now; emits `KeySetChanged` whenever the keys of one differ.
- * A source whose keys were fetched once keeps them while it cannot be reached.
+ * The actor that fetches the key sets which RequestAuthentications reference (docs/resources.md, A4), so that proxies need not. Consumes
+ * `ResolveKeySets` from the push queue, which has the complete set of sources; emits `KeySetChanged` whenever the keys of a source
+ * change. Once fetched, the keys of a source stay in use while it is unavailable.
  */
 import type { JwksResolverConfig } from '../../../protocols/messages/config.ts'
 import type { KeySetEvent, ResolverCommand } from '../../../protocols/messages/push.ts'
@@ -13,13 +13,13 @@ import type { ActorContext, ActorDefinition, Behaviour } from '../../runtime/act
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
 
-/** Sources at most, so that no number of policies fills the memory. */
+/** Maximum number of sources, which bounds the memory whatever the policies are. */
 const mostSources = 2000
-/** A source that fails is asked again after a second, then after twice as long each time, up to this. */
+/** Maximum retry delay after failed fetches, in milliseconds; the first delay is a second, doubled each time. */
 const longestRetryMs = 60_000
 
 interface Source {
-  /** How long a fetch may take, in milliseconds. */
+  /** Timeout of a fetch, in milliseconds. */
   timeoutMs: number
   keys: string | undefined
   failures: number
@@ -58,7 +58,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
       const known = this.#sources.get(source)
       if (known) {
         known.timeoutMs = timeoutMs
-        // The queue may be a new one, which has not heard of it.
+        // The push queue may be a new one that has not received these keys.
         if (known.keys !== undefined || known.failures > 0) this.#tell(source, known.keys)
         continue
       }
@@ -86,7 +86,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
     } catch (error) {
       reason = (error as Error).message
     }
-    // It may have gone meanwhile, and come back as another.
+    // The source may have been removed, or removed and added again, during the fetch.
     if (this.#sources.get(name) !== source) return
     if (keys === undefined) this.#failed(name, source, reason ?? '')
     else this.#succeeded(name, source, keys)
@@ -115,7 +115,7 @@ class JwksResolver implements Behaviour<ResolverCommand, KeySetEvent> {
   }
 }
 
-/** The resolver of key sets as an actor. */
+/** The actor definition of the key-set resolver. */
 export const actor: ActorDefinition<JwksResolverConfig, ResolverCommand, KeySetEvent> = {
   kind: 'jwks-resolver',
   start: (context) => new JwksResolver(context),
