@@ -1,4 +1,4 @@
-/** The HTTP side of the discovery service: readiness, version, metrics, debug pages (docs/operation.md). */
+/** The HTTP servers of the discovery service: readiness, version, metrics, debug pages (docs/operation.md). */
 import { resolve } from 'node:path'
 import type { DiscoveryOptions } from '../../../protocols/messages/discovery.ts'
 import { buildInfo } from '../../../src/cli/build-info.ts'
@@ -20,7 +20,7 @@ import { readiness } from './readiness.ts'
 import { Scraper, scrapeType } from './scrape.ts'
 import { tokenPage } from './token-page.ts'
 
-/** What the HTTP servers need. */
+/** Dependencies and settings of the HTTP servers. */
 export interface AdminParts {
   readonly supervisor: Supervisor
   /** Names of the source actors. */
@@ -29,14 +29,14 @@ export interface AdminParts {
   readonly writers: number
   readonly options: DiscoveryOptions
   readonly features: Features
-  /** Whether callers of this machine see the debug pages without a token. */
+  /** Whether local callers may read the debug pages without a token. */
   readonly openOnLoopback: boolean
   /** Metrics of the main thread. */
   readonly metrics: Registry
   /** Monotonic milliseconds at which the service began to start. */
   readonly startedAt: number
   readonly log: Logger
-  /** What is logged at present, and how to change it in all threads. */
+  /** The log levels in force, and how to change them in all threads. */
   readonly levels: LevelsInForce
 }
 
@@ -46,9 +46,9 @@ export interface Admin {
   close(): Promise<void>
 }
 
-/** How long nothing happens before readiness is judged anew, in milliseconds. */
+/** Interval at which readiness is determined again when no actor changes, in milliseconds. */
 const quietMs = 1000
-/** After how long without one a refused connection is logged again, in milliseconds. */
+/** A refused connection is logged when this many milliseconds have passed since the previous one. */
 const quietRefusalsMs = 60_000
 
 /** Starts the HTTP servers. Rejects when an address cannot be bound. */
@@ -71,7 +71,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     return judged
   }
   const becomeReady = (async () => {
-    // What an actor does changes the judgement, and so does that it does nothing for long enough.
+    // Readiness may change because of an event of an actor, and also because time has passed without one.
     while (!judge().ready) {
       if (closed) return
       await Promise.race([supervisor.changed(), pause(quietMs)])
@@ -80,7 +80,7 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
     parts.log('default').info(`ready after ${Math.round(monotonicMs() - parts.startedAt)} ms`)
   })()
   const scraper = new Scraper(supervisor, metrics)
-  // The servers of pages: on --httpAddr, on the admin socket, on --monitoringAddr, and on both loopback addresses for ControlZ.
+  // The page servers: on --httpAddr, on the admin socket, on --monitoringAddr, and on both loopback addresses for ControlZ.
   const servers = 2 + (options.monitoringAddr === '' ? 0 : 1) + (options.ctrlzAddr === '' ? 0 : 2)
   const most = pageShare(descriptorLimit(), parts.writers, servers)
   const bounds = { maxConnections: most, refused: refusals(parts, most) }
@@ -129,8 +129,8 @@ export async function startAdmin(parts: AdminParts): Promise<Admin> {
 }
 
 /**
- * Listens on the admin socket. Rejects when one that was chosen cannot be listened on; without the one of the default, the service goes
- * on and says so: its directory may be read-only, or another service's.
+ * Listens on the admin socket. Rejects when an explicitly configured path cannot be used. When the default path cannot be used, the
+ * service logs a warning and runs without the socket: the directory may be read-only or used by another service.
  */
 async function listenLocally(server: PageServer, { features, log }: AdminParts): Promise<void> {
   const path = features.MESHD_ADMIN_SOCKET
@@ -146,8 +146,8 @@ async function listenLocally(server: PageServer, { features, log }: AdminParts):
 }
 
 /**
- * Listens for ControlZ. Rejects when an address that was chosen cannot be listened on; without the one of the default, which may be another service's, the
- * service goes on and says so.
+ * Listens for ControlZ. Rejects when an explicitly configured address cannot be used. When the default address cannot be used, which may
+ * be taken by another service, the service logs a warning and runs without ControlZ.
  */
 async function startIntrospection(
   { options, openOnLoopback, log }: AdminParts,
@@ -176,7 +176,10 @@ function sendSignal(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal)
 }
 
-/** Counts connections that a server of pages closes because there are too many; the first after a quiet minute is logged. */
+/**
+ * Returns the function that counts connections closed by a page server because of its connection limit; the first after a quiet minute is
+ * logged.
+ */
 function refusals({ metrics, log }: AdminParts, most: number): () => void {
   const counter = new Counter({
     name: 'pilot_http_refused_connections_total',
@@ -195,7 +198,7 @@ function refusals({ metrics, log }: AdminParts, most: number): () => void {
   }
 }
 
-/** Rejects with the name of the flag: the address may have been taken since it was claimed. */
+/** Rejects with an error that names the flag: the address may have been taken since it was reserved. */
 async function listen(instance: PageServer, flag: string, address: string): Promise<void> {
   if (address === '') return
   const [host, port] = splitAddress(address)

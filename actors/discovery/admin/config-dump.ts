@@ -20,10 +20,10 @@ import {
   virtualHostType,
 } from '../../../src/xds/type-urls.ts'
 
-/** Encoded resources of a proxy, from the writer that has it. */
+/** The encoded resources of a proxy, as its writer returns them. */
 export type ProxyResources = Readonly<Record<string, readonly { name: string; version: string; element: string }[]>>
 
-/** Clusters, listeners, routes and extension configurations of a proxy. */
+/** Returns the clusters, listeners, routes and extension configurations of a proxy. */
 export function configDump(resources: ProxyResources): unknown {
   const list = (typeUrl: string, schema: DescMessage) =>
     (resources[typeUrl] ?? []).map(({ name, version, element }) => ({ name, version_info: version, resource: decode(schema, typeUrl, element) }))
@@ -63,24 +63,24 @@ export function configDump(resources: ProxyResources): unknown {
   }
 }
 
-/** A route configuration with the hosts that are resources of their own, as the proxy sees it. */
+/** Adds the virtual hosts that are separate resources (VHDS) to a route configuration, as the proxy sees it. */
 function withHosts(route: JsonValue, hosts: readonly JsonValue[]): JsonValue {
   if (hosts.length === 0 || typeof route !== 'object' || route === null || Array.isArray(route)) return route
   return { ...route, virtual_hosts: [...((route.virtual_hosts as JsonValue[] | undefined) ?? []), ...hosts] }
 }
 
-/** Load assignments of a proxy. */
+/** Returns the load assignments of a proxy. */
 export function loadAssignments(resources: ProxyResources): JsonValue[] {
   return (resources[endpointType] ?? []).map(({ element }) => decode(ClusterLoadAssignmentSchema, endpointType, element))
 }
 
-/** The name table of a proxy; undefined for one that is sent none. */
+/** Returns the name table of a proxy; undefined for a proxy that is sent none. */
 export function nameTableOf(resources: ProxyResources): JsonValue | undefined {
   const [table] = resources[nameTableType] ?? []
   return table && decode(NameTableSchema, nameTableType, table.element)
 }
 
-/** A resource as JSON; a message that cannot be shown is shown as the reason why. */
+/** Decodes a resource to JSON. For a message that cannot be decoded, the JSON has the reason. */
 function decode(schema: DescMessage, typeUrl: string, element: string): JsonValue {
   try {
     const [field] = scanFields(Buffer.from(element, 'base64'))

@@ -1,4 +1,4 @@
-/** Serves the debug pages (`debug-table.ts`), each to those who may see it. */
+/** Serves the debug pages (`debug-table.ts`) with their access control. */
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { MeshIdentityNames } from '../../../src/identity/access.ts'
 import { notAnswered, Page, type PageRequest, type PageServer } from '../../http/page-server.ts'
@@ -7,18 +7,18 @@ import { type DebugPage, debugPages, findConnection, noProxy } from './debug-tab
 import { type Admit, forbiddenNamespace, forNoOperator, notDeliberate, type Viewer, viewerOf } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 
-/** What the pages need, whoever serves them. */
+/** Dependencies of the pages. */
 export interface DebugParts {
   readonly sources: PageSources
-  /** Whether there are the pages that only act. */
+  /** Whether pages that have only an action are served. */
   readonly admin: boolean
   readonly log: ScopedLogger
 }
 
-/** What no browser may guess, keep, or hand to another site. */
+/** Response headers against content sniffing, caching, and inclusion by other sites. */
 const guarded = { 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' }
 
-/** Adds the pages below `/debug` for those who are admitted. What is too long for a URL may come as a form. */
+/** Adds the pages below `/debug` for admitted callers. Parameters may be sent in the URL or, if too long for it, as a form. */
 export function addDebugPages(server: PageServer, parts: DebugParts & { readonly admit: Admit }): void {
   const answered = async (request: PageRequest, answer: (viewer: Viewer) => unknown) => {
     const viewer = await parts.admit(request)
@@ -32,7 +32,7 @@ export function addDebugPages(server: PageServer, parts: DebugParts & { readonly
   }
 }
 
-/** Answers a caller of the secured port; `names` are those of the mesh. Parameters stand in the path alone. */
+/** Answers a caller of the secured port. `names`: the mesh names. Parameters are read from the path only. */
 export async function answerCaller(
   parts: DebugParts,
   { method, path, caller, isMarked }: PageQuestion,
@@ -57,7 +57,7 @@ async function answerPath(parts: DebugParts, method: string, path: string, viewe
 
 const pagesOf = ({ admin }: DebugParts) => Object.entries(debugPages).filter(([, { shows }]) => admin || shows !== 'nothing')
 
-/** What a viewer who was admitted is answered. */
+/** Answers an admitted viewer: shows the page or performs its action. */
 async function asked(
   path: string,
   page: DebugPage,

@@ -1,4 +1,4 @@
-/** The debug pages, each with what it is about, which decides who may see it (docs/operation.md, "Debug pages"). No secrets in them. */
+/** The table of the debug pages. What a page shows decides who may see it (docs/operation.md, "Debug pages"). Pages contain no secrets. */
 import type { LedgerPage } from '../../../protocols/messages/authority-page.ts'
 import type { ActorStats } from '../../../protocols/messages/envelope.ts'
 import type { Validity } from '../../../protocols/messages/secrets.ts'
@@ -18,30 +18,31 @@ import { readDescribedRequest, requestParameters } from './described-request.ts'
 import { forbiddenNamespace } from './page-access.ts'
 import type { PageSources } from './page-sources.ts'
 
-/** Whether the viewer may see what belongs to a namespace, and asked for it. */
+/** Whether the viewer may see a namespace and did not exclude it by the query. */
 export type Sees = (namespace: string) => boolean
 
-/** What a page does when it is asked with POST and certain parameters. For operators only. */
+/** The action of a page, performed on POST with certain parameters. For operators only. */
 export interface Action {
-  /** The parameters that ask for it, for messages. */
+  /** The parameters of the action, for messages. */
   readonly form: string
   readonly isMeant: (query: URLSearchParams) => boolean
   readonly act: (sources: PageSources, query: URLSearchParams) => Promise<unknown>
 }
 
 /**
- * A page. A text is shown as it is, a {@link Page} too, everything else as JSON. Its kind says who may see it: what is about the mesh as
- * a whole, operators; what has rows of namespaces, everybody, each the rows of its own; what is about a proxy, whoever may see that.
+ * A debug page. A string is sent as text, a {@link Page} as it is, everything else as JSON. `shows` decides on access: `mesh` pages are
+ * for operators; `namespaces` pages are for every caller, with the rows of the caller's own namespaces; `proxy` pages are for callers who
+ * may see that proxy.
  */
 export type DebugPage = { readonly what: string; readonly action?: Action } & (
   | { readonly shows: 'mesh'; readonly page: (sources: PageSources, query: URLSearchParams) => Promise<unknown> }
   | { readonly shows: 'namespaces'; readonly page: (sources: PageSources, query: URLSearchParams, sees: Sees) => Promise<unknown> }
   | { readonly shows: 'proxy'; readonly page: (sources: PageSources, query: URLSearchParams, proxy: ConnectionStatus) => Promise<unknown> }
-  /** Acts and shows nothing; only where admin endpoints are wanted (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
+  /** Only an action, without content. Served only where admin endpoints are enabled (`ENABLE_ADMIN_ENDPOINTS`, the admin socket). */
   | { readonly shows: 'nothing'; readonly action: Action }
 )
 
-/** The pages by their names below `/debug/`. */
+/** The pages, by their names below `/debug/`. */
 export const debugPages: Readonly<Record<string, DebugPage>> = {
   adsz: {
     what: 'connected proxies and what they watch; POST with push=true sends everything again',
@@ -228,7 +229,7 @@ async function ledgerOf(sources: PageSources, query: URLSearchParams, sees: Sees
   return { identities: page.identities.filter(({ identity }) => sees(namespaceOf(identity) ?? '')) }
 }
 
-/** Identities of one page of the ledger. */
+/** Maximum number of identities on a page of the ledger. */
 const longestLedger = 1000
 
 interface AuthorizationPolicies {
@@ -242,7 +243,7 @@ interface Config {
   readonly metadata: { readonly namespace: string }
 }
 
-/** All configuration objects; of Secrets that they are there, and for how long they are good. */
+/** All configuration objects; for Secrets, only their names and validity. */
 async function configs(sources: PageSources): Promise<Config[]> {
   const secrets = await sources.supervisor.askAll<SecretSummary[]>('registry-watcher', 'secrets')
   return [...(await sources.queue<Config[]>('configs')), ...secrets.flat().map(secretRow)]
@@ -258,7 +259,7 @@ async function endpoints(sources: PageSources, sees: Sees): Promise<EndpointStat
   return (await sources.queue<EndpointState[]>('endpoints')).filter(({ namespace }) => sees(namespace))
 }
 
-/** Which generation of an object each proxy has acknowledged, by type. */
+/** The generation of an object that each proxy has acknowledged, by type. */
 async function distributionPage(sources: PageSources, query: URLSearchParams, sees: Sees): Promise<unknown> {
   const resource = query.get('resource')
   if (!resource) return new Page('You must provide a resource in the query string: <Kind>/<namespace>/<name>', undefined, 422)
@@ -277,7 +278,7 @@ async function distributionPage(sources: PageSources, query: URLSearchParams, se
   })
 }
 
-/** The answer where no proxy is named, or the one that is named is not connected, or is not the viewer's to see. */
+/** The answer when no proxy is named, or the named proxy is not connected or not visible to the viewer. */
 export function noProxy(query: URLSearchParams): Page {
   return query.get('proxyID')
     ? new Page('Proxy not connected to this Pilot instance. It may be connected to another instance.', undefined, 404)
@@ -300,7 +301,7 @@ interface Named {
   readonly nodeId: string
 }
 
-/** The connection of a given id; else one of the node of that id, or of the proxy of that name, `<pod>.<namespace>`. */
+/** Finds a connection by its id; otherwise by node id, or by proxy name `<pod>.<namespace>`. */
 export function findExactly<C extends Named>(connections: readonly C[], named: string): C | undefined {
   return (
     connections.find(({ connectionId }) => connectionId === named) ??
@@ -308,7 +309,10 @@ export function findExactly<C extends Named>(connections: readonly C[], named: s
   )
 }
 
-/** The connection that is named exactly; else one whose node id contains the name. The number at the end of a connection id is never matched in part. */
+/**
+ * Finds a connection by exact name; otherwise the first whose node id contains the name. Connection ids are not matched partially,
+ * because of the number at their end.
+ */
 export function findConnection<C extends Named>(connections: readonly C[], named: string): C | undefined {
   return findExactly(connections, named) ?? connections.find(({ nodeId }) => nodeId.includes(named))
 }
@@ -358,11 +362,14 @@ function syncStatus(connection: ConnectionStatus): Record<string, string> {
   return result
 }
 
-/** The ledger of the version that a proxy has acknowledged for a type; empty when it has none. A type of which it has all there is counts as acknowledged. */
+/**
+ * The ledger of the version that a proxy has acknowledged for a type; empty if none. If the proxy has all present resources of the type,
+ * the writer's present ledger counts as acknowledged.
+ */
 function ackedLedger({ ledger, types }: ConnectionStatus, typeUrl: string): string {
   const type = types.find((entry) => entry.typeUrl === typeUrl)
   return type?.current ? ledger : (type?.nonceAcked.slice(0, ledgerLength) ?? '')
 }
 
-/** Characters of a ledger, which nonces begin with. */
+/** Length of the ledger at the beginning of a nonce, in characters. */
 const ledgerLength = 12

@@ -1,13 +1,13 @@
-/** Reads the request that `/debug/authz` is asked about from the page's query. */
+/** Parses the request description in the query of `/debug/authz`. */
 import type { DescribedRequest } from '../../../src/policy/evaluate.ts'
 
-/** The parameters that describe a request, for the page's help. */
+/** The parameters that describe a request, for error messages and help. */
 export const requestParameters =
   'protocol (http or tcp), method, host, path, header (name:value, may be repeated), principal, claims (JSON), metadata (JSON), sourceIp, remoteIp, destinationIp, port, sni'
 
 const known = new Set(['proxyID', ...requestParameters.replace(/ \([^)]*\)/g, '').split(', ')])
 
-/** Reads the query. Returns what is wrong with it as text. */
+/** Parses the query. Returns a string with the reason when it is invalid. */
 export function readDescribedRequest(query: URLSearchParams): DescribedRequest | string {
   const stranger = [...query.keys()].find((name) => !known.has(name))
   if (stranger !== undefined) return `unknown parameter ${JSON.stringify(stranger)}; a request is described by ${requestParameters}`
@@ -45,7 +45,7 @@ export function readDescribedRequest(query: URLSearchParams): DescribedRequest |
   }
 }
 
-/** Reads a JSON object; what is wrong with it as text. */
+/** Parses a JSON object. Returns a string with the reason when it is invalid. */
 function readObject(given: string | null): Readonly<Record<string, unknown>> | string | undefined {
   if (given === null) return undefined
   try {

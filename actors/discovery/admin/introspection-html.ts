@@ -1,36 +1,36 @@
-/** How the topics of ControlZ look to people: plain tables, and one script for what can be changed. */
+/** HTML of the ControlZ topics: plain tables, and one script for the controls. */
 import { levels } from '../../../src/logging/levels.ts'
 
-/** A topic in the list of all. */
+/** A topic in the list of topics. */
 export interface Entry {
   readonly href: string
   readonly title: string
   readonly about: string
 }
 
-/** A button, or a choice of a log level, that posts a form. */
+/** A button, or a selection of a log level, that posts a form. */
 export interface Control {
   readonly label: string
   readonly post: string
   readonly form: Readonly<Record<string, string>>
-  /** The field that is chosen, with its present value. */
+  /** The field that the selection sets, with its present value. */
   readonly choice?: { readonly name: string; readonly value: string }
 }
 
-/** The list of all topics. */
+/** The page that lists all topics. */
 export function homePage(entries: readonly Entry[]): string {
   const rows = entries.map(({ href, title, about }) => `<tr><td><a href="${href}">${escaped(title)}</a></td><td>${escaped(about)}</td></tr>`)
   return page('ControlZ', `<table>${rows.join('')}</table>`)
 }
 
-/** One topic, with links to the others. */
+/** The page of one topic, with links to the others. */
 export function topicPage(topic: { title: string; about: string; data: unknown; controls: readonly Control[] }, entries: readonly Entry[]): string {
   const links = entries.map(({ href, title }) => `<a href="${href}">${escaped(title)}</a>`).join(' | ')
   const controls = topic.controls.length === 0 ? '' : `<p>${topic.controls.map(control).join('<br>')}</p><p id="answer"></p>`
   return page(topic.title, `<p>${links}</p><p>${escaped(topic.about)}</p>${controls}${table(topic.data)}`)
 }
 
-/** The script of all pages: what is pressed or chosen is posted, with the header by which the server knows that its own page sent it. */
+/** The script of all pages: posts the form of a control, with the header by which the server recognizes requests of its own pages. */
 export function script(header: string): string {
   return `for (const one of document.querySelectorAll('[data-post]'))
   one.addEventListener(one.tagName === 'SELECT' ? 'change' : 'click', async () => {
@@ -53,7 +53,7 @@ function control({ label, post, form, choice }: Control): string {
   return `<label>${escaped(label)} <select name="${escaped(choice.name)}" ${data}>${options.join('')}</select></label>`
 }
 
-/** Plain data as a table: lists of objects by column, objects by name, texts as they are. */
+/** Renders plain data as a table: lists of objects by column, objects by key, strings as they are. */
 function table(data: unknown): string {
   if (typeof data !== 'object' || data === null) return escaped(String(data))
   if (!Array.isArray(data)) return rows(Object.entries(data).map(([name, value]) => [escaped(name), table(value)]))
@@ -65,5 +65,5 @@ function table(data: unknown): string {
 const rows = (cells: readonly (readonly string[])[]): string =>
   `<table border="1">${cells.map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`).join('')}</table>`
 
-/** Text that is safe in elements and quoted attributes of HTML. */
+/** Escapes text for HTML elements and quoted attributes. */
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)

@@ -1,6 +1,6 @@
 /**
- * ControlZ (docs/operation.md, "ControlZ"): pages about this process for its operators, who change log levels there and send it signals. Each topic is
- * shown to people at `/<topic>z` and answered as JSON at `/<topic>j`; what changes something is POST to the latter.
+ * ControlZ (docs/operation.md, "ControlZ"): pages about this process, where operators change log levels and send signals. Each topic is
+ * served as HTML at `/<topic>z` and as JSON at `/<topic>j`; changes are POST requests to the latter.
  */
 import { hostname } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
@@ -18,14 +18,14 @@ import { type Control, homePage, script, topicPage } from './introspection-html.
 import { type Admit, forNoOperator, notDeliberate, type Viewer } from './page-access.ts'
 import type { Scraper } from './scrape.ts'
 
-/** What is logged at present, and how to change it in all threads. */
+/** The log levels in force, and how to change them in all threads. */
 export interface LevelsInForce {
   get(): LogLevels
-  /** Resolves when the threads that answer log by them. */
+  /** Resolves when all threads that respond have applied the levels. */
   set(levels: LogLevels): Promise<void>
 }
 
-/** What the pages are made from. */
+/** Dependencies of the pages. */
 export interface IntrospectionParts {
   readonly supervisor: Supervisor
   readonly scraper: Scraper
@@ -43,9 +43,9 @@ interface Topic {
   readonly title: string
   readonly about: string
   readonly data: (parts: IntrospectionParts) => unknown
-  /** What can be changed, for people. */
+  /** The controls on the HTML page. */
   readonly controls?: (parts: IntrospectionParts) => readonly Control[]
-  /** Changes something, and says what. Throws an Error that says what is wrong with the form. */
+  /** Makes a change and returns a description of it. Throws an Error with the reason when the form is invalid. */
   readonly change?: (parts: IntrospectionParts, form: URLSearchParams) => string | Promise<string>
 }
 
@@ -101,7 +101,7 @@ const topics: Readonly<Record<string, Topic>> = {
   },
 }
 
-/** Makes the server; who listens is up to the caller. */
+/** Creates the server. The caller makes it listen. */
 export function introspectionServer(parts: IntrospectionParts, options: PageServerOptions): PageServer {
   const server = new PageServer(options)
   const forOperators = (answer: (request: PageRequest, viewer: Viewer) => Page | Promise<Page>) => async (request: PageRequest) => {
@@ -123,7 +123,7 @@ export function introspectionServer(parts: IntrospectionParts, options: PageServ
     const shown = forOperators(async () => html(topicPage({ title, about, data: await data(parts), controls: controls?.(parts) ?? [] }, list)))
     const json = forOperators(async () => new Page(JSON.stringify(await data(parts), null, 2), 'application/json; charset=utf-8'))
     const post = change && forOperators(async (request, viewer) => changed(parts, await answerOf(request, parts, change), viewer))
-    // With and without the slash that users of the reference know.
+    // Both with and without a trailing slash, as users of the reference expect.
     for (const slash of ['', '/']) {
       server.add(`/${name}z${slash}`, shown)
       server.add(`/${name}j${slash}`, { get: json, ...(post ? { post } : {}) })
@@ -132,7 +132,7 @@ export function introspectionServer(parts: IntrospectionParts, options: PageServ
   return server
 }
 
-/** What no browser may guess, keep, frame, or hand to another site; scripts come from this server alone. */
+/** Response headers against content sniffing, caching, framing, and inclusion by other sites; only scripts of this server may run. */
 const guarded = {
   'X-Content-Type-Options': 'nosniff',
   'Cache-Control': 'no-store',
@@ -150,7 +150,7 @@ async function answerOf(request: PageRequest, parts: IntrospectionParts, change:
   }
 }
 
-/** Logs a change, with who asked for it. */
+/** Logs a change and who requested it. */
 function changed({ log }: IntrospectionParts, answer: Page | string, viewer: Viewer): Page {
   if (answer instanceof Page) return answer
   log.warn(`ControlZ, by ${viewer.name}: ${answer}`)
@@ -164,7 +164,7 @@ function levelChoice(scope: string, level: string): Control {
 const stats = (supervisor: Supervisor): Promise<ActorStats[]> => supervisor.askAll<ActorStats>('*', 'stats')
 const heaps = (all: readonly ActorStats[]) => Object.fromEntries(all.map(({ name, heapBytes, cpuSeconds }) => [name, cpuSeconds > 0 ? heapBytes : 0]))
 
-/** Declared variables hold no secrets, but for keys that may stand in `JWT_RULE`; what others hold is not known. */
+/** Values are shown for declared variables only, except `JWT_RULE`, which may contain keys: other variables may hold secrets. */
 function environment(): { name: string; value: string }[] {
   const declared = new Set(Object.keys({ ...variables, ...unbuiltVariables }))
   declared.delete('JWT_RULE')
@@ -192,7 +192,7 @@ function processInfo() {
   }
 }
 
-/** Values by metric and labels, from the text form. */
+/** Parses the Prometheus text format into values by metric and labels. */
 function samples(text: string): Record<string, string> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]))

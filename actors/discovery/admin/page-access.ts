@@ -1,4 +1,7 @@
-/** Who may see which debug pages (docs/operation.md, "Debug pages"): by the admin socket, by a token of the mesh, or from this machine. */
+/**
+ * Access control of the debug pages (docs/operation.md, "Debug pages"): by the admin socket, by a token of the mesh, or by being a local
+ * caller.
+ */
 
 import type { Caller, TokenAnswer, TokenQuestion } from '../../../protocols/messages/identity.ts'
 import { changeHeader } from '../../../protocols/messages/pages.ts'
@@ -8,39 +11,40 @@ import { isLoopbackAddress, isLoopbackHost, isPassedOn } from '../../http/loopba
 import { Page, type PageRequest } from '../../http/page-server.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
-/** Who looks at a page. */
+/** A caller of the debug pages. */
 export interface Viewer {
   /** For the log. */
   readonly name: string
-  /** Whether it may see what is about the mesh as a whole, and may act. */
+  /** Whether the caller may read mesh-wide pages and perform actions. */
   readonly isOperator: boolean
-  /** Whether it may see what belongs to a namespace. */
+  /** Whether the caller may read what belongs to a namespace. */
   readonly sees: (namespace: string) => boolean
-  /** Whether no page of another site can have made a browser send the request: it has a token, or {@link changeHeader}. */
+  /** Whether the request is safe from cross-site request forgery: it has a token or {@link changeHeader}. */
   readonly isDeliberate: boolean
 }
 
-/** Finds out who sends a request, or answers it. */
+/** Authenticates a request: returns its viewer, or the page that refuses it. */
 export type Admit = (request: PageRequest) => Promise<Viewer | Page>
 
-/** Whoever may connect to the admin socket may see and do everything. */
+/** Admits every caller of the admin socket as an operator; access to the socket is controlled by its file mode. */
 export const admitOperator: Admit = async () => operator('the admin socket', true)
 
-/** What a request over the network is judged by. */
+/** Dependencies and settings of {@link admitOverNetwork}. */
 export interface AdmissionParts {
-  /** Whether callers of this machine need no credential (`ENABLE_DEBUG_ON_LOOPBACK`). */
+  /** Whether local callers need no credential (`ENABLE_DEBUG_ON_LOOPBACK`). */
   readonly onLoopback: boolean
-  /** Rejects when nobody can answer. */
+  /** Verifies a token. Rejects when the authenticator does not answer. */
   readonly authenticate: (question: TokenQuestion) => Promise<TokenAnswer>
-  /** The names of the mesh at present. Rejects when they are not known. */
+  /** Returns the present mesh names. Rejects when they are unknown. */
   readonly names: () => Promise<MeshIdentityNames>
   readonly warn: (line: string) => void
 }
 
 /**
- * Admits requests over TCP. A token (`authorization: Bearer`) decides alone. Without one, a request is an operator's where that is
- * allowed on this machine: both ends of the connection have loopback addresses, no sidecar has passed it on, `Host` is a loopback name (a name that an attacker lets
- * point to 127.0.0.1 is none), and no other site's page sends it (Fetch Metadata, RFC 6454). Everybody else is answered with 401 or 403.
+ * Admits requests over TCP. A token (`authorization: Bearer`), if present, decides alone. Without a token, a request is admitted as an
+ * operator's if `onLoopback` is set, both ends of the connection have loopback addresses, no sidecar has forwarded it, `Host` is a
+ * loopback name (against DNS rebinding), and no page of another site sent it (Fetch Metadata, RFC 6454). All other requests are answered
+ * with 401 or 403.
  */
 export function admitOverNetwork({ onLoopback, authenticate, names, warn }: AdmissionParts): Admit {
   const lines = new LineBounds()
@@ -75,7 +79,7 @@ export function admitOverNetwork({ onLoopback, authenticate, names, warn }: Admi
 
 const operator = (name: string, isDeliberate: boolean): Viewer => ({ name, isOperator: true, sees: () => true, isDeliberate })
 
-/** A caller, by what it may see of a mesh of these names. */
+/** Returns the viewer for a caller, according to the mesh names. */
 export function viewerOf(caller: Caller, names: MeshIdentityNames, isDeliberate: boolean): Viewer {
   return {
     isDeliberate,
@@ -85,7 +89,7 @@ export function viewerOf(caller: Caller, names: MeshIdentityNames, isDeliberate:
   }
 }
 
-/** Why a request of this machine is not its user's own; undefined when it is. */
+/** Why a local request may have been sent by another site's page; undefined when it was not. */
 function foreignOrigin({ headers }: PageRequest): string | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackHost(host)) return 'without a token, Host must be localhost or a loopback address'
@@ -98,13 +102,13 @@ function foreignOrigin({ headers }: PageRequest): string | undefined {
 const unauthenticated = (reason: string): Page => new Page(reason, undefined, 401, { 'WWW-Authenticate': 'Bearer' })
 const unavailable = new Page('tokens cannot be checked at present', undefined, 503)
 
-/** The answer to a viewer who may not see what is about the mesh as a whole, or may not act. */
+/** The answer to a caller who is no operator, for mesh-wide pages and actions. */
 export const forNoOperator: Page = new Page('this is about the mesh as a whole: it is for callers of the root namespace', undefined, 403)
 
-/** The answer to a request that would change something and that another site's page may have made a browser send. */
+/** The answer to a changing request that may be a cross-site request forgery. */
 export const notDeliberate: Page = new Page(`this changes something: a request for it has the header ${changeHeader}`, undefined, 403)
 
-/** The answer to a viewer who asks for a namespace that is not its own, whether it is there or not. */
+/** The answer to a caller who names a namespace that is not its own, whether or not it exists. */
 export function forbiddenNamespace(namespace: string): Page {
   return new Page(`namespace ${JSON.stringify(namespace.slice(0, 100))}: callers see their own namespace only`, undefined, 403)
 }

@@ -1,13 +1,13 @@
-/** What the debug pages are made from: answers of the push queue and of the writers. */
+/** The data of the debug pages: answers of the push queue, the writers and the certificate authority. */
 import { Page } from '../../http/page-server.ts'
 import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import type { ProxyResources } from './config-dump.ts'
 
-/** Asks the actors. */
+/** Asks the actors for the data of pages. */
 export class PageSources {
   readonly supervisor: Supervisor
-  /** Whether nonces tell what version of the configuration a proxy has. */
+  /** Whether nonces identify the version of the configuration (`PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING`). */
   readonly tracking: boolean
 
   constructor(supervisor: Supervisor, tracking: boolean) {
@@ -20,14 +20,14 @@ export class PageSources {
     return this.supervisor.ask<T>('push-queue', question, ...details)
   }
 
-  /** Asks the certificate authority. Where there is none, the answer is a page that says so. */
+  /** Asks the certificate authority. If this process has none, resolves to a page that says so. */
   authority<T>(question: string, ...details: unknown[]): Promise<T | Page> {
     const name = 'certificate-authority'
     if (this.supervisor.states().some((state) => state.name === name)) return this.supervisor.ask<T>(name, question, ...details)
     return Promise.resolve(new Page('this server has no certificate authority (ENABLE_CA_SERVER, --secureGRPCAddr)', undefined, 404))
   }
 
-  /** Asks all writers, and puts their lists together. */
+  /** Asks all writers and concatenates their lists. */
   async writers<T>(question: string, ...details: unknown[]): Promise<T[]> {
     return (await this.supervisor.askAll<T[]>('xds-writer', question, ...details)).flat()
   }
@@ -36,7 +36,7 @@ export class PageSources {
     return this.writers<ConnectionStatus>('connections')
   }
 
-  /** What the push queue answers of a proxy, whichever writer has it. */
+  /** The push queue's answer about a proxy, whichever writer has its connection. */
   async ofProxy(question: string, { connectionId }: ConnectionStatus, ...details: unknown[]): Promise<unknown> {
     for (const { name } of this.supervisor.states().filter((state) => state.name.startsWith('xds-writer/'))) {
       const answer = await this.queue(question, `${name}/${connectionId}`, ...details)
@@ -45,7 +45,7 @@ export class PageSources {
     return {}
   }
 
-  /** What a proxy was sent, by type. */
+  /** The encoded resources of a proxy, by type. */
   async resourcesOf({ connectionId }: ConnectionStatus): Promise<ProxyResources> {
     const answers = await this.supervisor.askAll<{ resources: ProxyResources } | undefined>('xds-writer', 'resources', connectionId)
     return answers.find((answer) => answer !== undefined)?.resources ?? {}

@@ -1,17 +1,17 @@
-/** Whether the service is ready, and what is wrong with its parts, from the supervisor's own record alone. */
+/** Determines whether the service is ready, and which of its parts are unhealthy, from the supervisor's states alone. */
 import { servingNote, unknownNote, unsyncedNote } from '../../../protocols/messages/notes.ts'
 import type { ActorState } from '../../runtime/supervisor.ts'
 
-/** An answer to `/ready`: the text names every part that is not well, also while the service is ready. */
+/** An answer to `/ready`. The text names every unhealthy part, even if the service is ready. */
 export interface Readiness {
   readonly ready: boolean
   readonly text: string
 }
 
 /**
- * Judges the states of all actors. The service is not ready while an actor is failing or no writer serves a complete state.
- * `before` says whether it was ready at any time before. If not, it becomes ready only when every running writer serves a complete
- * state and no actor is in its first start.
+ * Determines readiness from the states of all actors. The service is not ready while an actor is failing or no writer serves a complete
+ * state. `before`: whether it has been ready already. If not, it becomes ready only when every running writer serves a complete state and
+ * no actor is in its first start.
  */
 export function readiness(states: readonly ActorState[], sources: readonly string[], before: boolean): Readiness {
   const writers = states.filter(({ name }) => name.startsWith('xds-writer/'))
@@ -34,7 +34,7 @@ export function readiness(states: readonly ActorState[], sources: readonly strin
 
 const isFirstStart = ({ state, restarts }: ActorState): boolean => state === 'starting' && restarts === 0
 
-/** What is wrong with an actor, or undefined. */
+/** Describes an unhealthy actor; undefined for a healthy one. */
 function fault(state: ActorState): string | undefined {
   const { name, health, ends, lastError } = state
   const last = lastError ? `, last: ${lastError.message}` : ''

@@ -1,4 +1,4 @@
-/** The metrics page: those of the main thread and of every actor in one. */
+/** The metrics page: the metrics of the main thread and of all actors, merged. */
 import { expositionType, writeExposition } from '../../runtime/exposition.ts'
 import { MergedMetrics } from '../../runtime/merged-metrics.ts'
 import { Counter, type Registry } from '../../runtime/metrics.ts'
@@ -26,7 +26,7 @@ export class Scraper {
     this.#merged = new MergedMetrics(supervisor, own)
   }
 
-  /** The page. Who asks while it is being made gets the same one. */
+  /** Returns the page. Concurrent calls share one result. */
   scrape(): Promise<string> {
     this.#running ??= this.#scrape().finally(() => {
       this.#running = undefined

@@ -1,4 +1,4 @@
-/** What the supervisor answers when actors ask: it hands questions on to who knows, and puts together what several know. */
+/** The supervisor's answers to questions of actors: forwards them to other actors and combines the answers. */
 import type { CertificateAnswer, CertificateRequest, ServingCertificateRequest } from '../../../protocols/messages/authority.ts'
 import type { PageQuestion, PageReply } from '../../../protocols/messages/pages.ts'
 import type { Features } from '../../../src/config/features.ts'
@@ -7,7 +7,7 @@ import type { Supervisor } from '../../runtime/supervisor.ts'
 import type { ConnectionStatus } from '../xds-writer/connection-debug.ts'
 import { PageSources } from './page-sources.ts'
 
-/** The answers. */
+/** Returns the functions that answer the questions. */
 export function statusAnswers(supervisor: Supervisor, features: Features, log: Logger) {
   const sources = new PageSources(supervisor, features.PILOT_ENABLE_CONFIG_DISTRIBUTION_TRACKING)
   return {

@@ -1,4 +1,7 @@
-/** The page `/token` of the admin socket: a token of a workload, and the roots, for agents of this machine (docs/operation.md, "The admin socket"). */
+/**
+ * The page `/token` of the admin socket: a workload token and the roots, for agents on this machine (docs/operation.md, "The admin
+ * socket").
+ */
 import type { AuthorityPage } from '../../../protocols/messages/authority-page.ts'
 import type { LocalToken } from '../../../protocols/messages/identity.ts'
 import { isAccount, isNamespace } from '../../../src/identity/spiffe-id.ts'
@@ -6,12 +9,12 @@ import { type Answers, Page } from '../../http/page-server.ts'
 import type { ScopedLogger } from '../../runtime/logger.ts'
 import type { PageSources } from './page-sources.ts'
 
-/** How long the tokens are good for, in milliseconds. */
+/** Lifetime of the tokens, in milliseconds. */
 const lifeMs = 3_600_000
 
 /**
- * Makes a token for the workload that a form names (`namespace`, `account`), with the key of this machine. It is served on the admin socket
- * alone: whoever may connect to that can read the key anyway, and no credential of the network stands for it.
+ * Issues a token for the workload that a form names (`namespace`, `account`), signed with the key of this machine. Served on the admin
+ * socket only: whoever can connect to it can read the key as well, and no credential over the network gives access to this page.
  */
 export function tokenPage(sources: PageSources, log: ScopedLogger): Answers {
   return {
@@ -33,7 +36,7 @@ export function tokenPage(sources: PageSources, log: ScopedLogger): Answers {
 
 const refused = (reason: string): Page => new Page(reason, undefined, 422)
 
-/** The roots that the authority of this process hands out; empty without one, undefined while it has none. */
+/** The distributed roots of the authority in this process: empty without an authority, undefined while it has none. */
 async function rootsOf(sources: PageSources): Promise<string | undefined> {
   const page = await sources.authority<AuthorityPage | undefined>('page')
   if (page instanceof Page) return ''
