@@ -23,17 +23,18 @@ class Node {
   outdated = true
   readonly kind: 'question' | 'derived' | 'cell' | 'product'
   readonly name: string
-  readonly ask: () => unknown
+  /** Answers a question, given the part of the state that it is about and its name, or computes a derived value. */
+  readonly ask: (of?: unknown, name?: string) => unknown
   readonly alike: (one: unknown, other: unknown) => boolean
-  /** Called when the node has lost its last reader. */
-  readonly dropped: () => void
+  /** The map that holds the node under its name. The node is deleted from it when its last reader is gone. */
+  readonly home: Map<string, Node> | undefined
 
-  constructor(kind: Node['kind'], name: string, ask: () => unknown, alike: (one: unknown, other: unknown) => boolean, dropped: () => void) {
+  constructor(kind: Node['kind'], name: string, ask: Node['ask'] = nothing, alike: Node['alike'] = identical, home?: Map<string, Node>) {
     this.kind = kind
     this.name = name
     this.ask = ask
     this.alike = alike
-    this.dropped = dropped
+    this.home = home
   }
 }
 
@@ -164,29 +165,23 @@ export class Dependencies<State extends object> {
   }
 
   /**
-   * Returns the answer to a question about a topic. Questions with equal keys must be the same question. `alike` decides whether two
-   * answers make no difference to the readers. Throws what `ask` throws.
+   * Returns the answer to a question about a topic. Questions with equal keys must be the same question: `ask` is kept with the question and
+   * gets its key, so that one function serves all keys. `alike` decides whether two answers make no difference to the readers. Throws what
+   * `ask` throws.
    */
   read<Value, Answer>(
     topic: Topic<State, Value>,
     key: string,
-    ask: (value: Value) => Answer,
+    ask: (value: Value, key: string) => Answer,
     alike: (one: Answer, other: Answer) => boolean = identical,
   ): Answer {
-    const answer = ask(topic.of(this.#state))
+    const answer = ask(topic.of(this.#state), key)
     if (!this.#making) return answer
     let asked = this.#questions.get(topic)
     if (!asked) this.#questions.set(topic, (asked = new Map()))
     let node = asked.get(key)
     if (!node) {
-      const there = asked
-      node = new Node(
-        'question',
-        key,
-        () => ask(topic.of(this.#state)),
-        alike as Node['alike'],
-        () => there.delete(key),
-      )
+      node = new Node('question', key, ask as Node['ask'], alike as Node['alike'], asked)
       node.value = answer
       node.outdated = false
       asked.set(key, node)
@@ -208,7 +203,7 @@ export class Dependencies<State extends object> {
     if (!this.#making && !this.#derived.has(name)) return make()
     let node = this.#derived.get(name)
     if (!node) {
-      node = new Node('derived', name, make, alike as Node['alike'], () => this.#derived.delete(name))
+      node = new Node('derived', name, make, alike as Node['alike'], this.#derived)
       this.#derived.set(name, node)
     }
     return this.#valueOf(node) as Value
@@ -216,8 +211,8 @@ export class Dependencies<State extends object> {
 
   /** Makes a value and records what it reads. When the cell becomes outdated, its readers do too. */
   cell<Value>(make: () => Value): Cell<Value> {
-    const node = new Node('cell', '', make, identical, nothing)
-    this.#workOut(node)
+    const node = new Node('cell', '')
+    this.#workOut(node, make)
     return new RecordedCell<Value>(node, this.#read)
   }
 
@@ -228,7 +223,7 @@ export class Dependencies<State extends object> {
    * are made again.
    */
   collection<Value>(): Collection<Value> {
-    const all = new Node('cell', '', nothing, identical, nothing)
+    const all = new Node('cell', '')
     all.outdated = false
     const cells = new Map<string, Node>()
     const outdated = new Set<string>()
@@ -244,9 +239,9 @@ export class Dependencies<State extends object> {
         const isNew = known?.outdated !== false
         let cell = known as Node
         if (isNew) {
-          cell = new Node('cell', key, make, identical, nothing)
+          cell = new Node('cell', key)
           cell.told = () => outdated.add(key)
-          this.#workOut(cell)
+          this.#workOut(cell, make)
           cells.set(key, cell)
           link(all, cell)
           if (known) {
@@ -278,7 +273,7 @@ export class Dependencies<State extends object> {
   /** Makes a product and records what it reads. It is current until something that it read changes. Throws what `make` throws. */
   produce(name: string, make: () => void): void {
     let node = this.#products.get(name)
-    if (!node) this.#products.set(name, (node = new Node('product', name, nothing, identical, nothing)))
+    if (!node) this.#products.set(name, (node = new Node('product', name)))
     node.outdated = false
     this.#outdated.delete(name)
     this.#during(node, make)
@@ -301,7 +296,7 @@ export class Dependencies<State extends object> {
     if (!product) return
     const parts = (product.parts ??= new Map())
     let node = parts.get(part)
-    if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, () => parts.delete(part))))
+    if (!node) parts.set(part, (node = new Node('cell', part, nothing, identical, parts)))
     node.outdated = false
     link(product, node)
     this.#during(node, make)
@@ -328,7 +323,10 @@ export class Dependencies<State extends object> {
       for (const node of changed ? questionsOf(asked, changed) : [...asked.values()])
         this.#settle(
           node,
-          contain<unknown>(node.ask, (reason) => new Failed(reason)),
+          contain<unknown>(
+            () => node.ask(other, node.name),
+            (reason) => new Failed(reason),
+          ),
         )
     }
     for (const node of this.#pending) {
@@ -362,10 +360,11 @@ export class Dependencies<State extends object> {
     link(this.#making, node)
   }
 
-  #workOut(node: Node): void {
+  /** Computes the value of a node. A cell is computed once, by `make`, which is not kept. */
+  #workOut(node: Node, make: () => unknown = node.ask): void {
     this.#pending.delete(node)
     node.outdated = false
-    const value = this.#during(node, () => contain<unknown>(node.ask, (reason) => new Failed(reason)))
+    const value = this.#during(node, () => contain<unknown>(make, (reason) => new Failed(reason)))
     this.#settle(node, value)
   }
 
@@ -409,7 +408,7 @@ export class Dependencies<State extends object> {
       unlink(reader, node)
       if (countOf(node.readers) > 0) continue
       // A cell lives as long as its owner keeps it, but is marked as outdated when nobody reads it: changes are no longer propagated to it.
-      node.dropped()
+      node.home?.delete(node.name)
       node.outdated = true
       node.told?.()
       this.#unread(node, node.reads)

@@ -106,6 +106,7 @@ class VirtualServicesReader implements VirtualServiceIndex {
 
 const allHosts: About<Visibility['hosts']> = { of: ({ visibility }) => visibility.hosts }
 const allNames: About<Visibility['names']> = { of: ({ visibility }) => visibility.names }
+const coveredIn = (names: Visibility['names'], pattern: string): readonly string[] => names.covered(pattern)
 
 /** The visibility index, with every read recorded. */
 class VisibilityReader implements Visibility {
@@ -123,7 +124,7 @@ class VisibilityReader implements Visibility {
     this.hostsNaming = new RecordedMap(record, ({ visibility }) => visibility.hostsNaming, sameItems)
     this.virtualServicesOf = new RecordedMap(record, ({ visibility }) => visibility.virtualServicesOf, sameItems)
     this.differences = new RecordedMap(record, ({ visibility }) => visibility.differences)
-    this.names = { covered: (pattern) => record.read(allNames, pattern, (names) => names.covered(pattern), sameItems) }
+    this.names = { covered: (pattern) => record.read(allNames, pattern, coveredIn, sameItems) }
     this.virtualServices = new RecordedLookup(record)
   }
 
@@ -138,6 +139,8 @@ const routesOfHosts: Record<'find' | 'covering', About<HostLookup>> = {
   find: { of: lookup, changed: differingHosts },
   covering: { of: lookup, changed: differingHosts },
 }
+const findIn = (there: HostLookup, host: string): ResolvedVirtualService | undefined => there.find(host)
+const coveringIn = (there: HostLookup, host: string): readonly ResolvedVirtualService[] => there.covering(host)
 const allRoutes: Record<'all' | 'hosts', About<HostLookup>> = { all: { of: lookup }, hosts: { of: lookup } }
 
 class RecordedLookup implements HostLookup {
@@ -152,11 +155,11 @@ class RecordedLookup implements HostLookup {
   }
 
   find(host: string): ResolvedVirtualService | undefined {
-    return this.#record.read(routesOfHosts.find, host, (there) => there.find(host))
+    return this.#record.read(routesOfHosts.find, host, findIn)
   }
 
   covering(host: string): readonly ResolvedVirtualService[] {
-    return this.#record.read(routesOfHosts.covering, host, (there) => there.covering(host), sameItems)
+    return this.#record.read(routesOfHosts.covering, host, coveringIn, sameItems)
   }
 
   hosts(): readonly string[] {
@@ -190,7 +193,7 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
   }
 
   get(key: string): Value | undefined {
-    return this.#record.read(this.#entries, key, (map) => map.get(key), this.#alike)
+    return this.#record.read(this.#entries, key, getFrom, this.#alike)
   }
 
   has(key: string): boolean {
@@ -230,6 +233,8 @@ export class RecordedMap<Value> implements ReadonlyMap<string, Value> {
     return this.#all[Symbol.iterator]()
   }
 }
+
+const getFrom = <Value>(map: ReadonlyMap<string, Value>, key: string): Value | undefined => map.get(key)
 
 /** Keys whose values differ between two maps. */
 function* differingKeys<Value>(before: ReadonlyMap<string, Value>, now: ReadonlyMap<string, Value>): Generator<string> {

@@ -29,6 +29,13 @@ function planner(services: number): Planner {
   return made
 }
 
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  // Within one turn what a WeakRef was made of stays.
+  await setImmediate()
+  ;(runInNewContext('gc') as () => void)()
+}
+
 /** Everything that could stay. */
 const counts = (made: Planner) => ({
   classes: made.classCount,
@@ -104,11 +111,22 @@ describe('the memory of made things', () => {
         memo.get('space', [subject], memo.identityOf([input]), [input], () => index)
       })
     }
-    setFlagsFromString('--expose-gc')
-    // Within one turn what a WeakRef was made of stays.
-    await setImmediate()
-    ;(runInNewContext('gc') as () => void)()
+    await collectGarbage()
     expect(inputs.filter((input) => input.deref())).to.have.length.below(20)
+  })
+
+  it('does not keep the functions that made things, nor what they refer to', async () => {
+    const record = new Dependencies<object>({})
+    const memo = new Memo(record)
+    const subject = {}
+    const large = (): WeakRef<object> => {
+      const view = { name: 'view' }
+      memo.get('space', [subject], '', [], () => view.name)
+      return new WeakRef(view)
+    }
+    const view = large()
+    await collectGarbage()
+    expect([view.deref(), memo.get('space', [subject], '', [], () => 'again')]).to.deep.equal([undefined, 'view'])
   })
 
   it('keeps a space as long as an owner uses it, and a cell as long as nothing it was made from changes', () => {
