@@ -9,11 +9,15 @@
 import type { Cell, Dependencies } from './dependencies.ts'
 
 interface Kept {
+  readonly variant: string
   readonly inputs: readonly unknown[]
   readonly cell: Cell<unknown>
 }
 
-type Cells = WeakMap<object, Map<string, Kept>>
+/** The variants of a subject. Up to eight are a list, more a map by name: most subjects have one or two, and a list takes a third of the memory. */
+type Variants = readonly Kept[] | Map<string, Kept>
+
+type Cells = WeakMap<object, Variants>
 
 /** The values made for one set of traits. */
 interface Space {
@@ -60,8 +64,9 @@ export class Memo {
     make: () => T,
     usable: (made: T) => boolean = () => true,
   ): T {
-    const variants = variantsOf(this.#space(space), subject, rule)
-    const kept = variants.get(variant)
+    const cells = cellsUnder(this.#space(space), rule)
+    const variants = cells.get(subject) ?? none
+    const kept = find(variants, variant)
     if (kept?.cell.isCurrent && sameInputs(kept.inputs, inputs)) {
       const found = kept.cell.read() as T
       if (usable(found)) {
@@ -71,8 +76,8 @@ export class Memo {
     }
     const cell = this.#record.cell(make)
     this.made++
-    if (isFull(variants)) for (const [other, { cell }] of variants) if (!cell.isCurrent) variants.delete(other)
-    variants.set(variant, { inputs, cell })
+    // `make` may have added other variants of the subject.
+    cells.set(subject, withKept(cells.get(subject) ?? none, { variant, inputs, cell }))
     return cell.read()
   }
 
@@ -111,19 +116,33 @@ export class Memo {
   }
 }
 
-/** Whether to look for variants that are outdated or unread: at eight variants, and whenever their number has doubled. */
-const isFull = ({ size }: ReadonlyMap<string, Kept>): boolean => size >= fewVariants && (size & (size - 1)) === 0
+const none: readonly Kept[] = []
+/** The number of variants from which on variants that are outdated or unread are looked for and removed, each time their number has doubled. */
 const fewVariants = 8
 
-function variantsOf({ cells, under }: Space, subject: object, rule: object | undefined): Map<string, Kept> {
-  let below = cells
-  if (rule) {
-    below = under.get(rule) ?? new WeakMap()
-    under.set(rule, below)
+const find = (variants: Variants, name: string): Kept | undefined =>
+  variants instanceof Map ? variants.get(name) : variants.find(({ variant }) => variant === name)
+
+/** Returns the variants with one added or replaced. A list is copied, a map is changed in place. */
+function withKept(variants: Variants, kept: Kept): Variants {
+  const { variant } = kept
+  if (variants instanceof Map) {
+    const { size } = variants
+    if (size >= fewVariants && (size & (size - 1)) === 0) for (const [name, { cell }] of variants) if (!cell.isCurrent) variants.delete(name)
+    return variants.set(variant, kept)
   }
-  let variants = below.get(subject)
-  if (!variants) below.set(subject, (variants = new Map()))
-  return variants
+  if (find(variants, variant)) return variants.map((other) => (other.variant === variant ? kept : other))
+  if (variants.length < fewVariants) return variants.concat([kept])
+  const current = variants.filter(({ cell }) => cell.isCurrent).concat([kept])
+  return current.length <= fewVariants ? current : new Map(current.map((each) => [each.variant, each]))
+}
+
+/** Returns the cells of a space for values made under a rule, or under none. */
+function cellsUnder({ cells, under }: Space, rule: object | undefined): Cells {
+  if (!rule) return cells
+  let below = under.get(rule)
+  if (!below) under.set(rule, (below = new WeakMap()))
+  return below
 }
 
 function sameInputs(one: readonly unknown[], other: readonly unknown[]): boolean {
