@@ -1,4 +1,4 @@
-/** The bootstrap of the proxy (envoy.config.bootstrap.v3.Bootstrap), made from its settings alone (docs/agent.md, B11). */
+/** Makes the proxy's bootstrap (envoy.config.bootstrap.v3.Bootstrap) from its settings (docs/agent.md, B11). */
 
 import type { JsonObject } from '@bufbuild/protobuf'
 import type {
@@ -20,10 +20,10 @@ import { statsConfig, statsSinks } from './stats.ts'
 import { tracing } from './tracer.ts'
 import { typed } from './typed.ts'
 
-/** Where Envoy's admin interface writes a profile when it is asked to. */
+/** Where Envoy's admin interface writes CPU profiles. */
 const profilePath = '/var/lib/mesh/data/envoy.prof'
 
-/** Makes the bootstrap. Throws an Error that names the field when TLS settings lack a file. */
+/** Makes the bootstrap. Throws an Error that names the field when TLS settings lack a required file. */
 export function makeBootstrap(settings: BootstrapSettings): BootstrapJson {
   const { config, node, locality, stats, outlierLogPath } = settings
   const sinks = statsSinks(config, settings.statsd)
@@ -47,7 +47,7 @@ export function makeBootstrap(settings: BootstrapSettings): BootstrapJson {
   }
 }
 
-/** The number of connections of clients is as good as unlimited: the workload has limits of its own. */
+/** Sets a practically unlimited number of downstream connections, because the workload enforces limits of its own. */
 const overloadManager: OverloadManagerJson = {
   resourceMonitors: [
     {
@@ -62,7 +62,7 @@ const overloadManager: OverloadManagerJson = {
 function runtime(config: ProxyConfig): LayeredRuntimeJson {
   return {
     layers: [
-      // Envoy's own limit is too small for the patterns that routes may have.
+      // Envoy's default limit is too small for the patterns that routes may contain.
       { name: 'deprecation', staticLayer: { [programSizeKey]: agentProgramSize } },
       ...(config.runtimeValues ? [{ name: 'global config', staticLayer: config.runtimeValues as JsonObject }] : []),
       { name: 'admin', adminLayer: {} },
@@ -115,7 +115,7 @@ function discoveryService({ config, callCredentials, discovery: { roots } }: Boo
 function listeners(settings: BootstrapSettings): ListenerJson[] {
   const { config, wildcard, metricsPort, readinessPort } = settings
   const metrics = { port: metricsPort, name: 'stats', path: '/stats/prometheus', cluster: 'prometheus_stats' }
-  // Without a status server nobody could answer.
+  // Without a status server there is no endpoint for readiness probes.
   const readiness = config.statusPort > 0 ? [{ port: readinessPort, name: 'agent', path: '/healthz/ready', cluster: 'agent' }] : []
   return [metrics, ...readiness].map((own) => listener(wildcard, own))
 }

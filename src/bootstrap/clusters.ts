@@ -1,4 +1,7 @@
-/** The static clusters of a bootstrap (envoy.config.cluster.v3.Cluster): what the proxy must reach before it has any configuration (docs/agent.md, B13). */
+/**
+ * The static clusters of a bootstrap (envoy.config.cluster.v3.Cluster): the peers that the proxy needs before it receives configuration
+ * (docs/agent.md, B13).
+ */
 import type { ClusterJson } from '../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import type { AddressJson } from '../../protocols/gen/envoy/config/core/v3/address_pb.js'
 import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
@@ -11,7 +14,7 @@ import type { BootstrapSettings, DiscoveryPeer } from './settings.ts'
 import { tracerPeer } from './tracer.ts'
 import { type DnsClusterJson, typed } from './typed.ts'
 
-/** Roots of the system, for a discovery service whose own are not known. */
+/** The system's roots, for a discovery service without roots of its own. */
 const systemRoots = '/etc/ssl/certs/ca-certificates.crt'
 
 const socket = (address: string, portValue: number): AddressJson => ({ socketAddress: { protocol: 'TCP', address, portValue } })
@@ -21,7 +24,7 @@ const endpoints = (clusterName: string, address: AddressJson): Pick<ClusterJson,
   loadAssignment: { clusterName, endpoints: [{ lbEndpoints: [{ endpoint: { address } }] }] },
 })
 
-/** HTTP/2 without negotiation; `streams` is the number of streams of a connection, unlimited when 0. */
+/** HTTP/2 by prior knowledge. `streams` is the maximum number of streams per connection; 0 means no limit. */
 const http2 = (streams = 0): Pick<ClusterJson, 'typedExtensionProtocolOptions'> => ({
   typedExtensionProtocolOptions: {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': typed('envoy.extensions.upstreams.http.v3.HttpProtocolOptions', {
@@ -31,7 +34,7 @@ const http2 = (streams = 0): Pick<ClusterJson, 'typedExtensionProtocolOptions'> 
   },
 })
 
-/** All static clusters. */
+/** Returns all static clusters. */
 export function staticClusters(settings: BootstrapSettings): ClusterJson[] {
   const { config, localhost } = settings
   return [
@@ -53,10 +56,10 @@ const local = (name: string, address: AddressJson): ClusterJson => ({
   ...endpoints(name, address),
 })
 
-/** The proxy takes its configuration without waiting until the host of a cluster is known that nothing depends on. */
+/** The initialization of the cluster manager does not wait for the DNS resolution of this cluster. */
 const optional = { waitForWarmOnInit: false } as const
 
-/** A cluster whose host is resolved again and again; an address in numbers is its own resolution. */
+/** A cluster whose host name is resolved periodically. An IP address needs no resolution. */
 function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapSettings, options: DnsClusterJson = {}): ClusterJson {
   const { host, port } = splitAddress(address) ?? { host: address, port: 0 }
   return {
@@ -68,7 +71,7 @@ function resolved(name: string, address: string, { dnsLookupFamily }: BootstrapS
   }
 }
 
-/** Options of connections that ask the kernel to look after them. */
+/** Upstream connection options with TCP keepalive. */
 export const keepalive = ({ probes, time, interval }: NonNullable<NonNullable<ProxyConfig['envoyMetricsService']>['tcpKeepalive']>): ClusterJson => ({
   upstreamConnectionOptions: {
     tcpKeepalive: {

@@ -2,19 +2,22 @@
 import type { WorkloadNode } from './node.ts'
 import type { ProxyConfig } from './proxy-config.ts'
 
-/** What the command line says besides the configuration. */
+/** The settings of the command line that are not in the proxy's configuration. */
 export interface CommandLineOptions {
   readonly logLevel: string
   readonly componentLogLevel: string
   readonly logAsJson: boolean
-  /** A configuration that Envoy merges over the file; undefined without one. */
+  /** Configuration that Envoy merges over the bootstrap file. Undefined without one. */
   readonly override: string | undefined
 }
 
 const plainFormat = '%Y-%m-%dT%T.%fZ\t%l\tenvoy %n\t%v'
 const jsonFormat = '{"level":"%l","time":"%Y-%m-%dT%T.%fZ","scope":"envoy %n","msg":"%_"}'
 
-/** The arguments of Envoy for a configuration file. There is one run only, so hot restart is off: two proxies on one machine do not meet in it. */
+/**
+ * Returns Envoy's arguments for a bootstrap file. Hot restart is disabled: Envoy is started once per agent, and two proxies on one machine
+ * would conflict over its shared memory.
+ */
 export function envoyArguments(file: string, config: ProxyConfig, node: WorkloadNode, options: CommandLineOptions): string[] {
   const { logLevel, componentLogLevel, logAsJson, override } = options
   return [

@@ -1,13 +1,15 @@
-/** Files in which the orchestrator tells a pod its labels and annotations: a line `key="value"` each (docs/agent.md, B5). */
+/**
+ * Reads the files in which the orchestrator provides the labels and annotations of a pod, one `key="value"` per line (docs/agent.md, B5).
+ */
 import { unescapeGo } from './go-string.ts'
 
-/** What a file says, and which of its lines cannot be read. */
+/** The entries of a file, and warnings for the lines that cannot be parsed. */
 export interface DownwardFile {
   readonly entries: Readonly<Record<string, string>>
   readonly warnings: readonly string[]
 }
 
-/** Reads such a file. `name` is how warnings call it; lines are numbered from 1. */
+/** Parses such a file. `name` is the file's name in warnings. Lines are numbered from 1. */
 export function readDownwardFile(name: string, content: string): DownwardFile {
   const entries: [string, string][] = []
   const warnings: string[] = []
@@ -21,7 +23,7 @@ export function readDownwardFile(name: string, content: string): DownwardFile {
   return { entries: Object.fromEntries(entries), warnings }
 }
 
-/** The text of a literal in double quotes; undefined when it is none. */
+/** Parses a literal in double quotes. Undefined when the text is not one. */
 function unquote(literal: string): string | undefined {
   return /^"(?:[^"\\]|\\.)*"$/s.test(literal) ? unescapeGo(literal.slice(1, -1)) : undefined
 }

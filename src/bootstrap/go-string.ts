@@ -1,4 +1,4 @@
-/** Text in quotes as Go writes it. */
+/** Parses Go string literals. */
 
 const plainEscapes: Readonly<Record<string, string>> = {
   a: '\x07',
@@ -13,7 +13,10 @@ const plainEscapes: Readonly<Record<string, string>> = {
   "'": "'",
 }
 
-/** The text between the quotes of a Go literal with its escapes resolved (Go specification, "String literals"); undefined when an escape is none. */
+/**
+ * Resolves the escapes of the text between the quotes of a Go literal (Go specification, "String literals"). Undefined when an escape is
+ * invalid.
+ */
 export function unescapeGo(inner: string): string | undefined {
   if (!inner.includes('\\')) return inner
   const parts: Buffer[] = []

@@ -1,4 +1,4 @@
-/** The node metadata of the proxy, from the environment, the files of the pod and the effective configuration (docs/agent.md, B6 to B8). */
+/** The proxy's node metadata, from the environment, the pod's files and the effective configuration (docs/agent.md, B6 to B8). */
 import { agentProgramSize } from '../config/program-bounds.ts'
 import { proxyConfigShape } from '../config/proxy-config.ts'
 import { anything, isMapping, type Report } from '../config/shape.ts'
@@ -7,39 +7,40 @@ import { canonicalMetadata } from '../names/mesh-names.ts'
 import { protoJson } from './proto-json.ts'
 import type { ProxyConfig } from './proxy-config.ts'
 
-/** What the metadata is made from. */
+/** The sources of the metadata. */
 export interface MetadataSources {
-  /** With the names of variables in the mesh form. */
+  /** Variable names are in the mesh form. */
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Of the pod, as its file says them. */
+  /** The labels from the pod's file. */
   readonly labels: Readonly<Record<string, string>>
   readonly addresses: readonly string[]
   readonly config: ProxyConfig
-  /** Port of the token service; 0 for none. */
+  /** The port of the token service; 0 when there is none. */
   readonly stsPort: number
-  /** Ports of the listeners of the bootstrap; the discovery service makes none there. */
+  /** The ports of the bootstrap's own listeners. The discovery service creates no listeners on them. */
   readonly ports: { readonly PROXY_STATUS_PORT: number; readonly PROXY_PROMETHEUS_PORT: number }
   readonly platform: Readonly<Record<string, string>>
 }
 
-/** The key of Envoy's runtime for the largest program of a regular expression. */
+/** The Envoy runtime key for the maximum program size of a regular expression. */
 export const programSizeKey = 're2.max_program_size.error_level'
 
-/** More than this the discovery service does not need, and Envoy sends it with every new stream. */
+/** The maximum size of the metadata in bytes. Envoy sends it with every new stream. */
 const mostBytes = 1024 * 1024
-/** Levels of mappings and lists in a value; Envoy reads at most a hundred levels of its whole configuration. */
+/** The maximum nesting depth of a value. Envoy accepts at most a hundred levels in its whole configuration. */
 const deepest = 20
 
-/** Entries that discovery reads as text `"true"` or `"false"`. */
+/** Entries that the discovery service reads as the text `"true"` or `"false"`. */
 const switches = ['DNS_CAPTURE', 'DNS_AUTO_ALLOCATE', 'PROXY_XDS_VIA_AGENT']
 
 /**
- * The metadata: `MESH_META_*` as text, the entries of `MESH_METAJSON_*`, then what the agent knows itself, the later winning. Throws an Error that names the
- * entry when a switch is neither true nor false, when the ports of the pod are no list, or when all is larger than 1 MiB.
+ * Returns the metadata: `MESH_META_*` as text, the entries of `MESH_METAJSON_*`, then what the agent itself determines. Later ones replace
+ * earlier ones. Throws an Error that names the entry when a boolean entry is invalid, when the pod's ports are not a list, or when the
+ * metadata exceeds 1 MiB.
  */
 export function nodeMetadata(sources: MetadataSources, warn: (text: string) => void): Readonly<Record<string, unknown>> {
   const { environment, addresses, config, stsPort, ports, platform } = sources
-  // What the configuration has a field for; the metadata of injected containers says it itself.
+  // Settings that the configuration has fields for. The variables of injected containers take precedence.
   const texts: [string, unknown][] = Object.entries({ INTERCEPTION_MODE: config.interceptionMode, MESH_ID: config.meshId }).filter(
     ([, value]) => value,
   )
@@ -61,7 +62,7 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
     INSTANCE_IPS: addresses.join(','),
     PROXY_CONFIG: shownConfig(config),
     PLATFORM_METADATA: platform,
-    // How large patterns of routes may be; discovery goes by what a stock Envoy takes otherwise.
+    // The maximum size of regular expressions for this proxy. Without it discovery assumes the limit of a stock Envoy.
     MESH_RE2_MAX_PROGRAM_SIZE: String(config.runtimeValues?.[programSizeKey] ?? agentProgramSize),
     STS_PORT: stsPort > 0 ? String(stsPort) : '',
     ...ports,
@@ -70,7 +71,7 @@ export function nodeMetadata(sources: MetadataSources, warn: (text: string) => v
   return checked(metadata)
 }
 
-/** The effective configuration as the JSON of its message, for the discovery service and for the log: without what is secret in it. */
+/** Returns the effective configuration as the JSON of its message, without secrets, for the discovery service and the log. */
 export function shownConfig(config: ProxyConfig): unknown {
   const { lightstep } = config.tracing
   const shown = lightstep?.accessToken ? { ...config, tracing: { ...config.tracing, lightstep: { ...lightstep, accessToken: 'hidden' } } } : config

@@ -1,4 +1,6 @@
-/** TLS of the proxy towards services of its own: transport sockets whose certificates come from the agent (docs/agent.md, B14). */
+/**
+ * TLS of the proxy to the peers in its bootstrap: transport sockets whose certificates come from the agent over SDS (docs/agent.md, B14).
+ */
 import type { TransportSocketJson } from '../../protocols/gen/envoy/config/core/v3/base_pb.js'
 import type { SdsSecretConfigJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js'
 import type { CommonTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
@@ -6,22 +8,22 @@ import { isIp } from '../config/addresses.ts'
 import type { ProxyConfig } from './proxy-config.ts'
 import { typed } from './typed.ts'
 
-/** Settings of TLS in a proxy's configuration. */
+/** The TLS settings in a proxy's configuration. */
 type TlsSettings = NonNullable<ProxyConfig['tracing']['tlsSettings']>
 
-/** What a peer is, as far as TLS goes. */
+/** The peer of a TLS connection. */
 export interface TlsPeer {
-  /** Field of the configuration, as errors name it. */
+  /** The field of the configuration, for errors. */
   readonly field: string
-  /** Name that is asked for when the settings name none and certificates of the mesh are used. */
+  /** The SNI when the settings have none and mesh certificates are used. */
   readonly serverName: string
   readonly isHttp2: boolean
 }
 
-/** Files of the client that the node metadata names; they count more than those of the configuration. */
+/** Client files from the node metadata. They take precedence over the configuration. */
 export type ClientFiles = Readonly<Record<'TLS_CLIENT_KEY' | 'TLS_CLIENT_CERT_CHAIN' | 'TLS_CLIENT_ROOT_CERT', string | undefined>>
 
-/** A secret that Envoy asks the agent for. */
+/** A secret that Envoy requests from the agent. */
 export function agentSecret(name: string): SdsSecretConfigJson {
   return {
     name,
@@ -38,7 +40,7 @@ export function agentSecret(name: string): SdsSecretConfigJson {
   }
 }
 
-/** The transport socket of a peer; undefined without TLS. Throws an Error that names the field when a file is needed and not named. */
+/** Returns the transport socket for a peer. Undefined without TLS. Throws an Error that names the field of a missing file. */
 export function peerTls(settings: TlsSettings | undefined, peer: TlsPeer, files: ClientFiles): TransportSocketJson | undefined {
   const mode = settings?.mode ?? 'DISABLE'
   if (!settings || mode === 'DISABLE') return undefined
@@ -76,7 +78,10 @@ function fileContext(settings: TlsSettings, isMutual: boolean, { field }: TlsPee
 
 const nameKind = (name: string): 'URI' | 'DNS' | 'IP_ADDRESS' => (name.includes('://') ? 'URI' : isIp(name) ? 'IP_ADDRESS' : 'DNS')
 
-/** A TLS transport socket. Names of the server are compared exactly, with its DNS names, URIs and addresses. An address is no server name (RFC 6066, section 3). */
+/**
+ * Returns a TLS transport socket. The server's certificate must have one of `serverNames` as DNS name, URI or IP address. An IP address is
+ * not sent as SNI (RFC 6066, section 3).
+ */
 export function tlsSocket(context: CommonTlsContextJson, sni: string, serverNames: readonly string[] = []): TransportSocketJson {
   const matchTypedSubjectAltNames = serverNames.map((exact) => ({ sanType: nameKind(exact), matcher: { exact } }))
   const { combinedValidationContext, validationContext, ...rest } = context

@@ -1,7 +1,7 @@
-/** Where the workload runs, from what its settings say; no metadata server of a cloud is asked (docs/agent.md, B9). */
+/** The platform and locality of the workload, from its settings alone; no cloud metadata server is queried (docs/agent.md, B9). */
 import { localityLabel } from '../names/mesh-names.ts'
 
-/** Parts of the locality of a node; the ones that are not known are missing. */
+/** The parts of a node's locality. Unknown parts are absent. */
 export interface Locality {
   readonly region?: string
   readonly zone?: string
@@ -9,8 +9,8 @@ export interface Locality {
 }
 
 /**
- * What `CLOUD_METADATA` and `CLOUD_CLUSTER_URL` say of the cloud, with the names under which telemetry knows it. The first must have exactly four parts
- * (project, its number, cluster, its zone), otherwise it is not taken.
+ * Returns the platform metadata of `CLOUD_METADATA` and `CLOUD_CLUSTER_URL`, under the names that telemetry uses. The first must have
+ * exactly four parts (project, project number, cluster, zone of the cluster), otherwise it is ignored.
  */
 export function platformMetadata(cloudMetadata: string, clusterUrl: string): Record<string, string> {
   const parts = cloudMetadata.split('|')
@@ -19,7 +19,7 @@ export function platformMetadata(cloudMetadata: string, clusterUrl: string): Rec
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
 }
 
-/** The locality of a workload: the label `mesh-locality` (`a/b/c`, or `a.b.c` without a slash), else the zone of the cloud. */
+/** Returns the workload's locality: from the label `mesh-locality` (`a/b/c`, or `a.b.c` without a slash), or else from the cloud's zone. */
 export function localityOf(labels: unknown, platform: Readonly<Record<string, string>>): Locality {
   const label = typeof labels === 'object' && labels !== null ? localityLabel(labels as Record<string, unknown>) : undefined
   if (label) {
@@ -27,7 +27,7 @@ export function localityOf(labels: unknown, platform: Readonly<Record<string, st
     return { ...(region && { region }), ...(zone && { zone }), ...(subZone && { subZone }) }
   }
   const { gcp_location: zone } = platform
-  // A zone is named after its region, with a letter behind the last hyphen; clusters of a whole region say the region alone.
+  // The name of a zone is its region, a hyphen and a letter. Regional clusters report the region instead of a zone.
   const region = zone && /^(.+)-[a-z]$/.exec(zone)?.[1]
   if (!zone) return {}
   return region ? { region, zone } : { region: zone }

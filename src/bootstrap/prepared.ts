@@ -1,4 +1,7 @@
-/** From what was read to all that the proxy is started with: who it is, its effective configuration, the settings of its bootstrap (docs/agent.md, "Bootstrap"). */
+/**
+ * Derives everything that the proxy is started with from the sources: its node, effective configuration, and bootstrap settings
+ * (docs/agent.md, "Bootstrap").
+ */
 import type { ProxyOptions } from '../../protocols/messages/agent-options.ts'
 import type { ServerConnection } from '../../protocols/messages/credentials.ts'
 import { type DiscoverySettings, discoveryConnection } from '../agent/connections.ts'
@@ -14,34 +17,34 @@ import { statsChoice } from './stats.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 type Texts = Readonly<Record<string, string>>
 
-/** What the files of the pod say; empty where there is none. */
+/** The contents of the pod's files. Empty for missing files. */
 export interface PodFacts {
   readonly labels: Texts
   readonly annotations: Texts
-  /** Thousandths of a processor. */
+  /** The CPU limit and request in millicores. */
   readonly cpuLimit: string
   readonly cpuRequest: string
 }
 
-/** What was read. */
+/** The sources. */
 export interface ProxySources {
   readonly options: ProxyOptions
-  /** Of the process, with names in the mesh form. */
+  /** The variables of the process, with names in the mesh form. */
   readonly environment: Environment
   readonly pod: PodFacts
-  /** Layers of the configuration, the last one wins. */
+  /** Layers of the configuration. Later layers take precedence. */
   readonly layers: readonly ConfigLayer[]
-  /** Addresses of the interfaces that are up and not loopback. */
+  /** The addresses of interfaces that are up, without loopback addresses. */
   readonly interfaces: readonly string[]
   readonly names: MeshNames
 }
 
-/** What is known of the proxy before anything is started. Plain data. */
+/** The settings of the proxy. Plain data. */
 export interface PreparedSettings {
   readonly options: ProxyOptions
-  /** The variables of the process, and those of `proxyMetadata` where the process has none of that name. */
+  /** The values of the agent's variables, read from `environment`. */
   readonly features: AgentFeatures
-  /** Where the features were read. */
+  /** The variables of the process, and those of `proxyMetadata` that the process does not set. */
   readonly environment: Environment
   readonly config: ProxyConfig
   readonly node: WorkloadNode
@@ -51,11 +54,11 @@ export interface PreparedSettings {
   readonly stats: BootstrapSettings['stats']
 }
 
-/** Works it out. Throws an Error that names the source and the field of what cannot be read or cannot hold. */
+/** Derives the settings. Throws an Error that names the source and the field that cannot be parsed or is invalid. */
 export function preparedSettings(sources: ProxySources, warn: (text: string) => void): PreparedSettings {
   const { options, pod, names } = sources
   const layered = mergeProxyConfig(sources.layers, warn)
-  // What the configuration says for the environment of the proxy, its own environment can say otherwise.
+  // The process's variables take precedence over those that the configuration sets for the proxy.
   const environment = { ...canonicalEnvironment(layered.proxyMetadata ?? {}), ...sources.environment }
   const { features, warnings } = readAgentFeatures(environment)
   for (const warning of warnings) warn(warning)
@@ -75,12 +78,12 @@ export function preparedSettings(sources: ProxySources, warn: (text: string) => 
     node: workloadNode(options, features, addresses, metadata),
     platform,
     discovery: discoveryConnection(features, discoverySettings(config)),
-    // Annotations come in the metadata, too, where they are no file.
+    // The metadata may contain annotations as well, for pods without an annotations file.
     stats: statsChoice(config, names.canonicalKeys({ ...textsOf(metadata), ...annotations }), names.domain),
   }
 }
 
-/** What of the configuration says how discovery is called. */
+/** Returns the settings that determine how discovery is called. */
 export function discoverySettings({ discoveryAddress, controlPlaneAuthPolicy, proxyMetadata = {} }: ProxyConfig): DiscoverySettings {
   return { discoveryAddress, controlPlaneAuthPolicy, proxyMetadata }
 }
@@ -94,7 +97,7 @@ interface EffectiveSources {
   readonly pod: PodFacts
 }
 
-/** The configuration with what flags, variables and the size of the container say instead. */
+/** Returns the configuration with the overrides of flags, variables and the container's CPU limit. */
 function effectiveConfig(options: ProxyOptions, layered: ProxyConfig, { features, environment, pod }: EffectiveSources): ProxyConfig {
   const { role, concurrency: flag, serviceCluster, templateFile } = options
   const { cpuLimit, cpuRequest } = pod
@@ -124,7 +127,10 @@ function workloadNode(
   return { role, id, domain, addresses, isIpv6Only: areIpv6Only(addresses), name, namespace, serviceAccount, clusterId, serviceCluster, metadata }
 }
 
-/** Tokens in place of certificates. Throws an Error that names what is missing when there is no token, or no service that exchanges it. */
+/**
+ * Returns the token settings that replace certificates. Throws an Error that names what is missing when there is no token or no token
+ * service.
+ */
 function callCredentials({ options: { stsPort }, features, discovery }: PreparedSettings): BootstrapSettings['callCredentials'] {
   if (!features.CALL_CREDENTIALS) return undefined
   const { tokenFile } = discovery.credentials
@@ -134,17 +140,17 @@ function callCredentials({ options: { stsPort }, features, discovery }: Prepared
   return { stsPort, tokenFile }
 }
 
-/** What is found out when the bootstrap is made. */
+/** Facts that are determined when the bootstrap is written. */
 export interface FoundPeers {
-  /** File of the roots of the discovery service; undefined for those of the system. */
+  /** The file of the discovery service's roots. Undefined for the roots of the system. */
   readonly roots: string | undefined
-  /** Whether the files of the agent's own client certificate are there. */
+  /** Whether the files of the agent's own client certificate exist. */
   readonly hasPair: boolean
-  /** The resolved address of the statsd collector; undefined without one. */
+  /** The resolved address of the statsd collector. Undefined without one. */
   readonly statsd: BootstrapSettings['statsd']
 }
 
-/** The settings of the bootstrap. */
+/** Returns the settings of the bootstrap. */
 export function bootstrapSettings(prepared: PreparedSettings, { roots, hasPair, statsd }: FoundPeers): BootstrapSettings {
   const { options, features, config, node, platform, discovery, stats } = prepared
   const { credentials, address } = discovery

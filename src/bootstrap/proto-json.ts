@@ -1,7 +1,7 @@
-/** Configuration as the JSON of its message: the inverse of reading it by its shape. */
+/** Converts configuration to the JSON of its message: the inverse of parsing it by its shape. */
 import type { Form } from '../config/shape.ts'
 
-/** A value that was read by the shape of this form: durations become text in seconds; fields of zero, false and emptiness are left out. */
+/** Converts a parsed value by its form. Durations become text in seconds; fields that are zero, false or empty are omitted. */
 export function protoJson(form: Form, value: unknown): unknown {
   if (form.type === 'duration') return `${Number(value) / 1000}s`
   if (form.type === 'list') return (value as readonly unknown[]).map((item) => protoJson(form.item, item))

@@ -1,4 +1,4 @@
-/** The effective configuration of the proxy: layers over defaults, checked (docs/agent.md, B3 and B4). */
+/** The proxy's effective configuration: layers over defaults, validated (docs/agent.md, B3 and B4). */
 import { isIp } from '../config/addresses.ts'
 import { type GivenProxyConfig, proxyConfigShape, proxyDefaults } from '../config/proxy-config.ts'
 import type { Report } from '../config/shape.ts'
@@ -6,22 +6,22 @@ import type { Role } from './node.ts'
 
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T
 
-/** The fields that always have a value. */
+/** The fields that have a default. */
 type Defaulted = Extract<keyof typeof proxyDefaults, keyof GivenProxyConfig>
 
-/** The effective configuration of the proxy: field names of the API, durations in milliseconds. Plain data. */
+/** The proxy's effective configuration, with the field names of the API and durations in milliseconds. Plain data. */
 export type ProxyConfig = Frozen<Omit<GivenProxyConfig, Defaulted> & Required<Pick<GivenProxyConfig, Defaulted>>>
 
-/** What one source says of the configuration: JSON values, fields as the API names them. */
+/** One source of the configuration: JSON values, with the field names of the API. */
 export interface ConfigLayer {
-  /** Where it comes from, as errors name it: `environment variable PROXY_CONFIG`, say. */
+  /** The source's name in errors, for example `environment variable PROXY_CONFIG`. */
   readonly source: string
   readonly document: unknown
 }
 
 /**
- * Layers over the defaults, the last one wins: a field that a layer has replaces the one before it whole, null leaves it. Unknown fields cost a
- * warning. Throws an Error that names source, field and reason when a value cannot be read.
+ * Merges layers over the defaults; later layers take precedence. A field of a layer replaces the whole earlier value, and null keeps it.
+ * Unknown fields are reported as warnings. Throws an Error that names source, field and reason of an invalid value.
  */
 export function mergeProxyConfig(layers: readonly ConfigLayer[], warn: (text: string) => void): ProxyConfig {
   let merged: ProxyConfig = proxyDefaults
@@ -37,10 +37,13 @@ export function mergeProxyConfig(layers: readonly ConfigLayer[], warn: (text: st
   return merged
 }
 
-/** Envoy's command line takes whole seconds; more than an hour is a mistake. */
+/** The maximum duration in milliseconds: longer than an hour is presumed to be a mistake. Envoy's flags accept whole seconds only. */
 const longestDrainMs = 3_600_000
 
-/** Checks what shapes cannot tell: addresses, ports and durations that depend on each other. Throws an Error that names every field at fault. */
+/**
+ * Validates what shapes cannot express: addresses, ports, and durations that depend on each other. Throws an Error that names every invalid
+ * field.
+ */
 export function checkProxyConfig(config: ProxyConfig): void {
   const faults: string[] = []
   const fault = (field: string, reason: string) => faults.push(`field ${field}: ${reason}`)
@@ -79,7 +82,7 @@ function addressesOf({
   }
 }
 
-/** The parts of `<host>:<port>`, an IPv6 host with or without brackets around it given back without them. Undefined when it is none. */
+/** Splits `<host>:<port>`. The brackets of an IPv6 host are removed. Undefined when the text has another form. */
 export function splitAddress(address: string): { readonly host: string; readonly port: number } | undefined {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? []
   const port = Number(digits)
@@ -89,15 +92,18 @@ export function splitAddress(address: string): { readonly host: string; readonly
   return isIp(host) || isDnsName(host) ? { host, port } : undefined
 }
 
-/** A DNS name (RFC 1123; underscores are taken too, as resolvers do), at most 255 characters. */
+/** Whether a text is a DNS name (RFC 1123) of at most 255 characters. Underscores are accepted, as resolvers accept them. */
 function isDnsName(name: string): boolean {
   return name.length <= 255 && !/^[\d.]+$/.test(name) && /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?$/.test(name)
 }
 
-/** The variable part of an address that `HOST_IP` fills in. */
+/** The placeholder that `HOST_IP` replaces in addresses. */
 const hostVariable = '$(HOST_IP)'
 
-/** The configuration with `$(HOST_IP)` as the host of an address replaced. Throws an Error that names the field when it is used and `HOST_IP` is no IP address. */
+/**
+ * Returns the configuration with `$(HOST_IP)` replaced in all addresses. Throws an Error that names the field when the placeholder is used
+ * and `HOST_IP` is not an IP address.
+ */
 export function withHostAddress(config: ProxyConfig, hostIp: string): ProxyConfig {
   const replace = (field: string, address: string | undefined): string | undefined => {
     if (!address?.startsWith(`${hostVariable}:`)) return address
@@ -128,24 +134,24 @@ export function withHostAddress(config: ProxyConfig, hostIp: string): ProxyConfi
   }
 }
 
-/** The fields that have a value. */
+/** Returns the fields whose values are not undefined. */
 function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: NonNullable<T[K]> }
 }
 
-/** What decides how many worker threads a proxy has. */
+/** The sources of the proxy's number of worker threads. */
 export interface ConcurrencySources {
   readonly role: Role
-  /** Of `--concurrency`; 0 when it does not say. */
+  /** `--concurrency`; 0 when it is not given. */
   readonly flag: number
-  /** Of the effective configuration. */
+  /** From the merged configuration. */
   readonly configured: number
-  /** Contents of the files that say the limit and the request of the container in thousandths of a processor; empty without one. */
+  /** The contents of the files with the container's CPU limit and request in millicores. Empty without a file. */
   readonly cpuLimit: string
   readonly cpuRequest: string
 }
 
-/** Worker threads of the proxy; 0 for one for each processor (docs/agent.md, B10). */
+/** Returns the number of worker threads; 0 means one per processor (docs/agent.md, B10). */
 export function concurrencyOf({ role, flag, configured, cpuLimit, cpuRequest }: ConcurrencySources): number {
   if (flag > 0) return flag
   if (role === 'router') return 0
@@ -155,15 +161,15 @@ export function concurrencyOf({ role, flag, configured, cpuLimit, cpuRequest }: 
 
 const readMillicores = (content: string): number => (/^\d{1,9}$/.test(content.trim()) ? Number(content.trim()) : 0)
 
-/** What a workload's annotations say of its proxy. */
+/** The proxy's configuration in the workload's annotations. */
 export interface AnnotatedConfig {
-  /** A configuration in YAML or JSON. */
+  /** A whole configuration in YAML or JSON. */
   readonly config: string | undefined
-  /** Fields of their own, which count more. */
+  /** Single fields, which take precedence over `config`. */
   readonly fields: ConfigLayer
 }
 
-/** Reads the annotations, whose keys are in the mesh form. A status port that is none is told as an error and changes nothing. */
+/** Reads the annotations, whose keys are in the mesh form. An invalid status port is reported as an error and ignored. */
 export function annotatedConfig(annotations: Readonly<Record<string, string>>, domain: string, error: (text: string) => void): AnnotatedConfig {
   const get = (key: string) => (Object.hasOwn(annotations, key) ? annotations[key] : undefined)
   const statusKey = `status.sidecar.${domain}/port`

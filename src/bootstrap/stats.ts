@@ -1,16 +1,16 @@
-/** Statistics of the proxy: tags, which ones are kept, where they are sent (envoy.config.metrics.v3). */
+/** The proxy's statistics: tags, inclusion patterns and sinks (envoy.config.metrics.v3). */
 import type { BootstrapJson } from '../../protocols/gen/envoy/config/bootstrap/v3/bootstrap_pb.js'
 import type { StatsConfigJson, TagSpecifierJson } from '../../protocols/gen/envoy/config/metrics/v3/stats_pb.js'
 import type { StringMatcherJson } from '../../protocols/gen/envoy/type/matcher/v3/string_pb.js'
 import type { ProxyConfig } from './proxy-config.ts'
 import { typed } from './typed.ts'
 
-/** Digits, or hexadecimal digits in brackets, with what separates them: the part of a name that is an address and a port. */
+/** Matches an address with a port in a statistic's name: digits, or hexadecimal digits in brackets, with separators. */
 const address = String.raw`(?:[_.\d]+|[_\[\]a-fA-F\d]+)`
 
 /**
- * Tags that Envoy's own statistics have. In a pattern the first group is taken out of the name, the second one is the value. Envoy reads them with the
- * regular expressions of C++ or with RE2, by release: they hold what both know.
+ * Tags of Envoy's own statistics. The first group of a pattern is removed from the name, the second one is the value. Depending on its
+ * release, Envoy evaluates the patterns with the regular expressions of C++ or with RE2, so they use only syntax that both support.
  */
 const proxyTags: readonly (readonly [name: string, pattern: string])[] = [
   ['cluster_name', String.raw`^cluster\.(([^.]+(?:\..+?\.svc\.cluster\.local)?)\.)`],
@@ -25,7 +25,9 @@ const proxyTags: readonly (readonly [name: string, pattern: string])[] = [
 
 const peerTags = ['namespace', 'workload', 'workload_namespace', 'principal', 'app', 'version', 'cluster', 'canonical_service', 'canonical_revision']
 
-/** Tags that extensions of the mesh write into names as `<tag>=.=<value>;.;`. The response code has a pattern for both forms. */
+/**
+ * Tags that mesh extensions write into names as `<tag>=.=<value>;.;`. The response code is in `proxyTags`, with a pattern for both forms.
+ */
 const meshTags = [
   'reporter',
   ...['source', 'destination'].flatMap((side) => peerTags.map((tag) => `${side}_${tag}`)),
@@ -43,7 +45,7 @@ const meshTags = [
   'permissive_response_policyid',
 ]
 
-/** Parts of the names of such extensions, `<tag>.<value>.`. */
+/** Tags that extensions write into names as `<tag>.<value>.`. */
 const extensionTags: readonly (readonly [name: string, pattern: string])[] = [
   ['cache', String.raw`(cache\.(.+?)\.)`],
   ['component', String.raw`(component\.(.+?)\.)`],
@@ -51,24 +53,27 @@ const extensionTags: readonly (readonly [name: string, pattern: string])[] = [
   ['wasm_filter', String.raw`(wasm_filter\.(.+?)\.)`],
 ]
 
-/** Text as a pattern that matches it alone. */
+/** Escapes text for a regular expression. */
 const literal = (text: string): string => text.replaceAll(/[^\w]/g, (letter) => `\\${letter}`)
 
 const meshTag = (name: string): readonly [string, string] => [name, String.raw`(${literal(name)}=\.=(.*?);\.;)`]
 
-/** Prefixes of statistics that the agent itself needs, and that everybody who looks after a proxy does. */
+/** Prefixes of the statistics that are always included: the agent and operators need them. */
 export const keptPrefixes = ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm']
 
-/** What of the statistics a workload's annotations and configuration ask for. */
+/** The tags and inclusion patterns that a workload's configuration and annotations ask for. */
 export interface StatsChoice {
-  /** Of the configuration, then of the annotation; without repetition. */
+  /** From the configuration, then from the annotation, without duplicates. */
   readonly extraTags: readonly string[]
   readonly inclusionPrefixes: readonly string[]
   readonly inclusionSuffixes: readonly string[]
   readonly inclusionRegexps: readonly string[]
 }
 
-/** Reads the choice (docs/agent.md, B12): an annotation that is set replaces what the configuration says of the same kind; tags are added up. Keys are in the mesh form. */
+/**
+ * Reads the choice (docs/agent.md, B12). An annotation replaces the configuration's patterns of the same kind; tags are added. Keys of
+ * annotations are in the mesh form.
+ */
 export function statsChoice(config: ProxyConfig, annotations: Readonly<Record<string, unknown>>, domain: string): StatsChoice {
   const annotated = (name: string): string[] | undefined => {
     const value = Object.hasOwn(annotations, `sidecar.${domain}/${name}`) ? annotations[`sidecar.${domain}/${name}`] : undefined
@@ -89,13 +94,13 @@ const commaList = (text: string): string[] =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '')
 
-/** The names of the tags of the mesh and of those that are asked for, without those that Envoy's own statistics have. */
+/** Returns the names of the mesh's tags and of the extra tags, without those that have a pattern of their own. */
 export function namedTags(choice: StatsChoice): string[] {
   const known = new Set([...proxyTags, ...extensionTags].map(([name]) => name))
   return [...new Set([...meshTags, ...choice.extraTags])].filter((name) => !known.has(name))
 }
 
-/** The `stats_config` of a bootstrap. */
+/** Returns the `stats_config` of a bootstrap. */
 export function statsConfig(choice: StatsChoice, addresses: readonly string[]): StatsConfigJson {
   const tags = [...proxyTags, ...namedTags(choice).map(meshTag), ...extensionTags]
   return {
@@ -106,7 +111,7 @@ export function statsConfig(choice: StatsChoice, addresses: readonly string[]): 
 }
 
 function inclusionPatterns(choice: StatsChoice, addresses: readonly string[]): StringMatcherJson[] {
-  // Names of statistics have no colons.
+  // Names of statistics contain no colons.
   const written = addresses.map((address) => address.replaceAll(':', '_'))
   const forAddresses = (patterns: readonly string[], form = (address: string) => address) =>
     patterns.flatMap((pattern) =>
@@ -122,7 +127,7 @@ function inclusionPatterns(choice: StatsChoice, addresses: readonly string[]): S
   ]
 }
 
-/** The `stats_sinks` of a bootstrap. `statsd` is the resolved address of the collector. */
+/** Returns the `stats_sinks` of a bootstrap. `statsd` is the resolved address of the collector. */
 export function statsSinks(
   config: ProxyConfig,
   statsd: { readonly host: string; readonly port: number } | undefined,

@@ -1,4 +1,4 @@
-/** What a template of a user is given to make a bootstrap from: parameters with the names of the reference (docs/agent.md, B18). */
+/** The parameters of a user's bootstrap template, with the names that the reference uses (docs/agent.md, B18). */
 import { proxyConfigShape } from '../config/proxy-config.ts'
 import type { Form } from '../config/shape.ts'
 import { clientFiles, keepalive } from './clusters.ts'
@@ -8,14 +8,17 @@ import { splitAddress } from './proxy-config.ts'
 import type { BootstrapSettings } from './settings.ts'
 import { keptPrefixes, namedTags } from './stats.ts'
 
-/** Where the certificates of the discovery service come from, and the port of the token service (0 for none): what no bootstrap of ours holds. */
+/**
+ * Facts that only templates use: the source of the discovery service's certificates, the port of the token service (0 for none), and the
+ * cloud project.
+ */
 export interface TemplateFacts {
   readonly certificateProvider: string
   readonly stsPort: number
   readonly project: string
 }
 
-/** The parameters. Those that are not set are not there. Throws an Error that names the field when TLS settings lack a file. */
+/** Returns the parameters. Unset ones are absent. Throws an Error that names the field when TLS settings lack a file. */
 export function templateParameters(settings: BootstrapSettings, { certificateProvider, stsPort, project }: TemplateFacts): Value {
   const { config, node, locality, stats, discovery } = settings
   const { tracing } = config
@@ -68,7 +71,7 @@ export function templateParameters(settings: BootstrapSettings, { certificatePro
   ])
 }
 
-/** `envoy.config.core.v3.SocketAddress` in JSON. */
+/** Encodes an `envoy.config.core.v3.SocketAddress` in JSON. */
 function socketAddress(address: string | undefined): string | undefined {
   const parts = address ? splitAddress(address) : undefined
   return parts && JSON.stringify({ address: parts.host, port_value: parts.port })
@@ -99,11 +102,13 @@ const contexts: Readonly<Record<string, string>> = {
   B3: 'B3',
 }
 
-/** The names that Envoy gives trace contexts; all when none is chosen. */
+/** Returns Envoy's names of the chosen trace contexts; all when none is chosen. */
 const contextNames = (chosen: readonly string[] = []): string[] =>
   (chosen.length > 0 ? chosen : Object.keys(contexts)).flatMap((name) => contexts[name] ?? [])
 
-/** A value as Go has it: messages with all their fields, named as Go names them; durations and the number of threads are messages, too. */
+/**
+ * Converts a value to Go's representation: messages with all their fields under Go's names. Durations and `Concurrency` are messages, too.
+ */
 function goValue(form: Form, value: unknown, name: string): Value {
   if (form.type === 'record')
     return value === undefined && name !== 'ProxyConfig' ? null : goStruct(form, (value ?? {}) as Record<string, unknown>, name)

@@ -1,21 +1,21 @@
-/** The tracer of a bootstrap: the first that is configured of those that stock Envoys have (docs/agent.md, B15). */
+/** The tracer of a bootstrap: the first configured one that stock Envoy supports (docs/agent.md, B15). */
 import type { TracingJson } from '../../protocols/gen/envoy/config/trace/v3/http_tracer_pb.js'
 import type { ProxyConfig } from './proxy-config.ts'
 import { typed } from './typed.ts'
 
-/** Where a tracer sends its spans. */
+/** The collector that a tracer sends spans to. */
 export interface TracerPeer {
   readonly cluster: 'zipkin' | 'datadog_agent'
   readonly address: string
 }
 
-/** The peer of the tracer; undefined without one. */
+/** Returns the collector of the tracer. Undefined without one. */
 export function tracerPeer({ tracing: { zipkin, datadog } }: ProxyConfig): TracerPeer | undefined {
   if (zipkin?.address) return { cluster: 'zipkin', address: zipkin.address }
   return datadog?.address ? { cluster: 'datadog_agent', address: datadog.address } : undefined
 }
 
-/** Why traces that are asked for are not sent: the tracer is none of stock Envoys. Undefined when all is well. */
+/** Returns why configured tracing has no effect: stock Envoy has no such tracer. Undefined otherwise. */
 export function tracerFault(config: ProxyConfig): string | undefined {
   if (tracerPeer(config)) return undefined
   const field = (['lightstep', 'openCensusAgent', 'stackdriver'] as const).find((name) => config.tracing[name])
@@ -23,7 +23,7 @@ export function tracerFault(config: ProxyConfig): string | undefined {
   return `proxy configuration: field tracing.${field}: Envoy has no such tracer any more; traces are not sent. tracing.zipkin and tracing.datadog are sent`
 }
 
-/** The `tracing` of a bootstrap; undefined without a tracer. */
+/** Returns the `tracing` of a bootstrap. Undefined without a tracer. */
 export function tracing(config: ProxyConfig, serviceCluster: string): TracingJson | undefined {
   const peer = tracerPeer(config)
   if (peer?.cluster === 'zipkin')

@@ -1,4 +1,4 @@
-/** Messages within messages: `google.protobuf.Any` in JSON, with the fields of its type checked by the compiler. */
+/** `google.protobuf.Any` in JSON, with the fields of the packed message checked by the compiler. */
 
 import type { MetricsServiceConfigJson } from '../../protocols/gen/envoy/config/metrics/v3/metrics_service_pb.js'
 import type { StatsdSinkJson } from '../../protocols/gen/envoy/config/metrics/v3/stats_pb.js'
@@ -10,14 +10,17 @@ import type { HttpConnectionManagerJson } from '../../protocols/gen/envoy/extens
 import type { UpstreamTlsContextJson } from '../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { HttpProtocolOptionsJson } from '../../protocols/gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js'
 
-/** `envoy.extensions.clusters.dns.v3.DnsCluster` (since Envoy 1.34), which takes the place of fields of a cluster that are deprecated; its schema is not among ours. */
+/**
+ * `envoy.extensions.clusters.dns.v3.DnsCluster` (since Envoy 1.34), which replaces deprecated fields of a cluster. Our schemas do not
+ * include it.
+ */
 export interface DnsClusterJson {
   readonly dnsLookupFamily?: 'AUTO' | 'V4_ONLY'
   readonly dnsRefreshRate?: `${number}s`
   readonly respectDnsTtl?: boolean
 }
 
-/** The messages that a bootstrap holds, by the name of their type. */
+/** The messages that a bootstrap packs into `Any`, by type name. */
 interface Messages {
   'envoy.config.metrics.v3.MetricsServiceConfig': MetricsServiceConfigJson
   'envoy.config.metrics.v3.StatsdSink': StatsdSinkJson
@@ -32,7 +35,7 @@ interface Messages {
   'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': HttpProtocolOptionsJson
 }
 
-/** A message as `google.protobuf.Any`. */
+/** Packs a message into a `google.protobuf.Any`. */
 export function typed<T extends keyof Messages>(type: T, message: Messages[T]): Messages[T] & { '@type': string } {
   return { '@type': `type.googleapis.com/${type}`, ...message }
 }

@@ -1,35 +1,39 @@
-/** When discovery is called again after a stream to it, or an attempt to have one, has ended (docs/agent.md, X5). */
+/** The back-off between attempts to open a stream to discovery (docs/agent.md, X5). */
 
-/** Longest wait after the first failure, doubled with each further one, and the longest of all, in milliseconds. */
+/** The maximum delay after the first failure, doubled with each further failure, and the overall maximum, in milliseconds. */
 const firstMs = 500
 const longestMs = 10_000
-/** Longest wait that discovery may ask for, in milliseconds. */
+/** The maximum delay that discovery can ask for, in milliseconds. */
 const longestAskedMs = 60_000
-/** A stream on which discovery answered for so many milliseconds is a success: the next one waits for nothing. */
+/** A stream on which discovery sent responses for at least this time is a success and resets the back-off, in milliseconds. */
 const lastingMs = 10_000
 
-/** How an attempt went. Times in milliseconds. */
+/** The outcome of an attempt. Times are milliseconds. */
 export interface Outcome {
-  /** For how long discovery answered on it; 0 when it never did. */
+  /** How long discovery sent responses on the stream; 0 when it never did. */
   readonly servedMs: number
-  /** For how long discovery has asked not to be called again; 0 when it did not. */
+  /** The minimum delay before the next attempt that discovery asked for; 0 when it did not ask. */
   readonly askedMs: number
 }
 
-/** One for all streams, so that no succession of them hammers at discovery, whichever side ends them. */
+/**
+ * The back-off. All streams of a proxy share one, so that a quick succession of streams does not overload discovery, whichever side ends
+ * them.
+ */
 export class BackOff {
   #failures = 0
   #due = 0
 
-  /** Attempts in a row that came to nothing, or that did not last. */
+  /** The number of consecutive attempts that failed or ended early. */
   get failures(): number {
     return this.#failures
   }
 
   /**
-   * An attempt has ended at the time `now`, in milliseconds of a monotonic clock. The next may be made after any time up to half a second,
-   * doubled with each failure after the first, ten seconds at most, and not before discovery wants it, a minute at most. `chance` is from 0 to
-   * 1; all of the time is left to it, so that agents spread which lost the same server.
+   * Records the end of an attempt at the time `now`, in milliseconds of a monotonic clock. The next attempt is due after a random delay
+   * (full jitter) of up to half a second, doubled with each failure after the first, up to ten seconds, and not before discovery allows it,
+   * which delays it by up to a minute plus jitter. `chance` is a random number from 0 to 1, so that agents that lost the same server spread
+   * their attempts.
    */
   ended({ servedMs, askedMs }: Outcome, now: number, chance: number): void {
     this.#failures = servedMs >= lastingMs ? 0 : this.#failures + 1
@@ -37,13 +41,13 @@ export class BackOff {
     this.#due = now + Math.max(chance * longest, Math.min(longestAskedMs, askedMs) * (1 + chance / 5))
   }
 
-  /** Discovery answers: the next attempt waits for nothing. */
+  /** Resets the back-off, because discovery responds. The next attempt is due at once. */
   reset(): void {
     this.#failures = 0
     this.#due = 0
   }
 
-  /** For how many milliseconds the next attempt waits. */
+  /** The remaining delay until the next attempt, in milliseconds. */
   wait(now: number): number {
     return Math.max(0, this.#due - now)
   }

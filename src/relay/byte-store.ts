@@ -1,17 +1,17 @@
-/** Smallest buffer, in bytes. */
+/** The minimum size of the buffer, in bytes. */
 const smallest = 512
 
-/** Bytes that come in pieces, copied one behind the other: however small the pieces are, at most twice their bytes are held. */
+/** Appends byte chunks to one buffer. Chunks are copied, so that however small they are, memory use is at most twice their total size. */
 export class ByteStore {
   #buffer = Buffer.alloc(0)
   #length = 0
 
-  /** Bytes that are held. */
+  /** The number of stored bytes. */
   get length(): number {
     return this.#length
   }
 
-  /** Copies the bytes of a buffer from `from` to `to`. */
+  /** Appends the bytes of a buffer from `from` to `to`. */
   append(bytes: Buffer, from = 0, to = bytes.length): void {
     const length = this.#length + to - from
     if (length > this.#buffer.length) {
@@ -23,12 +23,12 @@ export class ByteStore {
     this.#length = length
   }
 
-  /** All that is held, as it stands in the store. */
+  /** Returns a view of all stored bytes. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }
 
-  /** Gives away all that is held. */
+  /** Returns all stored bytes and empties the store. */
   take(): Buffer {
     const bytes = this.bytes()
     this.#buffer = Buffer.alloc(0)

@@ -1,36 +1,34 @@
-/**
- * Finds fields of a protobuf message whose bytes come in pieces, without keeping the message: fields that are not wanted are passed over.
- */
+/** Finds fields of a protobuf message that arrives in chunks, without buffering the message. Fields that are not wanted are skipped. */
 import { WireError } from '../xds/slab/wire.ts'
 
-/** Which fields of a message are wanted, by number: taken as text, or entered as a message of which other fields are wanted. */
+/** The wanted fields of a message, by number: read as text, or entered as an embedded message with wanted fields of its own. */
 export interface Wanted {
   readonly [field: number]: 'text' | Wanted
 }
 
-/** Longest text that is taken, in bytes; longer ones are passed over. */
+/** The maximum length of a text, in bytes. Longer ones are skipped. */
 const longestText = 1024
 const longestVarint = 10
 
-/** What the next byte belongs to. */
+/** The part of a field that the next byte belongs to. */
 type Part = 'tag' | 'varint' | 'length' | 'passed' | 'text'
 
-/** A message within the message: where it ends, and what is wanted of it. */
+/** An embedded message: its end, and its wanted fields. */
 interface Level {
   readonly end: number
   readonly wanted: Wanted
 }
 
-/** Scans one message after the other. */
+/** Scans messages one after another. */
 export class FieldScan {
   readonly #wanted: Wanted
-  /** Hears of each wanted text with the field numbers that lead to it, `2.1`; the scan stops when it returns false. */
+  /** Called with each wanted text and its path of field numbers, for example `2.1`. The scan stops when it returns false. */
   readonly #found: (path: string, text: string) => boolean
   #levels: Level[] = []
   #part: Part = 'tag'
-  /** Bytes of the message that were taken. */
+  /** The number of consumed bytes of the message. */
   #at = 0
-  /** Where the field ends that is passed over or taken as text. */
+  /** The end of the field that is being skipped or read as text. */
   #fieldEnd = 0
   #path: number[] = []
   #wireType = 0
@@ -45,7 +43,7 @@ export class FieldScan {
     this.#found = found
   }
 
-  /** A message of so many bytes begins. */
+  /** Begins a message of `length` bytes. */
   begin(length: number): void {
     this.#levels = [{ end: length, wanted: this.#wanted }]
     this.#path = []
@@ -54,8 +52,8 @@ export class FieldScan {
   }
 
   /**
-   * Takes the bytes from `from` to `to`, which are all of one message. Returns where it stopped: `to`, or after a text for which
-   * `found` returned false. Throws {@link WireError} when the message is no protobuf.
+   * Consumes the bytes from `from` to `to`, all of the same message. Returns where the scan stopped: `to`, or the end of a text for which
+   * `found` returned false. Throws {@link WireError} when the message is not valid protobuf.
    */
   take(bytes: Buffer, from: number, to: number): number {
     let at = from
@@ -81,7 +79,7 @@ export class FieldScan {
     this.#varintBytes = 0
   }
 
-  /** Takes a byte of a tag, a length or a number. Returns whether the scan goes on. */
+  /** Consumes a byte of a tag, a length or a varint. Returns whether the scan continues. */
   #number(byte: number): boolean {
     this.#value += (byte & 127) * this.#factor
     this.#factor *= 128
@@ -115,7 +113,7 @@ export class FieldScan {
     this.#within(length)
     this.#levels.push({ end: this.#at + length, wanted })
     this.#expect('tag')
-    // A message without fields is over as soon as it has begun.
+    // An empty embedded message ends where it begins.
     if (length === 0) this.#leave()
     return true
   }
@@ -132,7 +130,7 @@ export class FieldScan {
     if (this.#at + length > this.#level.end) throw new WireError('field is longer than its message')
   }
 
-  /** A field was taken. Returns whether the scan goes on. */
+  /** Called at the end of a field. Returns whether the scan continues. */
   #fieldOver(): boolean {
     const text = this.#part === 'text' ? this.#text.toString('utf8', 0, this.#textBytes) : undefined
     const path = text === undefined ? '' : this.#path.join('.')
@@ -142,7 +140,7 @@ export class FieldScan {
     return text === undefined || this.#found(path, text)
   }
 
-  /** Leaves the messages within the message that end here. */
+  /** Leaves the embedded messages that end at this position. */
   #leave(): void {
     while (this.#levels.length > 1 && this.#at === this.#level.end) {
       this.#levels.pop()

@@ -1,21 +1,21 @@
-/** Where gRPC messages begin and end in a stream of bytes that come in pieces. */
+/** Finds the boundaries of gRPC messages in a byte stream that arrives in chunks. */
 import { status } from '../model/status-codes.ts'
 import { BadFrame } from '../xds/stream/frames.ts'
 
 const prefixLength = 5
 
-/** A piece of the stream: a prefix or a part of one, or a part of a message. */
+/** A piece of the stream: all or part of a prefix, or all or part of a message. */
 export interface Piece {
   readonly part: 'prefix' | 'message'
   readonly from: number
   readonly to: number
-  /** Length in bytes of the message whose prefix is whole with this piece. */
+  /** The length in bytes of the message whose prefix this piece completes. Undefined for other pieces. */
   readonly begins: number | undefined
   /** Whether the message ends with this piece. */
   readonly ends: boolean
 }
 
-/** Follows the prefixes of the messages; of the messages themselves it looks at nothing. */
+/** Tracks message boundaries by the length prefixes. The messages are not parsed. */
 export class FrameBounds {
   readonly #prefix = Buffer.alloc(prefixLength)
   #prefixed = 0
@@ -26,7 +26,7 @@ export class FrameBounds {
     return this.#prefixed === 0
   }
 
-  /** The pieces of some bytes, in order. Throws {@link BadFrame} for a message that is compressed. */
+  /** Splits bytes into pieces, in order. Throws {@link BadFrame} for a compressed message. */
   *pieces(bytes: Buffer): Generator<Piece> {
     let at = 0
     while (at < bytes.length) {

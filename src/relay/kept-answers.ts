@@ -1,23 +1,23 @@
-/** Answers a proxy that starts from the configuration that was kept (docs/agent.md, X9), in the place of discovery. */
+/** Answers a starting proxy's requests from the stored configuration, in place of discovery (docs/agent.md, X9). */
 import { deltaResourceHead, elementHead, scanFields, textField, WireError } from '../xds/slab/wire.ts'
 import { readDeltaRequest, readSotwRequest } from '../xds/stream/request.ts'
 import { isWildcardType } from '../xds/type-urls.ts'
 import type { KeptConfiguration } from './kept-configuration.ts'
 
-/** The version of all that is kept: discovery knows none of it, and sends everything anew. */
+/** The version of all stored resources. Discovery does not know it and later sends all resources again. */
 const version = 'kept'
 const wildcard = '*'
 
-/** What is known of a proxy by its first request. */
+/** The fields of a proxy's first request that identify it. */
 export interface FirstRequest {
   readonly nodeId: string
-  /** Whether it has no configuration yet. */
+  /** Whether the proxy has no configuration yet: the request contains no versions. */
   readonly isFresh: boolean
 }
 
 const prefixLength = 5
 
-/** Reads the first of the requests that have come, with their prefixes; undefined when it is not whole, or no request. */
+/** Parses the first request in `requests`, which contain gRPC prefixes. Undefined when the request is incomplete or cannot be parsed. */
 export function readFirst(isDelta: boolean, requests: Buffer): FirstRequest | undefined {
   const end = requests.length < prefixLength ? Number.POSITIVE_INFINITY : prefixLength + requests.readUInt32BE(1)
   if (requests.length < end) return undefined
@@ -35,17 +35,17 @@ export function readFirst(isDelta: boolean, requests: Buffer): FirstRequest | un
   }
 }
 
-/** `id` of a node. */
+/** Returns the `id` of a node. */
 function idOf(node: Buffer | undefined): string {
   for (const { field, bytes } of scanFields(node ?? Buffer.alloc(0))) if (field === 1 && bytes) return bytes.toString()
   return ''
 }
 
-/** The answers on one stream. */
+/** The state of one stream. */
 export class KeptAnswers {
   readonly #isDelta: boolean
   readonly #kept: KeptConfiguration
-  /** Names that were answered, by type. */
+  /** The last answered subscription by type URL: its sorted names for SotW, empty for delta. */
   readonly #answered = new Map<string, string>()
   #nonce = 0
 
@@ -54,7 +54,7 @@ export class KeptAnswers {
     this.#kept = kept
   }
 
-  /** The response to a request; undefined when it needs none. Throws WireError. */
+  /** Returns the response to a request. Undefined when the request needs none. Throws WireError. */
   answer(message: Buffer): Buffer | undefined {
     return this.#isDelta ? this.#delta(message) : this.#sotw(message)
   }
@@ -67,7 +67,7 @@ export class KeptAnswers {
     this.#answered.set(typeUrl, asked)
     if (names.size === 0 && !isWildcardType(typeUrl)) return undefined
     const resources = this.#kept.resources(typeUrl, names.has(wildcard) ? new Set() : names)
-    // That there is nothing of a type is an answer only for who asks for all of it.
+    // An empty response is sent for a wildcard subscription only.
     if (resources.length === 0 && names.size > 0) return undefined
     const elements = resources.flatMap(([, value]) => [elementHead(typeUrl, value.length), value])
     return Buffer.concat([textField(1, version), ...elements, ...this.#tail(typeUrl)])
@@ -94,7 +94,7 @@ export class KeptAnswers {
   }
 }
 
-/** Names in the fields that came. */
+/** Returns the names in the given fields. */
 function namesIn(raw: Buffer): Set<string> {
   const names = new Set<string>()
   for (const { bytes } of scanFields(raw)) if (bytes) names.add(bytes.toString())

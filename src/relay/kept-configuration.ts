@@ -1,20 +1,20 @@
 /**
- * The configuration that a proxy was sent last, resource by resource, for a proxy that starts while discovery cannot be reached
- * (docs/agent.md, X9). As bytes it is a message of protobuf: form (1), node id (2),
- * and resources (3) with type URL (1), message (2) and name (3).
+ * The last configuration that was sent to a proxy, by resource. It is served to a proxy that starts while discovery is unreachable
+ * (docs/agent.md, X9). Encoded, it is a protobuf message: format (1), node id (2), and resources (3) with type URL (1), message (2) and
+ * name (3).
  */
 import { fieldHead, scanFields, textField, WireError } from '../xds/slab/wire.ts'
 import { isWholeType, secretType } from '../xds/type-urls.ts'
 
-/** Most bytes of resources that are kept. */
+/** The maximum total size of the resources, in bytes. */
 const mostBytes = 67_108_864
 
-/** Mark of the first bytes of what is written: another form is not read. */
+/** The value of field 1 of the encoded form. A file with another value is rejected. */
 const form = 'mesh-configuration-1'
 
-/** The resources, by type URL, then name: the bytes of the message in its `Any`. */
+/** The resources by type URL and name: the value of each resource's `Any`. */
 export class KeptConfiguration {
-  /** Of which proxy they are: its node id. */
+  /** The node id of the proxy. */
   readonly nodeId: string
   readonly #types = new Map<string, Map<string, Buffer>>()
   #bytes = 0
@@ -23,12 +23,12 @@ export class KeptConfiguration {
     this.nodeId = nodeId
   }
 
-  /** Whether there is more than is kept: then nothing of it is worth keeping. */
+  /** Whether the resources exceed the maximum size. A configuration that does is discarded as a whole. */
   get isTooLarge(): boolean {
     return this.#bytes > mostBytes
   }
 
-  /** Takes a response that the proxy was sent. Secrets are not kept: they have keys. Throws WireError. */
+  /** Adds a response that was sent to the proxy. Secrets are left out, because they contain private keys. Throws WireError. */
   take(isDelta: boolean, message: Buffer): void {
     const resources: Buffer[] = []
     const removed: string[] = []
@@ -47,13 +47,14 @@ export class KeptConfiguration {
     for (const resource of resources) {
       const value = messageIn(isDelta ? contentOf(resource, 2) : resource)
       if (!value) continue
-      // In the state of the world the name is field 1 of each of these messages; virtual hosts, whose names are others, come over delta alone.
+      // In SotW responses the name is field 1 of each of these messages. Virtual hosts, which are named differently, are sent over delta
+      // only.
       const name = isDelta ? contentOf(resource, 3) : contentOf(value, 1)
       this.#set(held, name?.toString() ?? '', Buffer.from(value))
     }
   }
 
-  /** The resources of these names; all of the type when none are given. */
+  /** Returns the resources with the given names; all of the type when there are none. */
   resources(typeUrl: string, names: ReadonlySet<string>): [name: string, value: Buffer][] {
     const held = this.#types.get(typeUrl) ?? new Map<string, Buffer>()
     if (names.size === 0) return [...held]
@@ -63,7 +64,7 @@ export class KeptConfiguration {
     })
   }
 
-  /** All of it as bytes. */
+  /** Encodes the configuration. */
   encode(): Buffer[] {
     const parts = [textField(1, form), textField(2, this.nodeId)]
     for (const [typeUrl, held] of this.#types)
@@ -71,7 +72,7 @@ export class KeptConfiguration {
     return parts
   }
 
-  /** Reads what {@link encode} has written. Throws WireError when it is something else. */
+  /** Decodes the result of {@link encode}. Throws WireError for other bytes. */
   static decode(bytes: Buffer): KeptConfiguration {
     let kept: KeptConfiguration | undefined
     for (const { field, bytes: content } of scanFields(bytes)) {
@@ -96,10 +97,10 @@ export class KeptConfiguration {
   }
 }
 
-/** The message of an `Any`. */
+/** Returns the value of an `Any`. */
 const messageIn = (any: Buffer | undefined): Buffer | undefined => any && (contentOf(any, 2) ?? Buffer.alloc(0))
 
-/** The first field of a number that has a length. */
+/** Returns the first length-delimited field with a number. */
 function contentOf(message: Buffer, number: number): Buffer | undefined {
   for (const { field, bytes } of scanFields(message)) if (field === number && bytes) return bytes
   return undefined

@@ -1,35 +1,35 @@
-/** The agent's own requests on a stream of discovery, and the responses to them (docs/agent.md, X3), as bytes. */
+/** Encodes the agent's own requests on a discovery stream and decodes the responses to them (docs/agent.md, X3). */
 import { fieldHead, scanFields, textField, varintField } from '../xds/slab/wire.ts'
 
-/** A refusal: code and message of a `google.rpc.Status`. */
+/** A NACK's error: code and message of a `google.rpc.Status`. */
 export interface Refusal {
   readonly code: number
   readonly message: string
 }
 
-/** Numbers of the fields of `DiscoveryRequest` and `DeltaDiscoveryRequest`. */
+/** Field numbers of `DiscoveryRequest` and `DeltaDiscoveryRequest`. */
 const fields = {
   sotw: { version: 1, typeUrl: 4, nonce: 5, error: 6 },
   delta: { version: 0, typeUrl: 2, nonce: 6, error: 7 },
 }
 
-/** A response of discovery, as far as the agent reads those that are for itself. */
+/** The fields of a response that the agent uses. */
 export interface OwnResponse {
   readonly typeUrl: string
   readonly version: string
   readonly nonce: string
-  /** The message of the first resource, undecoded; undefined when there is none. */
+  /** The value of the first resource's `Any`. Undefined when there is no resource. */
   readonly resource: Buffer | undefined
 }
 
-/** What a request says beside its type. */
+/** The fields of a request other than its type. */
 export interface OwnRequest {
   readonly version?: string
   readonly nonce?: string
   readonly error?: Refusal
 }
 
-/** A request that names no resources: a subscription to all of a type, an ACK, a NACK, a health event. */
+/** Encodes a request without resource names: a wildcard subscription, an ACK, a NACK, or a health report. */
 export function ownRequest(isDelta: boolean, typeUrl: string, { version = '', nonce = '', error }: OwnRequest = {}): Buffer {
   const at = isDelta ? fields.delta : fields.sotw
   const parts = [...(isDelta ? [] : [textField(at.version, version)]), textField(at.typeUrl, typeUrl), textField(at.nonce, nonce)]
@@ -40,7 +40,7 @@ export function ownRequest(isDelta: boolean, typeUrl: string, { version = '', no
   return Buffer.concat(parts)
 }
 
-/** Reads a response. Throws WireError. */
+/** Decodes a response. Throws WireError. */
 export function readOwnResponse(isDelta: boolean, message: Buffer): OwnResponse {
   const texts: Record<number, string> = {}
   let resource: Buffer | undefined
@@ -54,11 +54,11 @@ export function readOwnResponse(isDelta: boolean, message: Buffer): OwnResponse 
       resourceType = fieldOf(any, 1)?.toString() ?? ''
     } else if (field !== 2) texts[field] = bytes.toString()
   }
-  // A delta response says the version of each resource, and its ACK none.
+  // In delta xDS each resource has its own version, and an ACK contains none.
   return { typeUrl: texts[4] || resourceType, version: isDelta ? '' : (texts[1] ?? ''), nonce: texts[5] ?? '', resource }
 }
 
-/** The last field of a number that has bytes. */
+/** Returns the last length-delimited field with a number. */
 function fieldOf(message: Buffer, number: number): Buffer | undefined {
   let found: Buffer | undefined
   for (const { field, bytes } of scanFields(message)) if (field === number && bytes) found = bytes

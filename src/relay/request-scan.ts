@@ -1,18 +1,24 @@
-/** Follows the requests of a proxy as they pass, to put the agent's own between two of them (docs/agent.md, X3). */
+/**
+ * Tracks a proxy's requests while they are forwarded, so that the agent can insert its own requests between two of them (docs/agent.md,
+ * X3).
+ */
 import { WireError } from '../xds/slab/wire.ts'
 import { FieldScan, type Wanted } from './field-scan.ts'
 import { FrameBounds } from './frame-bounds.ts'
 
-/** The type URL of a `DiscoveryRequest` and of a `DeltaDiscoveryRequest`. */
+/** The fields with the type URL in `DiscoveryRequest` and `DeltaDiscoveryRequest`. */
 const sotwType: Wanted = { 4: 'text' }
 const deltaType: Wanted = { 2: 'text' }
 
-/** Takes the bytes of one stream of requests. */
+/** Processes the bytes of one stream of requests. */
 export class RequestScan {
   readonly #bounds = new FrameBounds()
   readonly #scan: FieldScan
   #typeUrl = ''
-  /** Whether the message is looked at: not any more once its type is known, or when it is no protobuf, which is the server's to refuse. */
+  /**
+   * Whether the current message is scanned. The scan ends when the type is found, or when the message is not valid protobuf, which
+   * discovery rejects.
+   */
   #looks = false
 
   constructor(isDelta: boolean) {
@@ -23,14 +29,14 @@ export class RequestScan {
     })
   }
 
-  /** Whether every request that has begun has ended. */
+  /** Whether no request is partially received. */
   get isBetween(): boolean {
     return this.#bounds.isBetween
   }
 
   /**
-   * Takes bytes and passes them on. `ended` hears the type of each request that has ended, and gives the messages, with their prefixes, that
-   * follow it. Throws BadFrame for a request that is compressed.
+   * Forwards bytes to `pass`. At the end of each request `ended` is called with its type URL and returns the messages, with prefixes, to be
+   * sent after it. Throws BadFrame for a compressed request.
    */
   take(bytes: Buffer, pass: (bytes: Buffer) => void, ended: (typeUrl: string) => readonly Buffer[]): void {
     let run = 0

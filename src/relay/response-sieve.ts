@@ -1,53 +1,56 @@
 /**
- * Tells responses that are for the agent itself from those for the proxy (docs/agent.md, X3). The type of a response is known from the
- * first of these that comes: its own type URL (`DiscoveryResponse`, `DeltaDiscoveryResponse`), or that of its first resource. Until then
- * its bytes are held back, a few hundred at most; from then on they are handed on as they come.
+ * Separates responses for the agent from responses for the proxy (docs/agent.md, X3). The type of a response is its own type URL
+ * (`DiscoveryResponse`, `DeltaDiscoveryResponse`) or that of its first resource, whichever arrives first. Until then its bytes are held
+ * back, usually a few hundred. Afterwards bytes for the proxy are forwarded as they arrive.
  */
 import { ByteStore } from './byte-store.ts'
 import { FieldScan, type Wanted } from './field-scan.ts'
 import { FrameBounds } from './frame-bounds.ts'
 
-/** The type URL of a response, and that of the `Any` of a resource; in delta the `Any` is in a `Resource`. */
+/** The fields with the type URL of a response, and of a resource's `Any`. In delta the `Any` is inside a `Resource`. */
 const sotwTypes: Wanted = { 2: { 1: 'text' }, 4: 'text' }
 const deltaTypes: Wanted = { 2: { 2: { 1: 'text' } }, 4: 'text' }
 const nonceField: Wanted = { 5: 'text' }
 
 const prefixLength = 5
 
-/** Most bytes of a response that are held back. One whose type is not among them is for the proxy: those for the agent name their types early. */
+/**
+ * The maximum number of bytes of a response that are searched for its type. A response without a type in them is for the proxy: responses
+ * for the agent have the type near the beginning.
+ */
 const mostHeld = 2048
 
-/** Largest response for the agent itself, in bytes. */
+/** The maximum size of a response for the agent, in bytes. */
 const largestOwn = 33_554_432
 
-/** Where bytes and messages go. */
+/** Receives the separated bytes and messages. */
 export interface SieveOutput {
-  /** Bytes for the proxy. */
+  /** Called with bytes for the proxy. */
   pass(bytes: Buffer): void
-  /** A response for the agent itself. */
+  /** Called with a response for the agent. */
   own(message: Buffer): void
-  /** A response for the agent itself was larger than 32 MiB and was passed over, but for what answers it. */
+  /** Called for a response for the agent that exceeds 32 MiB and was discarded, with the fields that its NACK needs. */
   tooLarge(typeUrl: string, nonce: string): void
-  /** A response has ended, whomever it was for. */
+  /** Called at the end of every response. */
   ended(): void
 }
 
-/** Takes the bytes of one stream of responses. */
+/** Processes the bytes of one stream of responses. */
 export class ResponseSieve {
   readonly #out: SieveOutput
   readonly #bounds = new FrameBounds()
   readonly #typeScan: FieldScan
   readonly #nonceScan: FieldScan
   #fate: 'unknown' | 'pass' | 'keep' | 'drop' = 'unknown'
-  /** What came before of a response whose fate is unknown, or that is for the agent itself; with its prefix. */
+  /** The bytes received so far, with the prefix, of a response whose type is not yet known or that is for the agent. */
   readonly #held = new ByteStore()
   #length = 0
-  /** Bytes of the response in which its type was looked for. */
+  /** The number of bytes of the response that were searched for its type. */
   #looked = 0
   #typeUrl = ''
   #nonce = ''
 
-  /** `isOwn` says which types are for the agent itself. */
+  /** `isOwn` returns whether responses of a type are for the agent. */
   constructor(isDelta: boolean, isOwn: (typeUrl: string) => boolean, out: SieveOutput) {
     this.#out = out
     this.#typeScan = new FieldScan(isDelta ? deltaTypes : sotwTypes, (_, typeUrl) => {
@@ -61,14 +64,16 @@ export class ResponseSieve {
     })
   }
 
-  /** Whether every response that has begun has ended. */
+  /** Whether no response is partially received. */
   get isBetween(): boolean {
     return this.#bounds.isBetween
   }
 
-  /** Takes bytes. Throws BadFrame for a response that is compressed, WireError for one that is no protobuf as far as it is looked at. */
+  /**
+   * Processes bytes. Throws BadFrame for a compressed response, and WireError when the scanned part of a response is not valid protobuf.
+   */
   take(bytes: Buffer): void {
-    /** Where the bytes start that are still to be passed, and those of the response under way. */
+    /** The start of the bytes that are still to be forwarded, and the start of the current response. */
     let run = 0
     let start = 0
     for (const { part, from, to, begins, ends } of this.#bounds.pieces(bytes)) {
@@ -77,7 +82,7 @@ export class ResponseSieve {
       if (part === 'message') this.#look(bytes, from, to)
       if (this.#fate === 'unknown' && (ends || this.#looked === mostHeld)) this.#fate = 'pass'
       if (this.#fate === 'pass') {
-        // It is held from the bytes that came before: these all belong behind it.
+        // The bytes held back arrived before this chunk, so they are forwarded first.
         if (this.#held.length > 0) this.#out.pass(this.#held.take())
       } else if (this.#fate !== 'unknown') {
         this.#pass(bytes, run, start)
@@ -113,7 +118,7 @@ export class ResponseSieve {
       this.#looked += end - from
       this.#typeScan.take(bytes, from, end)
     }
-    // A response that is too large is answered all the same, and what answers it stands at its end.
+    // A discarded response is answered with a NACK, whose nonce is near the end of the response.
     if (this.#isTooLarge && (this.#fate === 'unknown' || this.#fate === 'drop')) this.#nonceScan.take(bytes, from, to)
   }
 
@@ -122,7 +127,7 @@ export class ResponseSieve {
     else this.#held.take()
   }
 
-  /** A response for the agent itself has ended. */
+  /** Called at the end of a response for the agent. */
   #hand(): void {
     if (this.#fate === 'keep') this.#out.own(this.#held.take().subarray(prefixLength))
     else this.#out.tooLarge(this.#typeUrl, this.#nonce)

@@ -1,20 +1,20 @@
-/** What the end of a stream of discovery means (docs/agent.md, X6). */
+/** Classifies the end of a discovery stream (docs/agent.md, X6). */
 import { status } from '../model/status-codes.ts'
 
-/** How a stream ended: status and message, and whether discovery has said so or the connection was lost. */
+/** The end of a stream: status and message. `isTold` is false when the connection was lost before discovery sent a status. */
 export interface GivenEnd {
   readonly code: number
   readonly message: string
   readonly isTold: boolean
 }
 
-/** What it means. */
+/** The consequences of the end. */
 export interface MeaningOfEnd {
-  /** Whether it is an end that streams come to when servers restart or connections are renewed. */
+  /** Whether streams end this way in normal operation, for example when a server restarts or a connection reaches its maximum age. */
   readonly isExpected: boolean
   /** Whether another attempt with the same requests would end the same way. */
   readonly isFinal: boolean
-  /** What the proxy is told. */
+  /** The status that the proxy's stream is ended with. */
   readonly code: number
   readonly message: string
 }
@@ -29,7 +29,7 @@ const finalCodes: ReadonlySet<number> = new Set([
 ])
 const expectedMessages = /client disconnected|transport is closing/
 
-/** Judges the end of a stream; `isWhole` says that no response had come in part only. */
+/** Classifies the end of a stream. `isWhole` is false when a response was received only in part. */
 export function endOfStream(end: GivenEnd, isWhole: boolean): MeaningOfEnd {
   const isExpected = expectedCodes.has(end.code) || (end.code === status.unavailable && (!end.isTold || expectedMessages.test(end.message)))
   const isCut = end.code === status.ok && !isWhole

@@ -1,12 +1,18 @@
-/** Executes a template (Go's package `text/template`), within bounds of output, steps and depth. */
+/** Executes a template (Go's package `text/template`) with limits on output, steps and depth. */
 import { functions, lazyFunctions } from './functions.ts'
 import { type Node, type Operand, type Pipe, parseTemplate, type Tree } from './parse.ts'
 import { GoStruct, isList, isMap, isTrue, printed, sortedKeys, TemplateError, typeName, type Value } from './values.ts'
 
-/** Bounds of one execution; of output and of the texts that a function is given or gives, in characters. */
+/**
+ * The limits of one execution. `output` and `text`, the limit on the text arguments and the text result of a function call, are in
+ * characters.
+ */
 const limits = { output: 8 * 1024 * 1024, text: 2 * 1024 * 1024, steps: 1_000_000, templates: 100 }
 
-/** What a template makes of data. Throws a {@link TemplateError} that names the line when it cannot be parsed or executed, or when it takes too much. */
+/**
+ * Renders a template with `data`. Throws a {@link TemplateError} that names the line when the template cannot be parsed or executed, or
+ * exceeds a limit.
+ */
 export function renderTemplate(template: string, data: Value): string {
   const tree = parseTemplate(template, new Set(functions.keys()))
   return new Execution(tree).run(data)
@@ -17,7 +23,7 @@ interface Variable {
   value: Value
 }
 
-/** How a list of nodes ended. */
+/** How the execution of a list of nodes ended. */
 type Ended = 'done' | 'break' | 'continue'
 
 class Execution {
@@ -200,7 +206,7 @@ class Execution {
     }
   }
 
-  /** `and` and `or`: arguments behind the one that decides are not looked at. */
+  /** Evaluates `and` and `or` with short-circuit: arguments after the deciding one are not evaluated. */
   #untilDecided(byTruth: boolean, operands: readonly Operand[], { dot, final }: { dot: Value; final: Value | undefined }): Value {
     let value: Value = null
     for (const operand of operands) {
@@ -211,14 +217,17 @@ class Execution {
   }
 }
 
-/** The same values. Throws a {@link TemplateError} when the texts among them are too long. */
+/** Returns the values. Throws a {@link TemplateError} when their texts together exceed the limit. */
 function bounded(values: readonly Value[]): readonly Value[] {
   const size = values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
   if (size > limits.text) throw new TemplateError(`texts are longer than ${limits.text} characters`)
   return values
 }
 
-/** The value at a path of fields and keys. What a map does not have is nil, and so is all below it; below a nil that is there is an error. */
+/**
+ * Evaluates a path of fields and keys. A missing key of a map is nil, and so is every field below it. A field of a nil that is stored in a
+ * map or message is an error.
+ */
 function fields(of: Value, path: readonly string[], line: number): Value {
   let value = of
   let isThere = false
@@ -227,7 +236,7 @@ function fields(of: Value, path: readonly string[], line: number): Value {
       if (isThere && !name.startsWith('Get')) throw new TemplateError(`line ${line}: nil pointer evaluating interface {}.${name}`)
       return null
     }
-    // Go's messages have a getter for each field, which gives nil where there is no message.
+    // Go's messages have a getter for each field, which returns nil for a nil message.
     const known = value instanceof GoStruct && !value.fields.has(name) ? name.replace(/^Get/, '') : name
     if (!(isMap(value) || (value instanceof GoStruct && value.fields.has(known))))
       throw new TemplateError(`line ${line}: can't evaluate field ${name} in type ${typeName(value)}`)

@@ -4,7 +4,7 @@ import { GoFloat, isList, isMap, isTrue, printed, TemplateError, toJson, typeNam
 
 type GoFunction = (...args: Value[]) => Value
 
-/** Functions that look at no argument more than they need; the evaluation knows them by name. */
+/** Functions that are evaluated with short-circuit. The executor handles them by name. */
 export const lazyFunctions: ReadonlySet<string> = new Set(['and', 'or'])
 
 const fail = (text: string): never => {
@@ -56,7 +56,7 @@ function length(value: Value): number {
   return fail(value === null ? 'len of nil pointer' : `len of type ${typeName(value)}`)
 }
 
-/** The kinds of values that can be compared. */
+/** The kind of a value, as comparisons distinguish it. Undefined for values that cannot be compared. */
 function kindOf(value: Value): 'bool' | 'int' | 'float' | 'string' | 'nil' | undefined {
   if (value === null) return 'nil'
   if (typeof value === 'boolean') return 'bool'
@@ -87,12 +87,12 @@ function less(one: Value, other: Value): boolean {
   return (plain(one) as number) < (plain(other) as number)
 }
 
-/** Arguments side by side, with a space between two of which neither is text. */
+/** Concatenates the arguments, with a space between two adjacent ones that are both not text. */
 function print(...args: Value[]): string {
   return args.map((value, at) => (at > 0 && typeof value !== 'string' && typeof args[at - 1] !== 'string' ? ' ' : '') + printed(value)).join('')
 }
 
-/** Like {@link print}, where a single nil is what an action prints for it. */
+/** Like {@link print}, but nil is printed as an action prints it. */
 const joined = (args: readonly Value[]): string =>
   args.length === 1 && args[0] === null ? '<no value>' : print(...args.map((value) => value ?? '<no value>'))
 
@@ -120,7 +120,7 @@ const queryText = (text: string): string =>
     .replaceAll(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+')
 
-/** A function with the number of arguments that it takes. */
+/** A function with its minimum and maximum number of arguments. */
 export interface Callable {
   readonly least: number
   readonly most: number

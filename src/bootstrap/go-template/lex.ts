@@ -1,11 +1,14 @@
-/** The tokens of a template: text, and what stands between `{{` and `}}` (Go's package `text/template`, "Actions" and "Text and spaces"). */
+/**
+ * Splits a template into tokens: text, and the contents of actions between `{{` and `}}` (Go's package `text/template`, "Actions" and "Text
+ * and spaces").
+ */
 import { unescapeGo } from '../go-string.ts'
 import { TemplateError } from './values.ts'
 
-/** A token with the line on which it begins. */
+/** A token. `line` is the line on which it begins. */
 export interface Token {
   readonly type: 'text' | 'open' | 'close' | 'space' | 'string' | 'number' | 'field' | 'variable' | 'word' | 'mark'
-  /** Text, the value of a string, or what is written. */
+  /** The text, the value of a string literal, or the source of any other token. */
   readonly text: string
   readonly line: number
 }
@@ -24,7 +27,7 @@ function trimStart(text: string): string {
   return text.slice(start)
 }
 
-/** Splits a template. Throws a {@link TemplateError} that names the line of what is none. */
+/** Splits a template into tokens. Throws a {@link TemplateError} that names the line with invalid input. */
 export function lex(template: string): Token[] {
   const tokens: Token[] = []
   let [at, line] = [0, 1]
@@ -85,7 +88,7 @@ function action(template: string, start: number, startLine: number): Inner {
     const close = /^(?:[ \t\r\n]-)?\}\}/.exec(template.slice(at, at + 4))
     if (close) return { tokens, end: at + close[0].length, trimsNext: close[0].length > 2 }
     const token = tokenAt(template, at, line)
-    // A space before `-}}` belongs to that.
+    // The space in ` -}}` is part of the trim marker.
     const length = token.type === 'space' && template.startsWith('-}}', at + token.text.length) ? token.text.length - 1 : token.text.length
     if (length > 0) tokens.push(token.type === 'string' ? { ...token, text: stringValue(token) } : { ...token, text: token.text.slice(0, length) })
     line += token.text.slice(0, length).split('\n').length - 1

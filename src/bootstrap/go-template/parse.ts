@@ -1,9 +1,9 @@
-/** The tree of a template (Go's package `text/template/parse`). */
+/** Parses a template into a tree (Go's package `text/template/parse`). */
 import { unescapeGo } from '../go-string.ts'
 import { lex, type Token } from './lex.ts'
 import { GoFloat, TemplateError, type Value } from './values.ts'
 
-/** What a command is made of. */
+/** An operand of a command. */
 export type Operand =
   | { readonly type: 'literal'; readonly value: Value; readonly line: number }
   | { readonly type: 'dot'; readonly line: number }
@@ -12,7 +12,7 @@ export type Operand =
   | { readonly type: 'function'; readonly name: string; readonly line: number }
   | { readonly type: 'pipe'; readonly pipe: Pipe; readonly path: readonly string[]; readonly line: number }
 
-/** Commands, each given the value of the one before as its last argument; the value of the last one may be kept in variables. */
+/** A pipeline: each command receives the value of the previous one as its last argument. The last value may be assigned to variables. */
 export interface Pipe {
   readonly declares: readonly string[]
   readonly isAssignment: boolean
@@ -20,7 +20,7 @@ export interface Pipe {
   readonly line: number
 }
 
-/** A part of a template. */
+/** A node of a template. */
 export type Node =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'action'; readonly pipe: Pipe }
@@ -28,16 +28,16 @@ export type Node =
   | { readonly type: 'template'; readonly name: string; readonly pipe: Pipe | undefined; readonly line: number }
   | { readonly type: 'break' | 'continue' }
 
-/** A template, and those that are defined in it, by name. */
+/** A template, and the templates that it defines, by name. */
 export interface Tree {
   readonly root: readonly Node[]
   readonly defined: ReadonlyMap<string, readonly Node[]>
 }
 
-/** Actions and brackets within each other. */
+/** The maximum nesting depth of actions and parentheses. */
 const deepest = 100
 
-/** Parses a template that may call these functions. Throws a {@link TemplateError} that names the line. */
+/** Parses a template that may call the given functions. Throws a {@link TemplateError} that names the line. */
 export function parseTemplate(template: string, functions: ReadonlySet<string>): Tree {
   return new Parser(lex(template), functions).parse()
 }
@@ -98,7 +98,7 @@ class Parser {
     this.#at++
   }
 
-  /** Nodes up to an end, an else or the end of the text; the word itself is taken, what follows is not. */
+  /** Parses nodes up to `end`, `else` or the end of the template. Consumes that word, but nothing after it. */
   #list(isTop = false): Ended {
     const nodes: Node[] = []
     for (;;) {
@@ -180,7 +180,7 @@ class Parser {
     return token.text
   }
 
-  /** A template of its own: it knows no variables from around it. */
+  /** Parses the body of `define` or `block`, in which the variables of the enclosing template are not visible. */
   #own(context: string): readonly Node[] {
     const [variables, loops] = [this.#variables, this.#loops]
     this.#variables = ['$']
@@ -316,7 +316,7 @@ class Parser {
     }
   }
 
-  /** Fields that follow without a space. */
+  /** Parses field names that follow without a space. */
   #path(): string[] {
     const path: string[] = []
     for (let token = this.#peek(); token?.type === 'field' && token.text !== '.'; token = this.#peek()) {

@@ -1,4 +1,4 @@
-/** Formatted printing (Go's package `fmt`, "Printing"). */
+/** Formats text (Go's package `fmt`, "Printing"). */
 import { GoFloat, isList, isMap, printed, printedFloat, sortedKeys, TemplateError, typeName, type Value } from './values.ts'
 
 interface Verb {
@@ -8,10 +8,10 @@ interface Verb {
   readonly precision: number | undefined
 }
 
-/** A wider field than this is an error, as a longer precision is. */
+/** The maximum width and precision. Larger ones are an error. */
 const widest = 1_000_000
 
-/** What `printf` gives. Mistakes of format and arguments stand in the text, as in Go: `%!d(string=x)`. */
+/** Returns the formatted text. Faults of the format and the arguments appear in the text, as in Go: `%!d(string=x)`. */
 export function printf(format: string, args: readonly Value[]): string {
   let next = 0
   let isOrdered = true
@@ -61,13 +61,13 @@ function formatted(spec: Verb, value: Value): string {
   return `%!${spec.verb}(${value === null ? '<nil>' : `${typeName(value)}=${formatted({ ...spec, verb: 'v' }, value)}`})`
 }
 
-/** A value in another one: nil there is no mistake. */
+/** Formats a value inside a list or map, where nil is valid for every verb. */
 const within = (spec: Verb, value: Value): string => (value === null ? '<nil>' : formatted(spec, value))
 
 function scalar(spec: Verb, value: NonNullable<Value>): string | undefined {
   if (typeof value === 'string') return textForm(spec, value)
   if (typeof value === 'boolean') return 'vt'.includes(spec.verb) ? String(value) : undefined
-  // With `%v` these flags ask for the form of Go's own source.
+  // With `%v` these flags select Go syntax, not a number format.
   const { flags } = spec
   const asked = spec.verb === 'v' ? { ...spec, flags: flags.replaceAll(/[+#]/g, '') } : spec
   if (typeof value === 'number') return wholeForm(asked, value)
@@ -111,7 +111,7 @@ function wholeForm({ verb, flags, width, precision }: Verb, value: number): stri
   const sign = value < 0 ? '-' : flags.includes('+') ? '+' : flags.includes(' ') ? ' ' : ''
   const prefix = verb === 'O' ? '0o' : flags.includes('#') ? (prefixes[verb] ?? '') : ''
   const digits = precision === 0 && value === 0 ? '' : Math.abs(value).toString(base)
-  // Zeros fill the field only where no precision says how many digits there are.
+  // Zero padding applies only without a precision.
   const filled = flags.includes('0') && !flags.includes('-') && precision === undefined ? (width ?? 0) - sign.length : (precision ?? 0)
   const text = digits.padStart(filled, '0')
   return sign + prefix + (verb === 'X' ? text.toUpperCase() : text)
@@ -143,7 +143,7 @@ function floatForm({ verb, flags, width, precision }: Verb, value: number): stri
   return sign + (verb === 'E' || verb === 'G' ? text.toUpperCase() : text).padStart(filled, '0')
 }
 
-/** A float of so many digits that count, without zeros at its end. */
+/** Formats a float with the given number of significant digits, without trailing zeros. */
 function shortened(value: number, digits: number, exponent: (text: string) => string): string {
   const power = value === 0 ? 0 : Number(value.toExponential(digits - 1).split('e')[1])
   if (power < -4 || power >= digits) return exponent(value.toExponential(digits - 1).replace(/\.?0+e/, 'e'))
@@ -172,7 +172,7 @@ const escapes: Readonly<Record<string, string>> = {
   '"': '\\"',
 }
 
-/** Text in double quotes, with the escapes of Go. */
+/** Quotes text as Go does. */
 function quoted(text: string): string {
   const inner = [...text].map((letter) => {
     const code = letter.codePointAt(0) as number
@@ -184,5 +184,5 @@ function quoted(text: string): string {
   return `"${inner.join('')}"`
 }
 
-/** Whether Go prints a letter as it is: letters, marks, numbers, punctuation, symbols. */
+/** Whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols. */
 export const isPrintable = (letter: string): boolean => letter === ' ' || /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u.test(letter)

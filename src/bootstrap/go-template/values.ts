@@ -1,9 +1,9 @@
-/** The values of templates (Go's `text/template`), and how they are printed (Go's `fmt`, verb `%v`). */
+/** The values of templates (Go's `text/template`), and their printed form (Go's `fmt`, verb `%v`). */
 
-/** What is wrong with a template, or with what it does with its data. */
+/** A fault of a template, or of its use of the data. */
 export class TemplateError extends Error {}
 
-/** A number with a fraction, Go's `float64`; whole numbers are plain. */
+/** Go's `float64`. Integers are plain numbers. */
 export class GoFloat {
   readonly value: number
 
@@ -12,9 +12,9 @@ export class GoFloat {
   }
 }
 
-/** A message whose fields have the names of Go; asking for another field is an error. */
+/** A Go message. Access to a field that it does not declare is an error. */
 export class GoStruct {
-  /** The name of its type, as errors say it. */
+  /** The name of its type in errors. */
   readonly type: string
   readonly fields: ReadonlyMap<string, Value>
 
@@ -27,13 +27,12 @@ export class GoStruct {
 /** A value: nil, a boolean, a number, text, a list, a map or a message. */
 export type Value = null | boolean | number | string | GoFloat | GoStruct | readonly Value[] | ReadonlyMap<string, Value>
 
-/** Whether it is a list; the check of the library does not know lists that cannot be changed. */
+/** Whether a value is a list. The return type of `Array.isArray` does not cover read-only arrays. */
 export const isList = (value: Value): value is readonly Value[] => Array.isArray(value)
 
-/** Whether it is a map. */
 export const isMap = (value: Value): value is ReadonlyMap<string, Value> => value instanceof Map
 
-/** Whether a condition holds: everything but nil, false, zero and what is empty does. */
+/** Whether a value is true in a condition: not nil, false, zero or empty. */
 export function isTrue(value: Value): boolean {
   if (value instanceof GoFloat) return value.value !== 0
   if (isList(value)) return value.length > 0
@@ -41,7 +40,7 @@ export function isTrue(value: Value): boolean {
   return value instanceof GoStruct || Boolean(value)
 }
 
-/** The name of its type in Go. */
+/** The name of a value's Go type. */
 export function typeName(value: Value): string {
   if (value === null) return '<nil>'
   if (typeof value === 'string') return 'string'
@@ -52,14 +51,14 @@ export function typeName(value: Value): string {
   return isList(value) ? '[]interface {}' : 'map[string]interface {}'
 }
 
-/** Keys in the order of their bytes. */
+/** The keys of a map in byte order. */
 export const sortedKeys = (map: ReadonlyMap<string, Value>): string[] =>
   [...map.keys()].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
 
-/** Nested deeper than this nothing is printed. */
+/** The maximum nesting depth of a printed value. */
 const deepest = 100
 
-/** The text of a value. Nil is `<nil>`. Throws a {@link TemplateError} when it is nested too deep. */
+/** Returns the text of a value; `<nil>` for nil. Throws a {@link TemplateError} when the value is nested too deeply. */
 export function printed(value: Value, depth = 0): string {
   if (depth > deepest) throw new TemplateError('a value is nested too deep to be printed')
   if (value === null) return '<nil>'
@@ -73,7 +72,7 @@ export function printed(value: Value, depth = 0): string {
   return String(value)
 }
 
-/** A float in the shortest notation, with an exponent below 1e-4 and from a million. */
+/** Formats a float in the shortest notation, with an exponent below 1e-4 and from 1e6 on. */
 export function printedFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN'
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
@@ -84,7 +83,7 @@ export function printedFloat(value: number): string {
   return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
 }
 
-/** A value of JSON: numbers that are not whole become floats. */
+/** Converts a JSON value. Numbers that are not integers become floats. */
 export function fromJson(json: unknown): Value {
   if (json === null || json === undefined) return null
   if (typeof json === 'number') return Number.isSafeInteger(json) ? json : new GoFloat(json)
@@ -93,7 +92,7 @@ export function fromJson(json: unknown): Value {
   return new Map(Object.entries(json as object).map(([key, value]) => [key, fromJson(value)]))
 }
 
-/** A value as Go's `encoding/json` writes it: keys in order, `<`, `>`, `&` and the separators of lines escaped. */
+/** Encodes a value as Go's `encoding/json` does: keys sorted; `<`, `>`, `&` and line separators escaped. */
 export function toJson(value: Value, depth = 0): string {
   if (depth > deepest) throw new TemplateError('a value is nested too deep for JSON')
   if (value instanceof GoFloat) return JSON.stringify(value.value)
