@@ -1,4 +1,4 @@
-/** DestinationRule policies onto `envoy.config.cluster.v3.Cluster` (docs/resources.md, C5 to C9). */
+/** Translates policies of DestinationRules to fields of `envoy.config.cluster.v3.Cluster` (docs/resources.md, C5 to C9). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import {
   Cluster_DiscoveryType,
@@ -21,10 +21,10 @@ import { authoritiesContext, gatewaySecret } from '../security/credentials.ts'
 import { fileCertificates } from '../security/file-certificates.ts'
 import type { Traits } from '../traits.ts'
 
-/** What is being filled in. */
+/** The initial fields of a cluster. */
 export type ClusterInit = MessageInitShape<typeof ClusterSchema>
 
-/** Settings in force for one port of a service or of one of its subsets. */
+/** The effective settings for one port of a service or subset. */
 export type PolicyInForce = Pick<PortPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'> &
   Pick<TrafficPolicy, 'proxyProtocol' | 'retryBudget'>
 
@@ -34,10 +34,13 @@ type LoadBalancer = NonNullable<PolicyInForce['loadBalancer']>
 
 const largest = 4_294_967_295
 
-/** Envoy wants a runtime key beside each such value. */
+/** Envoy requires a runtime key with each such value. */
 const aggressionKey = 'upstream.warmup_aggression'
 
-/** The policy for a port (docs/resources.md, C5): the settings of a subset's port stand alone; all others of a subset go over the rule's, field by field. */
+/**
+ * Returns the effective policy of a port (docs/resources.md, C5). Settings for the port in a subset replace all others; other settings of a
+ * subset override those of the rule field by field.
+ */
 export function policyFor(rule: MergedRule | undefined, subset: Subset | undefined, port: number): PolicyInForce {
   const own = levelOf(subset?.policy, port)
   if (own) return settingsOf(own)
@@ -59,14 +62,17 @@ const settingsOf = ({ connectionPool, loadBalancer, outlierDetection, tls, proxy
 
 const defined = (policy: PolicyInForce): PolicyInForce => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined))
 
-/** Connection pool, outlier detection and load balancer. */
+/** Sets connection pool, outlier detection and load balancer. */
 export function applyPolicy(cluster: ClusterInit, policy: PolicyInForce, snapshot: MeshSnapshot): void {
   applyConnectionPool(cluster, policy.connectionPool, snapshot, policy.retryBudget)
   applyOutlierDetection(cluster, policy)
   applyLoadBalancer(cluster, policy)
 }
 
-/** Connect timeout, limits and keepalive of a connection pool. What it leaves open is the mesh's, and of limits the largest that Envoy has (docs/resources.md, C6). */
+/**
+ * Sets connect timeout, limits and keepalive. Timeout and keepalive default to those of the mesh, limits to the largest value
+ * (docs/resources.md, C6).
+ */
 export function applyConnectionPool(
   cluster: ClusterInit,
   { tcp, http }: ConnectionPool = {},
@@ -100,7 +106,7 @@ export function applyConnectionPool(
   }
 }
 
-/** The settings of a connection pool that hold for HTTP/1.1 and HTTP/2 alike; empty where it sets none of them. */
+/** Returns the settings of a connection pool that apply to both HTTP/1.1 and HTTP/2; empty if none of them is set. */
 export function commonHttpOptions({ tcp, http }: ConnectionPool = {}): MessageInitShape<typeof HttpProtocolOptionsSchema> {
   const idleTimeout = http?.idleTimeout ?? tcp?.idleTimeout
   return {
@@ -110,7 +116,7 @@ export function commonHttpOptions({ tcp, http }: ConnectionPool = {}): MessageIn
   }
 }
 
-/** The settings of a connection pool for HTTP/2: limit of streams, PING frames. */
+/** Returns the settings of a connection pool that apply to HTTP/2: the limit of concurrent streams, and PING frames. */
 export function http2Options({ http }: ConnectionPool = {}): MessageInitShape<typeof Http2ProtocolOptionsSchema> {
   const { maxConcurrentStreams, http2KeepAlive } = http ?? {}
   return {
@@ -123,7 +129,7 @@ export function http2Options({ http }: ConnectionPool = {}): MessageInitShape<ty
 
 function applyOutlierDetection(cluster: ClusterInit, policy: PolicyInForce): void {
   const outlier = policy.outlierDetection
-  // Envoy's default would send traffic to ejected hosts as soon as half of them are out.
+  // With Envoy's default, traffic would go to ejected hosts once half of them are ejected.
   cluster.commonLbConfig = { healthyPanicThreshold: { value: outlier?.minHealthPercent ?? 0 } }
   if (!outlier) return
   const consecutive5xx = outlier.consecutive5xxErrors ?? outlier.consecutiveErrors
@@ -183,7 +189,10 @@ function applyLoadBalancer(cluster: ClusterInit, policy: PolicyInForce): void {
   }
 }
 
-/** How new endpoints come to their full share of requests. Envoy's default of `aggression` is 1: in proportion to time. */
+/**
+ * Returns the ramp-up of the weight of new endpoints; undefined if none is configured. Envoy's default for `aggression` is 1, a linear
+ * ramp.
+ */
 function slowStart({ warmup, warmupDurationSecs }: LoadBalancer): MessageInitShape<typeof Cluster_SlowStartConfigSchema> | undefined {
   const window = warmup?.duration ?? warmupDurationSecs
   if (window === undefined) return undefined
@@ -196,13 +205,16 @@ function slowStart({ warmup, warmupDurationSecs }: LoadBalancer): MessageInitSha
 
 type Socket = NonNullable<ClusterInit['transportSocket']>
 
-/** The socket of connections without TLS. */
+/** Returns the socket of connections without TLS. */
 export const plainSocket = (): Socket => ({
   name: 'envoy.transport_sockets.raw_buffer',
   configType: { case: 'typedConfig', value: pack(RawBufferSchema, {}) },
 })
 
-/** Has every connection begin with a PROXY header (`envoy.extensions.transport_sockets.proxy_protocol.v3`), before TLS. To be called when the sockets are chosen. */
+/**
+ * Makes every connection begin with a PROXY protocol header, before TLS (`envoy.extensions.transport_sockets.proxy_protocol.v3`). Call this
+ * after the transport sockets are set, since it wraps them.
+ */
 export function applyProxyProtocol(cluster: ClusterInit, { proxyProtocol }: PolicyInForce): void {
   if (!proxyProtocol) return
   const version = proxyProtocol.version === 'V2' ? ProxyProtocolConfig_Version.V2 : ProxyProtocolConfig_Version.V1
@@ -215,7 +227,10 @@ export function applyProxyProtocol(cluster: ClusterInit, { proxyProtocol }: Poli
   if (matches.length === 0) cluster.transportSocket = wrapped(cluster.transportSocket ?? plainSocket())
 }
 
-/** The transport socket for TLS settings that are not the mesh's own: files by name, or at routers a `credentialName`. */
+/**
+ * Returns the transport socket for TLS settings other than mesh mutual TLS: with certificates from files, or at routers from a
+ * `credentialName`.
+ */
 export function tlsSocket(tls: TlsSettings, http2: boolean, traits: Traits, snapshot: MeshSnapshot): ClusterInit['transportSocket'] {
   const byName = traits.type === 'router' && tls.credentialName ? tls.credentialName : undefined
   const common = {

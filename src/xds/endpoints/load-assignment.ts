@@ -1,4 +1,7 @@
-/** `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (docs/resources.md, E1 to E5). */
+/**
+ * Load assignments: `envoy.config.endpoint.v3.ClusterLoadAssignment` from endpoints, networks and locality settings (docs/resources.md, E1
+ * to E5).
+ */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { Endpoint, ServicePort } from '../../../protocols/data.ts'
 import type { LbEndpointSchema, LocalityLbEndpointsSchema } from '../../../protocols/gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
@@ -20,7 +23,9 @@ import { type PlacedLocality, placeLocalities } from './locality.ts'
 type LbEndpoint = MessageInitShape<typeof LbEndpointSchema>
 type LocalityLbEndpoints = MessageInitShape<typeof LocalityLbEndpointsSchema>
 
-/** An endpoint to send to; `gateway` is the port where it is a gateway that stands for endpoints of its network. */
+/**
+ * An endpoint to send traffic to. `gateway` is set to a port if the address is that of a gateway which stands for endpoints of its network.
+ */
 interface Target {
   readonly endpoint: Endpoint
   readonly gateway?: number
@@ -28,7 +33,7 @@ interface Target {
 
 const largestWeight = 4_294_967_295
 
-/** Endpoints of one service port, grouped by locality, narrowed to a subset if one is given. */
+/** Returns the endpoints of one service port, of a subset if one is given, grouped by locality. */
 export function loadAssignment(
   name: string,
   state: ServiceState,
@@ -43,7 +48,8 @@ export function loadAssignment(
   const targets = reachable(withNetworks(state, snapshot.networks), snapshot, traits).filter(
     ({ endpoint }) => endpoint.address !== '' && servesPort(endpoint, port) && (!wanted || labelsMatch(wanted, endpoint.labels)),
   )
-  // What comes by SNI is mutual TLS of callers: it may reach nothing that would take it in plain text (docs/resources.md, G6).
+  // Traffic to a cluster with an SNI name is mutual TLS of callers, which must not reach an endpoint that would accept it as plain text
+  // (docs/resources.md, G6).
   const taken = isSniName(name) ? targets.filter(({ endpoint }) => takesMutualTls(endpoint, portOf(endpoint, port), snapshot)) : targets
   const weigh = fitting(taken)
   for (const { endpoint, gateway } of taken) {
@@ -67,7 +73,10 @@ export function loadAssignment(
   return create(ClusterLoadAssignmentSchema, { clusterName: name, endpoints })
 }
 
-/** Sums of weights are 32 bits wide in Envoy. Where they would exceed that, all weights are made smaller alike, the least being 1. */
+/**
+ * Returns a function that scales weights. Envoy requires sums of weights to fit into 32 bits: larger sums are scaled down, each weight to
+ * at least 1.
+ */
 function fitting(targets: readonly Target[]): (weight: number) => number {
   const total = targets.reduce((sum, { endpoint }) => sum + Math.max(1, endpoint.weight), 0)
   if (total <= largestWeight) return (weight) => Math.max(1, Math.floor(weight))
@@ -110,7 +119,7 @@ function metadataOf(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): P
   return Object.keys(filterMetadata).length > 0 ? { metadata: { filterMetadata } } : {}
 }
 
-/** Whether a workload takes mutual TLS on one of its ports: it has a proxy of the mesh, and no policy turns it off there. */
+/** Whether a workload accepts mutual TLS on a port: it has a proxy of the mesh, and no policy disables mutual TLS on the port. */
 export function takesMutualTls(endpoint: Endpoint, port: number, snapshot: MeshSnapshot): boolean {
   if (!hasProxy(endpoint, snapshot)) return false
   const { policies, mesh } = snapshot
@@ -122,10 +131,15 @@ const hasProxy = (endpoint: Endpoint, { settings }: MeshSnapshot): boolean => {
   return mode === undefined ? endpoint.serviceAccount !== '' : mode === 'istio'
 }
 
-/** Product of the gateway counts of all networks, at most the largest weight: beyond that, and far beyond what any mesh has, weights are no longer exact. */
+/**
+ * Returns the product of the numbers of gateways of all networks, at most the largest weight. A product above that, which no realistic mesh
+ * has, makes weights inexact.
+ */
 const productOf = (counts: readonly number[]): number => counts.reduce((product, count) => Math.min(product * count, largestWeight), 1)
 
-/** Endpoints a proxy can reach: its own network's as they are, those of another network through its gateways. */
+/**
+ * Returns the endpoints that a proxy can reach: those of its own network directly, those of other networks through the gateways of these.
+ */
 function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, traits: Traits): readonly Target[] {
   const view = traits.networkView
   const seen = view ? endpoints.filter((endpoint) => view.has(endpoint.network)) : endpoints
@@ -143,7 +157,7 @@ function reachable(endpoints: readonly Endpoint[], snapshot: MeshSnapshot, trait
     if (group) group.count++
     else remote.set(`${endpoint.network}|${endpoint.locality}`, { count: 1, sample: endpoint })
   }
-  // A gateway forwards by SNI, so only mTLS can pass it; endpoints without it are left out.
+  // A gateway forwards by SNI, which requires mutual TLS. Endpoints without it are left out.
   for (const { count, sample } of remote.values()) {
     if (!hasProxy(sample, snapshot)) continue
     const list = gateways.get(sample.network) ?? []

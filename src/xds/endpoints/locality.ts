@@ -1,21 +1,21 @@
-/** Locality-aware load balancing: weights by `distribute`, priorities by `failover` (docs/resources.md, E6). */
+/** Locality-aware load balancing: weights from `distribute`, priorities from `failover` (docs/resources.md, E6). */
 import type { LocalityLb } from '../../config/shapes/connections.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { PolicyInForce } from '../clusters/traffic-policy.ts'
 
-/** The locality settings in force, or undefined when they are off or say nothing. */
+/** Returns the effective locality settings; undefined if there are none or they are disabled. */
 export function localitySettings(policy: PolicyInForce, snapshot: MeshSnapshot): LocalityLb | undefined {
   const settings = policy.loadBalancer?.localityLbSetting ?? snapshot.mesh.localityLbSetting
   return settings?.enabled === false ? undefined : settings
 }
 
-/** Whether the cluster must weigh localities: Envoy ignores locality weights unless it is told not to. */
+/** Whether the cluster must enable locality weights, which Envoy otherwise ignores. */
 export function usesLocalityWeights(policy: PolicyInForce, snapshot: MeshSnapshot): boolean {
   const settings = localitySettings(policy, snapshot)
   return settings?.distribute?.length ? true : settings !== undefined && policy.outlierDetection !== undefined && settings.failover !== undefined
 }
 
-/** Whether endpoints of the cluster depend on where the proxy is. */
+/** Whether the endpoints of the cluster depend on the locality of the proxy. */
 export function dependsOnLocality(policy: PolicyInForce, snapshot: MeshSnapshot): boolean {
   const settings = localitySettings(policy, snapshot)
   if (settings?.distribute?.length) return true
@@ -25,14 +25,16 @@ export function dependsOnLocality(policy: PolicyInForce, snapshot: MeshSnapshot)
   return !off && policy.outlierDetection !== undefined
 }
 
-/** Endpoints of one place with the weight and priority they get. */
+/** A locality with the weight and priority of its endpoints. */
 export interface PlacedLocality {
   readonly locality: string
   weight: number
   priority: number
 }
 
-/** Sets weights or priorities of localities as seen from a proxy's own; localities left without weight are dropped. */
+/**
+ * Sets weights or priorities of localities for a proxy in the locality `own`. With `distribute`, localities without a share are dropped.
+ */
 export function placeLocalities(groups: PlacedLocality[], own: string, policy: PolicyInForce, snapshot: MeshSnapshot): PlacedLocality[] {
   if (own === '' || !dependsOnLocality(policy, snapshot)) return groups
   const settings = localitySettings(policy, snapshot)

@@ -1,4 +1,4 @@
-/** Endpoints that are on the machine of whoever calls them, and ports there that nothing may lead to (docs/resources.md, E7 and E8). */
+/** Endpoints on the machine of their caller, and the ports and sockets there that no endpoint may use (docs/resources.md, E7 and E8). */
 import type { Endpoint } from '../../../protocols/data.ts'
 import { leadsToCaller } from '../../config/addresses.ts'
 import { portOf } from '../../model/workload.ts'
@@ -7,33 +7,34 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { Traits } from '../traits.ts'
 
 /**
- * Ports of a proxy and its agent: administration, outbound and inbound connections, its debug pages, tunnels, status, health, DNS, metrics. What
- * listens there trusts its own machine (docs/agent.md).
+ * Ports of a proxy and its agent: administration, outbound and inbound connections, debug pages, tunnels, status, health, DNS, metrics. The
+ * servers on these ports trust callers on their own machine (docs/agent.md).
  */
 const ownPorts: ReadonlySet<number> = new Set([15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090])
-/** Sockets of the agent: secrets, configuration, and both as other releases name them. */
+/** Unix sockets of the agent: secrets, configuration, and both under the names of other releases. */
 const ownSockets = /(^|\/)(etc\/(mesh|istio)\/proxy|workload-spiffe-uds)\/|\/(SDS|XDS)$/
 
-/** Whether a port of the machine of a proxy belongs to the proxy or its agent, as they are configured. */
+/** Whether a port on the machine of a proxy belongs to the proxy or its agent as configured. */
 export function isOwnPort(port: number, { proxyConfig }: Traits, { mesh }: MeshSnapshot): boolean {
   if (ownPorts.has(port)) return true
   const { proxyAdminPort, statusPort } = { ...mesh.defaultConfig, ...proxyConfig }
   return port !== 0 && [proxyAdminPort, statusPort, mesh.proxyListenPort, mesh.proxyHttpPort].includes(port)
 }
 
-/** Whether a path of a unix socket, with `unix://` before it, is one of the agent's. */
+/** Whether an address, starting with `unix://`, is that of a socket of the agent. */
 export const isOwnSocket = (address: string): boolean => address.startsWith('unix://') && ownSockets.test(address)
 
-/** A service as one caller has it, and what of its endpoints nobody may have. */
+/** A service as seen by one caller, and those of its endpoints that no caller may use. */
 export interface OpenService {
   readonly state: ServiceState
   readonly refused: readonly Endpoint[]
 }
 
 /**
- * Leaves out the endpoints on the machine of the caller that are not for it: those with a port or socket of proxy or agent, and those of a service of
- * another namespace than `viewer`, the caller's own, unless nothing is redirected to its proxy (then workloads of one machine are told apart by
- * loopback addresses), or the service is of the root namespace. Unix sockets are for callers of the service's namespace in any case.
+ * Removes the endpoints on the caller's machine that the caller may not use: those with a port or socket of proxy or agent, and those of a
+ * service of another namespace than `viewer`, the namespace of the caller. The latter are kept if the service is in the root namespace,
+ * and, unless they are Unix sockets, if the caller's proxy redirects nothing: then workloads on one machine are told apart by loopback
+ * addresses.
  */
 export function openTo(viewer: string | undefined, state: ServiceState, traits: Traits, snapshot: MeshSnapshot): OpenService {
   if (!state.hasLocalEndpoints || snapshot.settings.optOuts.has('endpoint-addresses')) return { state, refused: [] }
@@ -54,7 +55,10 @@ export function openTo(viewer: string | undefined, state: ServiceState, traits: 
 
 const isForAll = (namespace: string, { mesh }: MeshSnapshot): boolean => namespace === mesh.rootNamespace
 
-/** What tells callers apart in what {@link openTo} leaves of a service; empty where it leaves everything. */
+/**
+ * Returns a key that is equal for callers for which {@link openTo} keeps the same endpoints of a service; empty if the service has no
+ * endpoint on the machine of a caller.
+ */
 export function openKey(viewer: string | undefined, { service, hasLocalEndpoints }: ServiceState, traits: Traits): string {
   return hasLocalEndpoints ? JSON.stringify([viewer === service.namespace, traits.machineKey]) : ''
 }

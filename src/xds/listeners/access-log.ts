@@ -9,7 +9,7 @@ import { pack } from '../message.ts'
 
 type AccessLog = MessageInitShape<typeof AccessLogSchema>
 
-/** Keys of the JSON form with their operators; the text form prints the same operators in `textOrder`. */
+/** Keys of the JSON format with their command operators; {@link textFormat} uses the same operators. */
 const operators: Readonly<Record<string, string>> = {
   start_time: '%START_TIME%',
   route_name: '%ROUTE_NAME%',
@@ -40,7 +40,7 @@ const operators: Readonly<Record<string, string>> = {
 const op = (key: string): string => operators[key] as string
 const textFormat = `[${op('start_time')}] "${op('method')} ${op('path')} ${op('protocol')}" ${['response_code', 'response_flags', 'response_code_details', 'connection_termination_details'].map(op).join(' ')} "${op('upstream_transport_failure_reason')}" ${['bytes_received', 'bytes_sent', 'duration', 'upstream_service_time'].map(op).join(' ')} ${['x_forwarded_for', 'user_agent', 'request_id', 'authority', 'upstream_host'].map((key) => `"${op(key)}"`).join(' ')} ${['upstream_cluster', 'upstream_local_address', 'downstream_local_address', 'downstream_remote_address', 'requested_server_name', 'route_name'].map(op).join(' ')}\n`
 
-/** Access logs of connections and requests: to a file, and to the access log service. */
+/** Returns the access logs of connections and requests: to a file, and to the access log service. */
 export function accessLogs(mesh: MeshConfig): AccessLog[] {
   const logs: AccessLog[] = []
   if (mesh.accessLogFile !== '') logs.push(fileLog(mesh))
@@ -62,7 +62,7 @@ export function accessLogs(mesh: MeshConfig): AccessLog[] {
   return logs
 }
 
-/** The log of a listener itself: connections for which no filter chain was found. */
+/** Returns the access log of a listener itself: it logs connections for which no filter chain was found. */
 export function listenerAccessLogs(mesh: MeshConfig): AccessLog[] {
   if (mesh.disableEnvoyListenerLog || mesh.accessLogFile === '') return []
   return [

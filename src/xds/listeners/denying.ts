@@ -1,4 +1,4 @@
-/** The listener that stands in the place of one that proxies refuse, or that cannot be made although policies select the workload. */
+/** The listener that replaces one that proxies refuse, or that cannot be made although policies select the workload. */
 import { create } from '@bufbuild/protobuf'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
 import { RouterSchema } from '../../../protocols/gen/envoy/extensions/filters/http/router/v3/router_pb.js'
@@ -9,8 +9,9 @@ const statPrefix = 'refused'
 const typed = (value: ReturnType<typeof pack>) => ({ case: 'typedConfig' as const, value })
 
 /**
- * A listener at the place of another that lets nothing through (`envoy.config.listener.v3.Listener`): requests in plain text are answered 403, everything else is taken for a bad
- * request. It has nothing of the other but name, address and whether it binds.
+ * Returns a listener that denies everything in place of another one (`envoy.config.listener.v3.Listener`): it answers plain-text requests
+ * with 403 and anything else as a bad request. It keeps only the name, the addresses, the traffic direction and `bind_to_port` of the other
+ * listener.
  */
 export function denyingListener({ name, address, additionalAddresses, bindToPort, trafficDirection }: Listener): Listener {
   const manager = pack(HttpConnectionManagerSchema, {

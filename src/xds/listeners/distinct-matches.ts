@@ -1,10 +1,10 @@
 /**
- * Matches of filter chains that do not overlap: Envoy refuses a whole listener of which two chains want the same connections. The first chain that
- * wants them has them (docs/resources.md, L15).
+ * Makes the matches of filter chains distinct: Envoy refuses a listener in which two chains have overlapping matches. The chain that claims
+ * a match first keeps it (docs/resources.md, L15).
  */
 import ipaddr from 'ipaddr.js'
 
-/** The conditions of `FilterChainMatch` by which chains of one listener are told apart here. */
+/** The conditions of `FilterChainMatch` by which the chains of a listener differ. */
 export interface DistinctMatch {
   readonly destinationPort?: number
   readonly serverNames?: string[]
@@ -13,13 +13,13 @@ export interface DistinctMatch {
   readonly prefixRanges?: { addressPrefix: string; prefixLen: number }[]
 }
 
-/** What the chains of one listener want so far; server names count in any case, and what a match names twice counts once. */
+/** The matches that the chains of one listener have claimed. Server names are compared case-insensitively. */
 export class DistinctMatches {
   readonly #taken = new Set<string>()
 
   /**
-   * Takes what a match wants, and returns it without what it wants twice, and without the server names, or else the address ranges, of which another
-   * chain has something already; undefined when nothing is left.
+   * Claims a match. Returns the match without repetitions, and without the server names, or else the address ranges, that conflict with
+   * another chain; undefined if nothing is left.
    */
   take<Match extends DistinctMatch>(match: Match): Match | undefined {
     const narrowed = this.#narrowed(withoutRepeats(match))
@@ -27,7 +27,7 @@ export class DistinctMatches {
     return narrowed
   }
 
-  /** Whether no other chain has anything of what a match wants. */
+  /** Whether a match conflicts with no other chain. */
   isFree(match: DistinctMatch): boolean {
     return keysOf(match).every((key) => !this.#taken.has(key))
   }
@@ -41,7 +41,7 @@ export class DistinctMatches {
   }
 }
 
-/** A match in which no value stands twice: Envoy takes a chain for two that overlap otherwise. It is the same one where none does. */
+/** Removes repeated values from a match: Envoy would treat the chain as two overlapping ones. Returns the same object if there are none. */
 function withoutRepeats<Match extends DistinctMatch>(match: Match): Match {
   const shorter = {
     ...shorterField('serverNames', match.serverNames, (name) => name.toLowerCase()),
@@ -51,18 +51,18 @@ function withoutRepeats<Match extends DistinctMatch>(match: Match): Match {
   return Object.keys(shorter).length > 0 ? { ...match, ...shorter } : match
 }
 
-/** A field without repeats, if it has any. */
+/** Returns a field without repeated values; empty if it has none. */
 function shorterField<Value>(name: string, values: readonly Value[] | undefined, keyOf: (value: Value) => string): Record<string, Value[]> {
   const distinct = distinctBy(values ?? [], keyOf)
   return distinct.length < (values?.length ?? 0) ? { [name]: distinct } : {}
 }
 
-/** The first of all that have the same key. */
+/** Returns the values with distinct keys; of equal ones the first. */
 function distinctBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Value[] {
   return [...new Map([...values].reverse().map((value) => [keyOf(value), value] as const)).values()].reverse()
 }
 
-/** Every combination of conditions that a match stands for. */
+/** Returns a key for every combination of conditions that a match covers. */
 function keysOf({ destinationPort, serverNames, transportProtocol, applicationProtocols, prefixRanges }: DistinctMatch): string[] {
   const each = (values: readonly string[] | undefined) => (values?.length ? [...new Set(values)] : [''])
   const names = each(serverNames?.map((name) => name.toLowerCase()))
@@ -72,7 +72,7 @@ function keysOf({ destinationPort, serverNames, transportProtocol, applicationPr
   )
 }
 
-/** A range by its first address: `10.1.2.3/16` and `10.1.0.0/16` are one. */
+/** Returns the canonical form of a range: `10.1.2.3/16` and `10.1.0.0/16` are the same. */
 function networkOf({ addressPrefix, prefixLen }: { addressPrefix: string; prefixLen: number }): string {
   if (!ipaddr.isValid(addressPrefix)) return `${addressPrefix}/${prefixLen}`
   const bytes = ipaddr.parse(addressPrefix).toByteArray()

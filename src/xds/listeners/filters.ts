@@ -1,4 +1,4 @@
-/** Network and HTTP filters that listeners are made of (docs/resources.md, L12). */
+/** Network and HTTP filters of listeners (docs/resources.md, L12). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
 import { HttpProtocolOptions_HeadersWithUnderscoresAction } from '../../../protocols/gen/envoy/config/core/v3/protocol_pb.js'
@@ -31,33 +31,34 @@ import type { Traits } from '../traits.ts'
 import { accessLogs } from './access-log.ts'
 import type { TcpTarget } from './tcp-targets.ts'
 
-/** A network filter being filled in. */
+/** The initial fields of a network filter. */
 export type Filter = MessageInitShape<typeof FilterSchema>
 type HttpFilter = MessageInitShape<typeof HttpFilterSchema>
 
-/** What an HTTP connection manager is for. */
+/** Parameters of an HTTP connection manager. */
 export interface HttpOptions {
   readonly side: 'outbound' | 'inbound' | 'gateway'
   readonly statPrefix: string
-  /** Name of a route configuration to fetch, or the configuration itself. */
+  /** The name of a route configuration to fetch, or an inlined route configuration. */
   readonly routes: string | RouteConfiguration
-  /** Protocols of the services behind it: some have filters of their own. */
+  /** Protocols of the services behind it, some of which need filters of their own. */
   readonly protocols: ReadonlySet<Protocol>
-  /** What enforces policies: filters that come before all others, and what is removed of requests before that. */
+  /** The enforcement of policies: filters that precede all others, and the headers that are removed from requests before any filter. */
   readonly policies?: Pick<PolicyFilters, 'http' | 'headers'> | undefined
 }
 
-/** Whether requests of HTTP/1.0 are taken as such. */
+/** Whether HTTP/1.0 requests are accepted. */
 export const acceptsHttp10 = ({ settings }: MeshSnapshot, { http10 }: Traits): boolean => http10 || settings.features.PILOT_HTTP10
 
-/** `envoy.filters.network.http_connection_manager`. */
+/** Returns an `envoy.filters.network.http_connection_manager`. */
 export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapshot, traits: Traits): Filter {
   const { mesh } = snapshot
   const { features } = snapshot.settings
   const gateway = options.side === 'gateway'
   const topology = topologyOf(traits, mesh)
   const hops = topology.numTrustedProxies ?? 0
-  // What a workload sends to others is theirs to understand; only where policies are enforced is the safe form the default.
+  // A workload's own requests are normalized less, since the receiver interprets their paths. Where policies are enforced, the safe form is
+  // the default.
   const asked = mesh.pathNormalization.normalization ?? 'DEFAULT'
   const normalization = asked === 'DEFAULT' && options.side === 'outbound' ? 'BASE' : asked
   const headers = options.policies?.headers ?? noGuardedHeaders
@@ -80,7 +81,7 @@ export function httpConnectionManager(options: HttpOptions, snapshot: MeshSnapsh
     ...protocolOptions(headers, traits),
     ...(headers.removed.length > 0 ? { earlyHeaderMutationExtensions: [removal(headers.removed)] } : {}),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
-    // Hosts with a final dot are those without it; what is sent has none.
+    // A host with a trailing dot is the same host without it, and is sent without it.
     ...(options.side === 'outbound' ? { stripTrailingHostDot: true } : {}),
     normalizePath: normalization !== 'NONE',
     mergeSlashes: mergesSlashes(normalization),
@@ -117,7 +118,7 @@ function protocolOptions({ dropsUnderscores }: GuardedHeaders, { idleTimeout }: 
   }
 }
 
-/** Removes headers before any filter, route or log looks at a request. */
+/** Returns an extension that removes headers before any filter, route or access log sees a request. */
 const removal = (names: readonly string[]) => ({
   name: 'envoy.http.early_header_mutation.header_mutation',
   typedConfig: pack(EarlyHeaderMutationSchema, { mutations: names.map((name) => ({ action: { case: 'remove' as const, value: name } })) }),
@@ -155,7 +156,7 @@ function httpFilters(protocols: ReadonlySet<Protocol>): HttpFilter[] {
 
 const httpFilter = (name: string, config: ReturnType<typeof pack>): HttpFilter => ({ name, configType: { case: 'typedConfig', value: config } })
 
-/** Network filters that carry bytes to clusters, with the protocol's own filter before them. */
+/** Returns the network filters that proxy a connection to clusters, preceded by the filter of the protocol if there is one. */
 export function tcpFilters(
   statPrefix: string,
   targets: readonly TcpTarget[],
@@ -188,11 +189,11 @@ export function tcpFilters(
 
 const listenerFilter = (name: string, config: ReturnType<typeof pack>) => ({ name, configType: { case: 'typedConfig' as const, value: config } })
 
-/** Finds out whether a connection is TLS, and its SNI. */
+/** Detects TLS and its SNI. */
 export const tlsInspector = () => listenerFilter('envoy.filters.listener.tls_inspector', pack(TlsInspectorSchema, {}))
-/** Finds out whether a connection is HTTP. */
+/** Detects HTTP. */
 export const httpInspector = () => listenerFilter('envoy.filters.listener.http_inspector', pack(HttpInspectorSchema, {}))
-/** Finds where a redirected connection was going. */
+/** Restores the original destination of a redirected connection. */
 export const originalDst = () => listenerFilter('envoy.filters.listener.original_dst', pack(OriginalDstSchema, {}))
-/** Keeps the client's address on the way to the workload (TPROXY). */
+/** Keeps the client's address as source address towards the workload (TPROXY). */
 export const originalSrc = () => listenerFilter('envoy.filters.listener.original_src', pack(OriginalSrcSchema, { mark: 1337 }))

@@ -1,4 +1,4 @@
-/** How servers of gateways terminate TLS: `envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext` (docs/resources.md, G6, G7, K1). */
+/** TLS of gateway servers: `envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext` (docs/resources.md, G6, G7, K1). */
 import { DownstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { GatewayServer } from '../../config/kinds/gateway.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -21,14 +21,17 @@ const knownCiphers = new Set(
 export const terminates = ({ tls }: GatewayServer): boolean =>
   tls?.mode !== undefined && tls.mode !== 'PASSTHROUGH' && tls.mode !== 'AUTO_PASSTHROUGH'
 
-/** Why a proxy cannot serve a server for want of a certificate, or undefined. Envoy would hold all of its listeners back until it gives up asking for one. */
+/**
+ * Returns the reason why a proxy cannot serve a server because it lacks a certificate; undefined if it has one. Envoy would wait for the
+ * certificate, and would hold back all listeners until it gives up.
+ */
 export function lacksCertificate({ tls }: GatewayServer, { server, agent }: Certificates): string | undefined {
   return tls?.mode === 'MESH_MUTUAL' && !server && !agent
     ? 'the proxy has no certificate of the mesh: it has neither an agent nor TLS_SERVER_* files'
     : undefined
 }
 
-/** The socket of a server that terminates TLS. */
+/** Returns the transport socket of a server that terminates TLS. */
 export function serverSocket({ tls = {} }: GatewayServer, certificates: Certificates, snapshot: MeshSnapshot) {
   const params = {
     ...(tls.minProtocolVersion ? { tlsMinimumProtocolVersion: tlsVersions[tls.minProtocolVersion] } : {}),
@@ -47,7 +50,7 @@ export function serverSocket({ tls = {} }: GatewayServer, certificates: Certific
   return { name: 'envoy.transport_sockets.tls', configType: { case: 'typedConfig' as const, value: context } }
 }
 
-/** The server's certificates, and what is asked of those of clients. */
+/** Returns the certificates of the server and the validation of client certificates. */
 function ownCertificate(tls: ServerTls, mutual: boolean, certificates: Certificates, snapshot: MeshSnapshot) {
   const checks = checksOf(tls)
   if (tls.mode === 'MESH_MUTUAL') return certificateContext(certificates.server, checks.matchTypedSubjectAltNames, fetchMs)
@@ -60,7 +63,7 @@ function ownCertificate(tls: ServerTls, mutual: boolean, certificates: Certifica
   }
 }
 
-/** Authorities of a Secret beside certificates in files. */
+/** Returns the validation context from the Secret `caCertCredentialName`, for a server with certificates in files. */
 const namedAuthorities = (tls: ServerTls, snapshot: MeshSnapshot) =>
   tls.caCertCredentialName ? authoritiesContext(tls.caCertCredentialName, checksOf(tls), snapshot) : {}
 
@@ -73,7 +76,7 @@ const checksOf = (tls: ServerTls) => ({
   verifyCertificateSpki: tls.verifyCertificateSpki ?? [],
 })
 
-/** Certificates in files of the proxy's. */
+/** Returns certificates from files on the proxy's machine. */
 function inFiles(tls: ServerTls, mutual: boolean, certificates: Certificates) {
   const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls]
   const authorities = (mutual && (pairs.map(({ caCertificates }) => caCertificates).find(Boolean) ?? tls.caCertificates)) || undefined

@@ -1,6 +1,6 @@
 /**
- * Filter chains of what reaches a workload: by protocol, by sniffing where the protocol is not known, and by whether mutual TLS
- * is asked for (docs/resources.md, L8, L10, L11, A2).
+ * Filter chains for inbound connections: by protocol, by protocol detection where the protocol is unknown, and by the mode of mutual TLS
+ * (docs/resources.md, L8, L10, L11, A2).
  */
 import { create } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
@@ -18,44 +18,44 @@ import { type Filter, httpConnectionManager, tcpFilters } from './filters.ts'
 import { wildcardOf } from './own-addresses.ts'
 import type { TcpLimits } from './tcp-targets.ts'
 
-/** One port of the workload, whichever way it was declared. */
+/** A port of the workload, declared by a Sidecar or a service. */
 export interface InboundPort {
-  /** Port that clients reach. */
+  /** The port that clients connect to. */
   readonly port: number
   readonly protocol: Protocol
   readonly servicePort: number
   readonly host: string
-  /** Where the workload listens. */
+  /** The address on which the workload listens. */
   readonly endpoint: string
   readonly endpointPort: number
-  /** Address of a listener of its own (Sidecar ingress, interception NONE), or empty: a chain of the catch-all listener. */
+  /** The address of a separate listener (Sidecar ingress, interception NONE); empty for a chain of the catch-all listener. */
   readonly bind: string
   readonly instance: ServiceInstance | undefined
-  /** Limits of connections that are carried as bytes, from the connection pool of the port. */
+  /** Limits of TCP connections, from the connection pool of the port. */
   readonly tcpLimits?: TcpLimits | undefined
 }
 
-/** What guards the ports of a workload, made once for all of them. */
+/** The enforcement of policies on the ports of a workload, made once for all of them. */
 export interface Guard extends PolicyFilters {
   readonly snapshot: MeshSnapshot
   readonly traits: Traits
-  /** Ports that a policy speaks of by number. */
+  /** Ports for which a policy sets a mode by number. */
   readonly named: readonly number[]
   mode(port: number): MutualTls
-  /** Whether a port asks for mutual TLS, of all its peers or of those that offer it. */
+  /** Whether a port offers mutual TLS, whether it requires it or not. */
   asks(port: number): boolean
-  /** The sockets of chains that ask for it. */
+  /** The transport sockets of chains with mutual TLS. */
   readonly sockets: { readonly http: Socket; readonly tcp: Socket }
 }
 
-/** The guard of a workload with its chains for ports that nobody declared and no policy names: they are the same wherever policies and traits are. */
+/** A guard with the chains for ports that are neither declared nor named by a policy. They depend on policies and traits only. */
 export interface GuardedWorkload extends Guard {
   readonly undeclared: { readonly http: readonly Chain[]; readonly tcp: readonly Chain[] }
 }
 
 type Socket = ReturnType<typeof inboundSocket>
 
-/** A filter chain being filled in. */
+/** The initial fields of a filter chain. */
 export interface Chain {
   readonly name: string
   readonly filterChainMatch: {
@@ -68,7 +68,10 @@ export interface Chain {
   readonly filters: Filter[]
 }
 
-/** Makes the guard. A proxy without a certificate cannot offer mutual TLS; where it must ask for it, nothing gets through. */
+/**
+ * Creates the guard. A proxy without a certificate cannot offer mutual TLS: PERMISSIVE then means DISABLE, and with STRICT nothing gets
+ * through.
+ */
 export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snapshot: MeshSnapshot, traits: Traits): GuardedWorkload {
   const { server, agent } = traits.certificates
   const able = server !== undefined || agent
@@ -88,20 +91,26 @@ export function guardOf(policies: WorkloadPolicies, filters: PolicyFilters, snap
   return { ...guard, undeclared: { http: undeclaredChains(true, undefined, guard), tcp: undeclaredChains(false, undefined, guard) } }
 }
 
-/** Whether a port of which nobody says what it speaks may speak HTTP. */
+/** Whether a port with unknown protocol may speak HTTP. */
 const mayBeHttp = (guard: Guard): boolean => guard.snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND
 
-/** Whether a port is looked into to tell what it speaks. Where policies judge requests it takes nothing else, so there is nothing to tell (docs/resources.md, A11). */
+/**
+ * Whether the protocol of a port is detected. If policies apply to requests, only HTTP is accepted and there is nothing to detect
+ * (docs/resources.md, A11).
+ */
 export const sniffs = (port: InboundPort, guard: Guard): boolean => port.protocol === 'unknown' && mayBeHttp(guard) && !guard.needRequests
 
-/** Envoy looks among the chains of the transport that it found, and not among those without one if there are any: plain text names its own. */
+/**
+ * If any chain matches the detected transport protocol, Envoy ignores chains that match no transport protocol: chains for plain text must
+ * match it explicitly.
+ */
 const plainHttp = { applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
 
 const plainText = { transportProtocol: 'raw_buffer' }
-/** TLS that is not of the mesh: the workload ends it. */
+/** TLS that the workload terminates itself. */
 const opaqueTls = { transportProtocol: 'tls' }
 
-/** The chains of one port. */
+/** Returns the filter chains of a port. */
 export function portChains(port: InboundPort, guard: Guard, match: Chain['filterChainMatch']): Chain[] {
   const { snapshot, traits } = guard
   const name = `${wildcardOf(traits)}_${port.port}`
@@ -137,8 +146,8 @@ export function portChains(port: InboundPort, guard: Guard, match: Chain['filter
 }
 
 /**
- * Chains for ports that nobody declared, those that a policy names by its own mode: everything is passed on as bytes, and what looks like HTTP as
- * requests, so that policies on requests hold. Where there are such policies, requests are all that is passed on.
+ * Returns the filter chains for ports that are not declared, including those for which a policy sets a mode. Connections are passed through
+ * as TCP, and detected HTTP as requests, so that policies on requests apply. If there are such policies, only requests are passed through.
  */
 export function passthroughChains(declared: readonly number[], guard: GuardedWorkload): Chain[] {
   const named = guard.named.filter((port) => !declared.includes(port))
@@ -151,7 +160,10 @@ export function passthroughChains(declared: readonly number[], guard: GuardedWor
   ]
 }
 
-/** The chains of a port, or of all other ports, as requests or as bytes; none where these are not passed on so. */
+/**
+ * Returns the chains, for HTTP or for TCP, of one undeclared port or of all others (`port` undefined). Empty if undeclared ports do not
+ * pass this kind of traffic.
+ */
 function undeclaredChains(asHttp: boolean, port: number | undefined, guard: Guard): Chain[] {
   const takesRequests = mayBeHttp(guard)
   if (asHttp ? !takesRequests : takesRequests && guard.needRequests) return []

@@ -1,32 +1,38 @@
-/** Where connections that are carried as bytes go, and what the rules of those destinations say of them (docs/resources.md, R11, R19). */
+/**
+ * Destinations of TCP connections, and the settings that the rules of these destinations make for connections (docs/resources.md, R11,
+ * R19).
+ */
 import type { Service } from '../../../protocols/data.ts'
 import type { Destination } from '../../config/shapes/hosts.ts'
 import type { View } from '../../snapshot/view.ts'
 import { policyFor } from '../clusters/traffic-policy.ts'
 import { destinationCluster, destinationPort } from '../names.ts'
 
-/** Limits of connections that are carried as bytes, from `connectionPool.tcp`. */
+/** Limits of TCP connections, from `connectionPool.tcp`. */
 export interface TcpLimits {
-  /** A connection is closed after so many milliseconds without a byte in either direction; 0 means never. */
+  /** A connection is closed after this time without a byte in either direction, in milliseconds; 0: never. */
   readonly idleTimeout?: number | undefined
-  /** A connection is closed so many milliseconds after it was opened. */
+  /** A connection is closed this time after it was opened, in milliseconds. */
   readonly maxConnectionDuration?: number | undefined
 }
 
-/** What a rule says of connections that are carried as bytes to a service. */
+/** The settings that a DestinationRule makes for TCP connections to a service. */
 export interface TcpSettings extends TcpLimits {
-  /** Whether the address of the client decides which endpoint a connection goes to. */
+  /** Whether the source address of a connection selects its endpoint. */
   readonly hashesSource: boolean
 }
 
-/** A cluster and its share of connections. */
+/** A cluster and its weight. */
 export interface TcpTarget {
   readonly cluster: string
   readonly weight: number
   readonly settings?: TcpSettings | undefined
 }
 
-/** What the rule of a service says of connections to one of its ports, or to a subset of it (docs/resources.md, C5); undefined where it says nothing. */
+/**
+ * Returns the settings of the DestinationRule for TCP connections to a port of a service or subset (docs/resources.md, C5); undefined if
+ * there is no rule.
+ */
 export function tcpSettings(view: View, service: Service, port: number, subsetName = ''): TcpSettings | undefined {
   const rule = view.byteRuleFor(service)
   if (!rule) return undefined
@@ -36,7 +42,7 @@ export function tcpSettings(view: View, service: Service, port: number, subsetNa
   return { idleTimeout, maxConnectionDuration, hashesSource: loadBalancer?.consistentHash?.useSourceIp === true }
 }
 
-/** The targets of a route of connections that come to a port. */
+/** Returns the targets of a TCP or TLS route for connections to a port. */
 export function tcpTargets(
   route: readonly { readonly destination: Destination; readonly weight?: number | undefined }[],
   port: number,

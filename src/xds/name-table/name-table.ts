@@ -1,7 +1,7 @@
 /**
- * What agents resolve the names of services with: `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto;
- * docs/resources.md, N1 to N3). A table is made of pages, each with the hosts of one part of all hash values: the tables of several views share
- * the pages in which they are alike, and a change makes one page anew.
+ * The names of services that agents resolve: `mesh.networking.nds.v1.NameTable` (protocols/proto/mesh/networking/nds/v1/nds.proto;
+ * docs/resources.md, N1 to N3). A table consists of pages, each with the hosts of one range of hash values: views share the pages that are
+ * equal for them, and a change of a host replaces one page.
  */
 import ipaddr from 'ipaddr.js'
 import { fnv1a } from '../../model/digest.ts'
@@ -12,19 +12,19 @@ import { contentVersion } from '../slab/sums.ts'
 import { elementHead, fieldHead, textField } from '../slab/wire.ts'
 import { aliasNameTableType } from '../type-urls.ts'
 
-/** The one resource of the type. */
+/** The name of the only resource of the type. */
 const resourceName = 'name-table'
 
-/** What is told of a host. */
+/** The entry of a host. */
 export interface NameInfo {
   readonly ips: readonly string[]
   readonly registry: string
-  /** Of services of an orchestrator only; the agent makes shorter names of them. */
+  /** Set for services of an orchestrator only; the agent derives shorter names from it. */
   readonly shortname: string
   readonly namespace: string
 }
 
-/** What is told of a service, to proxies of a cluster; undefined for a wildcard and where there is no address. */
+/** Returns the entry of a service for proxies of a cluster; undefined for a wildcard host and for a service without addresses. */
 export function nameInfo({ service, shards }: Pick<ServiceState, 'service' | 'shards'>, clusterId: string): NameInfo | undefined {
   const { hostname, namespace, name, provider } = service
   if (hostname.startsWith('*')) return undefined
@@ -37,13 +37,13 @@ export function nameInfo({ service, shards }: Pick<ServiceState, 'service' | 'sh
   return { ips, registry: provider, shortname: isOrchestrated ? name : '', namespace: isOrchestrated ? namespace : '' }
 }
 
-/** The addresses of the pods in a cluster, each once; of those in all clusters where the proxy does not say in which it is. */
+/** Returns the addresses of the pods in a cluster, without repetitions; of those in all clusters if the cluster of the proxy is unknown. */
 function podAddresses(shards: ServiceState['shards'], clusterId: string): string[] {
   const own = shards.filter(({ cluster }) => clusterId === '' || cluster === clusterId)
   return [...new Set(own.flatMap(({ endpoints }) => endpoints.map(({ address }) => address)))].sort()
 }
 
-/** An entry of the `table` field. */
+/** Encodes an entry of the `table` field. */
 function encodeEntry(hostname: string, { ips, registry, shortname, namespace }: NameInfo): Buffer {
   const info = Buffer.concat([...ips.map((ip) => textField(1, ip)), textField(2, registry), textField(3, shortname), textField(4, namespace)])
   const key = textField(1, hostname)
@@ -55,13 +55,13 @@ function encodeEntry(hostname: string, { ips, registry, shortname, namespace }: 
 export interface NamePage {
   /** Equal for equal pages. */
   readonly version: string
-  /** Whether it is another under the alias of the type. */
+  /** Whether the page has other content under the alias of the type URL. */
   readonly hasAlias: boolean
-  /** The bytes in shared memory; made again where they were dropped since nobody used them. */
+  /** Returns the bytes in shared memory. Encodes them again if they were freed because they had no uses. */
   block(): Block
 }
 
-/** Makes a page of hosts, in their order, for the form of a type URL. */
+/** Makes a page of hosts, in their order, for a type URL. */
 export function namePage(hosts: readonly string[], info: (host: string) => NameInfo | undefined, typeUrl: string): NamePage {
   let hasAlias = false
   const encode = () =>
@@ -86,22 +86,22 @@ export function namePage(hosts: readonly string[], info: (host: string) => NameI
   }
 }
 
-/** Hosts of one page, on average at most. */
+/** The maximum average number of hosts in a page. */
 const pageHosts = 64
 
-/** The number of pages of a table with so many hosts: a power of two. */
+/** Returns the number of pages of a table with this number of hosts: a power of two. */
 export function pageCount(hosts: number): number {
   let count = 1
   while (count * pageHosts < hosts) count *= 2
   return count
 }
 
-/** The page of a host among so many. */
+/** Returns the index of the page of a host among `count` pages. */
 export function pageOf(host: string, count: number): number {
   return (fnv1a(host) >>> 0) % count
 }
 
-/** The table of some pages as a resource. */
+/** Returns the table with these pages as a resource. */
 export function nameTable(typeUrl: string, pages: readonly NamePage[]): Resource {
   const blocks = pages.map((page) => page.block()).filter(({ length }) => length > 0)
   const head = new Block(
