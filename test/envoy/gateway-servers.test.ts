@@ -1,8 +1,10 @@
 /** Servers of Gateways at a real Envoy: modes of TLS, hosts, addresses; what one lacks costs no other (docs/resources.md, G2 to G7). */
 import { createHash, X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setInterval } from 'node:timers/promises'
 import { createServer as createTlsServer, type Server, connect as tlsConnect } from 'node:tls'
 import { expect } from 'chai'
 import { freePort } from '../../bench/ports.ts'
@@ -24,8 +26,9 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
     let tcp: Awaited<ReturnType<typeof tcpBackend>>
     let spread: Awaited<ReturnType<typeof tcpBackend>>[] = []
     let passed: Server
+    const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
     const [address, second] = ['127.0.0.23', '127.0.0.24']
-    const ports = { http: 0, tls: 0, missing: 0, tcp: 0, bytes: 0, spread: 0, auto: 0, end: 0 }
+    const ports = { http: 0, tls: 0, missing: 0, tcp: 0, bytes: 0, spread: 0, limited: 0, auto: 0, end: 0, echo: 0 }
     let root: Pair
     let clients: Pair
     let known: Pair
@@ -47,6 +50,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       await backend.start()
       tcp = await tcpBackend('bytes', true)
       spread = [await tcpBackend('one', true), await tcpBackend('two', true)]
+      await new Promise<void>((resolve) => echo.listen(ports.echo, '127.0.0.1', resolve))
       root = made.authority('sites')
       clients = made.authority('clients')
       const pair = made.issue('site.example', root)
@@ -74,6 +78,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
         server(ports.missing, 'credential', 'HTTPS', 'credential.example', 'mode: SIMPLE, credentialName: nowhere'),
         server(ports.tcp, 'tcp', 'TCP', "'*'"),
         server(ports.spread, 'spread', 'TCP', "'*'"),
+        server(ports.limited, 'limited', 'TCP', "'*'"),
         server(ports.bytes, 'bytes', 'TLS', 'bytes.example', `mode: SIMPLE, ${own}`),
         server(ports.auto, 'auto', 'TLS', "'*.shop.svc.cluster.local'", 'mode: AUTO_PASSTHROUGH'),
       ]
@@ -100,12 +105,18 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
             'spread',
             '{host: spread, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}, connectionPool: {tcp: {idleTimeout: 0.2s}}}}',
           ),
+          entry('limited', 'limited.shop.svc.cluster.local', `ports: {tcp: ${ports.echo}}`),
+          document(
+            'DestinationRule',
+            'limited',
+            '{host: limited, trafficPolicy: {proxyProtocol: {version: V1}, connectionPool: {tcp: {maxConnectionDuration: 0.3s}}}}',
+          ),
           document('Gateway', 'edge', `{selector: {app: edge}, servers: [${servers.join()}]}`),
           document('VirtualService', 'app', `{hosts: ['*'], gateways: [edge], http: [{route: [{destination: {host: app, port: {number: 80}}}]}]}`),
           document(
             'VirtualService',
             'bytes',
-            `{hosts: ['*'], gateways: [edge], tcp: [{match: [{port: ${ports.tcp}}, {port: ${ports.bytes}}], route: [{destination: {host: app, port: {number: 9000}}}]}, {match: [{port: ${ports.spread}}], route: [{destination: {host: spread}}]}], tls: [{match: [{sniHosts: ['*']}], route: [{destination: {host: meshed, port: {number: 80}}}]}]}`,
+            `{hosts: ['*'], gateways: [edge], tcp: [{match: [{port: ${ports.tcp}}, {port: ${ports.bytes}}], route: [{destination: {host: app, port: {number: 9000}}}]}, {match: [{port: ${ports.spread}}], route: [{destination: {host: spread}}]}, {match: [{port: ${ports.limited}}], route: [{destination: {host: limited, port: {number: 9000}}}]}], tls: [{match: [{sniHosts: ['*']}], route: [{destination: {host: meshed, port: {number: 80}}}]}]}`,
           ),
         ].join('---\n'),
       )
@@ -129,6 +140,7 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
         tcp.stop(),
         ...spread.map((each) => each.stop()),
         new Promise((resolve) => passed.close(resolve)),
+        new Promise((resolve) => echo.close(resolve)),
       ])
       made.dispose()
       rmSync(dir, { recursive: true })
@@ -148,6 +160,19 @@ for (const { version, path: binary, delta } of envoysWith({ delta: true }, { del
       expect(again).to.deep.equal(first)
       expect([...new Set(first)].sort()).to.deep.equal(['one', 'two'])
       expect(await exchange(address, ports.spread, ''), 'a client and a server that say nothing').to.equal('')
+    })
+
+    it('begin connections with a PROXY header, and end them after a time however busy they are, where a rule says so', async () => {
+      const socket = connect(ports.limited, address)
+      let received = ''
+      socket.on('data', (bytes) => (received += bytes))
+      const ended = new Promise<void>((resolve) => socket.on('close', () => resolve()).on('error', () => undefined))
+      for await (const _ of setInterval(20)) {
+        if (socket.destroyed || !socket.writable) break
+        socket.write('.')
+      }
+      await ended
+      expect(received).to.match(/^PROXY TCP4 127\.0\.0\.\d+ 127\.0\.0\.23 \d+ \d+\r\n\.+$/)
     })
 
     it('of one port on two addresses are two listeners with hosts of their own', async () => {
