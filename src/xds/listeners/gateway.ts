@@ -1,4 +1,7 @@
-/** Listeners and routes of gateways: `envoy.config.listener.v3.Listener`, `RouteConfiguration` from Gateways and VirtualServices (docs/resources.md, G1 to G7). */
+/**
+ * Listeners and routes of gateways: `envoy.config.listener.v3.Listener` and `RouteConfiguration` from Gateways and VirtualServices
+ * (docs/resources.md, G1 to G7).
+ */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -42,15 +45,15 @@ interface ServerInUse {
   readonly gateway: Gateway
   readonly server: GatewayServer
   readonly protocol: string
-  /** Hosts as `{namespace, host}`; namespace `*` = any. */
+  /** Hosts with their namespace; the namespace `*` means any. */
   readonly hosts: readonly { readonly namespace: string; readonly host: string }[]
-  /** Port the proxy listens on. */
+  /** The port on which the proxy listens. */
   readonly listenPort: number
 }
 
-/** A server that lost against another one. */
+/** A server that is not served, because of another server or for want of a port or certificate. */
 export interface RejectedServer {
-  /** `<namespace>/<name>` of its Gateway. */
+  /** The Gateway of the server, as `<namespace>/<name>`. */
   readonly gateway: string
   readonly reason: string
 }
@@ -66,7 +69,7 @@ interface PortPlan {
 
 const isTls = (use: ServerInUse): boolean => use.protocol === 'HTTPS' || use.protocol === 'TLS'
 
-/** Sorts the servers of all Gateways that select the proxy onto ports; servers that cannot share a port are rejected. */
+/** Assigns the servers of all Gateways that select the proxy to ports. Servers that cannot share a port are rejected. */
 function plan(proxy: ProxyClass, snapshot: MeshSnapshot): { ports: PortPlan[]; rejected: RejectedServer[] } {
   const ports = new Map<string, PortPlan>()
   const rejected: RejectedServer[] = []
@@ -116,14 +119,14 @@ function splitHost(text: string, namespace: string): { namespace: string; host: 
   return { namespace: given === '.' ? namespace : given, host: text.slice(slash + 1).toLowerCase() }
 }
 
-/** A gateway listens where its service's traffic arrives: the target port of the service port. */
+/** Returns the port on which a gateway listens: the target port of the service port to which the traffic is sent. */
 function targetPort(server: GatewayServer, proxy: ProxyClass): number {
   if (server.port.targetPort) return server.port.targetPort
   const instance = proxy.instances.find((known) => known.port.number === server.port.number)
   return instance?.targetPort ?? server.port.number
 }
 
-/** All listeners of a gateway. */
+/** Returns all listeners of a gateway. */
 export function gatewayListeners(
   proxy: ProxyClass,
   view: View,
@@ -139,7 +142,7 @@ export function gatewayListeners(
   return { listeners, rejected }
 }
 
-/** The Gateways of servers, and the VirtualServices that are bound to them. */
+/** Returns the ids of the Gateways of servers and of the VirtualServices that are bound to them. */
 function objectsOf(uses: readonly ServerInUse[], proxy: ProxyClass, snapshot: MeshSnapshot): string[] {
   const services = uses.flatMap((use) => boundServices(use, proxy, snapshot).flatMap(({ sources }) => sources))
   return [...new Set([...uses.map(({ gateway }) => gateway), ...services].map(configKey))]
@@ -183,7 +186,10 @@ interface ChainInit {
   readonly filterChainMatch?: DistinctMatch
   readonly transportSocket?: { name: string; configType: { case: 'typedConfig'; value: Any } }
   readonly filters: Filter[]
-  /** Who judges by policies what comes in it: this proxy each request or the connection, or the workload at its other end, with which alone the client speaks. */
+  /**
+   * What enforces policies on the traffic of the chain: this proxy for each request, this proxy for the connection, or the workload at the
+   * other end, to which the client's mutual TLS is passed through.
+   */
   readonly judge: 'request' | 'connection' | 'other end'
 }
 
@@ -202,13 +208,13 @@ function serverChains(use: ServerInUse, port: PortPlan, guard: PolicyFilters, pr
   return filters.length > 0 ? [{ judge: 'connection', filters }] : []
 }
 
-/** The route configuration that all plain HTTP servers of a port share. */
+/** Returns the name of the route configuration that all plain HTTP servers of a port share. */
 const plainRouteName = ({ bind, isWildcard, port }: PortPlan): string => (isWildcard ? `http.${port}` : `http.${port}.${bind}`)
 
 const secureRouteName = ({ server, gateway }: ServerInUse): string =>
   `https.${server.port.number}.${server.port.name}.${gateway.name}.${gateway.namespace}`
 
-/** VirtualServices bound to a server's Gateway that have a host in common with it. */
+/** Returns the VirtualServices that are bound to the Gateway of a server and have a host in common with the server. */
 function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapshot): ResolvedVirtualService[] {
   const name = `${use.gateway.namespace}/${use.gateway.name}`
   return snapshot.virtualServices.all.filter(
@@ -221,7 +227,7 @@ function boundServices(use: ServerInUse, proxy: ProxyClass, snapshot: MeshSnapsh
   )
 }
 
-/** Where the connections of a server come to. */
+/** Returns the attributes of a server's connections for matches of routes. */
 const placeOf = ({ gateway, server }: ServerInUse, { sourceLabels, namespace }: ProxyClass): Place => ({
   gateways: new Set([`${gateway.namespace}/${gateway.name}`]),
   port: server.port.number,
@@ -229,7 +235,10 @@ const placeOf = ({ gateway, server }: ServerInUse, { sourceLabels, namespace }: 
   sourceNamespace: namespace,
 })
 
-/** Whether a match of connections holds at a server; who calls is nobody of the mesh. */
+/**
+ * Whether a match of a TCP or TLS route applies at a server. Matches of source attributes are ignored, since the callers are outside the
+ * mesh.
+ */
 const appliesToServer = ({ port, gateways }: { port?: number; gateways?: string[] }, place: Place): boolean => applies({ port, gateways }, place)
 
 function boundTargets(use: ServerInUse, proxy: ProxyClass, view: View, snapshot: MeshSnapshot): Filter[] {
@@ -271,8 +280,8 @@ function passthroughChains(use: ServerInUse, proxy: ProxyClass, view: View, snap
 }
 
 /**
- * One chain a service port, for services that the server's hosts cover: SNI decides, and the connection is passed on as it is; only mutual TLS of the mesh, which
- * says so in its ALPN.
+ * Returns one chain for each port and subset of the services that the server's hosts cover. SNI selects the chain, and the connection is
+ * passed through unchanged. Only mutual TLS of the mesh matches, identified by its ALPN.
  */
 function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyClass, snapshot: MeshSnapshot): ChainInit[] {
   const isOffered = ({ service }: ServiceState) =>
@@ -299,7 +308,7 @@ function autoPassthroughChains({ hosts }: ServerInUse, view: View, proxy: ProxyC
   )
 }
 
-/** What stands where the routes of a gateway's host could not be made. */
+/** The fault of a virtual host whose routes could not be made. */
 export interface HostProblem {
   readonly route: string
   readonly host: string
@@ -308,8 +317,9 @@ export interface HostProblem {
 }
 
 /**
- * All route configurations of a gateway. A host whose routes cannot be made is told to `failed`, which gives its last good form if
- * there is one; the other hosts of the route are not affected. What is left out of a host's routes is told to `leftOut`.
+ * Returns all route configurations of a gateway. If the routes of a host cannot be made, `failed` is called and returns the last good
+ * virtual host, if there is one; other hosts of the route configuration are not affected. `leftOut` is called for parts that are left out
+ * of a host's routes.
  */
 export function gatewayRoutes(
   proxy: ProxyClass,
@@ -341,10 +351,10 @@ export function gatewayRoutes(
   }))
 }
 
-/** Where the routes of a host come from. */
+/** The sources of the routes of a host. */
 type Host = {
   sources: { service: ResolvedVirtualService; gateway: string; redirect: boolean }[]
-  /** Whether it is redirected to HTTPS where no VirtualService has routes for it. */
+  /** Whether requests are redirected to HTTPS if no VirtualService has routes for the host. */
   redirect: boolean
 }
 
@@ -411,12 +421,14 @@ function gatewayRoute(
   })
 }
 
-/** The hosts a server and a VirtualService have in common, the narrower name of each pair. */
+/** Returns the hosts that a server and a VirtualService have in common; of two overlapping names the narrower one. */
 const narrowHosts = (use: ServerInUse, service: ResolvedVirtualService): string[] => [
   ...new Set(service.hosts.flatMap((host) => narrowed(use, service, host))),
 ]
 
-/** What a server has of a host of a VirtualService: the host, or hosts of the server that it covers. */
+/**
+ * Returns the hosts of a server that overlap with a host of a VirtualService: that host itself, or the hosts of the server that it covers.
+ */
 function narrowed(use: ServerInUse, { namespace }: ResolvedVirtualService, host: string): string[] {
   const own = use.hosts.filter((entry) => entry.namespace === '*' || entry.namespace === namespace).map((entry) => entry.host)
   return own.some((wide) => hostCovers(wide, host)) ? [host] : own.filter((narrow) => hostCovers(host, narrow))

@@ -1,4 +1,4 @@
-/** Listeners and clusters for what reaches a sidecar's own workload (docs/resources.md, L8, C12, V11). */
+/** Inbound listeners and clusters of a sidecar (docs/resources.md, L8, C12, V11). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy, ClusterSchema } from '../../../protocols/gen/envoy/config/cluster/v3/cluster_pb.js'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -34,21 +34,24 @@ import { type Chain, type Guard, type GuardedWorkload, type InboundPort, passthr
 import { loopbackOf, virtualInboundPort, wildcardOf } from './own-addresses.ts'
 import { type TcpLimits, tcpSettings } from './tcp-targets.ts'
 
-/** Connections from these addresses reach the workload; what the proxy sends from others to an address of its own is redirected to it again. */
+/**
+ * Source addresses of connections from the proxy to the workload. Connections to an address of the workload from any other source are
+ * redirected to the proxy again.
+ */
 const pastRedirection = { ipv4: '127.0.0.6', ipv6: '::6' }
 
-/** The ports of a workload, and what keeps others from being among them. */
+/** The inbound ports of a workload, and the declarations that were not used. */
 export interface InboundPorts {
   readonly ports: InboundPort[]
-  /** Services that want one port for different protocols. */
+  /** Services that use one port with different protocols. */
   readonly conflicts: string[]
-  /** Sidecar listeners that lead to a port or socket of the proxy or its agent. */
+  /** Sidecar listeners whose endpoint is a port or socket of the proxy or its agent. */
   readonly refused: string[]
 }
 
 /**
- * The ports of a workload: those a Sidecar lists, else those of the services it is behind; one for each port number. None leads to a
- * port of the proxy or its agent: what listens there trusts the machine that it is on (docs/resources.md, E8).
+ * Returns the inbound ports of a workload: those of its Sidecar, else those of its services, one for each port number. Ports that lead to
+ * the proxy or its agent are left out: their servers trust callers on their own machine (docs/resources.md, E8).
  */
 export function inboundPorts(
   view: View,
@@ -116,7 +119,7 @@ function portsOfServices(instances: readonly ServiceInstance[], traits: Traits, 
   return { ports: [...ports.values()].sort((one, other) => one.port - other.port), conflicts }
 }
 
-/** Clusters that lead to the workload itself. */
+/** Returns the clusters that lead to the workload itself. */
 export function inboundClusters(ports: readonly InboundPort[], view: View, snapshot: MeshSnapshot): Draft<Cluster>[] {
   return ports.map((port) => ({
     name: inboundCluster(port.port),
@@ -125,13 +128,13 @@ export function inboundClusters(ports: readonly InboundPort[], view: View, snaps
   }))
 }
 
-/** Clusters for ports of workloads that nobody declared: the same for all proxies that redirected connections come to. */
+/** Returns the clusters for undeclared ports of workloads; they are the same for all proxies with redirected connections. */
 export const passthroughClusters = (snapshot: MeshSnapshot): Cluster[] => [
   inboundPassthrough(inboundPassthrough4, pastRedirection.ipv4, snapshot),
   inboundPassthrough(inboundPassthrough6, pastRedirection.ipv6, snapshot),
 ]
 
-/** Objects that a port of the workload comes from. */
+/** Returns the ids of the objects that declare a port of the workload. */
 function objectsOfPort({ instance }: InboundPort, view: View): string[] {
   return [...(view.sidecar ? [configKey(view.sidecar)] : []), ...(instance ? [serviceKey(instance.service)] : [])]
 }
@@ -161,7 +164,10 @@ function inboundClusterOf(port: InboundPort, view: View, snapshot: MeshSnapshot)
   return create(ClusterSchema, cluster)
 }
 
-/** What a Sidecar says for its port, else for all ports, else the rule of the service (docs/resources.md, C12). */
+/**
+ * Returns the connection pool of a port: from the Sidecar for the port, else from the Sidecar for all ports, else from the rule of the
+ * service (docs/resources.md, C12).
+ */
 function connectionPoolOf(port: InboundPort, view: View): PolicyInForce['connectionPool'] {
   const { instance, servicePort } = port
   return poolOfSidecar(port, view) ?? (instance && policyFor(view.ruleFor(instance.service), undefined, servicePort).connectionPool)
@@ -172,7 +178,7 @@ function poolOfSidecar({ port }: InboundPort, view: View): PolicyInForce['connec
   return ingress.find((entry) => entry.port.number === port)?.connectionPool ?? inboundConnectionPool
 }
 
-/** The limits of the connection pool of a port for connections that are carried as bytes (docs/resources.md, R19). */
+/** Returns the limits of the connection pool of a port for TCP connections (docs/resources.md, R19). */
 function tcpLimitsOf(port: InboundPort, view: View): TcpLimits | undefined {
   const { instance, servicePort } = port
   const own = poolOfSidecar(port, view)
@@ -189,7 +195,10 @@ const httpOptions = (options: HttpOptions) => ({
   'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': pack(HttpProtocolOptionsSchema, options),
 })
 
-/** What the proxy speaks to its workload, and the part of the connection pool that holds for HTTP; undefined where that is HTTP/1.1 without more. */
+/**
+ * Returns the HTTP options of an inbound cluster: the protocol towards the workload and the HTTP part of the connection pool; undefined for
+ * plain HTTP/1.1 without settings.
+ */
 function inboundHttpOptions({ protocol }: InboundPort, pool: PolicyInForce['connectionPool']): ClusterInit['typedExtensionProtocolOptions'] {
   if (protocol !== 'unknown' && !isHttp(protocol)) return undefined
   const common = commonHttpOptions(pool)
@@ -225,7 +234,10 @@ function inboundPassthrough(name: string, source: string, snapshot: MeshSnapshot
   return create(ClusterSchema, cluster)
 }
 
-/** Bound listeners of single ports, then the catch-all listener that redirected connections come to. `guard` is asked when they are made. */
+/**
+ * Returns the listeners of ports with their own address, and then the catch-all listener for redirected connections. `guard` is called when
+ * a listener is made.
+ */
 export function inboundListeners(
   declared: readonly InboundPort[],
   policies: WorkloadPolicies,
@@ -296,7 +308,10 @@ function virtualInbound(ports: readonly InboundPort[], guard: GuardedWorkload): 
   })
 }
 
-/** Keeps an inspector away from connections to these ports: they need no sniffing, and the server may speak first. */
+/**
+ * Returns settings that disable an inspector for connections to these ports: they need no protocol detection, and their servers may speak
+ * first.
+ */
 function disabledOn(ports: readonly number[]) {
   const range = (port: number) => ({ rule: { case: 'destinationPortRange' as const, value: { start: port, end: port + 1 } } })
   const [first] = ports

@@ -1,4 +1,7 @@
-/** Listeners for what a sidecar's workload calls: `envoy.config.listener.v3.Listener` (docs/resources.md, L1 to L9, L14). */
+/**
+ * Outbound listeners of a sidecar: `envoy.config.listener.v3.Listener` for the services that its workload calls (docs/resources.md, L1 to
+ * L9, L14).
+ */
 import { create } from '@bufbuild/protobuf'
 import type { Protocol } from '../../../protocols/data.ts'
 import { type Listener, ListenerSchema } from '../../../protocols/gen/envoy/config/listener/v3/listener_pb.js'
@@ -30,44 +33,47 @@ interface Chain {
   readonly filters: Filter[]
 }
 
-/** Everything outbound listeners are made from. */
+/** The inputs of outbound listeners. */
 export interface OutboundInputs {
   readonly view: View
   readonly snapshot: MeshSnapshot
   readonly traits: Traits
   readonly sourceLabels: Readonly<Record<string, string>>
   readonly namespace: string
-  /** Addresses at which a pod of a headless service is the caller itself. */
+  /** Addresses of the workload itself: as a pod of a headless service it needs no listener to reach itself. */
   readonly ownAddresses: readonly string[]
 }
 
-/** A listener before it is written: one address, and what arrives there. */
+/** A listener before it is made: its address and the filter chains of the services that share it. */
 interface Plan {
   readonly bind: string
   readonly port: number
   readonly bindToPort: boolean
   readonly egress: EgressListener
-  /** Route configuration of the HTTP chain, when there is one. */
+  /** The route configuration of the HTTP chain; undefined if there is no such chain. */
   routes: string | undefined
   readonly httpProtocols: Set<Protocol>
-  /** Whether a server on it may speak first: then nothing on it can wait for what the client says. */
+  /** Whether a service on it may use a server-first protocol, which rules out protocol detection. */
   serverFirst: boolean
   readonly tcp: Chain[]
   readonly matches: DistinctMatches
-  /** Objects whose services are on it. */
+  /** Ids of the objects whose services are on it. */
   readonly objects: Set<string>
-  /** What went wrong with a service on it. */
+  /** The fault of a service on it. */
   lacking: Draft<Listener>['lacking']
 }
 
-/** Listeners by name, of services and by themselves. */
+/** A selection of listeners by name, with the services that are needed to make them. */
 export interface ListenerChoice {
   readonly names: ReadonlySet<string>
-  /** All services that have a share in one of them, in the order of their claims. */
+  /** All services that have a share in one of the listeners, in order of precedence. */
   readonly services: readonly ServiceState[]
 }
 
-/** All outbound listeners of a view, or those that are chosen: TCP before HTTP, each sorted by name; the catch-all of redirected traffic comes last. */
+/**
+ * Returns all outbound listeners of a view, or the chosen ones: TCP before HTTP, each sorted by name; the catch-all listener for redirected
+ * connections is last.
+ */
 export function outboundListeners(
   inputs: OutboundInputs,
   chosen?: ListenerChoice,
@@ -113,20 +119,20 @@ function listenersOfNoService(inputs: OutboundInputs, objects: () => string[]): 
   return [{ name: httpProxyName(inputs), objects, make: () => httpProxyListener(inputs) }, last]
 }
 
-/** What a service port brings to a listener. */
+/** The contribution of a service port to a listener. */
 interface Share extends PortUse {
   readonly bind: string
 }
 
 const nameOf = ({ bind, port, route }: Share): string => (route?.isOfAllPorts ? bind : `${bind}_${port.number}`)
 
-/** The listeners that a service has a share in when it is called through an egress listener. */
+/** Returns the contributions of a service to listeners when it is called through an egress listener. */
 function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundInputs): Share[] {
   const { traits } = inputs
   const wildcard = wildcardOf(traits)
   const isOpened = isBound(egress, traits.interception)
   const unnamed = isOpened ? loopbackOf(traits) : wildcard
-  // A proxy without privileges cannot open these.
+  // A proxy without privileges cannot bind ports below 1024.
   const isClosed = ({ port }: PortUse) => isOpened && traits.unprivileged && port.number < 1024
   const binds: Readonly<Record<PortUse['at'], () => readonly string[]>> = {
     shared: () => [wildcard],
@@ -139,18 +145,18 @@ function sharesOf(state: ServiceState, egress: EgressListener, inputs: OutboundI
   )
 }
 
-/** The pods that a caller reaches by a listener: all but itself. */
+/** Returns the addresses of the pods for which a caller needs a listener: all except its own. */
 function podAddresses({ endpoints }: ServiceState, { ownAddresses }: OutboundInputs): string[] {
   return [...new Set(endpoints.map(({ address }) => address))].filter((address) => isIp(address) && !ownAddresses.includes(address))
 }
 
-/** What services of a view bring to its listeners, kept to tell in which of them another view differs. */
+/** Records the contributions of services to the listeners of a view, to determine in which listeners another view differs. */
 export class ListenerShares {
-  /** Hosts with a share in a listener, in the order of their claims. */
+  /** Hosts with a share in a listener, in order of precedence. */
   readonly #hosts = new Map<string, string[]>()
-  /** Shares of a host. */
+  /** The shares of each host. */
   readonly #shares = new Map<string, readonly Share[]>()
-  /** Shares in a listener by what they bring: protocols of HTTP, or bytes. */
+  /** For each listener, the number of shares of each kind: an HTTP protocol, or TCP. */
   readonly #brought = new Map<string, Map<string, number>>()
   readonly #view: View
 
@@ -173,7 +179,10 @@ export class ListenerShares {
       }
   }
 
-  /** The listeners in which a view that takes all but `hosts` from this one differs, and those that it does not have. */
+  /**
+   * Returns the listeners in which another view differs that equals this one except for `hosts`, and the listeners of this view that it
+   * must hide.
+   */
   differing(hosts: readonly string[], inputs: OutboundInputs): { chosen: ListenerChoice; hide: readonly string[] } {
     const [egress] = inputs.view.egress
     const before = new Map<string, string[]>()
@@ -196,7 +205,10 @@ export class ListenerShares {
     return { chosen: { names, services: sorted }, hide: [...names].filter((name) => this.#hosts.has(name)).sort() }
   }
 
-  /** Whether a listener is the same without some shares and with others: HTTP of the same protocols is, whoever brings it. */
+  /**
+   * Whether a listener stays the same when some shares are removed and others added. A listener with HTTP shares only depends on the set of
+   * their protocols and not on the services.
+   */
   #isSame(name: string, without: readonly string[], others: readonly string[]): boolean {
     const brought = this.#brought.get(name)
     if (!brought || brought.has(bytes) || others.includes(bytes)) return false
@@ -231,7 +243,7 @@ function planAt(plans: Map<string, Plan>, egress: EgressListener, name: string, 
   return plan
 }
 
-/** Adds what a service port brings to its listener. */
+/** Adds the contribution of a service port to its listener. */
 function addShare(
   plans: Map<string, Plan>,
   share: Share,
@@ -263,10 +275,10 @@ function addShare(
   plan.routes ??= route?.name
 }
 
-/** A port of a service as one of bytes, and where. */
+/** The use of a service port for TCP, and the kind of address. */
 type TcpUse = Pick<PortUse, 'at' | 'port'>
 
-/** Adds the chains of one service port: those its VirtualService asks for, else one to the service itself. */
+/** Adds the filter chains of a service port: those of its VirtualServices, else one to the service itself. */
 function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundInputs, conflicts: ListenerConflict[]): void {
   const { service } = state
   const key = serviceKey(service)
@@ -279,7 +291,7 @@ function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundIn
       return []
     },
   )
-  // Only of redirected connections is it known where they were going.
+  // The original destination is known for redirected connections only.
   const isShared = !plan.bindToPort && (use.at === 'shared' || (use.at === 'egress' && plan.egress.bind === ''))
   const cidrs = isShared ? service.addresses.filter((address) => (use.at === 'shared' ? isRange(address) : address !== '0.0.0.0')) : []
   for (const chain of chains) {
@@ -297,11 +309,11 @@ function addTcp(plan: Plan, state: ServiceState, use: TcpUse, inputs: OutboundIn
 interface TcpChain {
   readonly match: DistinctMatch
   readonly filters: Filter[]
-  /** Whether it is only wanted where no other chain has its match. */
+  /** Whether the chain is added only if no other chain has its match. */
   readonly isSpare?: boolean
 }
 
-/** The gateways of callers that are no gateways. */
+/** The `gateways` value of callers that are not gateways. */
 const callersInMesh: ReadonlySet<string> = new Set(['mesh'])
 
 function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: TcpUse, inputs: OutboundInputs): TcpChain[] {
@@ -345,7 +357,7 @@ function tcpChains(egress: EgressListener, state: ServiceState, { at, port }: Tc
   const isTold = at === 'service' || at === 'pods' || (at === 'egress' && !hasOwnPlace && service.addresses.length > 0)
   const isNamed = isOpaqueTls(port.protocol) && !isTold
   if (isNamed) chains.push({ match: { serverNames: [service.hostname], transportProtocol: 'tls' }, filters })
-  // At an address of the egress listener, the first service has what names none of them.
+  // On an egress listener with its own address or port, the first service also gets connections whose SNI matches no service.
   if (!isNamed || hasOwnPlace) chains.push({ match: {}, filters, isSpare: isNamed })
   return chains
 }
@@ -358,7 +370,7 @@ function cidrOf(text: string) {
 function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener | undefined {
   const { snapshot, traits } = inputs
   const chains: Chain[] = []
-  // On the address that all share, what is no request may go anywhere.
+  // On the wildcard address, connections that are not HTTP may go to any destination.
   const isShared = plan.bind === wildcardOf(traits) && snapshot.settings.features.PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND
   const inspects = plan.routes !== undefined && (isShared || plan.tcp.length > 0)
   if (plan.routes !== undefined) {
@@ -371,7 +383,7 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
     if (isOpen(chain) && !fallback) fallback = { filters: chain.filters, name: 'default' }
     else chains.push(chain)
   }
-  // What no chain wants goes where the catch-all listener would have sent it.
+  // Connections that match no chain go where the catch-all listener would send them.
   if (!fallback && chains.length > 0 && !chains.some(isOpen)) {
     const cluster = catchAllCluster(inputs)
     fallback = { name: 'PassthroughFilterChain', filters: tcpFilters(cluster, [{ cluster, weight: 1 }], undefined, snapshot, traits) }
@@ -399,13 +411,13 @@ function listenerOf(name: string, plan: Plan, inputs: OutboundInputs): Listener 
   })
 }
 
-/** What looks like HTTP without TLS. Requests of HTTP/1.0 are bytes unless they are taken: the proxy would answer them with 426. */
+/** Returns a match for HTTP without TLS. HTTP/1.0 is treated as TCP unless it is accepted, since the proxy would answer it with 426. */
 function plainHttp({ snapshot, traits }: OutboundInputs): DistinctMatch {
   const old = acceptsHttp10(snapshot, traits) ? ['http/1.0'] : []
   return { applicationProtocols: [...old, 'http/1.1', 'h2c'], transportProtocol: 'raw_buffer' }
 }
 
-/** Whether a chain takes every connection. */
+/** Whether a chain matches every connection. */
 const isOpen = ({ filterChainMatch }: Chain): boolean =>
   Object.values(filterChainMatch ?? {}).every((value) => value === undefined || (Array.isArray(value) && value.length === 0))
 
@@ -433,7 +445,10 @@ function httpProxyListener(inputs: OutboundInputs): Listener {
   })
 }
 
-/** Takes all redirected connections and hands each to the listener of its destination, or to the catch-all chain. */
+/**
+ * Returns the listener that accepts all redirected connections and passes each to the listener of its original destination, or else to its
+ * catch-all chain.
+ */
 function virtualOutbound(inputs: OutboundInputs): Listener {
   const { snapshot, traits } = inputs
   const port = snapshot.mesh.proxyListenPort
