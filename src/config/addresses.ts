@@ -1,7 +1,7 @@
-/** IP addresses and CIDR blocks as Envoy reads them: four decimal parts, or IPv6 without a zone. */
+/** IP addresses and CIDR blocks in the notation that Envoy accepts: four decimal parts, or IPv6 without a zone. */
 import ipaddr from 'ipaddr.js'
 
-/** Bytes that the path of a unix socket may have (`sun_path` of Linux, without its end). */
+/** The maximum length of a unix socket's path in bytes (`sun_path` of Linux, without the terminating NUL). */
 const longestUnixPath = 107
 
 /** Whether text is an IP address. */
@@ -9,14 +9,17 @@ export function isIp(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (text.includes(':') && !text.includes('%') && ipaddr.IPv6.isValid(text))
 }
 
-/** Whether text is an IP address, or one with a prefix length. */
+/** Whether text is an IP address, with or without a prefix length. */
 export function isIpOrCidr(text: string): boolean {
   const [address = '', bits, more] = text.split('/')
   if (more !== undefined || !isIp(address)) return false
   return bits === undefined || (/^(0|[1-9]\d{0,2})$/.test(bits) && Number(bits) <= (address.includes(':') ? 128 : 32))
 }
 
-/** An address, or a range, in the one spelling of its address (RFC 5952); other text as it is. Envoy refuses two listeners of one address. */
+/**
+ * Returns an address or CIDR with its address in canonical form (RFC 5952), and other text unchanged. Envoy refuses two listeners with the
+ * same address.
+ */
 export function canonicalAddress(text: string): string {
   if (!text.includes(':') || !isIpOrCidr(text)) return text
   const [address = '', bits] = text.split('/')
@@ -24,18 +27,18 @@ export function canonicalAddress(text: string): string {
   return bits === undefined ? canonical : `${canonical}/${bits}`
 }
 
-/** What keeps text from being an address of a unix socket, `unix://<path>`, that proxies take, or undefined; other text is none. */
+/** Returns why a unix socket address `unix://<path>` is not valid for proxies. Undefined when it is valid, and for other text. */
 export function unixFault(text: string): string | undefined {
   if (!text.startsWith('unix://')) return undefined
   const bytes = Buffer.byteLength(text.slice('unix://'.length))
   return bytes >= 1 && bytes <= longestUnixPath ? undefined : `a unix socket with a path of ${bytes} bytes: 1 to ${longestUnixPath} are taken`
 }
 
-/** Metadata services of clouds that have addresses of an ordinary range. */
+/** Cloud metadata services with addresses outside of the link-local range. */
 const metadataServices: ReadonlySet<string> = new Set(['100.100.100.200', '168.63.129.16', '192.0.0.192'])
 const metadataServiceIpv6 = 'fd00:ec2::254'
 
-/** Whether four decimal parts mean the machine itself, its link, a group of machines, or the metadata service of its cloud. */
+/** Whether an IPv4 address is loopback, link-local, unspecified, multicast, broadcast, or that of a cloud metadata service. */
 function leadsToCallerIpv4(address: string): boolean {
   const [first, second] = address.split('.', 2).map(Number) as [number, number]
   if (first === 0 || first === 127 || (first >= 224 && first <= 239) || address === '255.255.255.255') return true
@@ -43,7 +46,10 @@ function leadsToCallerIpv4(address: string): boolean {
 }
 
 const ipv6Ranges: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'unspecified', 'multicast'])
-/** Prefixes of IPv6 addresses with the 32 bits of an IPv4 address in them, and at which of their bytes: NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056), compatible and translated ones (RFC 4291, RFC 2765). */
+/**
+ * IPv6 prefixes of addresses that contain an IPv4 address, with the index of its first byte: NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056),
+ * IPv4-compatible and IPv4-translated (RFC 4291, RFC 2765).
+ */
 const embedding = (
   [
     ['64:ff9b::/96', 12],
@@ -55,7 +61,7 @@ const embedding = (
 ).map(([range, at]) => ({ range: ipaddr.parseCIDR(range) as [ipaddr.IPv6, number], at }))
 
 function leadsToCallerIpv6(text: string): boolean {
-  // A zone is only told of addresses of the link.
+  // Zones exist only for addresses of a link.
   if (text.includes('%')) return true
   if (!ipaddr.IPv6.isValid(text)) return false
   const address = ipaddr.IPv6.parse(text)
@@ -74,9 +80,10 @@ function leadsToCallerIpv6(text: string): boolean {
 }
 
 /**
- * Whether an endpoint leads every caller to its own machine or link: a path of a unix socket, an address that means the machine itself, its link, a
- * group of machines or the metadata service of its cloud, in IPv6 clothes too, a name of the machine itself (RFC 6761), or a number that is no address
- * of four decimal parts, which some resolvers take for one. What other names resolve to cannot be seen.
+ * Whether an endpoint address leads each caller to its own machine or link: a unix socket; a loopback, link-local, unspecified, multicast
+ * or broadcast address, or that of a cloud metadata service, also as IPv6 with an embedded IPv4 address; a name of the machine itself (RFC
+ * 6761); or a number that is not in the form of four decimal parts, which some resolvers accept as an address. Other names are not
+ * resolved.
  */
 export function leadsToCaller(address: string): boolean {
   if (address.startsWith('unix:')) return true

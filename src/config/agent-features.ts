@@ -1,10 +1,10 @@
 /**
- * Every environment variable that the agent reads, once: type, default, range, meaning. As injected containers expect, a value that cannot
- * be read costs a warning and nothing else: the default counts then.
+ * Every environment variable that the agent reads, once: type, default, range, meaning. An invalid value only causes a warning, and the
+ * default is used, as injected containers expect.
  */
 import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from './variable.ts'
 
-/** The table. */
+/** The table of the agent's variables. */
 export const agentVariables = {
   CALL_CREDENTIALS: {
     type: 'boolean',
@@ -185,10 +185,10 @@ export const agentVariables = {
   },
 } as const satisfies Record<string, Variable>
 
-/** The values in force; durations in milliseconds. */
+/** The values of the variables; durations in milliseconds. */
 export type AgentFeatures = ValuesOf<typeof agentVariables>
 
-/** Reads the table from an environment. A variable that is set but empty counts as one that cannot be read. */
+/** Reads the variables from an environment. A variable that is set to empty text is treated as an invalid value. */
 export function readAgentFeatures(environment: Readonly<Record<string, string | undefined>>): { features: AgentFeatures; warnings: string[] } {
   const warnings: string[] = []
   const values: Record<string, string | boolean | number> = {}

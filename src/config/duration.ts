@@ -1,11 +1,13 @@
 /** Go duration syntax (`1h2m3.5s`, `100ms`), the syntax of every duration flag and variable. */
 
-/** The longest duration that Envoy takes, in milliseconds: 2^63 nanoseconds, less one second. */
+/** The longest duration that Envoy accepts, in milliseconds: 2^63 nanoseconds, less one second. */
 export const longestDurationMs = 9_223_372_035_000
 
 const unitMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** Milliseconds of a Go duration, or undefined when the text is not one, or too long for a number. A bare `0` is allowed. */
+/**
+ * Parses a Go duration and returns milliseconds. Undefined when the text is not a duration, or its value overflows. A bare `0` is allowed.
+ */
 export function parseDuration(text: string): number | undefined {
   const match = /^([+-]?)(.*)$/.exec(text.trim())
   let rest = match?.[2] ?? ''

@@ -1,11 +1,12 @@
 /**
- * Every environment variable that `pilot-discovery` reads, once: type, default, range, meaning. Read at start into one `Features` value; nothing else looks at the environment. Those whose part is not
- * built are in `unbuilt-variables.ts`: `Features` does not have them, so that none can have an effect and deny it.
+ * Every environment variable that `pilot-discovery` reads, once: type, default, range, meaning. The environment is read at start into one
+ * `Features` value, and nowhere else. Variables of parts that are not implemented are in `unbuilt-variables.ts` and not in `Features`, so
+ * that code cannot read a variable that is declared to have no effect.
  */
 import { unbuiltVariables } from './unbuilt-variables.ts'
 import { defaultOf, longest, readVariable, type ValuesOf, type Variable } from './variable.ts'
 
-/** The table. */
+/** The table of variables. */
 export const variables = {
   ENABLE_ADMIN_ENDPOINTS: {
     type: 'boolean',
@@ -323,13 +324,13 @@ export const variables = {
   },
 } as const satisfies Record<string, Variable>
 
-/** The values in force; durations in milliseconds. Plain data, handed to every actor. */
+/** The values of the variables; durations in milliseconds. Plain data, passed to every actor. */
 export type Features = ValuesOf<typeof variables>
 
 /** Whether a variable of the specification has an effect. */
 export const hasEffect = (name: string): boolean => Object.hasOwn(variables, name)
 
-/** Reads the table from an environment. Throws one Error that names each variable whose value is none, and the values it may have. */
+/** Reads the variables from an environment. Throws one Error that names each variable with an invalid value, and the values it may have. */
 export function readFeatures(environment: Readonly<Record<string, string | undefined>>): { features: Features; warnings: string[] } {
   const warnings: string[] = []
   const problems: string[] = []

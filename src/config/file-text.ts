@@ -1,29 +1,32 @@
-/** Bytes of a configuration file as text: YAML is written in UTF-8, UTF-16 or UTF-32 (YAML 1.2, section 5.2). */
+/** Decodes configuration files: YAML may be written in UTF-8, UTF-16 or UTF-32 (YAML 1.2, section 5.2). */
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Stands where bytes are none of the file's characters: half a surrogate pair, which no field takes. */
+/** Replaces bytes that are not valid in the file's encoding: a lone surrogate, which no field accepts. */
 const unreadable = '\uDC80'
 
 /**
- * Reads bytes by their byte order mark, or by where the zeros stand in the first character. Bytes that are no characters become something that no field
- * takes, so that they cost the documents in which they stand.
+ * Decodes a file by its byte order mark, or by the position of zero bytes in the first character. Invalid bytes become a character that no
+ * field accepts, so that only the documents that contain them are faulty.
  */
 export function fileText(bytes: Uint8Array): string {
   const wide = wideCodingOf(bytes)
   if (wide) return lines(wideText(bytes, wide))
   const text = utf8.decode(bytes)
-  // Most files hold no replacement character: then there was nothing to replace.
+  // Most files contain no replacement character. Then there were no invalid bytes, and the check is skipped.
   return lines(text.includes('\uFFFD') && !isUtf8(bytes) ? text.replaceAll('\uFFFD', unreadable) : text)
 }
 
-/** UTF-16 or UTF-32 by the bytes of a unit, and which end of it comes first. */
+/** UTF-16 or UTF-32: the number of bytes of a code unit, and whether it is little-endian. */
 interface WideCoding {
   readonly unit: 2 | 4
   readonly isLittle: boolean
 }
 
-/** The coding of a file that is not UTF-8. Without a mark every space, colon and end of a line has zeros: a few zeros elsewhere are mistakes in UTF-8. */
+/**
+ * Detects the encoding of a file that is not UTF-8. Without a byte order mark the zero bytes decide: in UTF-16 and UTF-32 every space,
+ * colon and line end has some, while a few zero bytes elsewhere are errors in UTF-8.
+ */
 function wideCodingOf(bytes: Uint8Array): WideCoding | undefined {
   const [first, second, third, fourth] = bytes
   const begins = (...mark: readonly number[]) => mark.every((byte, at) => bytes[at] === byte)
@@ -41,7 +44,7 @@ function wideCodingOf(bytes: Uint8Array): WideCoding | undefined {
   return zeros >= 1 / 16 || endsLines(bytes, coding) ? coding : undefined
 }
 
-/** Whether most line feeds are units of two bytes: in text of few other ASCII characters nothing else tells UTF-16. */
+/** Whether most line feeds are units of two bytes. In text with few other ASCII characters nothing else identifies UTF-16. */
 function endsLines(bytes: Uint8Array, { isLittle }: WideCoding): boolean {
   let units = 0
   let others = 0
@@ -67,10 +70,13 @@ function wideText(bytes: Uint8Array, { unit, isLittle }: WideCoding): string {
   return text.join('') + (whole < bytes.length ? unreadable : '')
 }
 
-/** Whether a number is a character of Unicode: surrogates are halves of characters in UTF-16 alone. */
+/** Whether a number is a Unicode scalar value. Surrogates are valid only as code units of UTF-16. */
 const isCharacter = (code: number): boolean => code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
 
-/** A carriage return by itself ends a line too (YAML 1.2, section 5.4), which the library does not know. */
+/**
+ * Converts lone carriage returns, which also end a line (YAML 1.2, section 5.4), to line feeds, because the YAML library does not recognise
+ * them.
+ */
 const lines = (text: string): string => (text.includes('\r') ? text.replace(/\r(?!\n)/g, '\n') : text)
 
 function isUtf8(bytes: Uint8Array): boolean {

@@ -1,9 +1,10 @@
 /**
- * Values of headers that proxies set, with the command operators of Envoy in them (`%NAME(argument):length%`; Envoy, "Custom request/response headers").
- * Envoy refuses a whole route configuration for one value that it cannot read, so a value is read here as its oldest supported release does, 1.36.
+ * Values of headers that proxies set, with Envoy's command operators (`%NAME(argument):length%`; Envoy, "Custom request/response headers").
+ * Envoy refuses a whole route configuration for one value that it cannot parse, so values are checked here by the rules of the oldest
+ * supported release, 1.36.
  */
 
-/** Operators without an argument that are not of one side. */
+/** Operators without an argument that do not exist in two forms, for downstream and upstream. */
 const ofRequests =
   'ACCESS_LOG_TYPE BYTES_RECEIVED BYTES_RETRANSMITTED BYTES_SENT CONNECTION_ID CONNECTION_TERMINATION_DETAILS CUSTOM_FLAGS DURATION FILTER_CHAIN_NAME ' +
   'GRPC_STATUS_NUMBER HOSTNAME PROTOCOL REQUESTED_SERVER_NAME REQUEST_DURATION REQUEST_HEADERS_BYTES REQUEST_TX_DURATION RESPONSE_CODE RESPONSE_DURATION ' +
@@ -16,19 +17,19 @@ const ofRequests =
   'UPSTREAM_CLUSTER_RAW UPSTREAM_CONNECTION_ID UPSTREAM_CONNECTION_POOL_READY_DURATION UPSTREAM_HOST UPSTREAM_HOST_NAME UPSTREAM_HOST_NAME_WITHOUT_PORT ' +
   'UPSTREAM_PROTOCOL UPSTREAM_REQUEST_ATTEMPT_COUNT'
 
-/** Operators without an argument that there are for both sides, as `DOWNSTREAM_...` and `UPSTREAM_...`. */
+/** Operators without an argument that exist as `DOWNSTREAM_...` and `UPSTREAM_...`. */
 const ofBothSides =
   'DECOMPRESSED_HEADER_BYTES_RECEIVED DECOMPRESSED_HEADER_BYTES_SENT HEADER_BYTES_RECEIVED HEADER_BYTES_SENT LOCAL_ADDRESS LOCAL_ADDRESS_WITHOUT_PORT ' +
   'LOCAL_DNS_SAN LOCAL_IP_SAN LOCAL_PORT LOCAL_URI_SAN PEER_CERT PEER_DNS_SAN PEER_IP_SAN PEER_ISSUER PEER_SUBJECT PEER_URI_SAN REMOTE_ADDRESS ' +
   'REMOTE_ADDRESS_WITHOUT_PORT REMOTE_PORT TLS_CIPHER TLS_SESSION_ID TLS_VERSION TRANSPORT_FAILURE_REASON WIRE_BYTES_RECEIVED WIRE_BYTES_SENT'
 
-/** Names of the operators that take no argument, as 1.36 has them. */
+/** Names of the operators of Envoy 1.36 without an argument. */
 export const plainOperators: ReadonlySet<string> = new Set([
   ...ofRequests.split(' '),
   ...ofBothSides.split(' ').flatMap((name) => [`DOWNSTREAM_${name}`, `UPSTREAM_${name}`]),
 ])
 
-/** What an operator takes as its argument, and whether it takes a length. */
+/** The syntax of an operator's argument, and whether it accepts a length. */
 interface Operator {
   readonly argument: RegExp
   readonly length: boolean
@@ -40,7 +41,7 @@ const filterState: Operator = { argument: /^[^:]+(:(PLAIN|TYPED|FIELD:[^:]+))?$/
 const metadata: Operator = { argument: /./, length: false }
 const named: Operator = { argument: /./, length: true }
 
-/** Operators with an argument. One that matches the empty text may be left out. */
+/** Operators with an argument. The argument is optional when its pattern matches empty text. */
 const withArgument: ReadonlyMap<string, Operator> = new Map(
   Object.entries({
     REQ: header,
@@ -73,7 +74,7 @@ const withArgument: ReadonlyMap<string, Operator> = new Map(
 /** An operator at the beginning of a text. */
 const operator = /^%([A-Z0-9_]+)(?:\((.*?)\))?(?::(\d{1,9}))?%/
 
-/** What keeps text from being the value of a header that proxies set, or undefined. `%%` stands for a percent sign. */
+/** Returns why text is not a valid header value for proxies to set. Undefined when it is valid. `%%` is a literal percent sign. */
 export function headerFormatFault(value: string): string | undefined {
   if (Buffer.byteLength(value) > 16_384) return 'longer than 16384 bytes'
   if (controls.test(value)) return 'has a control character'
@@ -92,7 +93,7 @@ export function headerFormatFault(value: string): string | undefined {
   return undefined
 }
 
-/** What a header may not have (RFC 9110, section 5.5). */
+/** Characters that a header value must not contain (RFC 9110, section 5.5). */
 const controls = /[\u0000-\u0008\u000a-\u001f\u007f]/
 
 function operatorFault(name: string, argument: string | undefined, length: string | undefined): string | undefined {

@@ -1,4 +1,4 @@
-/** Headers that a RequestAuthentication sets of the tokens it accepts, of valid documents and of others. */
+/** Headers that a RequestAuthentication sets from accepted tokens, found in valid and invalid documents. */
 import type { JwtRule } from './kinds/request-authentication.ts'
 import { isMapping } from './shape.ts'
 
@@ -8,12 +8,13 @@ export function headerOutputs({ outputPayloadToHeader, outputClaimToHeaders }: J
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/
-/** Depth and number of names up to which a spec is looked at. */
+/** The maximum depth that is searched in a spec, and the maximum number of names. */
 const limits = { depth: 8, names: 500 }
 
 /**
- * Names of headers that a spec would set that is not valid: those under any field whose name begins with `output`, however the rest of it is
- * spelt or formed. There may be some among them that it would not set: what is removed of a request does less harm than what is believed.
+ * Returns the header names that an invalid spec would set: those under any field whose name begins with `output`, whatever its spelling and
+ * structure. The result may contain names that the spec would not set: removing a header from requests needlessly does less harm than
+ * trusting a forged one.
  */
 export function headerOutputsOfAny(spec: unknown): string[] {
   const found = new Set<string>()
@@ -40,7 +41,7 @@ export function headerOutputsOfAny(spec: unknown): string[] {
   return [...found]
 }
 
-/** The same for text that is no document: what stands behind such a field, and behind `header` in the lines after it. */
+/** Returns the same for text that cannot be parsed: the words behind such a field, and behind `header` fields. */
 export function headerOutputsOfText(text: string): string[] {
   const found = new Set<string>()
   for (const [, name = ''] of text.matchAll(/(?:\boutput\w*|[\s{,"'-]header)["']?\s*:\s*["']?([!#$%&'*+.^_`|~0-9A-Za-z-]{1,256})/gi)) {

@@ -1,8 +1,8 @@
 /** Host values of AuthorizationPolicies (docs/resources.md, M5). */
 
 /**
- * Why no request can ever match a host value as it is meant, or undefined: Envoy refuses requests whose authority has some characters, and a port is a
- * number. A prefix may end within a port.
+ * Returns why a host value can never match a request. Undefined when it can. Envoy refuses requests with certain characters in the
+ * authority, and a port has to be a number. A prefix may end within a port.
  */
 export function hostFault(value: string): string | undefined {
   const found = /[\s/?#\\|"<>^`{}]/.exec(value)?.[0]

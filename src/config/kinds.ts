@@ -34,13 +34,13 @@ const declared = [
   trafficExtension,
 ] as const
 
-/** Name of a kind that is declared. */
+/** The name of a declared kind. */
 export type KindName = (typeof declared)[number]['name']
 
 /** All kinds by name. */
 export const kinds: ReadonlyMap<string, Kind<KindName>> = new Map(declared.map((kind) => [kind.name, kind]))
 
-/** The key of an object among all others: `<Kind>/<namespace>/<name>`. */
+/** Returns the key of an object, which is unique among all objects: `<Kind>/<namespace>/<name>`. */
 export function configKey(object: { kind: string; namespace: string; name: string }): string {
   return `${object.kind}/${object.namespace}/${object.name}`
 }

@@ -1,4 +1,4 @@
-/** The mesh configuration and networks files: shapes, defaults, reading. */
+/** Parses the mesh configuration and networks files: shapes and defaults. */
 import type { MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import { isIp, isIpOrCidr } from './addresses.ts'
 import { type GivenProxyConfig, proxyConfigShape, proxyDefaults } from './proxy-config.ts'
@@ -24,7 +24,7 @@ import { localityLbShape, tcpKeepaliveShape } from './shapes/connections.ts'
 import { canonicalTrustDomain, trustDomainFault } from './trust-domain.ts'
 import { readDocuments } from './yaml-documents.ts'
 
-/** Headers with their values, as HTTP has them (RFC 9110, section 5). */
+/** A map of header names and values (RFC 9110, section 5). */
 const additionalHeaders = ((): Shape<Record<string, string>> => {
   const { form, read } = map(text({ max: 16_384, pattern: /^[^\0\r\n]*$/, what: 'one line' }))
   return {
@@ -48,7 +48,7 @@ const authorizer = {
   statusOnError: text({ pattern: /^(20[0-8]|226|30[0-5]|30[78]|40\d|41[0-7]|42[1-46]|42[89]|431|50[0-8]|51[01])$/, what: 'an HTTP status' }),
 }
 
-/** Providers of what is logged, measured and traced. */
+/** Providers of access logs, metrics and traces. They have no effect. */
 const idleProviders = Object.fromEntries(
   [
     'zipkin',
@@ -83,7 +83,7 @@ const meshFields = {
   disableEnvoyListenerLog: flag,
   connectTimeout: duration(1),
   tcpKeepalive: tcpKeepaliveShape,
-  // Envoy takes more than a millisecond.
+  // Envoy requires more than one millisecond.
   dnsRefreshRate: duration(2),
   h2UpgradePolicy: oneOf('DO_NOT_UPGRADE', 'UPGRADE'),
   localityLbSetting: localityLbShape,
@@ -145,7 +145,7 @@ const meshShape = record(meshFields, (value, path, report) => {
   if (reason) reject(report, path === '' ? 'accessLogFormat' : `${path}.accessLogFormat`, reason)
 })
 
-/** What keeps text from being a mapping in JSON, or undefined. */
+/** Returns why text is not a JSON object. Undefined when it is one. */
 function jsonMappingFault(content: string): string | undefined {
   try {
     return isMapping(JSON.parse(content)) ? undefined : 'not a mapping in JSON'
@@ -199,7 +199,7 @@ const defaults = {
   pathNormalization: { normalization: 'DEFAULT' as 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES' },
 }
 
-/** Defaults of fields that nothing looks at yet, for those who read the configuration. */
+/** Defaults of fields that have no effect. They are shown to those who read the configuration. */
 const unusedDefaults = {
   ingressClass: 'mesh',
   ingressControllerMode: 'STRICT',
@@ -207,42 +207,42 @@ const unusedDefaults = {
   enablePrometheusMerge: true,
 }
 
-/** Defaults of what discovery decides for proxies that say nothing themselves. */
+/** Defaults of settings that discovery applies to proxies without a value of their own. */
 const sharedProxyDefaults = {
   gatewayTopology: { numTrustedProxies: 0, forwardClientCertDetails: 'SANITIZE_SET' },
   holdApplicationUntilProxyStarts: false,
 }
 
-/** Per-proxy settings with defaults filled in; durations in milliseconds. */
+/** The settings of a proxy with defaults filled in; durations in milliseconds. */
 export type ProxyConfig = GivenProxyConfig
 /** The mesh configuration with defaults filled in; durations in milliseconds. */
 export type MeshConfig = Omit<Read<typeof meshShape>, keyof typeof defaults> & typeof defaults & { defaultConfig: ProxyConfig }
 /** Networks, their endpoints and gateways. */
 export type MeshNetworks = Read<typeof networksShape>
 
-/** The mesh configuration when no file gives one. */
+/** Returns the mesh configuration that applies without a file. */
 export function defaultMeshConfig(): MeshConfig {
   return { ...unusedDefaults, ...defaults, defaultConfig: { ...proxyDefaults, ...sharedProxyDefaults } as ProxyConfig }
 }
 
-/** A mesh configuration as `--trust-domain` makes it: the flag overrules what is configured, an empty one does not. */
+/** Returns a mesh configuration with the trust domain of `--trust-domain`. An empty flag changes nothing. */
 export function withTrustDomain(mesh: MeshConfig, trustDomain: string): MeshConfig {
   return trustDomain === '' ? mesh : { ...mesh, trustDomain }
 }
 
-/** The names of a mesh by which identities are judged and its service is found. */
+/** The parts of a mesh configuration needed to verify identities and to find the discovery service. */
 export function namesOfMesh({ trustDomain, trustDomainAliases, rootNamespace, defaultConfig }: MeshConfig): MeshNamesEvent {
   return { type: 'MeshNamesChanged', trustDomain, trustDomainAliases, rootNamespace, discoveryAddress: defaultConfig.discoveryAddress ?? '' }
 }
 
-/** What a mesh configuration and a networks file may say. */
+/** The forms of mesh configuration and networks files. */
 export const meshForm = meshShape.form
 export const networksForm = networksShape.form
 
-/** Either the value, or what is wrong with the text it was read from. */
+/** The parsed value, or the error. */
 export type ReadResult<T> = { value: T; warnings: string[] } | { error: string }
 
-/** Reads a mesh configuration: top-level fields replace defaults, `defaultConfig` is merged field by field. */
+/** Parses a mesh configuration: top-level fields replace defaults, `defaultConfig` is merged field by field. */
 export function readMeshConfig(content: string): ReadResult<MeshConfig> {
   const read = readDocument(content, meshShape)
   if ('error' in read) return read
@@ -255,19 +255,19 @@ export function readMeshConfig(content: string): ReadResult<MeshConfig> {
   }
 }
 
-/** Reads a networks file. */
+/** Parses a networks file. */
 export function readMeshNetworks(content: string): ReadResult<MeshNetworks> {
   return readDocument(content, networksShape)
 }
 
-/** Reads the JSON of a proxy's `PROXY_CONFIG` metadata; what is wrong in it is left out. */
+/** Parses the JSON of a proxy's `PROXY_CONFIG` metadata. Invalid fields are left out. */
 export function readProxyConfig(value: unknown): ProxyConfig {
   const report: Report = { faults: [], warnings: [] }
   return (isMapping(value) ? proxyConfigShape.read(value, '', report) : undefined) ?? {}
 }
 
 function readDocument<T>(content: string, shape: { read(value: unknown, path: string, report: Report): T | undefined }): ReadResult<T> {
-  // These files are read where all others are watched: a megabyte of opened brackets takes 3 seconds there.
+  // These files are parsed on the thread that watches all other files, where a megabyte of opening brackets would take 3 seconds.
   if (content.length > 1024 * 1024) return { error: 'larger than 1 MiB' }
   const [document = { value: undefined }, another] = readDocuments(content)
   if (another) return { error: 'holds more than one document' }

@@ -1,4 +1,4 @@
-/** Names of the checks that make policies stricter (`policy-checks.ts` says what each is), and which of them are left out. */
+/** Names of the checks that make policies stricter (described in `policy-checks.ts`), and which of them are disabled. */
 
 /** All names, sorted. */
 export const policyCheckNames = [
@@ -16,12 +16,12 @@ export const policyCheckNames = [
   'undeclared-ports',
 ] as const satisfies readonly string[]
 
-/** Name of a check. */
+/** The name of a check. */
 export type PolicyCheckName = (typeof policyCheckNames)[number]
-/** Checks that are left out. */
+/** Disabled checks. */
 export type OptOuts = ReadonlySet<PolicyCheckName>
 
-/** Reads names of checks, separated by commas. Throws an Error that names those that are none. */
+/** Parses names of checks, separated by commas. Throws an Error that lists unknown names. */
 export function readOptOuts(given: string): OptOuts {
   const named = given.split(',').flatMap((name) => name.trim() || [])
   const unknown = named.filter((name) => !policyCheckNames.some((known) => known === name))

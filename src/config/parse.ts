@@ -1,4 +1,4 @@
-/** Reads configuration files: multi-document YAML or JSON into checked objects, each fault with its document and field. */
+/** Parses configuration files: multi-document YAML or JSON into checked objects, each fault with its document and field. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import type { GatewaySecret } from '../../protocols/messages/secrets.ts'
 import type { MeshNames } from '../names/mesh-names.ts'
@@ -13,53 +13,53 @@ import { labelsOf } from './shapes/hosts.ts'
 import { contest, type StandIn, standIn, strictestAnywhere } from './stand-in.ts'
 import { readDocuments } from './yaml-documents.ts'
 
-/** Bytes of one file at most; a larger one is rejected with a clear error before it costs anything. */
+/** The maximum size of a file in bytes. A larger file is rejected before it is parsed. */
 export const fileLimits = { bytes: 32 * 1024 * 1024 }
 
-/** What is wrong with a document of a file. */
+/** A fault in a document of a file. */
 export interface DocumentFault {
   readonly file: string
   /** 1-based number of the document in its file. */
   readonly document: number
-  /** `<Kind>/<namespace>/<name>` when the document got that far, else undefined. */
+  /** `<Kind>/<namespace>/<name>` if it could be read, otherwise undefined. */
   readonly key: string | undefined
   readonly path: string
   readonly reason: string
   /**
-   * What the document may be instead of its key, or besides it: an object of a certain kind, where namespace or name are not certain, or `anything`.
-   * Undefined where its key is certain, and where it is nothing of ours.
+   * The kind of the object that the document may contain, if its namespace or name is uncertain, or `anything`. Undefined when the key is
+   * certain, and for documents that are not mesh configuration.
    */
   readonly mayBe?: string
 }
 
-/** What a file holds. */
+/** The contents of a file. */
 export interface ParsedFile {
   readonly objects: readonly ConfigObject[]
-  /** Secrets for gateways; their keys go where {@link GatewaySecret} says, and nowhere else. */
+  /** Secrets for gateways. Their private keys are only in {@link GatewaySecret}. */
   readonly secrets: readonly GatewaySecret[]
   readonly faults: readonly DocumentFault[]
   readonly warnings: readonly DocumentFault[]
   /**
-   * Policies that cannot be used, by key, as the strictest they could have meant: where there is no last good state, a policy
-   * that is left out would let through what it was written to stop.
+   * Stand-ins for invalid policies, by key: the strictest policies that these could have meant. They are used when there is no last valid
+   * version, because leaving a policy out would allow what it was meant to deny.
    */
   readonly standIns: ReadonlyMap<string, StandIn>
-  /** Documents that are no business of ours, by kind and group, with how many there are. */
+  /** The number of documents that are not mesh configuration, by kind and group. */
   readonly foreign: ReadonlyMap<string, number>
 }
 
-/** Why a file of more bytes than {@link fileLimits} is not read. */
+/** The reason why a file with more bytes than {@link fileLimits} is rejected. */
 export const tooLarge = `the file is larger than ${fileLimits.bytes} bytes`
 
-/** A file that could not be read at all. */
+/** The result for a file that could not be read at all. */
 export function faultyFile(file: string, reason: string): ParsedFile {
   const fault = { file, document: 1, key: undefined, path: '', reason, mayBe: 'anything' }
   return { objects: [], secrets: [], faults: [fault], warnings: [], standIns: new Map(), foreign: new Map() }
 }
 
 /**
- * Parses one file. Never throws: whatever is wrong is in `faults`, and the good documents are in `objects`. What it gives is to be
- * thrown away when `patterns` are exhausted afterwards. `optOuts` are the checks of policies that are left out.
+ * Parses one file. Never throws: errors are in `faults`, and the valid documents are in `objects`. The result must be discarded if
+ * `patterns` are exhausted afterwards. `optOuts`: disabled checks of policies.
  */
 export function parseConfigFile(
   file: string,
@@ -78,10 +78,10 @@ export function parseConfigFile(
   return reading.result()
 }
 
-/** Faults of one document that are told; of more their number is. */
+/** The maximum number of faults of a document that are listed. The last one contains the number of further faults. */
 const mostFaults = 20
 
-/** An object of a file, and the document that it is in. */
+/** An object of a file, and the number of its document. */
 interface Defined {
   readonly held: ConfigObject | GatewaySecret
   readonly document: number
@@ -89,7 +89,7 @@ interface Defined {
 
 type Checks = Pick<Report, 'patterns' | 'optOuts'>
 
-/** Collects what the documents of a file say. */
+/** Collects the objects and faults of a file's documents. */
 class FileReading {
   readonly #file: string
   readonly #names: MeshNames
@@ -111,7 +111,7 @@ class FileReading {
   }
 
   result(): ParsedFile {
-    // A policy that can be used, and one of the same name that cannot, are two definitions of one.
+    // A valid policy and an invalid one of the same name are conflicting definitions of the same policy.
     for (const [key, object] of this.#leavesOut('file-readability') ? [] : this.#standIns) {
       const defined = this.#defined.get(key)
       if (defined && !isSecret(defined.held)) this.#defined.set(key, { ...defined, held: contest([defined.held, object], object.spec.invalid) })
@@ -127,7 +127,7 @@ class FileReading {
     }
   }
 
-  /** Takes a document, or one of a list of objects: `at` is then its place in the document. */
+  /** Processes a document, or an item of a list of objects. `at`: the path of the item in the document. */
   document(number: number, value: unknown, at: string): void {
     if (value === null || value === undefined) return
     const items = itemsOf(value)
@@ -151,8 +151,8 @@ class FileReading {
   }
 
   /**
-   * Has a policy with faults stand for the strictest that it could mean. One that lacks nothing but a namespace is judged as it is written: wherever
-   * it was meant for, it can only refuse more than without it, or only less.
+   * Adds the strictest interpretation of a policy with faults. A policy whose only fault is the missing namespace is used as written if, in
+   * whichever namespace it was meant for, it can only deny more; if it can only allow more, it is left out.
    */
   #strictest(object: ConfigObject, document: unknown, report: Report, number: number, at: string): void {
     if (object.namespace === '' && this.#leavesOut('policy-namespaces')) return
@@ -161,12 +161,12 @@ class FileReading {
     else if (strictest === 'stand-in') this.#standIn(standIn(object, document, report))
   }
 
-  /** Takes a document that is no YAML. */
+  /** Processes a document that is not valid YAML. */
   unreadable(number: number, reason: string, content: string): void {
     this.#recognised(number, '', content)([{ path: '', reason }])
   }
 
-  /** An object is there. Of a policy that is defined twice and not alike neither counts. */
+  /** Adds an object. When a policy is defined twice with different content, neither definition is used. */
   #define(number: number, at: string, key: string, held: Defined['held']): void {
     const first = this.#defined.get(key)
     if (!first) return void this.#defined.set(key, { held, document: number })
@@ -179,15 +179,15 @@ class FileReading {
     if (contested) this.#defined.set(key, { held: contested, document: first.document })
   }
 
-  /** Says what is wrong with a document of which no more is known than what it looks like, and stands in for the policies that it may be. */
+  /** Reports faults of a document that could only be searched for field names, and adds stand-ins for the policies that it may contain. */
   #recognised(number: number, at: string, content: string): (faults: readonly Fault[]) => undefined {
-    // Zeros between the characters, as of UTF-16 in a file of UTF-8, do not hide what it is.
+    // Zero bytes between the characters, as of UTF-16 within a file of UTF-8, must not hide the field names.
     const text = content.replaceAll('\0', '')
     const { objects, others } = recognise(text, this.#names)
     return (faults) => {
       if (objects.length === 0) this.#faults.push(...this.#problems(number, at, undefined, faults, others ? undefined : 'anything'))
       for (const [index, { kind, namespace, name }] of objects.entries()) {
-        // A name that no object has.
+        // A name that no valid object can have.
         const key = { kind, namespace, name: name === '' ? `(${this.#file}#${number}.${index + 1})` : name }
         this.#faults.push(...this.#problems(number, at, configKey(key), faults, kind))
         if (!isPolicyKind(kind) || this.#leavesOut('file-readability')) continue
@@ -209,7 +209,7 @@ class FileReading {
     }
   }
 
-  /** Several that are to stand in for one policy become one. */
+  /** Adds a stand-in. Several for the same policy are merged. */
   #standIn(object: StandIn): void {
     const key = configKey(object)
     const known = this.#standIns.get(key)
@@ -231,7 +231,7 @@ class FileReading {
   }
 }
 
-/** A value as text; none where it leads back to itself, as one with aliases may. */
+/** Converts a value to text. Empty for a cyclic value, which aliases can create. */
 function asJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? ''
@@ -240,7 +240,10 @@ function asJson(value: unknown): string {
   }
 }
 
-/** The objects of a list: of a kind that ends with `List`, or just written one after the other. Those of a list of one kind need not repeat it. */
+/**
+ * Returns the items of a list: of a kind that ends with `List`, or of an array. Items of a list of one kind may omit their kind and
+ * version.
+ */
 function itemsOf(value: unknown): { readonly field: string; readonly values: readonly unknown[] } | undefined {
   if (Array.isArray(value)) return { field: '', values: value }
   if (!isMapping(value) || !Array.isArray(value.items) || typeof value.kind !== 'string' || !value.kind.endsWith('List')) return undefined
@@ -249,7 +252,7 @@ function itemsOf(value: unknown): { readonly field: string; readonly values: rea
   return { field: 'items', values: value.items.map((item: unknown) => (isMapping(item) ? { ...own, ...item } : item)) }
 }
 
-/** The one place where reading may fail in a way that nobody thought of: the document is faulty then, and nothing else is lost. */
+/** Contains unexpected errors of parsing: only the one document is faulty. */
 function contained<T>(read: () => T, failed: (reason: string) => T): T {
   try {
     return read()
@@ -260,7 +263,7 @@ function contained<T>(read: () => T, failed: (reason: string) => T): T {
 
 const isSecret = (held: ConfigObject | GatewaySecret): held is GatewaySecret => held.kind === 'Secret'
 
-/** Labels and annotations of an object; what else its metadata holds is the orchestrator's. */
+/** The labels and annotations of an object. Other metadata is not checked, because the orchestrator sets it. */
 const metadataShape = record({ labels: labelsOf(text({ what: 'text' })), annotations: labelsOf(text({ max: 262_144 })) })
 
 const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
@@ -268,18 +271,21 @@ const nameSyntax = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 interface ReadObject {
   readonly key: string
   readonly kind: string
-  /** Whether the key is that of the object that is meant. */
+  /** Whether the key is certainly that of the object. */
   readonly isCertain: boolean
   readonly object?: ConfigObject
   readonly secret?: GatewaySecret | undefined
   readonly report: Report
 }
 
-/** What a document is: an object of ours, one that is no business of ours, or something unknown. Undefined where there is nothing to say. */
+/**
+ * The content of a document: an object, a document that is not mesh configuration, or one of an unknown kind. Undefined: the document has
+ * neither an object nor a fault.
+ */
 type ReadValue = ReadObject | { readonly foreign: string } | { readonly unknown: Fault } | undefined
 
 function readObject(value: unknown, origin: string, names: MeshNames, checks: Checks): ReadValue {
-  // What has no effect is told of the object, whoever it comes from.
+  // Fields without effect are reported for all objects in one place (`without-effect.ts`), so they are not among the warnings here.
   const report: Report = { faults: [], warnings: [], idle: [], ...checks, names }
   if (!isMapping(value)) return { unknown: { path: '', reason: 'expected a mapping with apiVersion, kind, metadata and spec' } }
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : ''
@@ -316,14 +322,14 @@ function readObject(value: unknown, origin: string, names: MeshNames, checks: Ch
   return { key: configKey(object), kind: kindName, isCertain, object, report }
 }
 
-/** What a policy document consists of; the status is the orchestrator's. */
+/** The top-level fields of a policy document. The status is set by the orchestrator. */
 const documentFields: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status'])
 
-/** The fields of a mapping that are written like a name, in whatever spelling. */
+/** Returns the fields of a mapping that equal a name when case, hyphens and underscores are ignored. */
 const spellingsOf = (mapping: Readonly<Record<string, unknown>>, name: string): string[] =>
   Object.keys(mapping).filter((field) => field.length <= 64 && field.toLowerCase().replace(/[_-]/g, '') === name)
 
-/** Name and namespace of an object. A policy needs both: without a namespace it could be meant for any. */
+/** Reads the name and namespace of an object. A policy needs both: without a namespace it could be meant for any. */
 function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolean, report: Report) {
   const metadata = isMapping(value.metadata) ? value.metadata : {}
   const before = report.faults.length
@@ -344,14 +350,14 @@ function readMetadata(value: Readonly<Record<string, unknown>>, isPolicy: boolea
   return { name, namespace, metadata, isCertain: report.faults.length === before }
 }
 
-/** A document whose kind and group are not known together. */
+/** Handles a document whose combination of kind and group is unknown. */
 function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string, apiVersion: string, names: MeshNames): ReadValue {
   const meant = meantPolicy(kindName, apiVersion, names)
   const written = `kind ${JSON.stringify(kindName.slice(0, 100))}, apiVersion ${JSON.stringify(apiVersion.slice(0, 100))}`
   if (meant !== undefined)
     return { unknown: { path: kindName === meant ? 'apiVersion' : 'kind', reason: `there is no ${written}; ${meant} may be meant` } }
   if (kindName !== '' && apiVersion !== '') {
-    // A list whose objects cannot be had may hold any.
+    // A list whose items cannot be read may contain any object.
     if (kindName.endsWith('List') && spellingsOf(value, 'items').length > 0)
       return { unknown: { path: 'items', reason: `expected a list of objects in ${written}` } }
     return { foreign: `${kindName.slice(0, 100)} of ${apiVersion.slice(0, 100)}` }
@@ -361,7 +367,7 @@ function readUnknown(value: Readonly<Record<string, unknown>>, kindName: string,
   return { unknown: { path: apiVersion === '' ? 'apiVersion' : 'kind', reason: 'required, but missing' } }
 }
 
-/** Reads a Secret, unless it is one that gateways do not use: what is wrong with such a one is nobody's business here. */
+/** Reads a Secret. Undefined for a Secret that gateways do not use, whose faults are not reported. */
 function readSecretObject(value: Readonly<Record<string, unknown>>, origin: string, report: Report): ReadObject | undefined {
   const { name, namespace, isCertain } = readMetadata(value, false, report)
   const marks = report.faults.length

@@ -1,29 +1,32 @@
 /**
- * Path values of AuthorizationPolicies: what keeps one from ever matching, and the characters that it is made of once it is normalized as
- * Envoy normalizes the paths of requests (docs/resources.md, M1 to M4).
+ * Path values of AuthorizationPolicies: reasons why a value can never match, and its characters after the normalization that Envoy applies
+ * to request paths (docs/resources.md, M1 to M4).
  */
 import type { MeshConfig } from './mesh-config.ts'
 import { isPathTemplate } from './path-templates.ts'
 
 type Normalization = MeshConfig['pathNormalization']['normalization']
 
-/** Whether slashes in a row become one. */
+/** Whether consecutive slashes are merged. */
 export function mergesSlashes(normalization: Normalization | undefined): boolean {
   return normalization !== 'NONE' && normalization !== 'BASE'
 }
 
-/** Whether `%2F` and `%5C` become slashes. */
+/** Whether `%2F` and `%5C` are decoded to slashes. */
 export function decodesSlashes(normalization: Normalization | undefined): boolean {
   return mergesSlashes(normalization) && normalization !== 'MERGE_SLASHES'
 }
 
-/** A path value taken apart. A value with `{*}` or `{**}` is a template; else a star counts at the start, or else at the end. */
+/**
+ * A parsed path value. A value with `{*}` or `{**}` is a template. Otherwise a star at the start makes it a suffix, and one at the end a
+ * prefix.
+ */
 export interface PathPattern {
   readonly kind: 'any' | 'exact' | 'prefix' | 'suffix' | 'template'
   readonly text: string
 }
 
-/** Takes a path value apart. */
+/** Parses a path value. */
 export function pathPatternOf(value: string): PathPattern {
   if (value === '*') return { kind: 'any', text: '' }
   if (isPathTemplate(value)) return { kind: 'template', text: value }
@@ -33,17 +36,22 @@ export function pathPatternOf(value: string): PathPattern {
 }
 
 /**
- * A character of a normalized path: one that has no other form, or one that may come plain or escaped. `plain` is undefined where a path never
- * holds it plain, `escaped` is `%` and two upper-case digits.
+ * A character of a normalized path: one with a single form, or one that may be plain or percent-encoded. `plain` is undefined if a
+ * normalized path never contains it plain; `escaped` is `%` and two upper-case digits.
  */
 export type PathCharacter = string | { readonly plain: string | undefined; readonly escaped: string }
 
 const unreserved = /[A-Za-z0-9\-._~]/
-/** What Envoy leaves as it comes, plain or escaped; it escapes or refuses every other character that is not unreserved. */
+/**
+ * Characters that Envoy leaves plain or percent-encoded, as they are. Every other character that is not unreserved is encoded or refused.
+ */
 const kept = /[!$&'()*+,:;=@[\]]/
 const hexDigit = /[0-9A-Fa-f]/
 
-/** Reads a path, or a part of one, as the characters that it stands for. Without normalization nobody may take two forms for one: all stand for themselves. */
+/**
+ * Parses a path, or a part of one, into characters. Without normalization different forms are different paths, so all characters are
+ * returned as they are.
+ */
 export function pathCharacters(text: string, normalization: Normalization | undefined): PathCharacter[] {
   if (normalization === 'NONE') return [...text]
   const decoded = decodesSlashes(normalization) ? text.replace(/%2f/gi, '/').replace(/%5c/gi, '\\') : text
@@ -65,14 +73,17 @@ export function pathCharacters(text: string, normalization: Normalization | unde
   return characters
 }
 
-/** The character of a byte that may come escaped. */
+/** The character for a byte that may be percent-encoded. */
 function ofByte(byte: number): PathCharacter {
   const character = String.fromCharCode(byte)
   if (byte < 0x80 && unreserved.test(character)) return character
   return { plain: byte < 0x80 && kept.test(character) ? character : undefined, escaped: `%${byte.toString(16).toUpperCase().padStart(2, '0')}` }
 }
 
-/** Why no request can ever match a path value, or undefined. With `NONE` it says what holds under every normalization. */
+/**
+ * Returns why a path value can never match a request. Undefined when it can. With `NONE` only reasons that hold under every normalization
+ * are returned.
+ */
 export function pathFault(value: string, normalization: Normalization | undefined): string | undefined {
   const { kind, text } = pathPatternOf(value)
   if (kind === 'any') return undefined

@@ -1,21 +1,21 @@
 /**
- * Path templates in AuthorizationPolicies: `{*}` stands for one segment, `{**}` for what is left (docs/resources.md, M4). Envoy matches them with its
- * extension `envoy.path.match.uri_template`, whose operators take the characters below and no others.
+ * Path templates in AuthorizationPolicies: `{*}` matches one segment, `{**}` the rest of the path (docs/resources.md, M4). Envoy matches
+ * them with its extension `envoy.path.match.uri_template`, whose operators accept only the characters below.
  */
 
-/** Characters that a path consists of for Envoy's templates, but for slashes (RFC 3986, section 3.3). */
+/** The characters of a path, other than slashes, that Envoy's templates match (RFC 3986, section 3.3). */
 const characters = "a-zA-Z0-9._~%!$&'()*+,;:@=\\-"
-/** A path of such characters alone, as a regular expression that RE2 and JavaScript share. */
+/** A regular expression, valid in RE2 and JavaScript, for paths of only these characters. */
 export const templatePath = `[${characters}/]*`
 const literal = new RegExp(`^[${characters.replace('*', '')}]+$`)
 
 /** Whether a value of `paths` is a template. */
 export const isPathTemplate = (value: string): boolean => /\{\*\*?\}/.test(value)
 
-/** Characters that a proxy takes for a template. */
+/** The maximum length of a template in characters. */
 export const longestTemplate = 256
 
-/** What is wrong with a template, or undefined. */
+/** Returns why a template is not valid. Undefined when it is valid. */
 export function pathTemplateFault(value: string): string | undefined {
   if (!value.startsWith('/')) return 'a path template starts with a slash'
   if (value.length > longestTemplate) return `longer than the ${longestTemplate} characters that a proxy takes for a path template`

@@ -1,11 +1,14 @@
-/** Users' regular expressions: RE2 syntax (Envoy's), checked here and never run by this process on traffic. */
+/**
+ * Regular expressions written by users, in the syntax of RE2 (as in Envoy). They are only checked here, and never matched against traffic
+ * in this process.
+ */
 import { agentProgramSize } from './program-bounds.ts'
 import { programSize } from './program-size.ts'
 import type { Report } from './shape.ts'
 
-/** Classes of Unicode by their general category. */
+/** Unicode classes by general category. */
 const category = /^(Any|C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?)$/
-/** Scripts that every supported release of Envoy knows: those of Unicode 15.0, as `\p{...}` names them. */
+/** Unicode scripts that every supported release of Envoy accepts in `\p{...}`: those of Unicode 15.0. */
 const scripts: ReadonlySet<string> = new Set(
   `Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali Bhaiksuki Bopomofo Brahmi Braille Buginese
 Buhid Canadian_Aboriginal Carian Caucasian_Albanian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cypro_Minoan Cyrillic
@@ -21,7 +24,7 @@ Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil Tangsa Tangut Telugu Thaana Thai T
 Warang_Citi Yezidi Yi Zanabazar_Square`.split(/\s/),
 )
 
-/** What keeps text from being a regular expression that every supported release of Envoy takes, or undefined. */
+/** Returns why text is not a regular expression that every supported release of Envoy accepts. Undefined when it is one. */
 function re2Fault(pattern: string): string | undefined {
   if (pattern === '') return 'an empty pattern, which proxies refuse'
   try {
@@ -34,12 +37,15 @@ function re2Fault(pattern: string): string | undefined {
   return unknown === undefined ? undefined : `not a valid RE2 pattern: some releases of Envoy do not know \\${unknown}`
 }
 
-/** What stands behind backslashes: the letter, and what it takes in braces. Quoted text (`\Q...\E`) has none. */
+/** Yields the escapes of a pattern: the letter behind the backslash, with its argument in braces. Quoted text (`\Q...\E`) contains none. */
 function* escapesOf(pattern: string): Generator<string> {
   for (const [, escaped = ''] of pattern.replace(/\\Q.*?(\\E|$)/gs, '').matchAll(/\\([pPx]\{[^}]*\}|.)/gs)) yield escaped
 }
 
-/** Envoy 1.40 reads characters as single bytes and knows none beyond them; classes are those of the releases' own Unicode. */
+/**
+ * Whether some release does not support an escape. Envoy 1.40 matches single bytes and accepts no `\x` above 0xff; scripts depend on the
+ * Unicode version of the release.
+ */
 function isUnknown(escaped: string): boolean {
   const [, kind, given] = /^([pPx])\{(.*)\}$/s.exec(escaped) ?? []
   if (kind === undefined || given === undefined) return false
@@ -48,25 +54,27 @@ function isUnknown(escaped: string): boolean {
   return !category.test(name) && !scripts.has(name)
 }
 
-/** Checks the regular expressions of one file, each text once, as long as compiling them takes no longer than is allowed. */
+/** Checks the regular expressions of one file, each distinct text once, within a limit on the time for compiling them. */
 export class PatternChecks {
   readonly #mostMs: number
   readonly #now: () => number
   readonly #known = new Map<string, string | undefined>()
   #spentMs = 0
 
-  /** `now` gives milliseconds; without arguments there is no limit. */
+  /** `mostMs`: the time limit. `now`: a clock in milliseconds. Without arguments there is no limit. */
   constructor(mostMs = Number.POSITIVE_INFINITY, now = () => 0) {
     this.#mostMs = mostMs
     this.#now = now
   }
 
-  /** Whether the time is used up: what was read with these checks is not complete. */
+  /** Whether the time limit is exceeded. Results read with these checks are then incomplete. */
   get isExhausted(): boolean {
     return this.#spentMs > this.#mostMs
   }
 
-  /** As {@link re2Fault}; undefined without a look once the time is used up. */
+  /**
+   * Returns the result of {@link re2Fault}. Once the time limit is exceeded, unknown patterns are not checked and the result is undefined.
+   */
   fault(pattern: string): string | undefined {
     if (this.isExhausted || this.#known.has(pattern)) return this.#known.get(pattern)
     const begun = this.#now()
@@ -77,5 +85,5 @@ export class PatternChecks {
   }
 }
 
-/** What is wrong with a field that holds a regular expression, by the checks of its file if it has any. */
+/** Returns why a regular expression field is not valid. Uses the checks of its file if there are any. */
 export const regexFault = (value: string, { patterns }: Report): string | undefined => (patterns ? patterns.fault(value) : re2Fault(value))

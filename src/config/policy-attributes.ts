@@ -1,15 +1,15 @@
 /**
- * What an AuthorizationPolicy can look at (docs/resources.md, A6), whichever of its three notations is used: fields of
+ * The request attributes that an AuthorizationPolicy can match (docs/resources.md, A6), in any of its three notations: fields of
  * `from.source`, fields of `to.operation`, keys of `when`.
  */
 
-/** One thing that a condition looks at. */
+/** A request attribute that a condition matches. */
 export type Attribute =
-  /** The peer's SPIFFE identity without its scheme, from its certificate. */
+  /** The peer's SPIFFE ID without its scheme, from its certificate. */
   | { readonly type: 'principal' }
-  /** The namespace in it. */
+  /** The namespace in the peer's SPIFFE ID. */
   | { readonly type: 'namespace' }
-  /** Namespace and service account in it, `<namespace>/<name>`. */
+  /** The namespace and service account in the peer's SPIFFE ID, `<namespace>/<name>`. */
   | { readonly type: 'serviceAccount' }
   | { readonly type: 'trustDomain' }
   /** `<iss>/<sub>` of the token. */
@@ -25,19 +25,22 @@ export type Attribute =
   | { readonly type: 'target' }
   | { readonly type: 'header'; readonly name: string }
   | { readonly type: 'sni' }
-  /** Dynamic metadata that some filter of Envoy's left. */
+  /** Dynamic metadata set by an Envoy filter. */
   | { readonly type: 'metadata'; readonly filter: string; readonly path: readonly string[] }
 
-/** One condition: some of the values match, or with `not` none of them does. */
+/** A condition: at least one of the values matches, or with `not` none of them does. */
 export interface Condition {
   readonly attribute: Attribute
   readonly values: readonly string[]
   readonly not: boolean
-  /** As the user wrote it: `source.principals`, `request.headers[x]`. */
+  /** The notation in the policy: `source.principals`, `request.headers[x]`. */
   readonly written: string
 }
 
-/** A rule with its notations resolved: any entry of `from`, and any of `to`, and all of `when`; an empty list is no condition. */
+/**
+ * A rule with its notations resolved: any entry of `from`, any entry of `to`, and all of `when` have to match. An empty list is no
+ * condition.
+ */
 export interface Rule {
   readonly from: readonly (readonly Condition[])[]
   readonly to: readonly (readonly Condition[])[]
@@ -46,7 +49,7 @@ export interface Rule {
 
 type Fields = Readonly<Record<string, readonly string[] | undefined>>
 
-/** A rule as users write it. */
+/** A rule in the notation of the policy. */
 export interface WrittenRule {
   readonly from?: readonly { readonly source: Fields }[]
   readonly to?: readonly { readonly operation: Fields }[]
@@ -84,7 +87,7 @@ const keys: Readonly<Record<string, Attribute>> = {
 
 const brackets = /\[([^[\]]+)\]/g
 
-/** What a key of `when` looks at, or undefined for an unknown key. */
+/** Returns the attribute of a `when` key. Undefined for an unknown key. */
 export function conditionKey(key: string): Attribute | undefined {
   if (Object.hasOwn(keys, key)) return keys[key]
   const inBrackets = (prefix: string) => {
@@ -95,7 +98,7 @@ export function conditionKey(key: string): Attribute | undefined {
   const header = inBrackets('request.headers')
   if (header?.length === 1 && /^[:!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header[0] as string)) {
     const name = (header[0] as string).toLowerCase()
-    // To Envoy both are the host of the request, which has forms that no other header has.
+    // For Envoy both names are the host of the request, which unlike other headers can be written in several forms.
     if (name === 'host' || name === ':authority') return { type: 'host' }
     if (name === ':method') return { type: 'method' }
     return name === ':path' ? { type: 'target' } : { type: 'header', name }
@@ -107,7 +110,10 @@ export function conditionKey(key: string): Attribute | undefined {
   return filter && path ? { type: 'metadata', filter, path } : undefined
 }
 
-/** What a field of a source or an operation (`notPaths`), or a key of `when`, looks at; undefined for others. */
+/**
+ * Returns the attribute of a field of a source or an operation (`notPaths`), or of a `when` key, and whether it is negated. Undefined for
+ * unknown names.
+ */
 export function attributeOf(written: string): { readonly attribute: Attribute; readonly not: boolean } | undefined {
   const not = written.startsWith('not')
   const name = not ? written.charAt(3).toLowerCase() + written.slice(4) : written
@@ -115,7 +121,7 @@ export function attributeOf(written: string): { readonly attribute: Attribute; r
   return attribute && { attribute, not }
 }
 
-/** Resolves the notations of a rule of a policy in a namespace: a service account without a namespace is one of that. */
+/** Resolves the notations of a rule. `namespace` is that of the policy; service accounts without a namespace are completed with it. */
 export function resolveRule(rule: WrittenRule, namespace: string): Rule {
   const complete = (condition: Condition): Condition => {
     if (condition.attribute.type !== 'serviceAccount') return condition
@@ -142,12 +148,15 @@ function conditionsOf(given: Fields, where: string): Condition[] {
   })
 }
 
-/** Whether a TCP connection has no such thing. */
+/** Whether TCP connections do not have this attribute. */
 export function isHttpOnly({ type }: Attribute): boolean {
   return ['requestPrincipal', 'claim', 'host', 'method', 'path', 'target', 'header'].includes(type)
 }
 
-/** Whether a claim is compared whole, as registered names are (RFC 7519, section 4.1); one text of any other is a list of its words. */
+/**
+ * Whether a claim's text is compared as a whole, which is so for registered claims (RFC 7519, section 4.1). The text of any other claim is
+ * a list of words.
+ */
 export function isWholeText(claim: readonly string[]): boolean {
   return claim.length === 1 && ['iss', 'sub', 'aud', 'azp', 'jti'].includes(claim[0] as string)
 }

@@ -1,6 +1,7 @@
 /**
- * The checks that make a policy stricter than an earlier release, or the reference, would have it. Each can be left out by name
- * (`MESH_POLICY_OPT_OUTS`); what it judges otherwise is listed at `/debug/policyz` and in the log at start (docs/operation.md, "Upgrades").
+ * The checks that make a policy stricter than in an earlier release, or than in the reference. Each can be disabled by name
+ * (`MESH_POLICY_OPT_OUTS`). The objects that a check affects are listed at `/debug/policyz` and in the log at start (docs/operation.md,
+ * "Upgrades").
  */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
@@ -18,20 +19,20 @@ import { isStandIn } from './stand-in.ts'
 
 /** A check that makes policies stricter. */
 export interface PolicyCheck {
-  /** What is stricter, as a sentence. */
+  /** The stricter behaviour, as a sentence. */
   readonly stricter: string
-  /** Kinds of the objects that it may judge otherwise. */
+  /** Kinds of the objects that the check may affect. */
   readonly kinds: readonly KindName[]
   /**
-   * Paths of the fields that the check judges otherwise than before, `spec.rules[0].to[0].operation.hosts[1]`; none where it is not
-   * concerned. Fields of the spec may be missing although their kind requires them: the object may be one that is not valid.
+   * Returns the paths of the fields that the check treats differently than before, `spec.rules[0].to[0].operation.hosts[1]`; none when it
+   * does not affect the object. The object may be invalid, so fields of the spec may be missing even if the kind requires them.
    */
   concerns(object: ConfigObject): string[]
 }
 
 const policyKinds: readonly KindName[] = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication']
 
-/** The table. A check asks for its opt-out where it acts (`optOuts` of the report of a document, or of the settings of the snapshot). */
+/** The table. Each check is disabled where it is implemented, by `optOuts` of a document's report or of the snapshot's settings. */
 export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
   'endpoint-addresses': {
     stricter:
@@ -63,13 +64,13 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
     stricter:
       'policies that are not YAML, whose kind or group is written wrong, or that are defined twice and not alike refuse what the strictest of their readings could refuse',
     kinds: policyKinds,
-    // No version stands for a document, or documents, of which only the object is known.
+    // The version is empty for stand-ins made of documents that could not be read, or of conflicting documents.
     concerns: ({ version }) => (version === '' ? ['metadata.name'] : []),
   },
   'own-namespace-instances': {
     stricter: 'the ports, protocols and labels of a workload follow from endpoints of services of its own namespace alone',
     kinds: ['ServiceEntry'],
-    // External services have no workloads of the mesh behind them.
+    // External services have no workloads of the mesh as endpoints.
     concerns: ({ spec }) => ((spec as ServiceEntrySpec).location === 'MESH_INTERNAL' ? endpointAddresses(spec as ServiceEntrySpec, isIp) : []),
   },
   'policy-namespaces': {
@@ -90,7 +91,10 @@ export const policyChecks: Readonly<Record<PolicyCheckName, PolicyCheck>> = {
 
 const hasSpellings = (name: string): boolean => /[-_]/.test(name)
 
-/** Paths of the addresses of an entry's endpoints that a check looks at; an entry without endpoints may lead to its hosts. */
+/**
+ * Returns the paths of the endpoint addresses of an entry that are concerned. The endpoints of an entry without any may be its hosts,
+ * resolved by DNS.
+ */
 function endpointAddresses({ hosts, endpoints, resolution }: ServiceEntrySpec, isConcerned: (address: string) => boolean): string[] {
   const paths = (list: readonly (string | undefined)[], path: (index: number) => string) =>
     list.flatMap((address, index) => (address !== undefined && isConcerned(address) ? [path(index)] : []))
@@ -102,14 +106,14 @@ function endpointAddresses({ hosts, endpoints, resolution }: ServiceEntrySpec, i
   return resolution?.startsWith('DNS') ? paths(hosts, (index) => `spec.hosts[${index}]`) : []
 }
 
-/** A warning for each check that is left out. */
+/** Returns a warning for each disabled check. */
 export function optOutWarnings(optOuts: OptOuts): string[] {
   return Object.entries<PolicyCheck>(policyChecks)
     .filter(([name]) => optOuts.has(name as PolicyCheckName))
     .map(([name, { stricter }]) => `policy check ${name} is left out (MESH_POLICY_OPT_OUTS), so this does not hold: ${stricter}`)
 }
 
-/** What a check concerns. */
+/** The objects that a check affects. */
 export interface CheckedPolicies {
   readonly check: string
   readonly stricter: string
@@ -123,7 +127,7 @@ export interface CheckedPolicies {
   }[]
 }
 
-/** Goes through objects for each check, those included that are not valid. */
+/** Applies each check to all objects, including invalid ones. */
 export function checkedPolicies(
   objects: readonly ConfigObject[],
   optOuts: ReadonlySet<string>,
@@ -138,7 +142,7 @@ export function checkedPolicies(
       .map((object) => {
         const { kind, namespace, name, origin } = object
         const read = isStandIn(object) ? { ...object, spec: object.spec.given ?? {} } : object
-        // A spec that is not valid may be of any form.
+        // An invalid spec may have any structure.
         const fields = contain(
           () => concerns(read),
           () => [],
@@ -149,10 +153,10 @@ export function checkedPolicies(
   }))
 }
 
-/** Objects that a line of the log names at most. */
+/** The maximum number of objects that a log line names. */
 const named = 20
 
-/** A line for each check that concerns objects. */
+/** Returns a log line for each check that affects objects. */
 export function checkedPolicyLines(checked: readonly CheckedPolicies[]): string[] {
   return checked.flatMap(({ check, stricter, optedOut, objects }) => {
     if (objects.length === 0) return []
@@ -163,6 +167,6 @@ export function checkedPolicyLines(checked: readonly CheckedPolicies[]): string[
   })
 }
 
-/** The first fields of an object, and how many more. */
+/** Formats the first fields of an object, and the number of further ones. */
 const shortened = (fields: readonly string[]): string =>
   `${fields.slice(0, 3).join(', ')}${fields.length > 3 ? ` and ${fields.length - 3} more` : ''}`

@@ -1,6 +1,6 @@
-/** How large the program of a regular expression may be that an Envoy takes. */
+/** Limits on the program size of regular expressions in Envoy. */
 
-/** Where the bootstrap says nothing of it. */
+/** The limit when the bootstrap sets none. */
 export const stockProgramSize = 100
-/** With the bootstrap that the agent makes. */
+/** The limit in the bootstrap that the agent makes. */
 export const agentProgramSize = 1024

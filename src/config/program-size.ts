@@ -1,11 +1,11 @@
 /**
- * The size of the program that RE2 makes of a regular expression, as Envoy counts it before it takes one (`re2.max_program_size.error_level`).
- * Envoy 1.36 compiles for UTF-8, where a class of characters is several steps over bytes; 1.40 compiles for single bytes.
+ * Computes the size of RE2's program for a regular expression, which Envoy limits (`re2.max_program_size.error_level`). Envoy 1.36 compiles
+ * for UTF-8, where a character class is several instructions over bytes; 1.40 compiles for single bytes.
  */
 import { RE2JS } from 're2js'
 import { agentProgramSize } from './program-bounds.ts'
 
-/** Operations of the instructions of `re2js` 2.10. */
+/** Opcodes of the instructions of `re2js` 2.10. */
 const operation = {
   alt: 1,
   altMatch: 2,
@@ -19,7 +19,7 @@ const operation = {
   runeAnyNotNewline: 11,
   lookbehind: 12,
 } as const
-/** Arguments of empty-width instructions, and the flag of runes that match in either case. */
+/** Arguments of empty-width instructions, and the flag of case-insensitive rune instructions. */
 const [beginText, endText, foldCase] = [4, 8, 1]
 
 interface Instruction {
@@ -34,8 +34,9 @@ interface Program {
 }
 
 /**
- * Steps of the program that RE2 makes of a regular expression, at least as many as each supported release of Envoy counts. Beyond those that any Envoy here
- * takes they are counted no further, so that a pattern of large classes costs no more than another. Throws what keeps the text from being one.
+ * Returns the number of instructions in RE2's program for a regular expression: an upper bound for all supported releases of Envoy.
+ * Counting stops above the largest limit, so that a pattern with large classes costs no more than another. Throws when the text is not a
+ * regular expression.
  */
 export function programSize(pattern: string): number {
   const size = sizeOf(programOf(pattern), utf8Steps)
@@ -49,13 +50,14 @@ function programOf(pattern: string): Program {
   return prog
 }
 
-/** Steps that take a character of some ranges: those that take its first byte, and all. */
+/** Computes the number of instructions that match a character of some ranges: those that match its first byte, and all. */
 type Steps = (ranges: readonly Range[]) => { readonly first: number; readonly all: number }
 type Range = readonly [low: number, high: number]
 
 /**
- * RE2 lays a program out in lists: one begins at the start and behind each step, and holds the steps that may come next. A list that may follow several
- * steps stands once, and one step in each of these leads to it.
+ * Counts the instructions. RE2 flattens a program into lists: one at the start and one after each instruction that consumes input, with the
+ * instructions that may come next. A list that may follow several instructions exists once, and each of these refers to it with one
+ * instruction.
  */
 function sizeOf({ inst, start }: Program, steps: Steps): number {
   if (inst.length > agentProgramSize) return inst.length
@@ -92,7 +94,7 @@ function sizeOf({ inst, start }: Program, steps: Steps): number {
     return own
   }
   const used = new Set<number>()
-  // One step fails, and two are for a search that begins anywhere.
+  // One instruction for failure, and two for unanchored search.
   let size = 3
   for (const root of roots) {
     for (const at of listOf(root)) {
@@ -108,7 +110,7 @@ function sizeOf({ inst, start }: Program, steps: Steps): number {
   return size
 }
 
-/** What can be reached, itself included. */
+/** Returns the nodes reachable from some nodes, including these. */
 function reachable(from: readonly number[], next: (at: number) => readonly number[]): Set<number> {
   const found = new Set<number>()
   const open = [...from]
@@ -122,7 +124,7 @@ function reachable(from: readonly number[], next: (at: number) => readonly numbe
 
 const isEnd = (instruction: Instruction | undefined): boolean => instruction?.op === operation.match || instruction?.op === operation.fail
 
-/** Anchors at the beginning and the end of the whole: RE2 remembers them, and has no steps for them. */
+/** Anchors at the beginning and the end of the pattern, which RE2 keeps as flags and not as instructions. */
 function anchorsOf(inst: readonly Instruction[], start: number): ReadonlySet<number> {
   const found = new Set<number>()
   const isAnchor = (at: number, kind: number) => inst[at]?.op === operation.emptyWidth && inst[at].arg === kind
@@ -134,7 +136,7 @@ function anchorsOf(inst: readonly Instruction[], start: number): ReadonlySet<num
 
 const lastRune = 0x10ffff
 
-/** The characters that an instruction takes. */
+/** Returns the characters that an instruction matches. */
 function rangesOf({ op, arg, runes }: Instruction): Range[] {
   if (op === operation.runeAny) return [[0, lastRune]]
   if (op === operation.runeAnyNotNewline)
@@ -146,7 +148,7 @@ function rangesOf({ op, arg, runes }: Instruction): Range[] {
   return Array.from({ length: runes.length >> 1 }, (_, pair): Range => [runes[2 * pair] as number, runes[2 * pair + 1] as number])
 }
 
-/** A character in every case. Some have a third form beside those that JavaScript names; U+FFFF stands for it. */
+/** Returns a character in all cases. Some characters have a third form that JavaScript does not list; U+FFFF is a placeholder for it. */
 function caseVariants(rune: number): Range[] {
   const text = String.fromCodePoint(rune)
   const forms = new Set([text, text.toLowerCase(), text.toUpperCase()].map((form) => form.codePointAt(0) as number))
@@ -158,20 +160,23 @@ function caseVariants(rune: number): Range[] {
 
 const isUpper = (code: number): boolean => code >= 0x41 && code <= 0x5a
 
-/** Without capital letters where the small ones are there as well: one step takes both. */
+/** Removes upper-case ASCII letters from the ranges if the same lower-case letters are in them, because one instruction matches both. */
 function foldedAscii(ranges: readonly Range[]): readonly Range[] {
   const has = (code: number) => ranges.some(([low, high]) => low <= code && code <= high)
   for (let code = 0x41; code <= 0x5a; code++) if (has(code) !== has(code + 32)) return ranges
   return ranges.filter(([low, high]) => !(isUpper(low) && isUpper(high)))
 }
 
-/** Steps over single bytes. */
+/** Instructions over single bytes. */
 const byteSteps: Steps = (ranges) => {
   const all = Math.max(1, foldedAscii(ranges).filter(([low]) => low <= 0xff).length)
   return { first: all, all }
 }
 
-/** Steps over the bytes of UTF-8. Common ends are one; common beginnings, which RE2 joins as well, count for each. */
+/**
+ * Instructions over the bytes of UTF-8. Common suffixes are counted once. Common prefixes, which RE2 also merges, are counted for each
+ * range.
+ */
 const utf8Steps: Steps = (ranges) => {
   const ends = new Set<string>()
   let [first, all] = [0, 0]
@@ -208,7 +213,7 @@ const utf8 = (rune: number): Uint8Array => {
   return Uint8Array.of(0xf0 | (rune >> 18), 0x80 | ((rune >> 12) & 63), 0x80 | ((rune >> 6) & 63), 0x80 | (rune & 63))
 }
 
-/** A range in parts whose ends have equally long encodings that differ in one run of bytes to their end. */
+/** Splits a range into parts in which both ends have encodings of the same length that differ only in their last bytes. */
 function sameLength(low: number, high: number): Range[] {
   for (const longest of [0x7f, 0x7ff, 0xffff])
     if (low <= longest && longest < high) return [...sameLength(low, longest), ...sameLength(longest + 1, high)]

@@ -13,7 +13,7 @@ const tlsSettings = record({
   sni: text(),
 })
 
-/** A gRPC service to which a proxy reports. */
+/** A gRPC service that a proxy reports to. */
 const remoteService = record({ address: text(), tlsSettings, tcpKeepalive: tcpKeepaliveShape })
 
 const count = integer(0, 2_147_483_647)
@@ -35,7 +35,7 @@ const tracing = record({
 
 const seconds = integer(0, 2_147_483)
 
-/** How the agent finds out whether the application is well. Exactly one of the ways must be given. */
+/** The readiness probe of the application. Exactly one of its kinds must be given. */
 const readinessProbe = record(
   {
     initialDelaySeconds: seconds,
@@ -109,10 +109,10 @@ export const proxyConfigShape = record({
   readinessProbe,
 })
 
-/** What a document says of a proxy's configuration: every field may be missing; durations in milliseconds. */
+/** The settings of a proxy in a document: every field is optional; durations in milliseconds. */
 export type GivenProxyConfig = Read<typeof proxyConfigShape>
 
-/** What holds where nothing is said (agent-side defaults of the specification's flags); durations in milliseconds. */
+/** The defaults of a proxy's settings (of the agent's flags in the specification); durations in milliseconds. */
 export const proxyDefaults = {
   configPath: './etc/mesh/proxy',
   binaryPath: '/usr/local/bin/envoy',

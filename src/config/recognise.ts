@@ -1,18 +1,18 @@
 /**
- * A tolerant look at documents that cannot be read: which objects they are of, as far as that can be seen. A policy that is recognised can be stood
- * in for; what is not recognised may be anything.
+ * Searches documents that cannot be parsed for the objects that they may contain. A recognised policy gets a stand-in; an unrecognised
+ * document may contain any object.
  */
 import type { MeshNames } from '../names/mesh-names.ts'
 import { kinds } from './kinds.ts'
 
-/** An object as far as it is recognised: empty where namespace or name cannot be seen. */
+/** A recognised object. Namespace and name are empty when they cannot be read. */
 export interface Recognised {
   readonly kind: string
   readonly namespace: string
   readonly name: string
 }
 
-/** What a text is seen to be: objects of kinds that are declared, Secrets among them, and whether objects of others are there. */
+/** The recognised objects of declared kinds, including Secrets, and whether there are objects of other kinds. */
 export interface Sight {
   readonly objects: readonly Recognised[]
   readonly others: boolean
@@ -20,15 +20,16 @@ export interface Sight {
 
 const policyKinds = [...kinds.values()].filter(({ group }) => group === 'security').map(({ name }) => name)
 
-/** Whether objects of a kind are policies, which must not be left out: less would be refused. */
+/** Whether objects of a kind are policies. An invalid policy must not be ignored, because less would be denied. */
 export const isPolicyKind = (kind: string): boolean => kinds.get(kind)?.group === 'security'
 
-/** Mistakes of the keyboard in a name that are looked past. */
+/** The maximum number of typing errors in a name. */
 const mostMistakes = 3
 
 /**
- * The kind of policy that kind and group of a document may mean, although one of them is written wrong. Undefined where they mean something else:
- * other products have kinds of these names, in groups of their own. A kind of our group that nobody knows counts as the one that can refuse most.
+ * Returns the kind of policy that a document probably means when its kind or group is misspelt. Undefined when it means something else:
+ * other products have kinds of these names in groups of their own. An unknown kind in the security group is treated as an
+ * AuthorizationPolicy, the kind that can deny most.
  */
 export function meantPolicy(kindName: string, apiVersion: string, names: MeshNames): string | undefined {
   const group = groupOf(apiVersion)
@@ -41,7 +42,7 @@ export function meantPolicy(kindName: string, apiVersion: string, names: MeshNam
 
 const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '')
 
-/** Whether a group could be one of ours that is written wrong: of our domain, or called `security`, or nearly so. */
+/** Whether a group may be a misspelt group of the mesh: it has the mesh's domain, or its first label is `security` or similar. */
 function mayMeanOurs(group: string, names: MeshNames): boolean {
   const [first = ''] = group.split('.')
   return (
@@ -62,7 +63,7 @@ const plain = (name: string): string =>
     .toLowerCase()
     .replace(/[^a-z]/g, '')
 
-/** How many letters have to be put in, left out or exchanged to make one text of another; many for texts of very different length. */
+/** The edit distance between two texts: the number of letters to insert, delete or replace. Infinite for texts of very different length. */
 function distance(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > mostMistakes) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
@@ -75,7 +76,7 @@ function distance(one: string, other: string): number {
   return row[other.length] ?? 0
 }
 
-/** Field names as people write them in YAML and JSON, with a word as value. */
+/** Patterns for field names in YAML and JSON with a word as value. */
 const kindField = /(?<![\w.-])["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z][A-Za-z0-9_-]{0,63})/gi
 const versionField = /(?<![\w.-])["']?api_?version["']?[ \t]*:[ \t]*["']?([A-Za-z0-9./_-]{1,128})/gi
 const metadataField = /(?<![\w.-])["']?metadata["']?[ \t]*:/gi
@@ -83,9 +84,9 @@ const specField = /(?<![\w.-])["']?spec["']?[ \t]*:/i
 const namespaceField = /(?<![\w.-])["']?namespace["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][A-Za-z0-9._-]{0,252})/i
 const nameField = /(?<![\w.-])["']?name["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][A-Za-z0-9._-]{0,252})/i
 
-/** Looks for objects in a text that need not be YAML. Takes time in proportion to its length. */
+/** Searches a text, which need not be valid YAML, for objects. Takes time proportional to its length. */
 export function recognise(content: string, names: MeshNames): Sight {
-  // Comments that have a line to themselves; another may be part of a text.
+  // Removes comments that take up a whole line. Others may be part of a text.
   const text = content.replace(/^[ \t]*#.*$/gm, '')
   const marks = [...text.matchAll(kindField)].map(({ index, 1: kind = '' }) => ({ index, kind }))
   const versions = [...text.matchAll(versionField)].map(({ index, 1: version = '' }) => ({ index, version }))
@@ -106,7 +107,7 @@ export function recognise(content: string, names: MeshNames): Sight {
   return { objects, others }
 }
 
-/** The words of a text that are about as long as the name of a kind of policy. */
+/** Returns the words of a text that are about as long as the name of a policy kind. */
 const wordsOf = (text: string): string[] => text.match(/[A-Za-z]{15,24}/g)?.slice(0, 1000) ?? []
 
 interface Segment {
@@ -115,7 +116,7 @@ interface Segment {
   readonly segment: string
 }
 
-/** Cuts a text into pieces with one kind each. Where the version comes before the kind, the piece begins with it. */
+/** Splits a text into segments with one kind each. Where the version comes before the kind, the segment begins with the version. */
 function* segments(
   text: string,
   marks: readonly { readonly index: number; readonly kind: string }[],
@@ -139,7 +140,7 @@ function* segments(
   }
 }
 
-/** Name and namespace of the one object of a text: of what stands between its metadata and its spec, else the first. */
+/** Returns the name and namespace of the only object in a text: those between its metadata and its spec, otherwise the first. */
 function metadataOf(text: string): Pick<Recognised, 'namespace' | 'name'> {
   const start = text.search(metadataField)
   const after = start < 0 ? text : text.slice(start)

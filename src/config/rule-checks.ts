@@ -1,10 +1,10 @@
-/** The checks that judge values in rules of AuthorizationPolicies more strictly, as rows of the table of checks (`policy-checks.ts`). */
+/** The checks that treat values in rules of AuthorizationPolicies more strictly, as rows of the table in `policy-checks.ts`. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { hostFault } from './host-values.ts'
 import { pathFault } from './path-patterns.ts'
 import { type Attribute, attributeOf } from './policy-attributes.ts'
 
-/** A value of a rule: where it stands, what it is compared with, and whether a match keeps requests out. */
+/** A value in a rule: its path, the attribute it is compared with, and whether a match denies requests. */
 interface RuleValue {
   readonly at: string
   readonly attribute: Attribute
@@ -24,7 +24,7 @@ interface GivenSpec {
 
 const listed = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [])
 
-/** All values of a policy's rules. */
+/** Returns all values in the rules of a policy. */
 function ruleValues({ spec }: ConfigObject): RuleValue[] {
   const { action = 'ALLOW', rules = [] } = spec as GivenSpec
   const valuesOf = (at: string, attribute: Attribute | undefined, values: unknown, not: boolean): RuleValue[] =>
@@ -50,7 +50,7 @@ const check = (stricter: string, isConcerned: (value: RuleValue) => boolean) => 
       .map(({ at }) => at),
 })
 
-/** The rows. */
+/** The rows of the table. */
 export const ruleChecks = {
   'claim-types': check(
     'where a match keeps requests out, claims and metadata that are true, false or numbers match the text that they are written as, also in lists',

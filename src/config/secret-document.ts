@@ -1,20 +1,20 @@
 /**
- * Reads Secrets for gateways out of documents of the orchestrator's form (`v1`, kind `Secret`; docs/resources.md, K3 to K5). What is wrong is named by field and reason; no
- * message has anything of a value in it.
+ * Reads Secrets for gateways from documents in the orchestrator's form (`v1`, kind `Secret`; docs/resources.md, K3 to K5). Faults name the
+ * field and the reason, and never contain any part of a value.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { GatewaySecret, SecretMaterial, Validity } from '../../protocols/messages/secrets.ts'
 import { isMapping, type Report } from './shape.ts'
 
-/** Bytes of all values of a Secret at most, as the orchestrator bounds them. */
+/** The maximum size of all values of a Secret in bytes, as in the orchestrator. */
 const secretBytes = 1_048_576
-/** Bytes of a private key in PEM at most; one of the longest kind takes 7,000. */
+/** The maximum size of a private key in PEM in bytes. The longest kind takes 7,000. */
 const keyBytes = 65_536
-/** Certificates in one value at most. */
+/** The maximum number of certificates in one value. */
 const mostCertificates = 1000
-/** Length of RSA keys in bits that Envoy takes for certificates of its own. */
+/** The lengths of RSA keys in bits that Envoy accepts for its own certificates. */
 const rsaBits = { least: 2048, most: 8192 }
-/** Curves of keys that Envoy takes. */
+/** The curves of ECDSA keys that Envoy accepts. */
 const curves: ReadonlySet<string | undefined> = new Set(['prime256v1', 'secp384r1', 'secp521r1'])
 
 const pairKeys = [
@@ -26,8 +26,8 @@ const tlsType = 'kubernetes.io/tls'
 const types: ReadonlySet<string> = new Set([tlsType, 'Opaque'])
 
 /**
- * The Secret of a document whose metadata was read. Undefined when there are faults, which were reported, and for a Secret that gateways do not use: of another
- * type, or without any of their keys.
+ * Reads the Secret of a document whose metadata has been read. Undefined when there are faults, which are added to the report, and for a
+ * Secret that gateways do not use: one of another type, or without any of their keys.
  */
 export function readSecret(
   document: Readonly<Record<string, unknown>>,
@@ -49,12 +49,12 @@ export function readSecret(
 }
 
 interface Value {
-  /** Where it stands in the document. */
+  /** The path in the document. */
   readonly path: string
   readonly bytes: Buffer
 }
 
-/** The values that gateways use; of one that stands in both, `stringData` counts. */
+/** Reads the values that gateways use. A value in `stringData` has precedence over one in `data`. */
 function readValues(document: Readonly<Record<string, unknown>>, report: Report): Map<string, Value> {
   const values = new Map<string, Value>()
   for (const field of ['data', 'stringData'] as const) {
@@ -82,7 +82,7 @@ function readValues(document: Readonly<Record<string, unknown>>, report: Report)
 
 const decode = (value: string, isBase64: boolean): Buffer | undefined => {
   if (!isBase64) return Buffer.from(value)
-  // Without white space first: a pattern that allows it in two places takes the square of the time.
+  // White space is removed first, because a pattern that allows it in two places takes quadratic time.
   const packed = value.replace(/\s/g, '')
   return /^[A-Za-z0-9+/]*={0,2}$/.test(packed) ? Buffer.from(packed, 'base64') : undefined
 }
@@ -110,7 +110,7 @@ function readCertificates({ path, bytes }: Value, report: Report) {
     if (!certificate) return refuse(report, path, `certificate ${index + 1} cannot be read`)
     certificates.push(certificate)
   }
-  // Nothing but the certificates goes on: what else a value holds between them is for people.
+  // Only the certificates are kept. Other text in the value is for human readers.
   const joined = ownBytes(`${found.map(({ text }) => text).join('\n')}\n`)
   return { certificates, bytes: joined, validity: validityOf(certificates) }
 }
@@ -138,7 +138,7 @@ function readKey({ path, bytes }: Value, report: Report): { key: KeyObject; byte
   return reason === undefined ? { key, bytes: ownBytes(`${text}\n`) } : refuse(report, path, reason)
 }
 
-/** Why Envoy does not take a key; undefined when it does. */
+/** Returns why Envoy does not accept a key. Undefined when it does. */
 function keyFault({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): string | undefined {
   if (asymmetricKeyType === 'rsa') {
     const bits = asymmetricKeyDetails.modulusLength ?? 0
@@ -148,7 +148,7 @@ function keyFault({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): 
   return curves.has(asymmetricKeyDetails.namedCurve) ? undefined : 'the curve of the ECDSA key is none of P-256, P-384 and P-521'
 }
 
-/** The blocks of a PEM text (RFC 7468), in order; undefined when one of them has no end. */
+/** Returns the blocks of a PEM text (RFC 7468) in order. Undefined when a block has no end. */
 function pemBlocks(text: string): { readonly label: string; readonly text: string }[] | undefined {
   const blocks: { label: string; text: string }[] = []
   const begin = '-----BEGIN '
@@ -165,7 +165,7 @@ function pemBlocks(text: string): { readonly label: string; readonly text: strin
   return blocks
 }
 
-/** Text as bytes in memory of their own: what is told another thread is copied with all the memory that it lies in. */
+/** Converts text to bytes in a buffer of their own, because a message to another thread copies the whole underlying buffer. */
 function ownBytes(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length)
   Buffer.from(bytes.buffer).write(text, 'latin1')

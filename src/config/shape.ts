@@ -1,34 +1,34 @@
 /**
- * Shapes of configuration documents: each reads untrusted JSON into a typed value and reports what is wrong with the path
- * of the field. Proto-JSON habits are honoured: lowerCamelCase or snake_case names, numbers as strings, null as absent.
+ * Shapes of configuration documents. A shape converts untrusted JSON into a typed value and reports faults with the path of the field. The
+ * conventions of Proto-JSON are accepted: names in lowerCamelCase or snake_case, numbers as strings, null for an absent field.
  */
 import type { MeshNames } from '../names/mesh-names.ts'
 import { longestDurationMs, parseDuration } from './duration.ts'
 import type { OptOuts } from './opt-outs.ts'
 
-/** A fault in a document: where it is and why. */
+/** A fault in a document: its path and the reason. */
 export interface Fault {
   readonly path: string
   readonly reason: string
 }
 
-/** Collects what a document's reading found. Faults make the object invalid, warnings do not. */
+/** Collects the faults and warnings of a document. Faults make the object invalid, warnings do not. */
 export interface Report {
   readonly faults: Fault[]
   readonly warnings: Fault[]
-  /** Fields that are set and have no effect; they are among the warnings where there is no such list. */
+  /** Fields that are set and have no effect. Without this list they are added to the warnings. */
   readonly idle?: Fault[]
-  /** Checks regular expressions, for all documents of one file. */
+  /** Checks regular expressions, shared by all documents of one file. */
   readonly patterns?: { fault(pattern: string): string | undefined }
-  /** Checks that are left out. */
+  /** Disabled checks. */
   readonly optOuts?: OptOuts
-  /** Forms of names that the mesh owns; without them such names stay as they are written. */
+  /** Converts mesh-owned names to the mesh form. Without it such names stay as written. */
   readonly names?: MeshNames
 }
 
 /**
- * What values a shape takes, for whoever makes documents from shapes. Numbers within bounds both included, durations in milliseconds. `unused` says why
- * nothing looks at a field, `hasUnused` that there are such fields somewhere within.
+ * The values that a shape accepts, for code that generates documents from shapes. Bounds of numbers are inclusive, durations are in
+ * milliseconds. `unused` is the reason why a field has no effect; `hasUnused` tells that some field within has none.
  */
 export type Form =
   | { readonly type: 'text'; readonly max: number; readonly pattern: RegExp | undefined; readonly examples: readonly string[] | undefined }
@@ -45,16 +45,16 @@ export type Form =
   | { readonly type: 'flag' }
   | { readonly type: 'anything' }
 
-/** Reads one value. Returns undefined when it is wrong (then a fault was reported). */
+/** Converts one value. Returns undefined when the value is invalid; the fault is then in the report. */
 export interface Shape<T> {
   readonly form: Form
   read(value: unknown, path: string, report: Report): T | undefined
   readonly required?: boolean
-  /** Why nothing looks at it. */
+  /** The reason why the field has no effect. */
   readonly unused?: string
 }
 
-/** The value a shape reads. */
+/** The type of the value that a shape returns. */
 export type Read<S> = S extends Shape<infer T> ? T : never
 
 type Fields = Readonly<Record<string, Shape<unknown>>>
@@ -62,7 +62,7 @@ type ReadFields<F extends Fields> = {
   -readonly [K in keyof F as F[K] extends { required: true } ? K : never]: Read<F[K]>
 } & { -readonly [K in keyof F as F[K] extends { required: true } | { unused: string } ? never : K]?: Read<F[K]> }
 
-/** A wrong value in a message. */
+/** Describes an invalid value for a message. */
 export const describe = (value: unknown): string =>
   Array.isArray(value)
     ? 'a list'
@@ -81,14 +81,14 @@ function fault(report: Report, path: string, reason: string): undefined {
   return undefined
 }
 
-/** Text of valid Unicode, bounded; `pattern` is one of ours, never a user's; `check` says what else is wrong with it, if anything. */
+/** Well-formed Unicode text of limited length. `pattern` must be one of this project, never a user's. `check` returns any further fault. */
 export function text(
   options: {
     max?: number
     pattern?: RegExp
     what?: string
     check?: (value: string, report: Report) => string | undefined
-    /** Values that pass, for generators of documents, where `pattern` and `check` do not let them find any. */
+    /** Valid values, for code that generates documents and cannot derive any from `pattern` and `check`. */
     examples?: readonly string[]
   } = {},
 ): Shape<string> {
@@ -108,7 +108,7 @@ export function text(
   }
 }
 
-/** A whole number within bounds; as text too, as Proto-JSON writes 64-bit numbers. `check` says what else is wrong with it, if anything. */
+/** An integer within bounds, also as text, as Proto-JSON writes 64-bit numbers. `check` returns any further fault. */
 export function integer(min: number, max: number, check?: (value: number) => string | undefined): Shape<number> {
   return {
     form: { type: 'number', whole: true, min, max },
@@ -122,7 +122,7 @@ export function integer(min: number, max: number, check?: (value: number) => str
   }
 }
 
-/** A finite number within bounds, as text too. */
+/** A finite number within bounds, also as text. */
 export function decimal(min: number, max: number): Shape<number> {
   return {
     form: { type: 'number', whole: false, min, max },
@@ -134,13 +134,13 @@ export function decimal(min: number, max: number): Shape<number> {
   }
 }
 
-/** True or false. */
+/** A boolean. */
 export const flag: Shape<boolean> = {
   form: { type: 'flag' },
   read: (value, path, report) => (typeof value === 'boolean' ? value : fault(report, path, `expected true or false, got ${describe(value)}`)),
 }
 
-/** A duration such as `5s`, or `{seconds, nanos}`, within bounds, read as milliseconds. */
+/** A duration such as `5s`, or `{seconds, nanos}`, within bounds; returned in milliseconds. */
 export function duration(minMs = 0, maxMs = longestDurationMs): Shape<number> {
   return {
     form: { type: 'duration', minMs, maxMs },
@@ -155,7 +155,7 @@ export function duration(minMs = 0, maxMs = longestDurationMs): Shape<number> {
   }
 }
 
-/** One of the listed names, or the number that the protocol gives it: its place in the list. An empty name keeps a number free. */
+/** One of the listed names, or its enum number in the protocol, which is its index in the list. An empty name reserves a number. */
 export function oneOf<const T extends string>(...names: (T | '')[]): Shape<T> {
   return {
     form: { type: 'choice', names: names.filter((name) => name !== '') },
@@ -185,7 +185,7 @@ export function list<T>(item: Shape<T>, options: { min?: number; max?: number } 
   }
 }
 
-/** A mapping with free keys, bounded like lists; keys are text of valid Unicode. */
+/** A mapping with arbitrary keys, limited in size like lists. Keys must be well-formed Unicode. */
 export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
   return {
     form: { type: 'map', item: item.form, hasUnused: hasUnused(item.form) },
@@ -205,7 +205,7 @@ export function map<T>(item: Shape<T>): Shape<Record<string, T>> {
   }
 }
 
-/** Any JSON value, kept as it is. What JSON has no word for (dates and infinities, say, which YAML can write) is a fault. */
+/** Any JSON value, returned unchanged. Values that JSON cannot express (dates and infinities, for example, which YAML can) are faults. */
 export const anything: Shape<unknown> = {
   form: { type: 'anything' },
   read(value, path, report) {
@@ -228,9 +228,9 @@ function notJson(value: unknown, depth: number): string | undefined {
 }
 
 /**
- * A mapping with known fields. Unknown fields are warned about and left out; where leaving one out could change what the rest
- * means for the worse, `unknown` makes them faults. `check` looks at the whole, and is called only when nothing in it is wrong
- * or missing, however deep.
+ * A mapping with known fields. Unknown fields are left out with a warning; with `unknown` set to `fault` they are faults, for mappings
+ * whose meaning could become less strict without the field. `check` is called with the whole value, only if nothing in it, however deep, is
+ * invalid or missing.
  */
 export function record<F extends Fields>(
   fields: F,
@@ -272,14 +272,14 @@ export function record<F extends Fields>(
   }
 }
 
-/** The same shape, as a field that must be present. */
+/** Marks the shape of a required field. */
 export function required<T>(shape: Shape<T>): Shape<T> & { required: true } {
   return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), required: true }
 }
 
 /**
- * The same shape, as a field that nothing looks at yet: it is checked, kept for those who read the object, and whoever sets it is
- * warned, with the reason. Its type is hidden, so that nothing can use it and deny it.
+ * Marks the shape of a field that has no effect yet. The field is checked, kept for those who read the object, and reported with the
+ * reason. It is missing from the type of the record, so that code cannot use a field that is declared to have no effect.
  */
 export function unused<T>(shape: Shape<T>, reason = 'nothing looks at it'): Shape<T> & { unused: string } {
   return { form: shape.form, read: (value, path, report) => shape.read(value, path, report), unused: reason }
@@ -290,14 +290,14 @@ export function reject(report: Report, path: string, reason: string): void {
   report.faults.push({ path, reason })
 }
 
-/** Whether a value is a plain mapping: no list, and no object of a class (YAML can write dates and sets). */
+/** Whether a value is a plain mapping: neither a list nor an instance of a class (YAML can express dates and sets). */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
 }
 
-/** The message form of a duration, as milliseconds. */
+/** The message form of a duration, returned in milliseconds. */
 const durationParts: Shape<number> = (() => {
   const { form, read } = record(
     { seconds: integer(-315_576_000_000, 315_576_000_000), nanos: integer(-999_999_999, 999_999_999) },
@@ -319,7 +319,10 @@ function hasUnused(form: Form): boolean {
   return 'hasUnused' in form && form.hasUnused
 }
 
-/** Fields of a value as a shape of this form has read it that have no effect, with reasons. Does not look where there can be none. */
+/**
+ * Returns the fields without effect, with reasons, in a value that a shape of this form has returned. Parts of the form without such fields
+ * are skipped.
+ */
 export function idleFields(form: Form, value: unknown, path: string): Fault[] {
   if (!hasUnused(form) || value === undefined) return []
   if (form.type === 'list' && Array.isArray(value)) return value.flatMap((item, index) => idleFields(form.item, item, `${path}[${index}]`))

@@ -1,40 +1,43 @@
-/** Stand-ins: what takes the place of a policy that cannot be used and has no last good state, as the strictest it could have meant. */
+/**
+ * Stand-ins: objects that replace invalid policies for which there is no last valid version. A stand-in denies whatever the policy could
+ * have denied.
+ */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { compare } from '../model/order.ts'
 import { headerOutputsOfAny } from './header-outputs.ts'
 import { isMapping, type Report } from './shape.ts'
 import { dryRunOf } from './shapes/policies.ts'
 
-/** Spec of a stand-in. Of the fields of its kind it has the selector alone. */
+/** The spec of a stand-in. Of the fields of its kind it contains only the selector. */
 interface StandInSpec {
   readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> }
-  /** Why the policy cannot be used. */
+  /** The reason why the policy is invalid. */
   readonly invalid: string
-  /** Headers that it would set of tokens, as far as that can be read. */
+  /** The headers that the policy would set from tokens, as far as they can be read. */
   readonly headers?: readonly string[]
-  /** What could be read of the spec; nothing is enforced by it. */
+  /** The part of the spec that could be read. It is not enforced. */
   readonly given?: unknown
-  /** Whether it also counts where a valid version was known before: of two definitions none is the last good one. */
+  /** Whether the stand-in also replaces a known valid version: of two conflicting definitions neither is the last valid one. */
   readonly isContested?: boolean
 }
 
-/** A policy that was never valid. One without a namespace stands in all namespaces: the one that was meant is not known. */
+/** A policy that was never valid. A stand-in without a namespace applies to all namespaces, because the intended one is unknown. */
 export type StandIn = ConfigObject<StandInSpec>
 
-/** Whether an object stands in for a policy that was never valid. Where it does not, it is of its own kind. */
+/** Whether an object is a stand-in for a policy. Otherwise its spec is of its own kind. */
 export function isStandIn(object: ConfigObject): object is StandIn {
   return typeof (object.spec as { invalid?: unknown }).invalid === 'string'
 }
 
-/** Faults that a stand-in tells; of more their number is. */
+/** The maximum number of faults in the reason of a stand-in. Further faults are only counted. */
 const mostFaults = 20
 
-/** A policy that selects what its document selects, as far as that can be read; else all of its namespace. */
+/** Creates a stand-in with the selector of its document, if that can be read. Otherwise it selects all workloads of its namespace. */
 export function standIn(object: ConfigObject, document: unknown, report: Report): StandIn {
   const labels = Object.entries(selected(document) ?? {})
   const isReadable = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string' && !entry.join('').includes('*')
   const matchLabels = labels.every(isReadable) ? (report.names?.canonicalKeys(Object.fromEntries(labels)) ?? {}) : {}
-  // A label in two spellings may be meant either way.
+  // With a label in two spellings it is not known which one was meant.
   const isOne = labels.length > 0 && Object.keys(matchLabels).length === labels.length
   const told = report.faults.slice(0, mostFaults).map(({ path, reason }) => `${path}: ${reason}`)
   const invalid = [...told, ...(report.faults.length > told.length ? [`and ${report.faults.length - told.length} more`] : [])].join('; ')
@@ -45,7 +48,10 @@ export function standIn(object: ConfigObject, document: unknown, report: Report)
   }
 }
 
-/** The labels that a document asks of workloads. Undefined where one of the fields that lead to them is there in several spellings, or in another one. */
+/**
+ * Returns the labels that a document selects workloads by. Undefined when one of the fields on the way to them is missing or present in
+ * several spellings.
+ */
 function selected(document: unknown): Readonly<Record<string, unknown>> | undefined {
   let at: unknown = document
   for (const field of ['spec', 'selector', 'matchLabels']) {
@@ -57,13 +63,13 @@ function selected(document: unknown): Readonly<Record<string, unknown>> | undefi
   return isMapping(at) ? at : undefined
 }
 
-/** A value as text that is the same in whatever order the fields of its mappings stand. */
+/** Serializes a value independently of the order of its mappings' fields. */
 const inOrder = (value: unknown): string =>
   JSON.stringify(value, (_, item: unknown) => (isMapping(item) ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => compare(a, b))) : item))
 
 /**
- * What counts of several definitions of one policy: the first, where all say the same; else a policy that refuses whatever one of them could, for
- * all workloads that one of them could select.
+ * Merges several definitions of one policy: returns the first if all have the same content; otherwise a stand-in that denies whatever one
+ * of them could deny, for all workloads that one of them could select.
  */
 export function contest<T extends ConfigObject>(definitions: readonly [T, ...T[]], reason: string): T | StandIn {
   const [first] = definitions
@@ -81,8 +87,8 @@ export function contest<T extends ConfigObject>(definitions: readonly [T, ...T[]
 }
 
 /**
- * What the strictest is that a policy without a namespace can mean, over all namespaces: to be enforced `as written` in all of them, if it only ever
- * refuses; to be `left out`, if it only ever lets more through; else a `stand-in`, which refuses what it could refuse.
+ * Decides how a policy without a namespace is treated strictly in all namespaces: enforced `as written` if it can only deny, `left out` if
+ * it can only allow more, otherwise replaced by a `stand-in` that denies whatever it could deny.
  */
 export function strictestAnywhere(object: ConfigObject, domain: string): 'as written' | 'left out' | 'stand-in' {
   const { kind, spec } = object

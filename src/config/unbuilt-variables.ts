@@ -1,10 +1,10 @@
 /**
- * The environment variables of the specification whose part is not built. Their values are checked,
- * and setting one is answered with a warning at start. A variable that the code comes to read moves to `features.ts`.
+ * The environment variables of the specification whose part is not implemented. Their values are checked, and setting one causes a warning
+ * at start. A variable moves to `features.ts` when code reads it.
  */
 import { longest, type Variable } from './variable.ts'
 
-/** The table. */
+/** The table of these variables. */
 export const unbuiltVariables = {
   ENABLE_LEGACY_FSGROUP_INJECTION: {
     type: 'boolean',

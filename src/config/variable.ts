@@ -1,15 +1,15 @@
-/** Values of flags and environment variables: types, ranges, reading. */
+/** Values of flags and environment variables: types, ranges, parsing. */
 import { parseDuration } from './duration.ts'
 
-/** The longest duration that Go's notation has: 2^63-1 ns. */
+/** The longest duration in Go: 2^63-1 ns. */
 export const longest = '2562047h47m16.854775807s'
 
-/** A kind of value. Ranges include both ends; durations as Go writes them. */
+/** The type and range of a numeric value. Ranges include both ends; durations are in Go's notation. */
 export type ValueSpec =
   | { readonly type: 'integer' | 'number'; readonly range: readonly [least: number, most: number] }
   | { readonly type: 'duration'; readonly range: readonly [least: string, most: string] }
 
-/** An environment variable: its default in its own notation, and what it is for. */
+/** An environment variable: its type, its default in its own notation, and its meaning. */
 export type Variable = { readonly meaning: string } & (
   | { readonly type: 'string'; readonly default: string }
   | { readonly type: 'boolean'; readonly default: boolean }
@@ -32,15 +32,15 @@ type ValueOf<V extends Variable> = ValuesByType[V['type']]
 /** The values of a table of variables; durations in milliseconds. Plain data. */
 export type ValuesOf<Table extends Readonly<Record<string, Variable>>> = { readonly [N in keyof Table]: ValueOf<Table[N]> }
 
-/** What was read, or what is expected instead. */
+/** The parsed value, or a description of the expected values. */
 export type ReadValue<T> = { readonly value: T } | { readonly expected: string }
 
-/** The default; a duration in milliseconds. */
+/** Returns the default of a variable; a duration in milliseconds. */
 export function defaultOf(variable: Variable): string | boolean | number {
   return variable.type === 'duration' ? (parseDuration(variable.default) as number) : variable.default
 }
 
-/** Reads a variable; a duration in milliseconds. */
+/** Parses the value of a variable; a duration in milliseconds. */
 export function readVariable(variable: Variable, given: string): ReadValue<string | boolean | number> {
   if (variable.type === 'string') return { value: given }
   if (variable.type !== 'boolean' && variable.type !== 'automatic') return readValue(variable, given)
@@ -50,7 +50,7 @@ export function readVariable(variable: Variable, given: string): ReadValue<strin
   return { expected: variable.type === 'automatic' ? 'true, false or auto' : 'true or false' }
 }
 
-/** Reads a number or a duration (in milliseconds) and holds it to its range. */
+/** Parses a number or a duration (in milliseconds) and checks its range. */
 export function readValue(spec: ValueSpec, given: string): ReadValue<number> {
   const [least, most] = spec.range
   const names = { integer: 'a whole number', number: 'a number', duration: 'a duration such as 1m30s,' } as const

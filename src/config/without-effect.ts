@@ -1,11 +1,11 @@
-/** What of a configuration object has no effect (docs/kinds.md): whoever set it is told, instead of nobody. */
+/** Finds configuration objects and fields that have no effect (docs/kinds.md), so that this can be reported. */
 import type { ConfigObject } from '../../protocols/data.ts'
 import { contain } from '../model/faults.ts'
 import { kinds } from './kinds.ts'
 import { type Fault, idleFields } from './shape.ts'
 import { isStandIn } from './stand-in.ts'
 
-/** What of an object has no effect, with reasons; an empty path stands for all of it. `domain` is that of the mesh. */
+/** Returns the fields of an object that have no effect, with reasons. An empty path is the whole object. `domain` is that of the mesh. */
 export function withoutEffect(object: ConfigObject, domain: string): Fault[] {
   const kind = kinds.get(object.kind)
   if (!kind || isStandIn(object)) return []
@@ -16,7 +16,7 @@ export function withoutEffect(object: ConfigObject, domain: string): Fault[] {
   )
 }
 
-/** An object, and what of it has no effect. */
+/** An object with fields that have no effect. */
 export interface EffectRow {
   readonly kind: string
   readonly namespace: string
@@ -25,7 +25,7 @@ export interface EffectRow {
   readonly fields: readonly Fault[]
 }
 
-/** Rows of the objects of which something has no effect. */
+/** Returns the rows of all objects with fields that have no effect. */
 export function effectRows(objects: readonly ConfigObject[], domain: string): EffectRow[] {
   return objects.flatMap((object) => {
     const { kind, namespace, name, origin } = object
@@ -34,11 +34,11 @@ export function effectRows(objects: readonly ConfigObject[], domain: string): Ef
   })
 }
 
-/** What of it was said, so that each object and field is said once for as long as it is there. */
+/** Keeps track of the fields already logged, so that each is logged once for as long as it is set. */
 export class EffectLog {
   readonly #said = new Map<string, ReadonlySet<string>>()
 
-  /** What is to be said of an object, one line a field, now that it is this, or is gone. */
+  /** Returns the log lines for an object that was set or removed, one for each newly found field. */
   lines(key: string, object: ConfigObject | undefined, domain: string): string[] {
     const before = this.#said.get(key)
     const fields = object ? withoutEffect(object, domain) : []
@@ -51,7 +51,7 @@ export class EffectLog {
     return now.filter((line) => !before?.has(line)).map((line) => `${key} (${object?.origin}): ${line}`)
   }
 
-  /** How many objects have something without effect, by kind; undefined where none has. */
+  /** Returns the number of objects with fields that have no effect, by kind. Undefined when there are none. */
   summary(): string | undefined {
     if (this.#said.size === 0) return undefined
     const counts = new Map<string, number>()

@@ -1,18 +1,18 @@
 /**
- * Reads YAML or JSON that nobody vouches for: documents are separated first, so that each mistake costs one document; nesting and
- * aliases are bounded; the time it takes grows with the size of the text and not with its square.
+ * Parses untrusted YAML or JSON. Documents are separated first, so that an error affects only one document. Nesting and aliases are
+ * limited. The time is linear in the size of the text, not quadratic.
  */
 import { Composer, type Document, isAlias, isMap, isNode, isScalar, LineCounter, type Node, Parser, visit, type YAMLMap, YAMLParseError } from 'yaml'
 
-/** Bounds on the documents of a text. */
+/** Limits on the documents of a text. */
 export const documentLimits = { documents: 50_000, depth: 64, aliases: 100 }
 
-/** A document as plain values, or why it cannot be used, with its text. */
+/** A document as plain values, or the error and the text of the document. */
 export type ReadDocument = { readonly value: unknown } | { readonly error: string; readonly text: string }
 
 const tooDeep = `nested deeper than ${documentLimits.depth} levels`
 
-/** The documents of a text, in order. Never throws. */
+/** Parses the documents of a text, in order. Never throws. */
 export function readDocuments(content: string): ReadDocument[] {
   const json = readJson(content)
   if (json) return [json]
@@ -21,7 +21,10 @@ export function readDocuments(content: string): ReadDocument[] {
   return texts.flatMap(({ text, line }) => readYaml(text, line) ?? [])
 }
 
-/** A text that is one JSON value; undefined when it is not, or gives a key twice: YAML's flow style looks alike, and its reader has the better message. */
+/**
+ * Parses a text that is one JSON value. Undefined when it is not, or contains a duplicate key: YAML's flow style looks alike, and the YAML
+ * parser has the better error message.
+ */
 function readJson(content: string): ReadDocument | undefined {
   if (!/^\s*[{[]/.test(content)) return undefined
   try {
@@ -33,7 +36,7 @@ function readJson(content: string): ReadDocument | undefined {
   }
 }
 
-/** Keys of mappings in a text that is JSON: strings before a colon. */
+/** Counts the mapping keys in JSON text: strings before a colon. */
 function keysWritten(content: string): number {
   let keys = 0
   for (const { index, 0: string } of content.matchAll(/"(?:[^"\\]|\\.)*"/g)) {
@@ -44,7 +47,7 @@ function keysWritten(content: string): number {
   return keys
 }
 
-/** Keys of mappings in a value: of those that are given twice, JSON's reader keeps one. */
+/** Counts the mapping keys in a value. Of duplicate keys, JSON.parse keeps one. */
 function keysHeld(value: unknown): number {
   let keys = 0
   const left: unknown[] = [value]
@@ -59,14 +62,14 @@ function keysHeld(value: unknown): number {
 
 interface DocumentText {
   readonly text: string
-  /** Lines of the file before it. */
+  /** The number of lines of the file before this text. */
   readonly line: number
 }
 
 /**
- * Cuts a text where YAML lets a document start: at lines that begin with `---`, and after those that begin with `...` (YAML 1.2,
- * productions 203 and 204), neither of which may be within a document. A byte order mark may stand before each (production 202), as it does where
- * files were joined. What comes before a `---` is a document only if it holds more than comments and directives.
+ * Splits a text where YAML allows a document to start: at lines that begin with `---`, and after those that begin with `...` (YAML 1.2,
+ * productions 203 and 204), neither of which can be within a document. Each may be preceded by a byte order mark (production 202), which
+ * occurs in concatenated files. Text before a `---` is a document only if it contains more than comments and directives.
  */
 function separate(content: string): DocumentText[] {
   const texts: DocumentText[] = []
@@ -86,10 +89,10 @@ function separate(content: string): DocumentText[] {
   return texts
 }
 
-/** What YAML lets no text hold (production 1): control characters other than tabs and the ends of lines. */
+/** Characters not allowed in YAML (production 1): control characters other than tabs and line ends. */
 const controls = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
 
-/** Reads the document of a separated text. Undefined when it holds none. */
+/** Parses a separated text. Undefined when it contains no document. */
 function readYaml(text: string, line: number): ReadDocument | undefined {
   const read = readOne(text, line)
   return read && 'error' in read ? { error: read.error, text } : read
@@ -104,28 +107,28 @@ function readOne(text: string, line: number): { readonly value: unknown } | { re
     const document = compose(text, counter)
     return document && readTree(document, at)
   } catch (error) {
-    // The library descends into nesting by calling itself.
+    // The library parses nested collections recursively and overflows the stack.
     if (error instanceof RangeError || (error instanceof YAMLParseError && error.code === 'RESOURCE_EXHAUSTION')) return { error: tooDeep }
     if (error instanceof YAMLParseError) return { error: `not YAML, line ${at(error.pos[0])}: ${withoutText(error.message)}` }
     return { error: `cannot be read: ${error instanceof Error ? error.message : String(error)}` }
   }
 }
 
-/** A message of the library without what it quotes of the text: that may be part of a private key. */
+/** Removes quotations of the text from an error message of the library, because they may contain parts of a private key. */
 const withoutText = (message: string): string => message.replace(/((?:token|characters|tag)[^:]*): .*/s, '$1').slice(0, 200)
 
 /**
- * Parses one document. Throws at its first mistake: the library would go on, describe each with an excerpt of its line, and take a time that
- * grows with the square of a long line.
+ * Parses one document. Throws at its first error: the library would continue, describe each error with an excerpt of its line, and take
+ * quadratic time for a long line.
  */
 function compose(text: string, counter: LineCounter): Document | undefined {
-  // The library looks for repeated keys by comparing each with all others; here it is done by a set.
+  // The library detects duplicate keys by comparing each with all others. `repeatedKey` uses a set.
   const composer = new Composer({ uniqueKeys: false, merge: false, strict: true, logLevel: 'silent' })
   const report: (...mistake: unknown[]) => void = Reflect.get(composer, 'onError')
   let first: YAMLParseError | undefined
   Reflect.set(composer, 'onError', (source: unknown, code: unknown, message: unknown, isWarning?: boolean) => {
     if (isWarning) return
-    // Every collection around it catches what is thrown, and reports it again as its own.
+    // Every enclosing collection catches the error and reports it again as its own.
     if (!first) report(source, code, message)
     first ??= composer.streamInfo().errors[0]
     throw first
@@ -158,7 +161,7 @@ function readTree(document: Document, lineOf: (offset: number) => number) {
   return withinDepth(document.toJS({ maxAliasCount: documentLimits.aliases }), '')
 }
 
-/** The first key that a mapping gives twice. As values, two are one that are written alike: 1 and "1", or a name and an alias of it. */
+/** Returns the first duplicate key of a mapping. Keys are equal when their texts are: 1 and "1", or a name and an alias of it. */
 function repeatedKey(maps: readonly YAMLMap[], anchors: ReadonlyMap<string, Node>, lineOf: (offset: number) => number): string | undefined {
   for (const { items } of maps) {
     const keys = new Set<string>()
@@ -174,7 +177,7 @@ function repeatedKey(maps: readonly YAMLMap[], anchors: ReadonlyMap<string, Node
   return undefined
 }
 
-/** A value, unless it is nested too deep for those who walk through it by calling themselves. */
+/** Returns a value, or an error if it is nested too deep for recursive functions. */
 function withinDepth(value: unknown, text: string): ReadDocument {
   const seen = new Set<unknown>()
   const isNew = (item: unknown): item is object => typeof item === 'object' && item !== null && !seen.has(item) && seen.add(item) !== undefined

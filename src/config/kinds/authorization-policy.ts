@@ -1,4 +1,4 @@
-/** AuthorizationPolicy: which requests are allowed, denied, or put to an authorizer outside (docs/resources.md, A5 to A8). */
+/** AuthorizationPolicy: which requests are allowed, denied, or checked by an external authorizer (docs/resources.md, A5 to A8). */
 import { isIpOrCidr } from '../addresses.ts'
 import { hostFault } from '../host-values.ts'
 import { pathFault } from '../path-patterns.ts'
@@ -8,7 +8,7 @@ import { list, oneOf, type Read, type Report, reject, required, text } from '../
 import { checkTargets, dryRunOf, idleTargets, isPort, selectedLabels, strict, targets } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'
 
-/** A value of a rule: exact, `x*`, `*x` or `*`. */
+/** A value in a rule: exact, `x*`, `*x` or `*`. */
 const value = text({ max: 4096 })
 const values = list(value)
 
@@ -46,22 +46,22 @@ const rule = strict({
   when: list(condition),
 })
 
-/** Fields of a source that an external authorizer's policy cannot use: what they look at comes later in the chain. */
+/** Fields of a source that are not available to CUSTOM policies, because their attributes are set by a later filter. */
 const lateSources = ['namespaces', 'principals', 'requestPrincipals', 'serviceAccounts', 'trustDomains'].flatMap((field) => [
   field,
   `not${field.charAt(0).toUpperCase()}${field.slice(1)}`,
 ])
 
-/** Longest pattern of trust domains that a regular expression of the default program size can look for. */
+/** The maximum length of a trust domain pattern for which a regular expression stays within the default program size. */
 const longestTrustDomain = 60
 
-/** What is wrong with the name of a service account, `<name>` or `<namespace>/<name>`, or undefined. */
+/** Returns why text is not the name of a service account, `<name>` or `<namespace>/<name>`. Undefined when it is one. */
 function accountFault(given: string): string | undefined {
   if (given.includes('*')) return 'a service account is named without wildcards'
   return /^[^/]+(\/[^/]+)?$/.test(given) ? undefined : `${JSON.stringify(given.slice(0, 100))} is neither <name> nor <namespace>/<name>`
 }
 
-/** What is wrong with a pattern of trust domains, or undefined. */
+/** Returns why text is not a valid trust domain pattern. Undefined when it is valid. */
 function trustDomainPatternFault(given: string): string | undefined {
   if (given.includes('/')) return 'a trust domain has no slash'
   if (!/^[\x21-\x7e]*$/.test(given)) return 'never matches: a trust domain is plain ASCII without spaces'
@@ -93,7 +93,10 @@ function checkValue(field: string, given: string, path: string, report: Report):
   else if (/hosts$/i.test(field)) checkMatchable('host', given, path, report)
 }
 
-/** What depends on the normalization of the mesh is looked at with the mesh configuration (src/snapshot/matchable-policies.ts). */
+/**
+ * Rejects values that can never match under any normalization. Those that depend on the mesh's normalization are found with the mesh
+ * configuration (src/snapshot/matchable-policies.ts).
+ */
 function checkMatchable(kind: 'host' | 'path', given: string, path: string, report: Report): void {
   if (report.optOuts?.has(`never-matching-${kind}s`)) return
   const fault = kind === 'path' ? pathFault(given, 'NONE') : hostFault(given)

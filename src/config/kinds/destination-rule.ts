@@ -1,4 +1,4 @@
-/** DestinationRule: what holds for requests once their host is known: policies and subsets. */
+/** DestinationRule: traffic policies and subsets of a host. */
 import { anything, decimal, duration, flag, integer, list, oneOf, type Read, record, reject, required, text, unused } from '../shape.ts'
 import { connectionPool, localityLbShape } from '../shapes/connections.ts'
 import { host, labels, largestUint32, portSelector } from '../shapes/hosts.ts'
@@ -17,7 +17,7 @@ const tlsSettings = record({
   caCrl: unused(text(), 'revoked certificates are accepted until they expire'),
 })
 
-/** Envoy fills a table for consistent hashing evenly only if its size is prime, and refuses others. */
+/** Whether a number is prime. Envoy refuses Maglev tables of other sizes. */
 function isPrime(value: number): boolean {
   for (let factor = 2; factor * factor <= value; factor++) if (value % factor === 0) return false
   return value > 1

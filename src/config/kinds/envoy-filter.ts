@@ -1,4 +1,4 @@
-/** EnvoyFilter: patches to what is made for the proxies that it selects. */
+/** EnvoyFilter: patches to the resources made for the proxies that it selects. */
 import { canonicalMetadata } from '../../names/mesh-names.ts'
 import { regexFault } from '../patterns.ts'
 import { anything, flag, integer, list, map, oneOf, type Read, record, reject, required, type Shape, text, unused } from '../shape.ts'
@@ -6,7 +6,7 @@ import { labels } from '../shapes/hosts.ts'
 import { checkTargets, idleTargets, selectedLabels, targetedBy, targets } from '../shapes/policies.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
-/** Metadata of nodes that is compared; names of the reference are those of the mesh. */
+/** Node metadata to match. Alias keys are converted to the mesh form. */
 const metadata: Shape<Record<string, string>> = (() => {
   const { form, read } = map(text())
   return {
@@ -41,7 +41,7 @@ const routeMatch = record({
 })
 const clusterMatch = record({ name: text(), service: text(), subset: text(), portNumber: integer(0, 65_535) })
 
-/** In the order of their numbers in the protocol, where 0 is no kind, and no operation. */
+/** Patch kinds and operations in the order of their enum numbers in the protocol, where 0 is none. */
 const patchKinds = [
   '',
   'LISTENER',
@@ -64,7 +64,7 @@ const routeKinds: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL
 const filterKinds: ReadonlySet<string> = new Set(['NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER'])
 const merging: ReadonlySet<string> = new Set(['MERGE', 'MERGE_AND_REPLACE_LIST'])
 
-/** Why an operation changes nothing of what it is applied to; undefined when it does something. */
+/** Returns why an operation has no effect on what it is applied to. Undefined when it has one. */
 function withoutEffect(
   applyTo: string,
   operation: string,

@@ -1,11 +1,11 @@
-/** Gateway: which hosts the routers with certain labels serve on which ports. */
+/** Gateway: the hosts and ports that the selected routers serve. */
 import { isPlainHttp } from '../../model/protocol.ts'
 import { integer, list, type Read, type Report, record, reject, required, text, unused } from '../shape.ts'
 import { ip, labels, port } from '../shapes/hosts.ts'
 import { serverTls } from '../shapes/tls.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
-/** `<host>` or `<namespace>/<host>`, where the namespace may be `.` (that of the Gateway) or `*` (any), and the host `*` or `*.<suffix>`. */
+/** `<host>` or `<namespace>/<host>`. The namespace may be `.` (that of the Gateway) or `*` (any), the host may be `*` or `*.<suffix>`. */
 const serverHost = text({
   max: 320,
   pattern: /^(([.*]|[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)\/)?(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/,
@@ -37,7 +37,7 @@ type ServerTls = Read<typeof serverTls>
 const hasCertificate = ({ serverCertificate, privateKey, credentialName, credentialNames, tlsCertificates }: ServerTls): boolean =>
   Boolean(serverCertificate || privateKey || credentialName || credentialNames?.length || tlsCertificates?.length)
 
-/** What a mode needs besides. */
+/** Checks the fields that a TLS mode requires or excludes. */
 function checkMode(tls: ServerTls, path: string, report: Report): void {
   const { mode = 'PASSTHROUGH', credentialName, credentialNames, tlsCertificates } = tls
   const isNamed = Boolean(credentialName || credentialNames?.length)

@@ -1,4 +1,4 @@
-/** PeerAuthentication: whether workloads take connections with, without or with and without mutual TLS. */
+/** PeerAuthentication: whether workloads accept connections with mutual TLS, without it, or both. */
 import { map, oneOf, type Read, reject } from '../shape.ts'
 import { isPort, selectedLabels, selector, strict } from '../shapes/policies.ts'
 import { type Kind, securityVersions } from './kind.ts'

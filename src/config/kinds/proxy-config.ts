@@ -1,4 +1,4 @@
-/** ProxyConfig: settings of the proxies of a namespace. */
+/** ProxyConfig: settings of the proxies in a namespace. */
 import { anything, map, type Read } from '../shape.ts'
 import type { Kind } from './kind.ts'
 

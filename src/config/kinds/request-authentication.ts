@@ -1,4 +1,4 @@
-/** RequestAuthentication: which tokens of end users are accepted. */
+/** RequestAuthentication: which JWTs of end users are accepted. */
 import { isWholeText } from '../policy-attributes.ts'
 import { duration, flag, list, type Read, type Report, reject, required, text } from '../shape.ts'
 import { keySet } from '../shapes/key-set.ts'
@@ -25,7 +25,7 @@ const jwtRule = strict(
     forwardOriginalToken: flag,
     outputPayloadToHeader: headerName,
     timeout: duration(1),
-    // What the text of a claim is split at is the same for all claims (docs/resources.md, A3).
+    // The separator of a claim's text is the same for all claims (docs/resources.md, A3).
     spaceDelimitedClaims: list(text({ max: 1024 }), { max: 64 }),
     outputClaimToHeaders: list(strict({ header: required(headerName), claim: required(text({ max: 1024 })) })),
   },

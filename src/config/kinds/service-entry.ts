@@ -1,4 +1,4 @@
-/** ServiceEntry: services, and the endpoints behind them (docs/resources.md, S1 to S4). */
+/** ServiceEntry: services and their endpoints (docs/resources.md, S1 to S4). */
 import { isIp, isIpOrCidr } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, text } from '../shape.ts'
 import { labels, port } from '../shapes/hosts.ts'

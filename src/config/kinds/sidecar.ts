@@ -1,4 +1,4 @@
-/** Sidecar: what the sidecars of a namespace see, and where they listen. */
+/** Sidecar: the services visible to the sidecars of a namespace, and their listeners. */
 import { canonicalAddress, isIp, unixFault } from '../addresses.ts'
 import { integer, list, oneOf, type Read, record, reject, required, type Shape, text } from '../shape.ts'
 import { connectionPool } from '../shapes/connections.ts'

@@ -1,4 +1,4 @@
-/** Telemetry: what is logged, measured and traced of requests. */
+/** Telemetry: access logs, metrics and traces of requests. */
 import { anything, map, type Read } from '../shape.ts'
 import type { Kind } from './kind.ts'
 

@@ -6,7 +6,7 @@ import { destination, host, labels, largestUint32, port, subnets } from '../shap
 import { authority, directResponse, fault, line, percent, redirect } from '../shapes/http-actions.ts'
 import { type Kind, networkingVersions } from './kind.ts'
 
-/** What is wrong with a regular expression: the empty one is none to Envoy. */
+/** Returns why a regular expression is not valid. Envoy refuses an empty one. */
 const patternFault = (value: string, report: Report) => (value === '' ? 'required, but empty' : regexFault(value, report))
 /** A user's regular expression, at most 1,024 characters. */
 const regex = text({ max: 1024, check: patternFault, examples: ['a.*', '*', '.*', '[a-z]+(x|y)?'] })
@@ -16,7 +16,7 @@ const oneStringMatch = (value: { exact?: string; prefix?: string; regex?: string
     reject(report, path, 'only one of exact, prefix and regex may be set')
 }
 const stringMatch = record({ exact: text(), prefix: text(), regex }, oneStringMatch)
-/** Of something that may be missing: the regular expression `*` means that it is there. */
+/** A regular expression for an optional value. `*` matches any present value. */
 const presence = text({ max: 1024, check: (value, report) => (value === '*' ? undefined : patternFault(value, report)), examples: ['*', 'a.*'] })
 const optionalMatch = record({ exact: text(), prefix: text(), regex: presence }, oneStringMatch)
 /** The name of a header, or `*`. */
@@ -52,7 +52,7 @@ const httpMatch = record(matchFields, (value, path, report) => {
 
 const weighted = { destination: required(destination), weight: integer(0, 1_000_000) }
 const routeDestination = record({ ...weighted, headers })
-/** Of connections, which have no headers. */
+/** A destination of connections, which have no headers. */
 const connectionDestination = record({ ...weighted, headers: unused(headers, 'connections are passed on as they are') })
 
 const retryConditions = new Set(
@@ -121,7 +121,7 @@ const httpRoute = record(
   },
 )
 
-/** Weights are a share of their sum, which Envoy holds in 32 bits. */
+/** Checks the weights of destinations. Envoy stores their sum in 32 bits. */
 function checkWeights(routes: readonly { weight?: number }[] | undefined, path: string, report: Report): void {
   if (!routes || routes.length < 2) return
   const sum = routes.reduce((total, entry) => total + (entry.weight ?? 0), 0)

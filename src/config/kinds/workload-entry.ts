@@ -1,4 +1,4 @@
-/** WorkloadEntry: a workload that ServiceEntries of its namespace select by its labels. */
+/** WorkloadEntry: a workload that ServiceEntries of its namespace select by labels. */
 import { type Read, record, reject } from '../shape.ts'
 import { workloadAddress, workloadFields } from '../shapes/workload.ts'
 import { type Kind, networkingVersions } from './kind.ts'

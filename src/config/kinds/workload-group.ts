@@ -1,4 +1,4 @@
-/** WorkloadGroup: what workloads have in common that register themselves. */
+/** WorkloadGroup: a template for workloads that register themselves. */
 import { anything, type Read, record, required } from '../shape.ts'
 import { labels } from '../shapes/hosts.ts'
 import { workload } from '../shapes/workload.ts'

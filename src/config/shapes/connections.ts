@@ -1,8 +1,8 @@
-/** How connections are kept and spread, in a rule and in the mesh configuration. */
+/** Connection and locality settings, used in DestinationRules, Sidecars and the mesh configuration. */
 import { duration, flag, integer, list, map, oneOf, type Read, record, required, text, unused } from '../shape.ts'
 import { largestUint32 } from './hosts.ts'
 
-/** Shape of `localityLbSetting`. */
+/** The shape of `localityLbSetting`. */
 export const localityLbShape = record({
   distribute: list(record({ from: required(text()), to: required(map(integer(0, 100))) })),
   failover: list(record({ from: required(text()), to: required(text()) })),
@@ -10,7 +10,7 @@ export const localityLbShape = record({
   enabled: flag,
 })
 
-/** Shape of `tcpKeepalive`. Envoy counts in whole seconds of 32 bits. */
+/** The shape of `tcpKeepalive`. Envoy uses whole seconds of 32 bits. */
 export const tcpKeepaliveShape = record({
   probes: integer(0, largestUint32),
   time: duration(0, largestUint32 * 1000),
@@ -19,7 +19,7 @@ export const tcpKeepaliveShape = record({
 
 export type LocalityLb = Read<typeof localityLbShape>
 
-/** Limits and times of connections to a workload. */
+/** Limits and timeouts of connections to a workload. */
 export const connectionPool = record({
   tcp: record({
     maxConnections: integer(1, 2_147_483_647),

@@ -1,16 +1,16 @@
-/** Changes of headers by routes (`envoy.config.core.v3.HeaderValueOption`). */
+/** Header modifications by routes (`envoy.config.core.v3.HeaderValueOption`). */
 import { headerFormatFault } from '../header-format.ts'
 import { list, map, type Read, type Report, record, reject, text } from '../shape.ts'
 
 const token = /^[0-9A-Za-z!#$%&'*+.^_|~`-]+$/
 
-/** What keeps text from being the name of a header, or undefined (RFC 9110, section 5.1). */
+/** Returns why text is not a header name (RFC 9110, section 5.1). Undefined when it is one. */
 export const headerNameFault = (name: string): string | undefined =>
   token.test(name) ? undefined : `${JSON.stringify(name.slice(0, 100))} is not the name of a header`
 
 /**
- * The path of the claim of a token that a match of headers means by its name, `@request.auth.claims.<claim>` with dots between nested claims or
- * `@request.auth.claims[<claim>][<nested>]`; undefined for the name of a header.
+ * Returns the path of the JWT claim that a header match refers to by the name `@request.auth.claims.<claim>`, with dots between nested
+ * claims, or `@request.auth.claims[<claim>][<nested>]`. Undefined for the name of a header.
  */
 export function claimPath(name: string): readonly string[] | undefined {
   const rest = /^@request\.auth\.claims(.+)$/is.exec(name)?.[1]
@@ -19,10 +19,10 @@ export function claimPath(name: string): readonly string[] | undefined {
   return path.length > 0 && path.every((part) => part !== '') ? path : undefined
 }
 
-/** Whether a name means the host of a request, which proxies rewrite and cannot set as a header. */
+/** Whether a header name is the host of the request, which proxies rewrite and cannot set as a header. */
 export const isAuthority = (name: string): boolean => /^(host|:authority)$/i.test(name)
 
-/** Whether proxies neither set nor remove a header: pseudo headers (RFC 9113, section 8.3) and the host. */
+/** Whether proxies can neither set nor remove a header: pseudo headers (RFC 9113, section 8.3) and the host. */
 export const isFixed = (name: string): boolean => name.startsWith(':') || isAuthority(name)
 
 const value = text({ check: headerFormatFault, examples: ['', 'v1', '100%%', '%REQ(x-name)%', 'from %DOWNSTREAM_REMOTE_ADDRESS%'] })
@@ -53,11 +53,14 @@ function checkAuthority(host: string, path: string, report: Report): void {
   if (reason) reject(report, path, reason)
 }
 
-/** What keeps text from being the host that requests are rewritten to, or undefined. It is taken as it is: a command in it would stand for itself. */
+/**
+ * Returns why text is not a host that requests can be rewritten to. Undefined when it is one. Command operators are not allowed, because
+ * Envoy does not evaluate them here.
+ */
 export const authorityFault = (host: string): string | undefined =>
   /^[!-$&-~]{0,1024}$/.test(host) ? undefined : `${JSON.stringify(host.slice(0, 100))} is not a host (commands are not allowed here)`
 
-/** Changes of the headers of requests and of responses. The host of a request, under either of its names, is rewritten. */
+/** Header modifications of requests and responses. Setting the host of a request, under either of its names, rewrites it. */
 export const headers = record({ request: operations('request'), response: operations('response') })
 
 export type HeaderChanges = Read<typeof headers>

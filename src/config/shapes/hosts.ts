@@ -1,14 +1,17 @@
-/** Hosts, ports and addresses as several kinds name them. */
+/** Shapes of hosts, ports and addresses that several kinds use. */
 import { canonicalAddress, isIp, isIpOrCidr } from '../addresses.ts'
 import { integer, list, map, type Read, record, required, type Shape, text } from '../shape.ts'
 
-/** Largest number of 32 bits. */
+/** The maximum of an unsigned 32-bit integer. */
 export const largestUint32 = 4_294_967_295
 
-/** Number of a port. */
+/** A port number. */
 export const port = integer(1, 65_535)
 
-/** A map by names of labels, annotations or metadata. Names that the mesh owns come out in its own form, whichever was written: what asks for a label and what has it agree. */
+/**
+ * A map whose keys are names of labels, annotations or metadata. Mesh-owned names are converted to the mesh form, so that selectors and
+ * labels match whichever form they are written in.
+ */
 export function labelsOf(item: Shape<string>): Shape<Record<string, string>> {
   const { form, read } = map(item)
   return {
@@ -26,7 +29,7 @@ export const labels = labelsOf(text({ max: 1024 }))
 /** A host name, a wildcard, or an IP address. */
 export const host = text({ max: 253, pattern: /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+)$/, what: 'a host name' })
 
-/** Addresses that are matched. */
+/** Addresses and CIDRs to match. */
 export const subnets = list(
   text({
     check: (value) => (isIpOrCidr(value) ? undefined : `${JSON.stringify(value.slice(0, 100))} is not an IP address or CIDR`),
@@ -39,7 +42,7 @@ const writtenIp = text({
   examples: ['0.0.0.0', '::', '10.1.2.3', ''],
 })
 
-/** An IP address in the one spelling that it has, or nothing. */
+/** An IP address, returned in canonical form, or empty text. */
 export const ip: Shape<string> = {
   form: writtenIp.form,
   read(value, path, report) {
@@ -48,10 +51,10 @@ export const ip: Shape<string> = {
   },
 }
 
-/** A port of a service. */
+/** A reference to a port of a service. */
 export const portSelector = record({ number: required(port) })
 
-/** Where requests are sent: a host, one of its subsets, one of its ports. */
+/** A destination of requests: a host, a subset of it, and a port. */
 export const destination = record({ host: required(host), subset: text({ max: 253 }), port: portSelector })
 
 export type Destination = Read<typeof destination>

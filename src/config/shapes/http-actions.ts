@@ -1,4 +1,4 @@
-/** What a route does with requests besides sending them on: redirects, answers of its own and faults. */
+/** Actions of a route other than forwarding: redirects, direct responses and fault injection. */
 import { codeNamed } from '../../model/status-codes.ts'
 import { decimal, duration, integer, oneOf, type Report, record, reject, required, type Shape, text, unused } from '../shape.ts'
 import { authorityFault } from './headers.ts'
@@ -6,16 +6,16 @@ import { port } from './hosts.ts'
 
 /** A share of requests in percent. */
 export const percent = record({ value: decimal(0, 100) })
-/** Text that goes into a path or a header. */
+/** Text for a path or a header, without control characters. */
 export const line = text({
   max: 16_384,
   check: (value) => (/[\u0000-\u001f\u007f]/.test(value) ? 'has a control character' : undefined),
   examples: ['/new', ''],
 })
-/** A host, with or without a port, that requests or clients are sent to; empty for none. */
+/** A host with an optional port, for rewrites and redirects. Empty: none. */
 export const authority = text({ check: authorityFault, examples: ['a.example', 'a.example:8080', ''] })
 const redirectCodes = new Set([0, 301, 302, 303, 307, 308])
-/** Where clients are sent instead. */
+/** A redirect. */
 export const redirect = record(
   {
     uri: line,
@@ -32,7 +32,7 @@ export const redirect = record(
   },
 )
 
-/** Bytes of a direct response at most, as proxies are told with the route configuration. */
+/** The maximum size of a direct response in bytes, which is also set in the route configuration. */
 export const largestDirectResponse = 1_048_576
 const body = text({
   check: (value) => (Buffer.byteLength(value) > largestDirectResponse ? `longer than ${largestDirectResponse} bytes` : undefined),
@@ -43,7 +43,7 @@ const base64 = text({
   check: (value) => (/^[A-Za-z0-9+/_-]*={0,2}$/.test(value) ? undefined : 'not base64'),
   examples: ['aGVsbG8=', ''],
 })
-/** The answer of a route itself. */
+/** A direct response. */
 export const directResponse = record({
   status: required(integer(200, 599)),
   body: record({ string: body, bytes: base64 }, (value, path, report) => {
@@ -51,7 +51,7 @@ export const directResponse = record({
   }),
 })
 
-/** A status of gRPC by its name, `NOT_FOUND`, or by its number; read as the number. */
+/** A gRPC status by its name, `NOT_FOUND`, or by its number; returned as the number. */
 const grpcStatus: Shape<number> = (() => {
   const name = text({
     check: (value) => (codeNamed(value) === undefined ? `${JSON.stringify(value.slice(0, 100))} is not a status of gRPC` : undefined),
@@ -69,7 +69,7 @@ const grpcStatus: Shape<number> = (() => {
 const withoutEffect = (report: Report, path: string, reason: string) => report.warnings.push({ path, reason: `has no effect: ${reason}` })
 const isNone = (value: { percentage?: { value?: number }; percent?: number }) =>
   ((value.percentage ? value.percentage.value : value.percent) ?? 0) === 0
-/** Faults that are injected; without a percentage a fault is none. */
+/** Fault injection. A fault without a percentage has no effect. */
 export const fault = record({
   delay: record(
     { fixedDelay: duration(1), exponentialDelay: unused(duration()), percentage: percent, percent: integer(0, 100) },

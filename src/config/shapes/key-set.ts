@@ -1,11 +1,11 @@
-/** JSON Web Key Sets (RFC 7517) that proxies can use: those keys of which Envoy (jwt_verify_lib) makes public keys, and nothing else that was written. */
+/** JSON Web Key Sets (RFC 7517), reduced to the keys that Envoy (jwt_verify_lib) can use and to their public fields. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { isMapping, type Shape, text } from '../shape.ts'
 
-/** Most keys of a set. */
+/** The maximum number of keys in a set. */
 const mostKeys = 500
 
-/** A set with the keys that can be used, and why others are left out of it. */
+/** A key set with only the usable keys, and the reasons why others are left out. */
 interface UsableKeySet {
   readonly content: string
   readonly leftOut: readonly string[]
@@ -17,7 +17,7 @@ const written = text({
   examples: ['{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'],
 })
 
-/** A JSON Web Key Set as text (RFC 7517); what is read is the set with the keys that proxies can use, and a warning of the others. */
+/** A JSON Web Key Set as text (RFC 7517). The result contains the keys that proxies can use; others cause warnings. */
 export const keySet: Shape<string> = {
   form: written.form,
   read(value, path, report) {
@@ -29,7 +29,7 @@ export const keySet: Shape<string> = {
   },
 }
 
-/** What keeps text from being a JSON Web Key Set that a user gives; a secret in it is a fault. */
+/** Returns why text is not a valid JSON Web Key Set in a policy. Undefined when it is valid. A secret key is a fault. */
 export function keySetFault(content: string): string | undefined {
   const keys = keysOf(content)
   if (typeof keys === 'string') return keys
@@ -38,7 +38,7 @@ export function keySetFault(content: string): string | undefined {
   return keys.some((key) => keyFault(key) === undefined) ? undefined : `none of its keys can be used: ${keyFaults(keys).join('; ').slice(0, 300)}`
 }
 
-/** The set of those keys that can be used, as proxies are given it. Throws an Error with the reason where there is none. */
+/** Returns the key set for proxies, with only the usable keys. Throws an Error with the reason when there are none. */
 export function usableKeySet(content: string): UsableKeySet {
   const keys = keysOf(content)
   if (typeof keys === 'string') throw new Error(keys)
@@ -48,7 +48,7 @@ export function usableKeySet(content: string): UsableKeySet {
   return { content: JSON.stringify({ keys: usable.map(publicParts) }), leftOut }
 }
 
-/** The keys of a set, or what keeps text from being one. */
+/** Returns the keys of a set, or the reason why text is not one. */
 function keysOf(content: string): readonly unknown[] | string {
   let parsed: unknown
   try {
@@ -71,7 +71,7 @@ const keyFaults = (keys: readonly unknown[]): string[] =>
 
 type Key = Readonly<Record<string, unknown>>
 
-/** Why proxies can make nothing of a key, or undefined: the rules of Envoy (jwt_verify_lib, BoringSSL), or stricter ones. */
+/** Returns why proxies cannot use a key, by the rules of Envoy (jwt_verify_lib, BoringSSL) or stricter ones. Undefined when they can. */
 function keyFault(key: unknown): string | undefined {
   if (!isMapping(key)) return 'is no mapping'
   if (isSecret(key)) return 'is a secret, not a public key'
@@ -91,7 +91,7 @@ function keyFault(key: unknown): string | undefined {
   }
 }
 
-/** Curves of elliptic keys, and the algorithm of each (RFC 7518, section 3.4). */
+/** The algorithm for each elliptic curve (RFC 7518, section 3.4). */
 const curves: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' }
 
 const algorithmFault = ({ alg }: Key, fits: (algorithm: string) => boolean): string | undefined =>
@@ -112,7 +112,10 @@ const kinds: Readonly<Record<string, { readonly parts: readonly string[]; fault(
   OKP: { parts: ['x'], fault: (key) => (key.crv === 'Ed25519' ? algorithmFault(key, (alg) => alg === 'EdDSA') : 'is of an unknown curve (crv)') },
 }
 
-/** Bounds of RSA: BoringSSL takes no modulus of more than 16 kbit, and no exponent that is even, 1 or of more than 32 bits. */
+/**
+ * Returns why an RSA key is out of bounds: BoringSSL accepts no modulus above 16 kbit, and no exponent that is even, 1 or longer than 32
+ * bits.
+ */
 function rsaFault(n: string, e: string): string | undefined {
   const [modulus, exponent] = [n, e].map((part) => withoutZeros(Buffer.from(part, 'base64url'))) as [Buffer, Buffer]
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
@@ -127,7 +130,7 @@ function withoutZeros(bytes: Buffer): Buffer {
   return first < 0 ? Buffer.alloc(1) : bytes.subarray(first)
 }
 
-/** What of a key is for others to see, and what it is for. */
+/** Returns the public fields of a key, and those about its use. */
 function publicParts(key: unknown): object {
   const fields = ['kty', 'kid', 'alg', 'use', 'key_ops', 'n', 'e', 'crv', 'x', 'y']
   const plain = (value: unknown) => (typeof value === 'string' ? value.replace(/=+$/, '') : value)

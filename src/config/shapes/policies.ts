@@ -1,4 +1,7 @@
-/** What the kinds that say who may call whom have in common (docs/resources.md, A1 to A10). Unknown fields are faults in them: a policy without a misspelt condition allows more. */
+/**
+ * Shapes common to the policy kinds (docs/resources.md, A1 to A10). Unknown fields are faults in policies, because a policy that loses a
+ * misspelt condition allows more.
+ */
 import { type Fault, list, type Read, type Report, record, reject, required, text } from '../shape.ts'
 import { labelsOf } from './hosts.ts'
 
@@ -8,7 +11,7 @@ export const strict: <F extends Parameters<typeof record>[0]>(fields: F, check?:
   check,
 ) => record(fields, check, 'fault')
 
-/** Which workloads a policy is for. */
+/** The labels of the workloads that a policy selects. */
 export const selector = strict({ matchLabels: labelsOf(text({ max: 63 })) }, (value, path, report) => {
   for (const [key, label] of Object.entries(value.matchLabels ?? {})) {
     if (key === '') reject(report, `${path}.matchLabels`, 'a label needs a name')
@@ -16,11 +19,11 @@ export const selector = strict({ matchLabels: labelsOf(text({ max: 63 })) }, (va
   }
 })
 
-/** Label of the proxies of a Gateway of the orchestrator's API: its name. */
+/** The label with the Gateway's name on the proxies of a Gateway of the orchestrator's API. */
 const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name'
 const gatewayGroup = 'gateway.networking.k8s.io'
 
-/** An object that a policy is attached to, in the namespace of the policy. */
+/** An object in the namespace of the policy that the policy is attached to. */
 const targetRef = strict(
   { group: text({ max: 253 }), kind: required(text({ max: 63 })), name: required(text({ max: 253 })), namespace: text({ max: 253 }) },
   ({ group = '', kind, name, namespace }, path, report) => {
@@ -33,10 +36,10 @@ const targetRef = strict(
   },
 )
 
-/** How a policy says which workloads it is for: by labels, or by the objects that it is attached to. */
+/** The fields by which a policy selects workloads: labels, or objects that it is attached to. */
 export const targets = { selector, targetRef, targetRefs: list(targetRef, { max: 16 }) }
 
-/** What of a policy, or of a stand-in for one, says which workloads it is for. */
+/** The fields by which a policy, or a stand-in for one, selects workloads. */
 interface Targeted {
   readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> }
   readonly targetRef?: Target
@@ -44,7 +47,7 @@ interface Targeted {
 }
 type Target = Read<typeof targetRef>
 
-/** Rejects a policy that says in several ways which workloads it is for. */
+/** Rejects a policy that selects workloads in several ways. */
 export function checkTargets(spec: Targeted, path: string, report: Report): void {
   const ways = [spec.selector && 'selector', spec.targetRef && 'targetRef', spec.targetRefs?.length && 'targetRefs'].filter(Boolean)
   if (ways.length > 1) reject(report, `${path}.${ways[1]}`, `excluded by ${ways[0]}`)
@@ -52,7 +55,7 @@ export function checkTargets(spec: Targeted, path: string, report: Report): void
 
 const targetsOf = ({ targetRef: one, targetRefs = [] }: Targeted): readonly Target[] => (targetRefs.length > 0 || !one ? targetRefs : [one])
 
-/** How an object with a `workloadSelector` says which workloads it is for. */
+/** Converts the fields by which an object with a `workloadSelector` selects workloads. */
 export function targetedBy(spec: {
   readonly workloadSelector?: { readonly labels?: Readonly<Record<string, string>> }
   readonly targetRefs?: readonly Target[]
@@ -64,10 +67,13 @@ export function targetedBy(spec: {
   }
 }
 
-/** Whether a policy is attached to objects, all of its own namespace. */
+/** Whether a policy is attached to objects, which are all in its own namespace. */
 export const isAttached = (spec: Targeted): boolean => targetsOf(spec).length > 0
 
-/** Sets of labels: a policy, or a stand-in for one, selects the workloads that have all labels of one of them. None selects nobody. */
+/**
+ * Returns label sets: a policy, or a stand-in for one, selects the workloads that have all labels of one of the sets. Without a set it
+ * selects no workload.
+ */
 export function selectedLabelSets(spec: Targeted): readonly Readonly<Record<string, string>>[] {
   if (!isAttached(spec)) return [spec.selector?.matchLabels ?? {}]
   return targetsOf(spec)
@@ -75,7 +81,7 @@ export function selectedLabelSets(spec: Targeted): readonly Readonly<Record<stri
     .map(({ name }) => ({ [gatewayNameLabel]: name }))
 }
 
-/** Targets of a policy that have no effect, with reasons. */
+/** Returns the targets of a policy that have no effect, with reasons. */
 export function idleTargets(spec: Targeted): Fault[] {
   const path = spec.targetRefs?.length ? (index: number) => `spec.targetRefs[${index}]` : () => 'spec.targetRef'
   return targetsOf(spec).flatMap(({ group, kind }, index) =>
@@ -85,13 +91,16 @@ export function idleTargets(spec: Targeted): Fault[] {
   )
 }
 
-/** Labels that every workload has which a policy selects, as far as they are the same for all. */
+/** Returns labels that every workload selected by a policy has. Empty when the policy has several label sets. */
 export function selectedLabels(spec: Targeted): Readonly<Record<string, string>> {
   const [first = {}, ...others] = selectedLabelSets(spec)
   return others.length === 0 ? first : {}
 }
 
-/** What the annotation `mesh.io/dry-run` says: true and false as Go reads them, `unclear` for anything else, undefined where it is not there. */
+/**
+ * Returns the value of the annotation `mesh.io/dry-run`: a boolean in the notation of Go, `unclear` for other text, undefined when it is
+ * not set.
+ */
 export function dryRunOf(
   { annotations }: { readonly annotations: Readonly<Record<string, string>> },
   domain: string,
@@ -102,5 +111,5 @@ export function dryRunOf(
   return /^(0|f|F|false|FALSE|False)$/.test(given) ? false : 'unclear'
 }
 
-/** Whether text is the number of a port. */
+/** Whether text is a port number. */
 export const isPort = (given: string): boolean => /^\d{1,5}$/.test(given) && Number(given) >= 1 && Number(given) <= 65_535

@@ -1,8 +1,8 @@
-/** Termination of TLS, as gateways and sidecars do it. */
+/** TLS termination at gateways and sidecars. */
 import { canonicalTlsMode } from '../../names/mesh-names.ts'
 import { flag, list, oneOf, record, type Shape, text, unused } from '../shape.ts'
 
-/** Name of a Secret, `<name>` or `<namespace>/<name>`, with or without `kubernetes://` before it (docs/resources.md, K1). */
+/** The name of a Secret, `<name>` or `<namespace>/<name>`, with an optional prefix `kubernetes://` (docs/resources.md, K1). */
 export const credentialName = text({
   max: 530,
   pattern: /^(kubernetes:\/\/)?([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/,
@@ -10,7 +10,7 @@ export const credentialName = text({
   examples: ['site', 'shop/site', 'kubernetes://site'],
 })
 
-/** One of these modes, by its name or the alias of its name. */
+/** One of these TLS modes, by its name or alias name. */
 export function tlsMode<const T extends string>(...names: T[]): Shape<T> {
   const modes = oneOf(...names)
   return { form: modes.form, read: (value, path, report) => modes.read(typeof value === 'string' ? canonicalTlsMode(value) : value, path, report) }
@@ -23,7 +23,7 @@ const hash = text({
 })
 const spki = text({ pattern: /^[A-Za-z0-9+/]{43}=$/, what: 'a SHA-256 in base64', examples: [`${'A'.repeat(43)}=`] })
 
-/** How a server terminates TLS. */
+/** The settings by which a server terminates TLS. */
 export const serverTls = record({
   mode: tlsMode('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'MESH_MUTUAL', 'OPTIONAL_MUTUAL'),
   httpsRedirect: flag,

@@ -1,12 +1,12 @@
-/** Workloads as entries describe them. */
+/** Workloads in ServiceEntries, WorkloadEntries and WorkloadGroups. */
 import { unixFault } from '../addresses.ts'
 import { integer, map, record, text } from '../shape.ts'
 import { labels } from './hosts.ts'
 
-/** IP address, host name or `unix://` path of a workload. */
+/** The IP address, host name or `unix://` path of a workload. */
 export const workloadAddress = text({ max: 1024, check: unixFault })
 
-/** What is said of a workload beside its address. */
+/** The fields of a workload other than its address. */
 export const workloadFields = {
   ports: map(integer(1, 65_535)),
   labels,
@@ -16,5 +16,5 @@ export const workloadFields = {
   serviceAccount: text(),
 }
 
-/** A workload; where its address is not given, its network says where it is entered. */
+/** A workload. Without an address it is reached through the gateway of its network. */
 export const workload = record({ address: workloadAddress, ...workloadFields })
