@@ -1,4 +1,4 @@
-/** Metrics of gRPC methods, as servers of gRPC usually have them (`grpc_server_*`, docs/metrics.md). */
+/** The usual metrics of gRPC servers (`grpc_server_*`, docs/metrics.md). */
 
 import { codeName, status } from '../../src/model/status-codes.ts'
 import { monotonicMs } from '../runtime/clock.ts'
@@ -6,13 +6,16 @@ import { Counter, Histogram, type Registry } from '../runtime/metrics.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 import type { Method } from './methods.ts'
 
-/** Seconds. Streams of proxies last for hours; the last bucket is theirs. */
+/** In seconds. Streams of proxies last for hours and fall into the last bucket. */
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Opens streams; each that passes is counted: started, handled by status code, messages both ways, and how long it took. */
+/**
+ * Wraps the function that opens a method's streams, so that each stream is counted: started, handled by status code, messages in both
+ * directions, and duration.
+ */
 export type Measure = (path: string, type: Method['type'], open: (stream: GrpcStream) => void) => (stream: GrpcStream) => void
 
-/** Makes the metrics of a server. */
+/** Registers the metrics of a server and returns the wrapper. */
 export function grpcMetrics(registry: Registry): Measure {
   const registers = [registry]
   const labelNames = ['grpc_type', 'grpc_service', 'grpc_method']
@@ -50,11 +53,11 @@ export function grpcMetrics(registry: Registry): Measure {
 interface StreamEvents {
   received(): void
   sent(): void
-  /** Once, with the gRPC status. */
+  /** Called once, with the gRPC status. */
   ended(code: number): void
 }
 
-/** A stream that tells what happens on it. One that is gone without a status was cancelled by its client. */
+/** Wraps a stream and reports its events. A stream that closed without a status was cancelled by its client. */
 function observed(stream: GrpcStream, events: StreamEvents): GrpcStream {
   let stoodStill: ((reason: string) => void) | undefined
   let still = false

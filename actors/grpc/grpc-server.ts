@@ -1,4 +1,4 @@
-/** gRPC over raw `node:http2` streams: frames in, frames out, nothing decoded (see ARCHITECTURE, "Decisions"). */
+/** A gRPC server over raw `node:http2` streams. It passes on encoded messages and decodes none (ARCHITECTURE, "Decisions"). */
 import {
   createSecureServer,
   createServer,
@@ -34,71 +34,70 @@ import type { PaceWheel } from './pace-wheel.ts'
 import { type AnswerPage, GrpcPages, type PageCall } from './pages.ts'
 import { unaryStreams } from './unary.ts'
 
-/** An address on which a server listens. An empty host means every address. */
+/** A listening address. An empty host means all addresses. */
 export interface Listening {
   readonly host: string
   readonly port: number
 }
 
-/** A unix socket on which a server listens: a process of the server's own user alone may connect to it ({@link listenLocally}). */
+/** A unix socket to listen on; only processes of the server's own user may connect ({@link listenLocally}). */
 export interface LocalListening {
   readonly path: string
-  /** `own` unless it is said otherwise. */
+  /** Default: `own`. */
   readonly directory?: SocketDirectory
 }
 
-/** What a server is told when it is made; {@link Listening} in plain text, over TLS, or both. */
+/** Settings of a server. {@link Listening} in plain text, over TLS, or both. */
 export interface GrpcServerOptions {
   readonly plain: Listening | LocalListening | undefined
-  /** Listens once it has a certificate ({@link GrpcServer.useCertificate}). */
+  /** Listens once the first certificate is set ({@link GrpcServer.useCertificate}). */
   readonly secure: Listening | undefined
-  /** How many servers, each on a thread of its own, listen on the same addresses; the kernel spreads connections over them. */
+  /** Number of servers, each on its own thread, that listen on the same addresses; the kernel distributes connections among them. */
   readonly sharers: number
-  /** Connections at a time; one more is closed at once. */
+  /** Maximum number of connections; further ones are closed on accept. */
   readonly maxConnections: number
-  /** Streams at a time on one connection. */
+  /** Maximum number of concurrent streams on a connection. */
   readonly maxStreams: number
-  /** Largest message of a client in bytes, where its method sets no other. */
+  /** Maximum size of a client's message in bytes, for methods without a limit of their own. */
   readonly messageBytes: number
-  /** How long a stream may stand still while bytes for it are outstanding, in milliseconds; infinite for good. */
+  /** How long a stream may make no progress while bytes are outstanding, in milliseconds; may be infinite. */
   readonly sendTimeout: number
   readonly connections: ConnectionLimits
 }
 
-/** What a server works with. */
+/** Dependencies of a server. */
 export interface GrpcServerParts {
   readonly log: ScopedLogger
   readonly metrics: Registry
-  /** What charges streams for the time in which they stand still. */
+  /** The timer that charges streams for time without progress. */
   readonly wheel: PaceWheel
   readonly methods: Methods
-  /** Answers requests over TLS that are no gRPC calls; without it they are refused, as in plain text. */
+  /** Answers requests over TLS that are not gRPC calls. Without it, and in plain text, such requests are refused. */
   readonly page?: AnswerPage
   /**
-   * Whose client certificates are taken over TLS ({@link GrpcServer.trustChanged}). Clients need none; a connection whose client presents one
-   * that is refused is ended. Where there are no roots at all, what clients present is not looked at.
+   * The roots by which client certificates are verified over TLS ({@link GrpcServer.trustChanged}). Clients need no certificate; a
+   * connection with a certificate that is refused is ended. Without any roots, client certificates are ignored.
    */
   readonly trust: ClientTrust
-  /** Hears of connections that are closed at once because there are too many. */
+  /** Called for each connection that is closed because of `maxConnections`. */
   refused(): void
 }
 
 /**
- * Bytes of requests that a connection, and a stream, may send before the server has taken them. An ACK repeats all names of its
- * type, 110 KB for 2,400 endpoint resources, and has to fit in: each window update in its middle costs both sides a turn
- * (ARCHITECTURE, "Decisions").
+ * Receive window of a connection and of a stream, in bytes. An ACK repeats all resource names of its type, 110 KB for 2,400 endpoint
+ * resources, and should fit: every window update in its middle costs both sides an extra turn (ARCHITECTURE, "Decisions").
  */
 const receiveWindow = 262_144
-/** Pieces that a stream may have handed over: over TLS, one is encrypted while the other leaves. */
+/** Number of pieces that a stream may have handed over at a time: over TLS, one is encrypted while the other is being sent. */
 const piecesOverTls = 2
 
-/** How the streams of a method are taken. */
+/** A method as the server dispatches it. */
 interface Served {
   readonly open: (stream: GrpcStream) => void
   readonly messageBytes: number
 }
 
-/** A server of streams and of single calls, in plain text and over TLS. */
+/** A server of bidirectional streams and unary calls, in plain text and over TLS. */
 export class GrpcServer {
   readonly #options: GrpcServerOptions
   readonly #log: ScopedLogger
@@ -107,7 +106,7 @@ export class GrpcServer {
   readonly #pages: GrpcPages | undefined
   readonly #servers: { readonly server: Http2Server | Http2SecureServer; readonly at: Listening | LocalListening }[] = []
   readonly #sessions = new Map<ServerHttp2Session, Http2Connection>()
-  /** Connections with bytes outstanding, and streams in the middle of a message. */
+  /** Connections with outstanding bytes, and streams that are in the middle of receiving a message. */
   readonly #busy = new Set<Http2Connection>()
   readonly #reading = new Set<Http2GrpcStream>()
   readonly #buffers = new FrameBuffers()
@@ -154,8 +153,8 @@ export class GrpcServer {
   }
 
   /**
-   * Starts to listen, once. Resolves when connections are taken, those over TLS included, which wait for the first certificate. Rejects
-   * when the path of a unix socket cannot be listened on.
+   * Starts to listen; further calls have no effect. Resolves when connections are accepted, including those over TLS, which wait for the
+   * first certificate. Rejects when a unix socket path cannot be listened on.
    */
   open(): Promise<void> {
     this.#opened ??= Promise.all(
@@ -169,14 +168,17 @@ export class GrpcServer {
     return this.#opened
   }
 
-  /** Serves connections that come from now on with a certificate that was checked ({@link readCertificate}). Those that are open stay as they are. */
+  /** Uses a checked certificate ({@link readCertificate}) for new connections. Open connections are not affected. */
   useCertificate(certificate: ServingCertificate): void {
     this.#certificate = certificate
     this.#renew()
     this.#certified.resolve()
   }
 
-  /** Verifies client certificates by what is trusted now. Connections stay whose clients are still trusted; the others end within ten seconds. */
+  /**
+   * Applies a change of trust to new connections. Open connections stay if their client is still trusted; the others end within ten
+   * seconds.
+   */
   trustChanged(): void {
     this.#renew()
     for (const connection of this.#sessions.values()) connection.checkTrust((client) => this.#trust.stillTrusts(client))
@@ -196,9 +198,9 @@ export class GrpcServer {
     return new Map(taken)
   }
 
-  /** `announced` is the event with which the server takes a socket. */
+  /** `announced`: the event with which the server announces a new socket. */
   #serve(server: Http2Server | Http2SecureServer, announced: 'connection' | 'secureConnection', at: Listening | LocalListening): void {
-    // The session is made while its socket is announced.
+    // The server creates the session of a socket synchronously after announcing the socket.
     let arriving: Socket | undefined
     server.prependListener(announced, (socket: Socket) => {
       arriving = socket
@@ -220,7 +222,7 @@ export class GrpcServer {
     return server
   }
 
-  /** Stops listening and ends connections, those that do not end by themselves after a moment. */
+  /** Stops listening and closes connections gracefully; those still open after a second are destroyed. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#certified.resolve()
@@ -234,7 +236,7 @@ export class GrpcServer {
     hard.cancel()
   }
 
-  /** Who the client of a socket is; undefined in plain text, without a certificate, and where there is no root to verify it by. */
+  /** Verifies the client of a socket. Undefined in plain text, without a certificate, and without any roots. */
   #clientOf(socket: Socket): VerifiedClient | undefined | { readonly refused: string } {
     const presented = socket instanceof TLSSocket ? this.#chains.of(socket) : undefined
     if (!presented || this.#trust.bundle === '') return undefined
@@ -271,14 +273,14 @@ export class GrpcServer {
     })
   }
 
-  /** Logs why a connection was ended; of many connections from one address, a few lines. */
+  /** Logs why a connection was ended. The number of lines for one address and reason is limited. */
   #tell(peer: string, reason: string): void {
     const told = this.#lines.take(`${peer}|${reason}`, monotonicMs())
     if (told === 'no') return
     this.#log.warn(`connection from ${peer} ended: ${reason}${told === 'last' ? '; more of this is not logged for ten seconds' : ''}`)
   }
 
-  /** Charges everything under way with some milliseconds. Returns whether anything is. */
+  /** Charges elapsed milliseconds to all connections and streams under way. Returns whether there are any. */
   #charge(ms: number): boolean {
     for (const connection of this.#busy) if (!connection.flow.charge(ms)) this.#busy.delete(connection)
     for (const stream of this.#reading) stream.chargeReading(ms)
@@ -287,7 +289,7 @@ export class GrpcServer {
 
   #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on('error', (error) => this.#log.debug(`stream error: ${error.message}`))
-    // It may be over before it is told of.
+    // The stream may be closed before this event is handled.
     const connection = this.#sessions.get(stream.session as ServerHttp2Session)
     if (!connection || stream.destroyed || stream.closed) return stream.close()
     const method = this.#methods.get(headers[':path'] ?? '')
@@ -301,7 +303,7 @@ export class GrpcServer {
       return
     }
     if (connection.isExpired) {
-      // A new certificate needs a new connection.
+      // The client has to present a new certificate, on a new connection.
       stream.respond(trailersOf(status.unavailable, 'the client certificate has expired'), { endStream: true })
       return connection.dismiss('the client certificate has expired')
     }

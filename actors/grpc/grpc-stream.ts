@@ -1,4 +1,4 @@
-/** One gRPC stream over `node:http2`: messages in, buffers out, nothing decoded. */
+/** One gRPC stream over `node:http2`: passes on encoded messages and decodes none. */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import { status } from '../../src/model/status-codes.ts'
@@ -9,67 +9,82 @@ import { monotonicMs } from '../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
 import { retryMetadata } from './retry-info.ts'
 
-/** A stream as the services see it. */
+/** A stream, as services use it. */
 export interface GrpcStream {
-  /** Address of the other side, for messages. */
+  /** Address of the client, for log lines. */
   readonly peer: string
-  /** What the client sent ahead of its messages: the metadata of the call. */
+  /** The request headers: the metadata of the call. */
   readonly headers: IncomingHttpHeaders
-  /** The same object for all streams of a connection. */
+  /** Identifies the connection: the same object for all of its streams. */
   readonly connection: object
-  /** Whether it came over TLS. */
+  /** Whether the connection uses TLS. */
   readonly isSecure: boolean
-  /** Whether both ends of its connection have loopback addresses. */
+  /** Whether both ends of the connection have loopback addresses. */
   readonly isLocal: boolean
-  /** Who has presented a client certificate that is valid and trusted at present; undefined in plain text. */
+  /** The caller by client certificate, if that is valid and trusted at present; undefined in plain text. */
   readonly certificateCaller: Caller | undefined
   /** Milliseconds for which bytes have been outstanding without progress. */
   readonly stillMs: number
-  /** Bytes that were written and have not left yet. */
+  /** Bytes that were written and have not been accepted by the kernel yet. */
   readonly outstanding: number
-  /** The gRPC status that this side ended the stream with, if it did. */
+  /** The gRPC status with which this side ended the stream; undefined before. */
   readonly status: number | undefined
-  /** Takes the messages of the client one after the other; the next when the promise of the last is settled, and nothing is read until then. */
+  /**
+   * Delivers the client's messages one at a time: the next one when the promise for the previous one has settled. Nothing is read
+   * meanwhile.
+   */
   onMessage(take: (message: Buffer) => Promise<void>): void
-  /** Hears each message of the client at once. The message is valid only during the call: its bytes are used again for the next. */
+  /** Delivers each message of the client at once. The buffer is valid during the call only: it is reused for the next message. */
   onBorrowed(listen: (message: Buffer) => void): void
-  /** The client has said all it will say, and all of it was taken. */
+  /** Called when the client has closed its side and all of its messages have been processed. */
   onEnd(listen: () => void): void
-  /** The stream was ended because it stood still: nothing left it for the send timeout, or a message of the client did not come. */
+  /**
+   * Called when the stream is ended because it made no progress: nothing was sent for the send timeout, or a message of the client did
+   * not arrive completely in time.
+   */
   onStandstill(listen: (reason: string) => void): void
   onClose(listen: () => void): void
-  /** Writes buffers in pieces; `done` hears when the kernel has taken the last, or that it will not. */
+  /** Writes buffers in pieces. `done` is called when the kernel has accepted the last one, or with `failed` when it will not. */
   write(parts: readonly Buffer[], done: (failed: boolean) => void): void
-  /** Lets only so many more bytes leave until {@link go}; `passed` hears when the kernel has taken them. A trial that is under way goes on. */
+  /**
+   * Starts a trial: only this many more bytes are sent until {@link go} is called. `passed` is called when the kernel has accepted them.
+   * A trial under way is not restarted.
+   */
   try(bytes: number, passed: () => void): void
-  /** Ends the trial, if there is one: everything may leave. */
+  /** Ends the trial, if there is one: everything may be sent. */
   go(): void
-  /** Ends the stream with a gRPC status, after what is half sent; the client is told when another try is worth it, in milliseconds, if that is given. */
+  /**
+   * Ends the stream with a gRPC status, after the message that is being sent. `retryAfterMs`: a retry delay for the client, in
+   * milliseconds.
+   */
   end(code: number, message: string, retryAfterMs?: number): void
-  /** Ends the stream with a gRPC status, and the connection as soon as its other streams have ended; new streams need a new connection. */
+  /**
+   * Ends the stream with a gRPC status, and the connection as soon as its other streams have ended; the client needs a new connection for
+   * new streams.
+   */
   release(code: number, message: string): void
 }
 
-/** What streams share with others of their connection or server. */
+/** Properties and resources that a stream shares with its connection or server. */
 export interface StreamParts {
-  /** Address of the other side. */
+  /** Address of the client. */
   readonly peer: string
   readonly headers: IncomingHttpHeaders
   readonly isSecure: boolean
   readonly isLocal: boolean
-  /** Of the connection, asked each time: certificates expire. */
+  /** The caller of the connection; evaluated at each use, because certificates expire. */
   readonly certificateCaller: () => Caller | undefined
   readonly flow: SessionFlow
   readonly budget: FrameBudget
   readonly buffers: FrameBuffers
-  /** Largest message that is taken, in bytes. */
+  /** Maximum size of a received message, in bytes. */
   readonly limit: number
   readonly arrival: ArrivalLimits
-  /** Streams in the middle of a message. */
+  /** The set of streams that are in the middle of receiving a message. */
   readonly reading: ReadingStreams
 }
 
-/** Streams in the middle of a message of their client. */
+/** A set of streams that are in the middle of receiving a message. */
 export interface ReadingStreams {
   add(stream: Http2GrpcStream): void
   delete(stream: Http2GrpcStream): void
@@ -77,12 +92,12 @@ export interface ReadingStreams {
 
 const cancel = 8
 const noError = 0
-/** How long the other half of a stream may stay open after its status was sent, in milliseconds. */
+/** How long the client may take to close its side after the status was sent, in milliseconds. */
 const closeMs = 1000
-/** How long a stream may take to be over once it was ended and its last message has left, in milliseconds; then it is reset. */
+/** How long an ended stream may take to close after its last message was sent, in milliseconds; then it is reset. */
 const endMs = 10_000
 
-/** How long the messages of one stream may take the thread at a time, in milliseconds. */
+/** Maximum time for which messages of one stream are processed before other streams get their turn, in milliseconds. */
 const turnMs = 20
 
 /** A stream of a server whose response headers were sent with `waitForTrailers`. */
@@ -97,11 +112,11 @@ export class Http2GrpcStream implements GrpcStream {
   #trailers = trailersOf(0, '')
   #ended = false
   #stoodStill: ((reason: string) => void) | undefined
-  /** What happens unless the stream is closed before. */
+  /** Timer of the pending close action; cancelled when the stream closes. */
   #deadline: Timer | undefined
-  /** Reasons for which nothing is read at present. */
+  /** Number of reasons for which reading is paused. */
   #holds = 0
-  /** Settles when all messages that came were taken. */
+  /** Settles when all received messages have been processed. */
   #taken: Promise<void> = Promise.resolve()
 
   constructor(stream: ServerHttp2Stream, parts: StreamParts) {
@@ -164,7 +179,7 @@ export class Http2GrpcStream implements GrpcStream {
       readOn()
     }
     this.onBorrowed((message) => {
-      // More of them than one come only with the bytes that were read together.
+      // Several messages can only be waiting if they were read in one chunk, because reading is paused after that.
       if (waiting.push(Buffer.from(message)) === 1) this.#taken = takeAll()
     })
   }
@@ -177,9 +192,9 @@ export class Http2GrpcStream implements GrpcStream {
     })
   }
 
-  /** Reads messages for a while; what is left of the bytes then is read after others had as long. */
+  /** Processes messages for a limited time; the rest of the chunk is processed after other streams had as much time. */
   #read(bytes: Buffer, listen: (message: Buffer) => void): void {
-    // What a client left behind that is gone would be read by nobody, and be waited for for good.
+    // The client is gone: its messages must not be processed, and a partial message must not be waited for.
     if (this.#ended || this.#stream.destroyed) return
     const started = monotonicMs()
     try {
@@ -255,9 +270,9 @@ export class Http2GrpcStream implements GrpcStream {
     this.end(code, message)
   }
 
-  /** Time passed in the middle of a message. */
+  /** Charges elapsed milliseconds to a message that is being received. */
   chargeReading(ms: number): void {
-    // While this side does not read, it is not the client that keeps the message waiting.
+    // While reading is paused, the delay is not the client's.
     if (this.#holds > 0) return
     if (!this.#arrival.charge(ms, this.#reader.expected ?? 0)) return
     this.#giveUp('a message of the client did not come', this.#flow.isAtBoundary)
@@ -265,7 +280,7 @@ export class Http2GrpcStream implements GrpcStream {
 
   #giveUp(reason: string, atBoundary: boolean): void {
     if (this.#stream.destroyed) return
-    // It was ended before, and what was half sent then does not leave.
+    // The stream was ended before, but its last message cannot be sent.
     if (this.#ended) return this.#reset()
     this.#stoodStill?.(reason)
     if (atBoundary) return this.end(status.deadlineExceeded, reason)
@@ -275,7 +290,7 @@ export class Http2GrpcStream implements GrpcStream {
 
   #reset(): void {
     this.#stream.close(cancel)
-    // A reset waits for its turn on a connection whose peer takes nothing; the stream is over all the same.
+    // On a connection whose peer does not read, the reset frame waits in the queue; the stream is destroyed all the same.
     this.#unlessClosed(closeMs, () => this.#stream.destroy())
   }
 
@@ -284,7 +299,7 @@ export class Http2GrpcStream implements GrpcStream {
     this.#deadline = this.#stream.destroyed ? undefined : deadlineAfter(ms, then).unref()
   }
 
-  /** Reads nothing until what is returned is called. */
+  /** Pauses reading until the returned function is called. */
   #hold(): () => void {
     this.#holds++
     this.#stream.pause()
@@ -306,7 +321,7 @@ export class Http2GrpcStream implements GrpcStream {
   #sendTrailers(): void {
     const { ':status': _, 'content-type': __, ...trailers } = this.#trailers
     this.#stream.sendTrailers(trailers)
-    // A client that has nothing more to say closes its half itself; one that does not is not waited for.
+    // A client that has closed its side ends the stream; for other clients, the wait is limited.
     this.#unlessClosed(closeMs, () => {
       this.#stream.close(noError)
       this.#unlessClosed(endMs, () => this.#reset())
@@ -314,7 +329,7 @@ export class Http2GrpcStream implements GrpcStream {
   }
 }
 
-/** Headers of an answer that is nothing but a status. */
+/** The headers of a response that consists of a status only. */
 export function trailersOf(code: number, message: string, retryAfterMs?: number) {
   return {
     ':status': 200,
@@ -325,7 +340,7 @@ export function trailersOf(code: number, message: string, retryAfterMs?: number)
   }
 }
 
-/** A message as gRPC wants it in a header: bytes that are not printable ASCII, and `%`, as `%XX`. */
+/** Encodes a status message for a header as gRPC requires: `%` and bytes other than printable ASCII as `%XX`. */
 function percentEncoded(message: string): string {
   let encoded = ''
   for (const byte of Buffer.from(message)) {

@@ -1,4 +1,4 @@
-/** One HTTP/2 connection of a gRPC server: how much of it is under way, whether its peer lives, when it has to go. */
+/** One HTTP/2 connection of a gRPC server: its flow control, keepalive and end. */
 import { randomInt } from 'node:crypto'
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -13,56 +13,59 @@ import { isLoopbackAddress, isPassedOn } from '../http/loopback.ts'
 import { monotonicMs, wallClockMs } from '../runtime/clock.ts'
 import { after, checkEvery, deadlineAfter, type Timer } from '../runtime/timers.ts'
 
-/** How long connections live. Times in milliseconds. */
+/** Limits on the life of connections, in milliseconds. */
 export interface ConnectionLimits {
-  /** How long a connection may be silent before it is asked for a sign of life, at least a second, and how long that may take. */
+  /** How long a connection may be idle before it is pinged (at least a second), and how long the answer may take. */
   readonly keepaliveInterval: number
   readonly keepaliveTimeout: number
-  /** After how long its client is asked to come back on another connection. */
+  /** Age at which the client is asked to reconnect. */
   readonly maxConnectionAge: number
-  /** How long a connection goes on after the certificate of its client has expired, at least ({@link endOfCredential}). */
+  /** Minimum time for which a connection continues after its client certificate has expired ({@link endOfCredential}). */
   readonly credentialGrace: number
 }
 
-/** A stream of a connection that is to go. */
+/** A stream of a connection that is being ended. */
 interface Releasable {
   release(code: number, message: string): void
 }
 
-/** Why and when (Unix milliseconds) a connection has to go. */
+/** When (Unix milliseconds) and why a connection has to end. */
 interface Dismissal {
   readonly at: number
   readonly reason: string
 }
 
-/** What the server hears of a connection. */
+/** Callbacks of a connection. */
 export interface ConnectionEvents {
-  /** Bytes are outstanding from now on. */
+  /** Called when bytes become outstanding. */
   busy(): void
-  /** The connection was ended because its peer gave no sign of life. */
+  /** Called when the connection was ended because its peer does not respond. */
   dead(peer: string, reason: string): void
 }
 
-/** How often a connection is looked at in the time in which it may be silent. */
+/** Number of keepalive checks per idle interval. */
 const looks = 4
-/** Shortest interval between two pings, in milliseconds. */
+/** Minimum interval between two pings, in milliseconds. */
 const shortestIntervalMs = 1000
-/** A number from 0 to 1 by chance: moments that clients shall not share. */
+/** A random number in [0, 1), so that clients do not all act at the same moment. */
 const randomShare = (): number => randomInt(1_000_000) / 1_000_000
-/** How long the streams of a connection have to end once it is too old, and how long a peer has to close a connection that was ended, in milliseconds. */
+/**
+ * How long the streams of a connection may take to end once it is to go, and how long the peer may take to close an ended connection, in
+ * milliseconds.
+ */
 const graceMs = 10_000
 
 /** A connection of a `node:http2` server. */
 export class Http2Connection {
   readonly flow: SessionFlow
   readonly budget = new FrameBudget(monotonicMs())
-  /** Address of the other side, for messages. */
+  /** Address of the client, for log lines. */
   readonly peer: string
-  /** Whether it came over TLS. */
+  /** Whether the connection uses TLS. */
   readonly isSecure: boolean
-  /** Whether both of its ends have loopback addresses. */
+  /** Whether both ends have loopback addresses. */
   readonly isLocal: boolean
-  /** Streams that are open. */
+  /** The open streams. */
   readonly streams = new Set<Releasable>()
   readonly #client: VerifiedClient | undefined
   #dismissal: Dismissal | undefined
@@ -72,10 +75,13 @@ export class Http2Connection {
   readonly #keepalive: Keepalive
   readonly #timers: Timer[]
   #looked = monotonicMs()
-  /** Milliseconds for which the session has been over while its socket was not. */
+  /** Milliseconds since the session ended while its socket stayed open. */
   #overMs = 0
 
-  /** `socket` is the one below the session: the session lets go of it some time before it is closed, and then has none to ask. `client` is who has presented a certificate. */
+  /**
+   * `socket`: the socket of the session, passed separately because the session detaches it before closing. `client`: the verified client
+   * certificate.
+   */
   constructor(
     session: ServerHttp2Session,
     { socket, client }: { readonly socket: Socket; readonly client: VerifiedClient | undefined },
@@ -120,31 +126,31 @@ export class Http2Connection {
     })
   }
 
-  /** Who has presented a certificate that is valid and trusted at present. */
+  /** The caller by client certificate, while that is valid and trusted. */
   get caller(): Caller | undefined {
     return this.#client && !this.isExpired ? this.#client.caller : undefined
   }
 
-  /** Whether the client has presented a certificate that has expired since. */
+  /** Whether the client certificate has expired since the connection was opened. */
   get isExpired(): boolean {
     return this.#client !== undefined && this.#client.caller.expiresAt < wallClockMs()
   }
 
-  /** Trust has changed: a connection whose client is not trusted any more has to go. */
+  /** Applies a change of trust: a connection whose client is no longer trusted is scheduled to end. */
   checkTrust(trusts: (client: VerifiedClient) => boolean): void {
     if (!this.#client || trusts(this.#client)) return
     const at = wallClockMs() + distrustedMs * randomShare()
     if (!this.#dismissal || at < this.#dismissal.at) this.#dismissal = { at, reason: 'the client certificate is not trusted any more' }
   }
 
-  /** Ends all streams with `Unavailable`, and the connection: new streams need a new one. */
+  /** Ends all streams with `Unavailable` and then the connection; the client needs a new connection for new streams. */
   dismiss(reason: string): void {
     this.#dismissal = undefined
     for (const stream of this.streams) stream.release(status.unavailable, reason)
     this.#retire()
   }
 
-  /** Ends the connection now, whatever its peer does. */
+  /** Destroys the connection at once. */
   cut(): void {
     this.#session.destroy()
     this.#socket.destroy()
@@ -152,10 +158,10 @@ export class Http2Connection {
 
   #look(period: number): void {
     const now = monotonicMs()
-    // A thread that was blocked has not heard what its peers said meanwhile.
+    // If this thread was blocked, answers of the peer may be waiting to be read, so the time charged is limited.
     const ms = Math.min(now - this.#looked, period * 2)
     this.#looked = now
-    // However the session ended, its socket may still wait for the peer to close the other half.
+    // The session has ended, but its socket may still wait for the peer to close its side.
     if (this.#session.destroyed) this.#overMs += ms
     if (this.#overMs >= graceMs) this.#socket.destroy()
     if (this.#session.destroyed) return
@@ -163,7 +169,7 @@ export class Http2Connection {
     const next = this.#keepalive.look(ms, this.#socket.bytesRead + this.flow.left)
     if (next === 'ping') this.#ping()
     else if (next === 'give up') {
-      // Where bytes are outstanding that is a standstill, whichever limit is reached first.
+      // With outstanding bytes this is also a standstill of the streams, so they are reported as such.
       this.flow.giveUp('nothing was taken, nor was a keepalive ping answered')
       this.#giveUp('its peer did not answer a keepalive ping')
     }
@@ -179,7 +185,7 @@ export class Http2Connection {
     this.cut()
   }
 
-  /** Asks the peer to go elsewhere, and cuts it off after ten seconds. */
+  /** Sends GOAWAY, and destroys the connection after ten seconds. */
   #retire(): void {
     if (this.#session.destroyed) return
     this.#session.goaway()

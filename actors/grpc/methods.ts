@@ -1,11 +1,11 @@
-/** What a gRPC server offers: methods by their paths, `/<service>/<method>`. */
+/** The methods of a gRPC server, by path `/<service>/<method>`. */
 import type { GrpcStream } from './grpc-stream.ts'
 import type { UnaryMethod } from './unary.ts'
 
-/** A method whose streams are taken as they come: messages both ways, as long as either side likes. */
+/** A method of bidirectional streams without a time limit. */
 export interface StreamMethod {
   readonly type: 'bidi_stream'
-  /** Takes a stream that a client has opened. */
+  /** Accepts a stream that a client has opened. */
   open(stream: GrpcStream): void
 }
 

@@ -1,23 +1,26 @@
-/** The timer of all time limits that measure standstill. */
+/** The shared timer of all timeouts that measure time without progress. */
 import { monotonicMs } from '../runtime/clock.ts'
 import { deadlineAfter } from '../runtime/timers.ts'
 
-/** Milliseconds between two ticks, and how many of them one tick charges at most: a thread that was blocked does not charge its peers. */
+/**
+ * Interval of the ticks, and maximum time charged by one tick, in milliseconds: time during which this thread was blocked is not charged
+ * to peers.
+ */
 const tickMs = 250
 const mostMs = 500
 
-/** Ticks while something is under way, and costs nothing otherwise. */
+/** Calls its members at every tick, but only while one of them has work under way. */
 export class PaceWheel {
   readonly #members: ((ms: number) => boolean)[] = []
   #runs = false
   #last = 0
 
-  /** Adds something that is told the milliseconds to charge, and answers whether it has anything under way. */
+  /** Adds a member: a function that is called with the milliseconds to charge and returns whether it has work under way. */
   add(charge: (ms: number) => boolean): void {
     this.#members.push(charge)
   }
 
-  /** Something is under way from now on. */
+  /** Starts the ticks: a member has work under way. */
   wake(): void {
     if (this.#runs) return
     this.#runs = true

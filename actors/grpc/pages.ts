@@ -1,4 +1,4 @@
-/** Pages beside the gRPC methods of a server: plain HTTP/2 requests over TLS, answered whole. */
+/** Pages on the port of a gRPC server: HTTP/2 requests over TLS with short answers. */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import type { PageReply } from '../../protocols/messages/pages.ts'
@@ -7,47 +7,47 @@ import { deadlineAfter } from '../runtime/timers.ts'
 /** A request for a page. */
 export interface PageCall {
   readonly method: string
-  /** With the parameters. */
+  /** Path and query. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** Address of the client, for messages. */
+  /** Address of the client, for log lines. */
   readonly peer: string
   readonly isSecure: boolean
-  /** Who has presented a client certificate that is valid and trusted at present. */
+  /** The caller by client certificate, if that is valid and trusted at present. */
   readonly certificateCaller: Caller | undefined
-  /** The same object for all that comes on one connection. */
+  /** Identifies the connection: the same object for all requests on it. */
   readonly connection: object
 }
 
-/** The answer to who is refused; it has no body. */
+/** An answer without a body that refuses a request. */
 export type PageRefusal = Pick<PageReply, 'status' | 'headers'>
 
-/**
- * Answers requests for pages: at once where somebody is refused, else with how the page is made. What it throws is logged and answered
- * with 500.
- */
+/** Decides on a request: returns a refusal, or a function that makes the page. Errors thrown are logged and answered with 500. */
 export type AnswerPage = (call: PageCall) => Promise<PageRefusal | (() => Promise<PageReply>)>
 
-/** Pages that one server makes and sends at a time; one more is answered with 503. Refusals do not count: who is refused takes nobody's turn. */
+/**
+ * Maximum number of pages that a server makes and sends at a time; further requests are answered with 503. Refusals are not counted, so
+ * that unauthorized clients cannot use up the limit.
+ */
 const mostPages = 8
-/** How long a client may take to read an answer, and to end its request once it has it, in milliseconds; then it is reset. */
+/** How long a client may take to read an answer, and then to end its request, in milliseconds; then the stream is reset. */
 const limits = { readMs: 60_000, endMs: 1000 }
 const noError = 0
 const cancel = 8
 
-/** Serves pages. What a client sends beside the headers is not read. */
+/** Serves pages. Request bodies are not read. */
 export class GrpcPages {
   readonly #answer: AnswerPage
   readonly #failed: (error: unknown) => void
   #open = 0
 
-  /** `failed` hears what the answering function threw. */
+  /** `failed` is called with errors thrown by `answer`. */
   constructor(answer: AnswerPage, failed: (error: unknown) => void) {
     this.#answer = answer
     this.#failed = failed
   }
 
-  /** Answers one request, whose stream is open. */
+  /** Answers a request on its open stream. */
   async serve(stream: ServerHttp2Stream, call: PageCall): Promise<void> {
     stream.resume()
     try {
@@ -72,20 +72,20 @@ export class GrpcPages {
 
 const isGone = (stream: ServerHttp2Stream): boolean => stream.destroyed || stream.closed
 
-/** Answers with headers alone, which no window of the client holds up, so that nothing is kept for who is refused. */
+/** Answers with headers only, which are not subject to flow control, so that nothing has to be buffered for the client. */
 function refuse(stream: ServerHttp2Stream, { status, headers }: PageRefusal): void {
   if (isGone(stream)) return
   stream.respond({ ':status': status, ...headers }, { endStream: true })
   endSoon(stream)
 }
 
-/** Ends the stream although its client has not ended its half. */
+/** Ends the stream even if the client does not close its side. */
 function endSoon(stream: ServerHttp2Stream): void {
   const limit = deadlineAfter(limits.endMs, () => stream.close(noError))
   stream.once('close', () => limit.cancel())
 }
 
-/** `sent` hears when the whole answer has left. */
+/** Sends an answer; `sent` is called when all of it was sent. */
 function send(stream: ServerHttp2Stream, method: string, { status, headers, body }: PageReply, sent: () => void): void {
   if (isGone(stream)) return
   const limit = deadlineAfter(limits.readMs, () => stream.close(cancel))

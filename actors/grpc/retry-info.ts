@@ -1,11 +1,11 @@
-/** When a call that was turned away is worth another try, as clients are told. */
+/** Metadata that tells a client when to retry a refused call. */
 import { fieldHead, textField, varintField } from '../../src/xds/slab/wire.ts'
 
 const retryInfo = 'type.googleapis.com/google.rpc.RetryInfo'
 
 /**
- * Metadata beside the status: `google.rpc.RetryInfo` within `google.rpc.Status` for clients that read details, and the pushback that
- * clients with a retry policy keep (gRFC A6).
+ * Returns the metadata: `google.rpc.RetryInfo` within `google.rpc.Status` for clients that read status details, and the pushback header
+ * for clients with a retry policy (gRFC A6).
  */
 export function retryMetadata(code: number, message: string, afterMs: number): Record<string, string> {
   const delay = [varintField(1, Math.floor(afterMs / 1000)), varintField(2, (afterMs % 1000) * 1_000_000)]

@@ -1,4 +1,4 @@
-/** Single calls: one message of the client, one answer. */
+/** Unary calls: one request message, one answer. */
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
@@ -7,65 +7,69 @@ import { messageFrame } from '../../src/xds/stream/frames.ts'
 import { deadlineAfter } from '../runtime/timers.ts'
 import type { GrpcStream } from './grpc-stream.ts'
 
-/** What is known of a call beside its message. */
+/** The properties of a call other than its message. */
 export interface Call {
-  /** Address of the client, for messages. It says nothing of who the client is. */
+  /** Address of the client, for log lines; not an identity. */
   readonly peer: string
   /** The metadata of the call. */
   readonly headers: IncomingHttpHeaders
-  /** Whether it came over TLS. */
+  /** Whether the connection uses TLS. */
   readonly isSecure: boolean
-  /** Whether both ends of its connection have loopback addresses. */
+  /** Whether both ends of the connection have loopback addresses. */
   readonly isLocal: boolean
-  /** Who has presented a client certificate that is valid and trusted at present; undefined in plain text. */
+  /** The caller by client certificate, if that is valid and trusted at present; undefined in plain text. */
   readonly certificateCaller: Caller | undefined
-  /** The same object for all calls of a connection. */
+  /** Identifies the connection: the same object for all of its calls. */
   readonly connection: object
-  /** Aborted when nobody waits for the answer any more: the client has gone, or the time is over. */
+  /** Aborted when the answer is no longer needed: the client is gone, or the deadline has passed. */
   readonly signal: AbortSignal
 }
 
-/** An answer that is an error, with its gRPC code. */
+/** An error answer with its gRPC code. */
 export interface CallStatus {
   readonly code: number
   readonly message: string
-  /** When the call is worth another try, in milliseconds from now; the client is told. */
+  /** Retry delay for the client, in milliseconds. */
   readonly retryAfterMs?: number
 }
 
 /**
- * Answers a call with the encoded message or a status. The request is the encoded message of the client. What it throws is logged,
- * and answered with `Internal` without a reason.
+ * Answers an encoded request with an encoded message or a status. Errors thrown are logged, and answered with `Internal` without a
+ * reason.
  */
 export type AnswerCall = (request: Buffer, call: Call) => Promise<Uint8Array | CallStatus> | Uint8Array | CallStatus
 
-/** Bounds of a method. */
+/** Limits of a method. */
 export interface CallBounds {
-  /** Longest time from the first byte of a call to its answer, in milliseconds; a client may set a shorter one (`grpc-timeout`). */
+  /** Maximum time from the first byte of a call to its answer, in milliseconds; a client may set a shorter one (`grpc-timeout`). */
   readonly timeLimit: number
-  /** Largest message of a client, in bytes. */
+  /** Maximum size of a request message, in bytes. */
   readonly requestBytes: number
   /**
-   * Calls at a time on one server, counted until their answers are there, wanted or not. For one more, the oldest call whose message
-   * has not come gives way; where there is none, the new call does. Whoever gives way gets `ResourceExhausted`, and is told when to try again.
+   * Maximum number of concurrent calls on one server, each counted until its answer is made, even if the client is gone. When a call
+   * exceeds it, the oldest call whose message has not arrived is refused; if there is none, the new call is. A refused call gets
+   * `ResourceExhausted` with a retry delay.
    */
   readonly concurrent: number
 }
 
-/** A method of single calls. */
+/** A unary method. */
 export interface UnaryMethod {
   readonly type: 'unary'
   readonly bounds: CallBounds
   readonly answer: AnswerCall
 }
 
-/** When a call that had no room is worth another try, in milliseconds: spread, so that those who were turned away together do not come back together. */
+/**
+ * Retry delay of a call refused for lack of capacity, in milliseconds: randomized, so that clients refused together do not retry
+ * together.
+ */
 const retryMs = (): number => 500 + randomInt(1000)
 
-/** Takes the streams of a method of single calls. `failed` hears what the answering function threw. */
+/** Returns the function that handles the streams of a unary method. `failed` is called with errors thrown by `answer`. */
 export function unaryStreams({ bounds, answer }: UnaryMethod, failed: (error: unknown) => void): (stream: GrpcStream) => void {
   let running = 0
-  /** Ends calls whose messages have not come, oldest first. */
+  /** Refuses calls whose message has not arrived, oldest first. */
   const incoming = new Set<(code: number, message: string, retryAfterMs?: number) => void>()
   return (stream) => {
     const clientLimit = clientTimeLimit(stream.headers['grpc-timeout'])
@@ -120,7 +124,10 @@ async function answerOf(answer: AnswerCall, request: Buffer, call: Call, failed:
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 0.001, n: 0.000_001 }
 
-/** Milliseconds of the header `grpc-timeout`: at most eight digits and a unit. Infinite without one, undefined when it cannot be read. */
+/**
+ * Parses the header `grpc-timeout` (at most eight digits and a unit) into milliseconds. Infinite without the header; undefined when it is
+ * invalid.
+ */
 function clientTimeLimit(header: string | readonly string[] | undefined): number | undefined {
   if (header === undefined) return Number.POSITIVE_INFINITY
   const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(String(header)) ?? []

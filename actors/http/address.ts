@@ -1,27 +1,30 @@
-/** Listening addresses as flags give them: read, claimed together before anything listens, and the real ones told. */
+/** Listening addresses from flags: parsed, reserved together before any server listens, and reported with their actual ports. */
 import { lookup } from 'node:dns/promises'
 import { type AddressInfo, createServer, isIP, type Server } from 'node:net'
 
-/** An address that a flag gives. An empty one is not listened on. */
+/** An address from a flag. If empty, nothing listens. */
 export interface AddressFlag {
   readonly flag: string
   readonly address: string
-  /** How many threads listen on it. Where they share the port, one chosen by the kernel is held until all of them listen. */
+  /** Number of threads that listen on it. If they share a port that the kernel chose, the port is reserved until all of them listen. */
   readonly listeners: number
 }
 
-/** How each of so many threads listens on one address: a port may be shared only if all its sockets say so, the one that holds it included. */
+/**
+ * The listen option for one of `listeners` threads on an address: a port can be shared only if all of its sockets set it, including the
+ * one that reserves the port.
+ */
 export const sharing = (listeners: number): { readonly reusePort: boolean } => ({ reusePort: listeners > 1 })
 
-/** Addresses that are free, each with the address and port that the kernel gave. */
+/** Reserved addresses, with the actual host and port of each. */
 export interface Claim {
-  /** The real address of a flag as `host:port`; an empty string when it is not listened on. */
+  /** The actual address of a flag as `host:port`; empty when nothing listens. */
   readonly of: (flag: string) => string
-  /** Lets go of the ports that were chosen by the kernel and held for threads that share them. */
+  /** Releases the ports that the kernel chose and that were reserved for several threads. */
   release(): Promise<void>
 }
 
-/** Host and port of `host:port`; an empty host means every address. */
+/** Splits `host:port`; an empty host means all addresses. */
 export function splitAddress(address: string): [host: string, port: number] {
   const colon = address.lastIndexOf(':')
   const host = address.slice(0, colon).replace(/^\[|\]$/g, '')
@@ -29,9 +32,9 @@ export function splitAddress(address: string): [host: string, port: number] {
 }
 
 /**
- * Claims all addresses at once. Rejects with one Error that names every flag whose address cannot be listened on: equal or
- * overlapping addresses of two flags, addresses in use, unknown hosts. Threads that share a port would not notice the second:
- * the kernel would spread connections over them and whoever else shares it.
+ * Reserves all addresses together. Rejects with one Error that names every flag whose address cannot be used: equal or overlapping
+ * addresses of two flags, addresses in use, unknown hosts. Without this check, threads that share a port would not notice another process
+ * that shares it too: the kernel would distribute connections among all of them.
  */
 export async function claimAddresses(flags: readonly AddressFlag[]): Promise<Claim> {
   const used = flags.filter(({ address }) => address !== '')
@@ -74,7 +77,7 @@ function addressOf(server: Server): string {
   return `${isIP(address) === 6 ? `[${address}]` : address}:${port}`
 }
 
-/** Why an address cannot be listened on, with the flag that gives it. */
+/** An Error that says why an address cannot be listened on, with its flag. */
 export function listenError(flag: string, address: string, cause: unknown): Error {
   return new Error(`--${flag} ${address}: ${reasonOf(cause as NodeJS.ErrnoException)}`, { cause })
 }
@@ -95,7 +98,7 @@ function reasonOf(error: NodeJS.ErrnoException): string {
   }
 }
 
-/** Pairs of flags whose addresses are the same for a client, one sentence each. */
+/** Finds pairs of flags with overlapping addresses; one sentence for each. */
 async function overlaps(flags: readonly AddressFlag[]): Promise<string[]> {
   const hosts = await Promise.all(flags.map(async ({ address }) => resolveHost(splitAddress(address)[0])))
   const found: string[] = []
@@ -110,7 +113,7 @@ async function overlaps(flags: readonly AddressFlag[]): Promise<string[]> {
   return found
 }
 
-/** The address of a host, as listening on it would take it; the host itself when it is not known. */
+/** Resolves a host to the address that listening would use; returns the host itself when it is unknown. */
 async function resolveHost(host: string): Promise<string> {
   if (host === '' || isIP(host) !== 0) return host
   return lookup(host).then(
@@ -119,7 +122,7 @@ async function resolveHost(host: string): Promise<string> {
   )
 }
 
-/** Whether a client could mean either of two listening addresses. The empty host and `::` take both families. */
+/** Whether two listening hosts overlap. The empty host and `::` stand for both address families. */
 function meet(one: string, other: string): boolean {
   const all = (host: string) => host === '' || /^[0:]+$/.test(host)
   if (one === other || all(one) || all(other)) return true

@@ -1,10 +1,13 @@
-/** Bodies of requests and answers, no larger than they may be. */
+/** Reads request and response bodies up to a maximum size. */
 import type { IncomingMessage } from 'node:http'
 
-/** A body that is larger than it may be. */
+/** Thrown for a body that exceeds the maximum size. */
 export class BodyTooLarge extends Error {}
 
-/** Reads a body of at most so many bytes as text. Rejects with {@link BodyTooLarge} when there are more, and when it breaks off. */
+/**
+ * Reads a body of at most `most` bytes as UTF-8 text. Rejects with {@link BodyTooLarge} when it is longer, and with another error when it
+ * is incomplete.
+ */
 export async function boundedBody(message: IncomingMessage, most: number): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0

@@ -1,4 +1,4 @@
-/** Fetches small documents from URLs that users chose: bounded in time and size, and not from addresses that are not theirs to reach. */
+/** Fetches small documents from URLs in user configuration: limited in time and size, and protected against server-side request forgery. */
 import { lookup as resolveName } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -7,17 +7,17 @@ import { getCACertificates } from 'node:tls'
 import { type AllowedRanges, refusal } from '../../src/policy/key-addresses.ts'
 import { refuseUpgrade } from './refused-upgrade.ts'
 
-/** Bounds of one fetch. */
+/** Limits of one fetch. */
 export interface FetchBounds {
   readonly timeoutMs: number
   readonly bytes: number
   readonly redirects: number
   readonly allowed: AllowedRanges
-  /** Certificate authorities for https, beside the well-known ones. */
+  /** CA certificates for https, in addition to the default ones. */
   readonly authorities: readonly string[]
 }
 
-/** Fetches a document. Rejects with the reason: an address that is refused, a status, too many bytes, too long a time. */
+/** Fetches a document. Rejects with the reason: forbidden address, HTTP status, maximum size, timeout. */
 export async function boundedFetch(url: string, bounds: FetchBounds): Promise<string> {
   const deadline = AbortSignal.timeout(bounds.timeoutMs)
   let target = new URL(url)
@@ -32,7 +32,7 @@ export async function boundedFetch(url: string, bounds: FetchBounds): Promise<st
   }
 }
 
-/** The addresses that are connected to are the ones that were checked: a name is looked up once. */
+/** A lookup that refuses forbidden addresses. The name is resolved once, so that the checked addresses are those connected to. */
 const checkedLookup =
   (allowed: AllowedRanges): LookupFunction =>
   (name, options, done) => {

@@ -4,24 +4,24 @@ import { wallClockMs } from '../runtime/clock.ts'
 import { FilesWatch } from '../runtime/files-watch.ts'
 import { type CertificateContent, readCertificate, validityFault } from './certificate.ts'
 
-/** Who is told. */
+/** The callbacks of a watch. */
 export interface CertificateListener {
-  /** The files hold another certificate that can be used. */
+  /** Called when the files contain another usable certificate. */
   changed(certificate: CertificateContent): void
-  /** The files hold something that cannot be used, told once for each reason: what was in force stays. */
+  /** Called when the files are unusable, once for each distinct reason. The certificate in force stays. */
   refused(reason: string): void
-  /** A directory that is there cannot be watched. */
+  /** Called when a directory exists and cannot be watched. */
   unwatchable(directory: string, error: Error): void
 }
 
-/** Reads the files when they may have changed, all of them together. What cannot be used is read again at every look. */
+/** Reads all files together whenever they may have changed. Unusable files are read again at every audit. */
 export class CertificateWatch {
   readonly #files: CertificateFiles
   readonly #listener: CertificateListener
   readonly #watch: FilesWatch
   #current: CertificateContent | undefined
 
-  /** `current` is what is in force; without one, the first that can be used is told, whether or not it is valid at present. */
+  /** `current`: the certificate in force. Without one, the first usable certificate is reported, even if it is not valid at present. */
   constructor(files: CertificateFiles, current: CertificateContent | undefined, listener: CertificateListener) {
     this.#files = files
     this.#current = current
@@ -34,7 +34,7 @@ export class CertificateWatch {
     })
   }
 
-  /** What is in force. */
+  /** The certificate in force. */
   get certificate(): CertificateContent | undefined {
     return this.#current
   }

@@ -1,17 +1,17 @@
-/** The certificate of a TLS server: read from files, checked before a server gets it, and put in force. */
+/** The certificate of a TLS server: read from files, checked, and put in force. */
 import { constants, createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext, type SecureContextOptions, type Server } from 'node:tls'
 import type { CertificateFiles, NamedFile, ServingCertificate } from '../../protocols/messages/certificates.ts'
 import { certificatesOf } from '../../src/identity/pem.ts'
 
-/** Largest certificate file that is read, in bytes. */
+/** Maximum size of a certificate file, in bytes. */
 const fileBytes = 1_048_576
 
 /**
- * What TLS servers have in common: oldest version, how long a handshake may take in milliseconds, and that no session is resumed. Each
- * connection is a handshake in full, in which the certificate of the client is verified by what is trusted at the time (docs/identity.md, T4).
- * Without tickets, and without a listener that keeps sessions, Node resumes none of either version.
+ * Common settings of TLS servers: minimum version, handshake timeout in milliseconds, and no session resumption. Every connection makes a
+ * full handshake, in which the client certificate is verified with the trust of that time (docs/identity.md, T4). Without tickets and
+ * without a session listener, Node resumes sessions of neither TLS version.
  */
 export const tlsDefaults = {
   minVersion: 'TLSv1.2',
@@ -19,15 +19,15 @@ export const tlsDefaults = {
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
 } as const
 
-/** What the files of a serving certificate hold. */
+/** The content of the files of a serving certificate. */
 export interface CertificateContent extends ServingCertificate {
-  /** Authorities of client certificates as PEM, where a file of them is named. */
+  /** CA certificates for client certificates, PEM; undefined where no such file is named. */
   readonly ca: string | undefined
 }
 
 /**
- * Reads a serving certificate. Rejects with an Error that names the flag and the file when one cannot be read, is not what it
- * should be, or does not go with the other.
+ * Reads a serving certificate. Rejects with an Error that names the flag and the file when a file cannot be read, is invalid, or does not
+ * match the other one.
  */
 export async function readCertificate(files: CertificateFiles): Promise<CertificateContent> {
   const [cert, key, ca] = await Promise.all([read(files.cert), read(files.key), files.ca && read(files.ca)])
@@ -36,7 +36,7 @@ export async function readCertificate(files: CertificateFiles): Promise<Certific
   if (ca !== undefined) within(files.ca as NamedFile, () => certificatesOf(ca))
   if (!leaf.checkPrivateKey(privateKey)) throw new Error(`${named(files.key)}: is not the key of the certificate in ${files.cert.path}`)
   const certificate = { cert, key }
-  // What TLS refuses all the same, a key that is too short, say.
+  // Finds remaining reasons for which TLS refuses the pair, such as a key that is too short.
   within(files.cert, () => createSecureContext(contextOf(certificate, '')))
   return { ...certificate, ca }
 }
@@ -48,12 +48,12 @@ export function validityFault({ cert }: ServingCertificate, now: number): string
   return now > validToDate.getTime() ? `the certificate has expired on ${validToDate.toISOString()}` : undefined
 }
 
-/** Has a server use a certificate for the connections that come from now on, and verify certificates of clients by the roots (PEM, empty without any). */
+/** Makes a server use a certificate for new connections, and verify client certificates with `clientRoots` (PEM; empty for none). */
 export function serveWith(server: Pick<Server, 'setSecureContext'>, certificate: ServingCertificate, clientRoots = ''): void {
   server.setSecureContext(contextOf(certificate, clientRoots))
 }
 
-/** An empty list of roots is given as such: without one, those that come with Node would count. */
+/** `ca` is an empty list when there are no roots: without it, Node would use its default roots. */
 function contextOf({ cert, key }: ServingCertificate, clientRoots: string): SecureContextOptions {
   const { minVersion, secureOptions } = tlsDefaults
   return { cert, key, ca: clientRoots === '' ? [] : clientRoots, minVersion, secureOptions }

@@ -1,22 +1,23 @@
-/** How many connections a process may take, so that it never runs out of file descriptors for its own files and pages. */
+/** Limits the number of connections, so that the process does not run out of file descriptors for its own files and pages. */
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { every } from '../runtime/timers.ts'
 
 /**
- * Descriptors that are not for proxies: those that the process has while nobody is connected (with one writer 52, and 8 more for the thread of each further one), and as many
- * again for pages, for files that are watched and read, and for logs.
+ * File descriptors reserved for other uses than proxy connections: `process` for those open without any connection (52 with one writer),
+ * `thread` for each writer thread, `rest` for pages, watched and read files, and logs. The reserve is at least the share `share` of all
+ * descriptors and at most `atMostShare`.
  */
 const reserved = { process: 64, thread: 8, rest: 96, share: 0.1, atMostShare: 0.5 }
-/** Part of the reserve that is for pages, and part of the connections of proxies that one address may have. */
+/** The share of the reserve that is for pages, and the share of proxy connections that one client address may have. */
 const shares = { pages: 0.25, peer: 0.5 }
 
-/** Connections that one of so many writers may have, from the limit of descriptors. */
+/** Maximum number of connections of one writer, from the limit of file descriptors and the number of writers. */
 export function connectionShare(descriptors: number, writers: number): number {
   return Math.max(1, Math.floor((descriptors - reserveOf(descriptors, writers)) / writers))
 }
 
-/** Connections that one of so many HTTP servers for pages may have: a quarter of what is reserved for them all. */
+/** Maximum number of connections of one page server: an equal part of a quarter of the reserve. */
 export function pageShare(descriptors: number, writers: number, servers: number): number {
   return Math.max(1, Math.floor((reserveOf(descriptors, writers) * shares.pages) / servers))
 }
@@ -26,7 +27,7 @@ function reserveOf(descriptors: number, writers: number): number {
   return Math.min(Math.max(least, descriptors * reserved.share), descriptors * reserved.atMostShare)
 }
 
-/** Open files that the process may have; infinite where the system does not say. */
+/** The limit of open files of this process; infinite where it cannot be determined. */
 export function descriptorLimit(): number {
   let limits: string
   try {
@@ -38,12 +39,13 @@ export function descriptorLimit(): number {
   return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft)
 }
 
-/** How often refusals are said, in milliseconds. */
+/** Minimum interval between reports of refusals, in milliseconds. */
 const sayMs = 10_000
 
 /**
- * Holds several servers together to a number of connections, and each address to half of that: whoever holds connections open from one place
- * leaves room for all others. One more is closed as soon as it is accepted; `refused` hears of each, `say` of how many at most every ten seconds.
+ * Limits the total number of connections of several servers, and of each client address to half of that, so that one client address
+ * leaves room for the others. Further connections are closed on accept. `refused` is called for each of them; `say` is called with their
+ * number at most every ten seconds.
  */
 export function limitConnections(
   servers: readonly Server[],
@@ -66,7 +68,7 @@ export function limitConnections(
   }
   for (const server of servers) {
     const own = () => open.get(server) ?? 0
-    // The server compares this with its own connections when it accepts one.
+    // Node compares this limit with the server's own connections on accept, so those of the other servers are subtracted.
     Object.defineProperty(server, 'maxConnections', { get: () => most - (total() - own()), set: () => undefined, configurable: true })
     const refuse = (address = '') => {
       refused()

@@ -1,14 +1,14 @@
-/** What servers of HTTP/1.1 have in common. */
+/** Common functions of HTTP/1.1 servers. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Statuses of requests that Node does not read to their end, by its error codes; 400 of others. */
+/** Status for requests that Node fails to read, by error code; 400 for all other codes. */
 const unreadable: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 }
 
-/** Has a server answer and close what is not HTTP. A client that is gone meanwhile is no error of this process. */
+/** Makes a server answer unreadable requests with an error status and close the connection. Errors of clients that are gone are ignored. */
 export function answerUnreadable(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
@@ -16,7 +16,7 @@ export function answerUnreadable(server: Server): void {
   })
 }
 
-/** Has a server listen; on all interfaces of both families when there is no host. Rejects when the address cannot be listened on. */
+/** Makes a server listen; on all addresses of both families without a host. Rejects when the address cannot be listened on. */
 export function listenOn(server: Server, host: string | undefined, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -28,11 +28,11 @@ export function listenOn(server: Server, host: string | undefined, port: number)
 }
 
 /**
- * Holds a server to so many connections. For one more, that one gives way which has been without a request for longest, so that whoever opens
- * connections and says nothing keeps nobody out; where all are being answered, the new one is closed. `refused` hears of each that is closed.
+ * Limits the number of connections of a server. When a connection exceeds it, the one that has been idle for longest is closed, so that
+ * idle connections cannot exhaust the limit; if none is idle, the new one is closed. `refused` is called for each closed connection.
  */
 export function limitConnectionsTo(most: number, server: Server, refused: () => void = () => undefined): void {
-  /** Connections without a request, that one first which has been so for longest. */
+  /** Idle connections, the longest idle one first. */
   const idle = new Set<Socket>()
   let open = 0
   server.on('connection', (socket: Socket) => {

@@ -1,4 +1,4 @@
-/** Fetches key sets of token issuers: by their URL, or by way of the issuer's OpenID configuration. Bounded in time and size. */
+/** Fetches the key sets of token issuers: by URL, or by the issuer's OpenID configuration. Limited in time and size. */
 import { existsSync, readFileSync } from 'node:fs'
 import { readRanges } from '../../src/policy/key-addresses.ts'
 import { sortedKeySet } from '../../src/policy/key-set.ts'
@@ -8,12 +8,15 @@ import { Counter, type Registry } from '../runtime/metrics.ts'
 import type { FetchBounds } from './bounded-fetch.ts'
 import type { OutgoingRequests } from './outgoing-metrics.ts'
 
-/** Where more certificate authorities may be mounted. */
+/** Path at which additional CA certificates may be mounted. */
 const extraAuthorities = '/cacerts/extra.pem'
-/** How long an issuer's answer of where its keys are is good for. */
+/** How long the result of an OpenID discovery is cached, in milliseconds. */
 const discoveryMs = 24 * 3_600_000
 
-/** Bounds of fetches by addresses that users chose, a megabyte each. `allowedAddresses` is `PILOT_JWKS_ALLOWED_ADDRESSES`; `refused` hears when it cannot be read, and then allows nothing. */
+/**
+ * Limits for fetches from URLs in user configuration: one megabyte each, and three redirects. `allowedAddresses`:
+ * `PILOT_JWKS_ALLOWED_ADDRESSES`. `refused` is called when it is invalid; then it allows no address.
+ */
 export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused: (reason: string) => void): FetchBounds {
   const authorities = existsSync(extraAuthorities) ? [readFileSync(extraAuthorities, 'utf8')] : []
   let allowed: FetchBounds['allowed'] = []
@@ -25,7 +28,7 @@ export function fetchBounds(timeoutMs: number, allowedAddresses: string, refused
   return { timeoutMs, bytes: 1_048_576, redirects: 3, allowed, authorities }
 }
 
-/** Fetches key sets, counts what it does, and remembers where issuers said that their keys are. */
+/** Fetches key sets, counts the fetches, and caches the results of OpenID discovery. */
 export class KeySetFetcher {
   readonly #bounds: FetchBounds
   readonly #urlFault: ((url: string) => string | undefined) | undefined
@@ -33,7 +36,10 @@ export class KeySetFetcher {
   readonly #requests: OutgoingRequests
   readonly #metrics
 
-  /** `urlFault` says why an issuer may not have its keys at a URL, where not every URL will do; it may not speak for other issuers then either. */
+  /**
+   * `urlFault`, if given, returns why keys must not be fetched from a URL. With it, the OpenID configuration must also name the issuer
+   * that was asked.
+   */
   constructor(bounds: FetchBounds, registry: Registry, requests: OutgoingRequests, urlFault?: (url: string) => string | undefined) {
     this.#bounds = bounds
     this.#urlFault = urlFault
@@ -49,21 +55,24 @@ export class KeySetFetcher {
     }
   }
 
-  /** Fetches the key set of a source: a URL, or `openid:` and an issuer. Its keys are those that can be used, in an order that does not depend on who wrote it. Each request may take `timeoutMs`. Rejects with the reason. */
+  /**
+   * Fetches the key set of a source: a URL, or `openid:` and an issuer. The result has only usable keys, in canonical order. `timeoutMs`
+   * applies to each request. Rejects with the reason.
+   */
   async fetch(source: string, retry: boolean, timeoutMs = this.#bounds.timeoutMs): Promise<string> {
     const uri = source.startsWith(openIdPrefix) ? await this.#discover(source.slice(openIdPrefix.length), retry, timeoutMs) : source
     const content = await this.#get(uri, retry, timeoutMs)
-    // Loaded when there are keys to fetch: most of a configuration's checks, and a client of HTTPS, which few need.
+    // Loaded on the first fetch: it imports most of the configuration checks, which few installations need here.
     const { usableKeySet } = await import('../../src/config/shapes/key-set.ts')
     return sortedKeySet(usableKeySet(content).content)
   }
 
-  /** Forgets a source that is not wanted any more. */
+  /** Removes a source that is no longer needed. */
   forget(source: string): void {
     this.#discovered.delete(source.slice(openIdPrefix.length))
   }
 
-  /** Where an issuer's keys are, by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
+  /** Finds the URL of an issuer's keys by its OpenID configuration (OpenID Connect Discovery 1.0, section 4). */
   async #discover(issuer: string, retry: boolean, timeoutMs: number): Promise<string> {
     const known = this.#discovered.get(issuer)
     if (known && monotonicMs() < known.until) return known.uri

@@ -1,10 +1,10 @@
-/** Single HTTP requests to servers of this machine. */
+/** Single HTTP requests to servers on this machine. */
 import { request as httpRequest } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { deadlineAfter } from '../runtime/timers.ts'
 import { refuseUpgrade } from './refused-upgrade.ts'
 
-/** A request to a port of the loopback address. */
+/** A request to a port on a loopback address. */
 export interface LocalRequest {
   readonly port: number
   readonly method: string
@@ -12,13 +12,13 @@ export interface LocalRequest {
   readonly body?: string | undefined
 }
 
-/** What was answered. */
+/** The response. */
 export interface LocalAnswer {
   readonly status: number
   readonly body: string
 }
 
-/** Both loopback addresses: of a server that listens on one of them, that one is found. */
+/** Resolves to both loopback addresses, so that a server that listens on only one of them is found. */
 const bothLoopbacks: LookupFunction = (_host, _options, found) =>
   found(null, [
     { address: '127.0.0.1', family: 4 },
@@ -26,8 +26,8 @@ const bothLoopbacks: LookupFunction = (_host, _options, found) =>
   ])
 
 /**
- * Asks a server that listens on 127.0.0.1 or ::1. Rejects with an Error that names the port when nobody answers within `timeoutMs`, or when the body
- * is longer than `mostBytes`.
+ * Sends a request to a server that listens on 127.0.0.1 or ::1. Rejects with an Error that names the port when there is no answer within
+ * `timeoutMs`, or the body is longer than `mostBytes`.
  */
 export function callLocal({ port, method, path, body }: LocalRequest, timeoutMs: number, mostBytes = 2 ** 30): Promise<LocalAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<LocalAnswer>()

@@ -1,13 +1,16 @@
-/** Metrics of requests that this process makes (docs/metrics.md). */
+/** Metrics of HTTP requests that this process makes (docs/metrics.md). */
 import { monotonicMs } from '../runtime/clock.ts'
 import { Counter, type Registry } from '../runtime/metrics.ts'
 
-/** Counts requests of one type: `started` is called with whether the request is a retry; what it returns, once with whether it succeeded. */
+/**
+ * Counts requests of one type. `started` takes whether the request is a retry; the function that it returns must be called once, with
+ * whether the request succeeded.
+ */
 export interface OutgoingRequests {
   started(retry: boolean): (succeeded: boolean) => void
 }
 
-/** Declares the metrics of an actor's requests, whose names begin with `prefix`; what it returns counts those of a type. */
+/** Registers the metrics of an actor's requests, with a name prefix, and returns a function that counts the requests of a type. */
 export function outgoingMetrics(registry: Registry, prefix = ''): (type: string) => OutgoingRequests {
   const counter = (name: string, help: string) => new Counter({ name: prefix + name, help, labelNames: ['request_type'], registers: [registry] })
   const requests = counter('num_outgoing_requests', 'total outgoing requests')

@@ -1,4 +1,4 @@
-/** A small HTTP/1.1 server for pages: exact paths, GET and forms, bounded requests, over TCP, TLS or a unix socket. */
+/** A small HTTP/1.1 server for pages: exact paths, GET and forms, limited requests; over TCP, TLS or a unix socket. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { ServingCertificate } from '../../protocols/messages/certificates.ts'
@@ -7,7 +7,7 @@ import { serveWith, tlsDefaults } from './certificate.ts'
 import { answerUnreadable, limitConnectionsTo, listenOn } from './http-server.ts'
 import { listenLocally } from './unix-socket.ts'
 
-/** What is answered. */
+/** A response. */
 export class Page {
   readonly status: number
   readonly type: string
@@ -21,7 +21,7 @@ export class Page {
   }
 }
 
-/** A request that is not served, with the page that says so. */
+/** Thrown for a request that is refused, with the response. */
 class Refused extends Error {
   readonly page: Page
   constructor(page: Page) {
@@ -32,36 +32,39 @@ class Refused extends Error {
 
 /** A request for a page. */
 export interface PageRequest {
-  /** HEAD is GET. */
+  /** HEAD requests have the method GET here. */
   readonly method: 'GET' | 'POST'
   readonly headers: IncomingHttpHeaders
   /** The addresses of both ends of the connection; undefined over a unix socket. */
   readonly localAddress: string | undefined
   readonly remoteAddress: string | undefined
-  /** The parameters of the form that came with POST, else of the URL. The form is read now; one that is too long, or is none, is refused. */
+  /**
+   * The parameters of the form sent with POST; otherwise those of the URL. The body is read by this call; a body that is too long or not
+   * a form is refused.
+   */
   parameters(): Promise<URLSearchParams>
 }
 
-/** Answers a request. Throwing is answered with 500 and the error's message. */
+/** Answers a request. Errors thrown are answered with 500 and their message. */
 export type Answer = (request: PageRequest) => Page | Promise<Page>
 
-/** How a page answers each method; without one, the method is answered with 405. */
+/** The answers of a page by method; other methods are answered with 405. */
 export interface Answers {
   readonly get?: Answer
   readonly post?: Answer
 }
 
-/** What a server of pages is told when it is made. */
+/** Settings of a page server. */
 export interface PageServerOptions {
-  /** Connections at a time ({@link limitConnectionsTo}; over TLS one more is closed at once). As many as come when this is left out. */
+  /** Maximum number of connections ({@link limitConnectionsTo}; over TLS, further ones are closed on accept). Default: no limit. */
   readonly maxConnections?: number
-  /** Longest form in bytes. */
+  /** Maximum size of a form, in bytes. */
   readonly formBytes?: number
-  /** Longest time a client may take to send a request, in milliseconds. */
+  /** Maximum time for receiving a request, in milliseconds. */
   readonly requestMs?: number
-  /** The first certificate, for pages over TLS ({@link PageServer.useCertificate}); they are served in plain text without one. */
+  /** The first certificate, for pages over TLS ({@link PageServer.useCertificate}). Without it, pages are served in plain text. */
   readonly certificate?: ServingCertificate
-  /** Hears of connections that are closed at once. */
+  /** Called for each connection that is closed because of `maxConnections`. */
   readonly refused?: () => void
 }
 
@@ -84,7 +87,7 @@ export class PageServer {
     this.#server = this.#secure ?? createServer(http, serve)
     if (certificate) this.useCertificate(certificate)
     if (maxConnections !== undefined && Number.isFinite(maxConnections)) {
-      // The requests of a server over TLS name other sockets than its connections do.
+      // With TLS, requests have another socket object than the `connection` event, so idle connections cannot be tracked.
       if (this.#secure) this.#server.maxConnections = maxConnections
       else limitConnectionsTo(maxConnections, this.#server, refused)
     }
@@ -92,7 +95,7 @@ export class PageServer {
     answerUnreadable(this.#server)
   }
 
-  /** Adds a page by how it answers each method; a function answers GET alone. */
+  /** Adds a page with its answers by method; a function answers GET only. */
   add(path: string, answers: Answers | Answer): void {
     this.#pages.set(path, typeof answers === 'function' ? { get: answers } : answers)
   }
@@ -107,12 +110,12 @@ export class PageServer {
     return listenLocally(this.#server, path)
   }
 
-  /** Serves connections that come from now on with this certificate. No effect on a server of plain text. */
+  /** Uses a certificate for new connections. No effect on a plain-text server. */
   useCertificate(certificate: ServingCertificate): void {
     if (this.#secure) serveWith(this.#secure, certificate)
   }
 
-  /** Ends all connections. */
+  /** Stops listening and closes all connections. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve())
@@ -144,14 +147,14 @@ export class PageServer {
   }
 }
 
-/** Says which methods a page answers. A page that only acts is asked with POST. */
+/** The response for a method that a page does not answer. */
 export function notAnswered(method: string, { get, post }: { readonly get?: unknown; readonly post?: unknown }): Page {
   const allowed = [...(get ? ['GET'] : []), ...(post ? ['POST'] : [])].join(', ')
   return new Page(`${method} is not answered here, ${allowed} is`, undefined, 405, { Allow: allowed })
 }
 
 function send(request: IncomingMessage, response: ServerResponse, page: Page): void {
-  // What is left of a request that was not read to its end is not worth reading.
+  // The unread rest of a request is not worth reading, so the connection is closed.
   if (!request.complete) response.setHeader('Connection', 'close')
   response.writeHead(page.status, { ...page.headers, 'Content-Type': page.type, 'Content-Length': Buffer.byteLength(page.body) })
   response.end(request.method === 'HEAD' ? undefined : page.body)

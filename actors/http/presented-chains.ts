@@ -1,22 +1,22 @@
-/** The certificates that clients of a TLS server present. */
+/** The certificate chains that clients of a TLS server present. */
 import type { X509Certificate } from 'node:crypto'
 import { TLSSocket } from 'node:tls'
 import type { PresentedChain } from '../../src/identity/client-trust.ts'
 
-/** Protocols that a client offers in ALPN (RFC 7301). */
+/** The protocols that a client offers in ALPN (RFC 7301). */
 interface Offer {
   readonly protocols: readonly string[]
 }
 
 /**
- * Reads presented chains early. When a handshake is done, Node itself looks whether a server's client has a certificate, and drops the first
- * issuer of the chain with that (nodejs/node#65579, 24.21 and others): who asks afterwards misses it. The callback for ALPN is called
- * on the socket while the handshake is under way; what it has read there is read before Node looks. Where Node calls it otherwise, only
- * certificates that a root itself has signed can be told to be of its trust domain, and the others are refused.
+ * Reads presented chains before Node does. At the end of a handshake, Node itself reads the client certificate, after which the first
+ * issuer of the chain is no longer available (nodejs/node#65579, 24.21 and others). Node calls the ALPN callback on the socket during the
+ * handshake; a listener added there reads the chain first. If a version of Node calls it differently, only certificates signed directly
+ * by a root can be assigned to the root's trust domain, and others are refused.
  */
 export class PresentedChains {
   readonly #leaves = new WeakMap<object, X509Certificate>()
-  /** For the option `ALPNCallback` of a server: takes clients that speak HTTP/2. */
+  /** The option `ALPNCallback` of a server: accepts clients that speak HTTP/2. */
   readonly alpn: (offer: Offer) => string | undefined
 
   constructor() {
@@ -27,7 +27,7 @@ export class PresentedChains {
     }
   }
 
-  /** What the client of a socket has presented; undefined when that is nothing. */
+  /** Returns the chain that the client of a socket presented; undefined when it presented none. */
   of(socket: TLSSocket): PresentedChain | undefined {
     const leaf = this.#leaves.get(socket) ?? socket.getPeerX509Certificate()
     return leaf && { leaf, intermediates: () => issuersOf(leaf) }

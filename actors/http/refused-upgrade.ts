@@ -1,7 +1,10 @@
-/** Answers that nobody asked for. */
+/** Refuses protocol upgrades in responses. */
 import type { ClientRequest } from 'node:http'
 
-/** Fails a request whose answer is 101, a change of protocol. Without this Node closes the connection and tells nobody: there is neither an answer nor an error. */
+/**
+ * Fails a request that is answered with 101 (protocol upgrade). Without this, Node closes the connection and emits neither a response nor
+ * an error.
+ */
 export function refuseUpgrade(request: ClientRequest, failed: (error: Error) => void): void {
   request.on('upgrade', (_answer, socket) => {
     socket.destroy()

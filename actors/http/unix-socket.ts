@@ -1,26 +1,26 @@
-/** Unix sockets whose file permission is the credential: in a directory of their owner alone, and never in the place of a living server's. */
+/** Unix sockets protected by file permissions: in a directory with the right owner, and never replacing a socket that is in use. */
 import { chmod, link, lstat, mkdir, rename, stat, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { isGone } from '../runtime/directory-watch.ts'
 
-/** Bytes that the system takes of the path of a socket, less the NUL at its end (`sun_path` of `unix(7)`). */
+/** Maximum length of a socket path in bytes, without the terminating NUL (`sun_path` in `unix(7)`). */
 const longestPath = process.platform === 'linux' ? 107 : 103
 
-/** Mode of the file of a socket that only its owner may connect to. */
+/** File mode of a socket to which only its owner may connect. */
 const ownerOnly = 0o600
 
 /**
- * Whose the directory of a socket is: `own`, which its owner alone may enter, or `mounted`, which an orchestrator may have made: it belongs to this
- * user or to root, and others may enter it.
+ * The required state of a socket's directory. `own`: only its owner may enter it. `mounted`: created by an orchestrator, owned by this
+ * user or by root; other users may enter it.
  */
 export type SocketDirectory = 'own' | 'mounted'
 
 /**
- * Has a server listen on a unix socket that the process's own user alone may connect to; makes its directory (0700), and removes the
- * socket of a server that is gone. The socket's file goes when the server is closed. Rejects with an Error that names the path when it is
- * too long, when its directory belongs to somebody else or (`own`) others may enter it, when it is no socket, and when a living server
- * listens on it. In a `mounted` directory the process's umask is changed for a moment, which Node allows in its main thread alone.
+ * Makes a server listen on a unix socket to which only the process's own user may connect. Creates the directory (0700), and removes the
+ * stale socket of a server that is gone. The socket is removed when the server is closed. Rejects with an Error that names the path when
+ * the path is too long, its directory has another owner or (`own`) other users may enter it, it exists and is not a socket, or another
+ * server listens on it. With `mounted`, the umask of the process is changed briefly, which Node allows only in the main thread.
  */
 export async function listenLocally(
   server: Pick<Server, 'listen' | 'once' | 'off'>,
@@ -30,7 +30,8 @@ export async function listenLocally(
   await clearSocketPath(path, directory)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    // The file is made within the call. Where others may enter, it must not be there for a moment with a mode that admits them.
+    // The socket file is created synchronously by `listen`. Where other users may enter the directory, it must have the restrictive mode
+    // from the start, not only after `chmod`.
     const before = directory === 'mounted' ? process.umask(~ownerOnly & 0o777) : undefined
     try {
       server.listen({ path }, () => {
@@ -44,7 +45,7 @@ export async function listenLocally(
   await chmod(path, ownerOnly)
 }
 
-/** Makes a path ready to be listened on. */
+/** Prepares a path for listening. */
 async function clearSocketPath(path: string, directory: SocketDirectory): Promise<void> {
   const bytes = Buffer.byteLength(path)
   if (bytes > longestPath) throw new Error(`${path}: has ${bytes} bytes, and the path of a unix socket at most ${longestPath}`)
@@ -56,7 +57,7 @@ async function clearSocketPath(path: string, directory: SocketDirectory): Promis
   await removeStale(path)
 }
 
-/** Makes a directory that its owner alone may enter, or checks one that is there. */
+/** Creates a directory that only its owner may enter, or checks an existing one. */
 async function makeDirectory(path: string, kind: SocketDirectory): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
@@ -71,7 +72,7 @@ async function makeDirectory(path: string, kind: SocketDirectory): Promise<void>
     throw new Error(`${path}: has mode ${(found.mode & 0o777).toString(8)}, and a socket needs a directory that its owner alone may enter: 700`)
 }
 
-/** Whether somebody accepts connections on a socket. */
+/** Whether a server accepts connections on a socket. */
 function isServed(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(path, () => {
@@ -80,14 +81,17 @@ function isServed(path: string): Promise<boolean> {
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') resolve(false)
-      // The queue of connections of a living server is full.
+      // The server's queue of pending connections is full.
       else if (error.code === 'EAGAIN') resolve(true)
       else reject(error)
     })
   })
 }
 
-/** Removes a socket that nobody serves. Another server may have taken the place since that was found: what was removed is looked at again, and put back. */
+/**
+ * Removes a stale socket. Another server may have replaced it since it was found stale, so the removed file is checked again and put back
+ * if it is in use.
+ */
 async function removeStale(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   await rename(path, aside)
