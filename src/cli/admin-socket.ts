@@ -1,4 +1,4 @@
-/** Requests of the commands to a running server, over its admin socket. */
+/** Sends requests of commands to the server on this machine over its admin socket. */
 import { statSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { dirname, resolve } from 'node:path'
@@ -8,25 +8,26 @@ import { readFeatures } from '../config/features.ts'
 export interface AdminRequest {
   readonly method: string
   readonly path: string
-  /** The parameters as a form: `name=value&...`. */
+  /** The parameters as a form, `name=value&...`. Undefined: no body. */
   readonly form?: string | undefined
 }
 
-/** What the server answered. */
+/** The server's response. */
 export interface AdminAnswer {
   readonly status: number
   readonly body: string
 }
 
-/** No server listens on the admin socket. */
+/** Thrown when no server listens on the admin socket. */
 export class NoServerError extends Error {}
 
-/** Longest time without a byte of the answer, in milliseconds. */
+/** The timeout between bytes of the response, in milliseconds. */
 const timeoutMs = 60_000
 
 /**
- * Asks the server whose admin socket the environment names (`MESHD_ADMIN_SOCKET`). Rejects with an Error that names the socket: a {@link NoServerError} when no
- * server listens there, another when it may not be connected to, or there is no answer in time.
+ * Sends a request to the admin socket that the environment names (`MESHD_ADMIN_SOCKET`). Rejects with an Error that names the socket:
+ * {@link NoServerError} when no server listens on it, another one when the connection is not permitted or the response does not arrive in
+ * time.
  */
 export async function askServer({ method, path, form }: AdminRequest, environment = process.env): Promise<AdminAnswer> {
   const socketPath = readFeatures(environment).features.MESHD_ADMIN_SOCKET
@@ -45,7 +46,10 @@ export async function askServer({ method, path, form }: AdminRequest, environmen
   return promise
 }
 
-/** Throws when somebody else made the directory of the socket: whoever listens there is not the server that is meant. */
+/**
+ * Throws when the directory of the socket belongs to another user than root or this one, because then another process may be listening on
+ * the socket.
+ */
 function checkOwner(socketPath: string): void {
   const own = process.getuid?.()
   const owner = statSync(dirname(socketPath), { throwIfNoEntry: false })?.uid

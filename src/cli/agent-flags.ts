@@ -3,10 +3,10 @@ import { agentScopes } from '../logging/levels.ts'
 import type { FlagTable } from './flag-table.ts'
 import { loggingFlags } from './logging-flags.ts'
 
-/** Accepted by every command. */
+/** Flags of every command. */
 export const agentLogging = loggingFlags(agentScopes)
 
-/** Of `pilot-agent proxy`. */
+/** Flags of `pilot-agent proxy`. */
 export const proxyFlags = {
   concurrency: { type: 'int', default: 0, range: [0, 1024], about: 'number of worker threads' },
   domain: { type: 'string', default: '', about: 'DNS domain suffix; when not provided ${POD_NAMESPACE}.svc.cluster.local is used' },
@@ -29,10 +29,10 @@ export const proxyFlags = {
   tokenManagerPlugin: { type: 'string', default: 'CloudTokenExchange', about: 'token-provider-specific plugin name' },
 } as const satisfies FlagTable
 
-/** The longest time that a 32-bit number of milliseconds says. */
+/** The maximum of a signed 32-bit number of milliseconds. */
 const longestMs = 2_147_483_647
 
-/** Of `pilot-agent wait`. */
+/** Flags of `pilot-agent wait`. */
 export const waitFlags = {
   periodMillis: { type: 'int', default: 500, range: [0, longestMs], about: 'milliseconds between attempts' },
   requestTimeoutMillis: { type: 'int', default: 500, range: [1, longestMs], about: 'milliseconds to wait for a response' },

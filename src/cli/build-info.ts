@@ -1,4 +1,4 @@
-/** What was built: version, revision and state of the source. */
+/** Build information: version, revision and state of the source. */
 import { readFileSync } from 'node:fs'
 
 /** Build information as `version` prints it. */
@@ -10,7 +10,7 @@ export interface BuildInfo {
   readonly tag: string
 }
 
-/** Reads the build information: from the package, and from the variables a build sets. */
+/** Returns the build information, from the package and from the variables that a build sets. */
 export function buildInfo(): BuildInfo {
   const version = packageVersion()
   return {
@@ -27,7 +27,7 @@ function packageVersion(): string {
     try {
       return (JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as { version: string }).version
     } catch {
-      // Built packages keep package.json one folder further up.
+      // In built packages package.json is one folder further up.
     }
   }
   return 'unknown'

@@ -1,10 +1,10 @@
-/** What the `ca` commands print for people. */
+/** Formats the output of the `ca` commands. */
 import type { AuthorityPage, LedgerPage, ShownBlocker } from '../../protocols/messages/authority-page.ts'
 
-/** Digits of an identifier that tell certificates apart for people. */
+/** The number of digits of an identifier that are printed. */
 const shortId = 16
 
-/** Roots, intermediates, expiries and the stage. */
+/** Formats roots, intermediates, expiries and the rotation's stage. */
 export function pageText(page: AuthorityPage): string {
   const { source, keptIn, roots, intermediates, rotation, serving, holders } = page
   const certificates = [...new Map([...intermediates.workloads, ...intermediates.serving].map((one) => [one.id, one])).values()]
@@ -32,7 +32,7 @@ export function pageText(page: AuthorityPage): string {
   ].join('\n')
 }
 
-/** Who would be hurt if the rotation went on now. */
+/** Formats the identities that block the rotation. */
 export function blockersText({ rotation }: AuthorityPage): string {
   const { stage, next, blocking, blockers, plaintextProxies, plaintext } = rotation
   return [
@@ -44,7 +44,7 @@ export function blockersText({ rotation }: AuthorityPage): string {
   ].join('\n')
 }
 
-/** Who holds what. */
+/** Formats the ledger: which identities hold which certificates. */
 export function ledgerText(rows: LedgerPage['identities']): string {
   const lines = rows.flatMap(({ identity, proxies, certificates }) => {
     const held = certificates.map(({ address, serial, root, notAfter }) => [identity, address, serial, short(root), notAfter, String(proxies.length)])

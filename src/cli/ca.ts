@@ -1,11 +1,11 @@
-/** `pilot-discovery ca`: the certificate authority of the server on this machine, or, when none runs, the state that it keeps. */
+/** `pilot-discovery ca`: works on the certificate authority of the server on this machine, or, when none runs, on the stored state. */
 import type { AuthorityPage, LedgerPage, RotatePage } from '../../protocols/messages/authority-page.ts'
 import type { AdminRequest } from './admin-socket.ts'
 import { blockersText, ledgerText, pageText } from './ca-text.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
 import { type FlagTable, readFlags } from './flag-table.ts'
 
-/** The state of an authority that no server uses, while it is open for this process. */
+/** The stored state of an authority that no server uses, opened exclusively by this process. */
 export interface StoredAuthority {
   page(): AuthorityPage
   ledger(start: number, length: number): LedgerPage
@@ -13,27 +13,33 @@ export interface StoredAuthority {
   close(): Promise<void>
 }
 
-/** Files of an authority, by their paths. */
+/** Paths of the files of an authority. */
 export interface AuthorityFiles {
   readonly cert: string
   readonly key: string
-  /** Certificates between the signing certificate and the root; empty when there are none. */
+  /** Certificates between the signing certificate and the root. Empty when there are none. */
   readonly chain: string
   /** Empty when the signing certificate is the root. */
   readonly root: string
 }
 
-/** What the commands do with files, which is done elsewhere. */
+/** The operations of the commands on files. They are implemented outside `src/`, which does not access files. */
 export interface CaWork {
-  /** Rejects when a server uses the state, or it is damaged. */
+  /** Opens the stored state. Rejects when a server uses it or it is damaged. */
   open(): Promise<StoredAuthority>
-  /** Writes public files, and with the key the private key of this signing certificate, to a directory. Resolves to the paths. Rejects when a file is there already. */
+  /**
+   * Writes the certificates, and with `withKey` the private key of the signing certificate, to a directory. Resolves with the paths.
+   * Rejects when a file exists already.
+   */
   export(page: AuthorityPage, directory: string, withKey: boolean): Promise<readonly string[]>
-  /** Checks files, and plugs them in (`ROOT_CA_DIR`), over others only with `replace`. Resolves to the paths. Rejects with an Error that names the file and what is wrong. */
+  /**
+   * Validates the files of an authority and copies them to `ROOT_CA_DIR`; existing files are overwritten only with `replace`. Resolves with
+   * the paths. Rejects with an Error that names the file and the fault.
+   */
   import(files: AuthorityFiles, replace: boolean): Promise<readonly string[]>
 }
 
-/** Loads it: most commands need none of it. */
+/** Imports the operations, which most commands do not need. */
 type LoadWork = () => Promise<CaWork>
 
 const outputFlag = { output: { type: 'string', char: 'o', default: '', about: "'json' for programs" } } as const satisfies FlagTable
@@ -62,7 +68,10 @@ const importFlags = {
   replace: { type: 'switch', default: false, about: 'take the place of an authority that is plugged in' },
 } as const satisfies FlagTable
 
-/** The commands. `load` gives what works on files, `shared` are the flags of every command, `check` refuses wrong ones. */
+/**
+ * Returns the commands. `load` imports the operations on files, `shared` are the flags of every command, and `check` throws for invalid
+ * values of these.
+ */
 export function caCommands(
   load: LoadWork,
   shared: CommandSpec['flags'],
@@ -137,7 +146,7 @@ async function rotate(load: LoadWork, { flags }: CommandLine): Promise<void> {
 const pageOf = (load: LoadWork): Promise<AuthorityPage> =>
   serverOr<AuthorityPage>(load, { method: 'GET', path: '/debug/ca' }, async (stored) => stored.page())
 
-/** Identities that are asked for at once. */
+/** The number of identities per request. */
 const pageLength = 1000
 
 async function ledgerOf(load: LoadWork): Promise<LedgerPage['identities']> {
@@ -150,7 +159,10 @@ async function ledgerOf(load: LoadWork): Promise<LedgerPage['identities']> {
   }
 }
 
-/** Asks the server; when none runs, the stored state. Rejects with what the server says when it does not answer with a page. */
+/**
+ * Requests a page from the server or, when none runs, computes it from the stored state. Rejects with the server's response when its status
+ * is not 200.
+ */
 async function serverOr<Answer>(load: LoadWork, request: AdminRequest, offline: (stored: StoredAuthority) => Promise<Answer>): Promise<Answer> {
   const { askServer, NoServerError } = await import('./admin-socket.ts')
   try {

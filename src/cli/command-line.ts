@@ -1,34 +1,34 @@
-/** Command lines of commands whose flags are tables: read without the command-line library, which costs more time than most commands take. */
+/** Parses command lines by flag tables, without the command-line library, whose import takes longer than most commands. */
 import type { FlagSpec, FlagTable } from './flag-table.ts'
 
-/** A command: what its help says, and what it does. */
+/** A command: its help texts, arguments and flags, and its implementation. */
 export interface CommandSpec {
   readonly summary: string
   readonly description?: string
-  /** Command lines without the name of the binary and of the command. */
+  /** Example command lines, without the names of the binary and the command. */
   readonly examples: readonly string[]
   readonly args: readonly { readonly name: string; readonly about: string; readonly required: boolean }[]
-  /** Its flags, by the heading under which help lists them. */
+  /** The flags in groups; `heading` is the group's heading in help. */
   readonly flags: readonly { readonly heading: string; readonly table: FlagTable }[]
-  /** Whether flags and arguments that it does not have are left out ({@link CommandLine.ignored}) instead of being refused. */
+  /** Whether unknown flags and extra arguments are collected in {@link CommandLine.ignored} instead of causing an error. */
   readonly ignoresUnknown?: true
   run(line: CommandLine): Promise<void>
 }
 
-/** What was given: flags as text, `true` for a switch, lists entry by entry; and the arguments. */
+/** A parsed command line: flags as text, `true` or `false` for switches, lists by entry; and the arguments. */
 export interface CommandLine {
   readonly flags: Readonly<Record<string, string | boolean | readonly string[]>>
   readonly args: readonly string[]
-  /** Of a command that ignores what it does not know: that, as it was typed. */
+  /** The unknown flags and extra arguments as typed. Present only when the command ignores them. */
   readonly ignored?: readonly string[]
 }
 
 type Commands = Readonly<Record<string, CommandSpec>>
 
 /**
- * Finds the command and reads its line. Of a flag that is given twice the last one counts; lists add up. Undefined when help is asked for
- * or when the command is not one of these. Throws an Error that names what is unknown, missing or too much. An unknown flag that is ignored
- * takes the next argument with it, unless that begins with a dash or the flag has its value after an equals sign.
+ * Finds the command and parses its line. The last occurrence of a repeated flag counts; lists are concatenated. Returns undefined when help
+ * is requested or the command is unknown. Throws an Error that names what is unknown, missing or superfluous. An unknown flag that is
+ * ignored takes the next argument as its value, unless that begins with a dash or the flag contains an equals sign.
  */
 export function readCommandLine(given: readonly string[], commands: Commands): { command: CommandSpec; line: CommandLine } | undefined {
   const end = given.includes('--') ? given.indexOf('--') : given.length
@@ -38,7 +38,8 @@ export function readCommandLine(given: readonly string[], commands: Commands): {
   if (!found) return undefined
   const { name, command, at } = found
   const isLenient = command.ignoresUnknown === true
-  // Two commands may have one short form: that of the command counts. What is ignored is nobody's flag.
+  // Two commands may use the same short flag; the command's own takes precedence. For a command that ignores unknown flags, only its own
+  // flags are known.
   const words = flagWords(isLenient ? [command] : [...all, command])
   const { flags, rest, unknown } = splitFlags(
     before.filter((_, index) => !at.includes(index)),
@@ -60,13 +61,13 @@ export function readCommandLine(given: readonly string[], commands: Commands): {
   return { command, line: { flags: gather(flags), args } }
 }
 
-/** An argument that is no known flag, and where it stands. */
+/** An argument that is not a known flag, and its index. */
 interface Loose {
   readonly text: string
   readonly at: number
 }
 
-/** What is neither a flag of any command nor its value. */
+/** Returns the arguments that are neither flags of any command nor values of flags. */
 function looseOf(given: readonly string[], words: ReturnType<typeof flagWords>): Loose[] {
   const loose: Loose[] = []
   for (let at = 0; at < given.length; at++) {
@@ -79,10 +80,10 @@ function looseOf(given: readonly string[], words: ReturnType<typeof flagWords>):
   return loose
 }
 
-/** The command that the words name, and where they stand; undefined when help is asked for or it is not one of these. */
+/** Returns the command that the words name, and the indices of its words. Undefined when help is requested or the command is unknown. */
 function findCommand(rest: readonly Loose[], commands: Commands): { name: string; command: CommandSpec; at: readonly number[] } | undefined {
   const words = rest.filter(({ text }) => !text.startsWith('-'))
-  // A command of two words stands before one of the first alone.
+  // A command of two words takes precedence over a command of one.
   const named = [words.slice(0, 2), words.slice(0, 1)].find((some) => Object.hasOwn(commands, nameOf(some)))
   const command = named && commands[nameOf(named)]
   if (!command || rest.some(({ text }) => text === '--help')) return undefined
@@ -91,14 +92,14 @@ function findCommand(rest: readonly Loose[], commands: Commands): { name: string
 
 const nameOf = (words: readonly Loose[]) => words.map(({ text }) => text).join(' ')
 
-/** A flag that was given, by its name and by the word that stood for it. */
+/** A flag with its value: its name, and the word that it was given as. */
 interface Given {
   readonly name: string
   readonly word: string
   readonly value: string | boolean | readonly string[]
 }
 
-/** Flags by the words that stand for them: `--name`, `-n`. */
+/** Maps the words of all flags to the flags: `--name`, `-n`. */
 function flagWords(commands: readonly CommandSpec[]): ReadonlyMap<string, { readonly name: string; readonly spec: FlagSpec }> {
   const words = new Map<string, { name: string; spec: FlagSpec }>()
   for (const { table } of commands.flatMap((command) => command.flags))
@@ -109,7 +110,10 @@ function flagWords(commands: readonly CommandSpec[]): ReadonlyMap<string, { read
   return words
 }
 
-/** Known flags with their values, in order; everything else, and of that apart, if it is wanted, unknown flags with what stands for their values. */
+/**
+ * Returns the known flags with their values, in order, and the other arguments. With `unknownApart`, unknown flags and their presumed
+ * values are returned in `unknown`.
+ */
 function splitFlags(
   given: readonly string[],
   words: ReturnType<typeof flagWords>,
@@ -147,7 +151,7 @@ function splitFlags(
   return { flags, rest, unknown }
 }
 
-/** The flag word of an argument and the value in it: `--name=value`, `-n=value`, `-nvalue`. */
+/** Splits an argument into the flag's word and an attached value: `--name=value`, `-n=value`, `-nvalue`. */
 function wordOf(argument: string, words: ReturnType<typeof flagWords>): { word: string; value: string | undefined } {
   const equals = argument.indexOf('=')
   if (equals > 0) return { word: argument.slice(0, equals), value: argument.slice(equals + 1) }

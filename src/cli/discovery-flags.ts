@@ -8,14 +8,14 @@ import { loggingFlags } from './logging-flags.ts'
 const orchestrator = 'there is no orchestrator client yet'
 const webhooks = 'there are no webhooks yet'
 
-/** Plugins that `--plugins` may name, and one that it may name although its part is not built. */
+/** The plugins that `--plugins` accepts, and one that it accepts although it is not implemented. */
 export const plugins: readonly string[] = ['ext_authz', 'authn', 'authz']
 export const unbuiltPlugin = 'metadata_exchange'
 
-/** Accepted by every command. */
+/** Logging flags of every command. */
 export const discoveryLogging = loggingFlags(discoveryScopes)
 
-/** Accepted by every command of this binary. */
+/** Flags of every command of this binary. */
 export const rootFlags = {
   ctrlz_address: {
     type: 'string',
@@ -48,7 +48,7 @@ export const rootFlags = {
   },
 } as const satisfies FlagTable
 
-/** Of `pilot-discovery discovery`. */
+/** Flags of `pilot-discovery discovery`. */
 export const discoveryFlags = {
   allowUnreadableConfig: {
     type: 'switch',
@@ -146,7 +146,7 @@ export const discoveryFlags = {
   writers: { type: 'int', default: 0, range: [0, 256], about: 'threads that write to proxies; 0 = one a core' },
 } as const satisfies FlagTable
 
-/** Of `pilot-discovery token`. */
+/** Flags of `pilot-discovery token`. */
 export const tokenFlags = {
   namespace: { type: 'string', char: 'n', default: '', about: 'namespace of the workload; required' },
   'service-account': { type: 'string', default: 'default', about: 'service account of the workload' },

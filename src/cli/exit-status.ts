@@ -1,9 +1,9 @@
-/** With which status a command ends that fails. */
+/** Exit statuses of commands that fail. */
 
-/** The status of a command that fails, unless its error says another: wrong arguments, wrong configuration, no answer. */
+/** The exit status of a failed command, unless its error has another: invalid arguments, invalid configuration, no response. */
 export const failedStatus = 255
 
-/** An error that ends the process with a status of its own. */
+/** An error with the exit status of the process. */
 export class ExitError extends Error {
   readonly exitStatus: number
 

@@ -1,7 +1,10 @@
-/** Flags as tables, and their checked values (docs/operation.md, "Flags"). */
+/** Tables of flags, and the validation of their values (docs/operation.md, "Flags"). */
 import { readValue, type ValueSpec } from '../config/variable.ts'
 
-/** One flag. `notYet` says why it has no effect so far: giving it is then answered with a notice at start, and its value cannot be read. */
+/**
+ * One flag. `notYet` is the reason why the flag has no effect yet: its use is reported at start-up, and its value is not in {@link
+ * FlagValues}.
+ */
 export type FlagSpec = {
   readonly char?: string
   readonly about: string
@@ -23,10 +26,10 @@ type ValueOf<S extends FlagSpec> = S['type'] extends 'switch'
     : S['type'] extends 'slice' | 'array'
       ? string[]
       : string
-/** Values of a table's flags, without those that have no effect; durations in milliseconds. */
+/** The values of a table's flags, except those without effect. Durations are in milliseconds. */
 export type FlagValues<T extends FlagTable> = { readonly [N in keyof T as T[N] extends { notYet: string } ? never : N]: ValueOf<T[N]> }
 
-/** Reads what the command line gave. Throws an Error that names the flag and what is wrong with its value. */
+/** Validates the flags of a command line. Throws an Error that names the flag and the expected value. */
 export function readFlags<T extends FlagTable>(table: T, given: Readonly<Record<string, unknown>>): FlagValues<T> {
   const values: Record<string, unknown> = {}
   for (const [name, spec] of Object.entries(table)) {

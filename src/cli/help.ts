@@ -1,9 +1,9 @@
-/** Commands in the form of the command-line library, for help and completion. */
+/** Converts commands to classes of the command-line library, for help and completion. */
 import { Args, Command, Flags, type Interfaces } from '@oclif/core'
 import type { CommandSpec } from './command-line.ts'
 import type { FlagTable } from './flag-table.ts'
 
-/** Classes that describe commands, by their identifiers; they are not run. */
+/** Returns classes that describe the commands, by command id. The classes are not run. */
 export const describedCommands = (commands: Readonly<Record<string, CommandSpec>>): Record<string, typeof Command> =>
   Object.fromEntries(Object.entries(commands).map(([name, spec]) => [name.replaceAll(' ', ':'), describedCommand(spec)]))
 

@@ -2,7 +2,7 @@
 import { type LogOptions, parseScopeLevels, parseScopes } from '../logging/levels.ts'
 import type { FlagTable, FlagValues } from './flag-table.ts'
 
-/** The flags of a binary with these log scopes. */
+/** Returns the logging flags of a binary with the given log scopes. */
 export function loggingFlags(scopes: readonly string[]) {
   const list = scopes.join(', ')
   return {
@@ -31,7 +31,7 @@ export function loggingFlags(scopes: readonly string[]) {
   } as const satisfies FlagTable
 }
 
-/** What the logging flags ask for, where these are the scopes. Throws an Error that names the flag and what is wrong. */
+/** Validates the logging flags. Throws an Error that names the flag and the fault. */
 export function readLogOptions(flags: FlagValues<ReturnType<typeof loggingFlags>>, scopes: readonly string[]): LogOptions {
   const about = <T>(flag: string, read: () => T): T => {
     try {

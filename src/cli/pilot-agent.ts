@@ -10,20 +10,20 @@ import { printPage } from './print.ts'
 import { type RedirectWork, redirectCommands } from './redirect.ts'
 import { versionCommand } from './version.ts'
 
-/** What the commands do, each loaded by its command only. */
+/** The implementations of the commands. Each is imported only by its command. */
 export interface AgentWork extends RedirectWork {
-  /** Runs the proxy and everything that serves it, until they have ended. */
+  /** Runs the proxy and the agent's servers until they have ended. */
   readonly proxy: (options: ProxyOptions, log: LogOptions) => Promise<void>
-  /** Asks the admin port of the proxy. */
+  /** Sends a request to the proxy's admin port. */
   readonly request: (request: ProxyRequest) => Promise<{ readonly status: number; readonly body: string }>
-  /** Waits until the proxy is ready. Rejects when it is not in time. */
+  /** Waits until the proxy is ready. Rejects after the timeout. */
   readonly wait: (settings: WaitSettings, log: LogOptions) => Promise<void>
 }
 
 const shared = [{ heading: 'LOGGING', table: agentLogging }]
 const logOptions = (flags: CommandLine['flags']) => readLogOptions(readFlags(agentLogging, flags), agentScopes)
 
-/** The commands. */
+/** Returns the commands. */
 export function agentCommands(work: AgentWork): Readonly<Record<string, CommandSpec>> {
   return {
     ...redirectCommands(work, shared, logOptions),
@@ -80,7 +80,7 @@ function proxyOptions({ flags, args, ignored = [] }: CommandLine): ProxyOptions 
   return { ...readFlags(proxyFlags, flags), role, logAsJson, flags: shownFlags({ ...proxyFlags, ...agentLogging }, flags), ignored }
 }
 
-/** `--name="value"` of every flag, given or not, sorted by name. */
+/** Returns `--name="value"` for every flag, with its default where it is not given, sorted by name. */
 function shownFlags(table: FlagTable, given: CommandLine['flags']): string[] {
   const shown = (value: unknown) => JSON.stringify(Array.isArray(value) ? `[${value.join(',')}]` : String(value))
   return Object.keys(table)

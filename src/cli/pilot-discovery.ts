@@ -12,10 +12,10 @@ import { readLogOptions } from './logging-flags.ts'
 import { print, printPage } from './print.ts'
 import { versionCommand } from './version.ts'
 
-/** Runs the discovery service until it is told to stop. */
+/** Runs the discovery service until it is stopped. */
 export type RunDiscovery = (options: DiscoveryOptions, log: LogOptions) => Promise<void>
 
-/** Makes a token of a workload and writes it where the order says. */
+/** Issues a token for a workload, and writes it to the file that the order names, if any. */
 export type IssueToken = (order: TokenOrder) => Promise<string>
 
 const shared = [
@@ -23,7 +23,7 @@ const shared = [
   { heading: 'LOGGING', table: discoveryLogging },
 ]
 
-/** The commands. What starts the discovery service, makes tokens, and works on the authority is given: each is loaded by its command only. */
+/** Returns the commands. The implementations are passed as functions, and each is imported only by its command. */
 export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken, loadCa: () => Promise<CaWork>): Readonly<Record<string, CommandSpec>> {
   return {
     ...caCommands(loadCa, shared, readShared),
@@ -68,7 +68,7 @@ export function discoveryCommands(run: RunDiscovery, issueToken: IssueToken, loa
   }
 }
 
-/** Reads the flags that every command has, so that wrong ones are refused by every command. */
+/** Validates the flags that every command has, so that every command rejects invalid ones. */
 function readShared(flags: CommandLine['flags']): FlagValues<typeof rootFlags> {
   logOptions(flags)
   return readFlags(rootFlags, flags)

@@ -1,4 +1,7 @@
-/** The flags of `pilot-agent mesh-iptables` and `mesh-clean-iptables`, each with an environment variable of its name (docs/agent.md, R6). */
+/**
+ * The flags of `pilot-agent mesh-iptables` and `mesh-clean-iptables`. Each has an environment variable of the same name (docs/agent.md,
+ * R6).
+ */
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { longest } from '../config/variable.ts'
 import type { RedirectOrder } from '../iptables/order.ts'
@@ -7,12 +10,12 @@ import { type FlagSpec, type FlagTable, readFlags } from './flag-table.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Of both commands. */
+/** Flags of both commands. */
 export const cleanFlags = {
   'dry-run': { type: 'switch', char: 'n', default: false, about: 'do not call external dependencies such as iptables' },
 } as const satisfies FlagTable
 
-/** Of `mesh-iptables`. */
+/** Flags of `mesh-iptables`. */
 export const redirectFlags = {
   ...cleanFlags,
   'inbound-capture-port': {
@@ -107,7 +110,7 @@ export const redirectFlags = {
   'skip-rule-apply': { type: 'switch', default: false, about: 'skips applying iptables rules' },
 } as const satisfies FlagTable
 
-/** The flags whose variables are printed before rules are applied. */
+/** The flags whose environment variables are printed before rules are applied. */
 const printedFlags: readonly (keyof typeof redirectFlags)[] = [
   'proxy-port',
   'inbound-capture-port',
@@ -121,10 +124,13 @@ const printedFlags: readonly (keyof typeof redirectFlags)[] = [
   'mesh-service-exclude-cidr',
 ]
 
-/** The environment variable of a flag. */
+/** Returns the name of a flag's environment variable. */
 const variableOf = (flag: string) => flag.toUpperCase().replaceAll('-', '_')
 
-/** What `mesh-iptables` is asked to do. Throws an Error that names the flag whose value cannot be read; that of a variable costs a warning. */
+/**
+ * Returns the parsed order of `mesh-iptables`. Throws an Error that names a flag with an invalid value; an invalid value of a variable is a
+ * warning.
+ */
 export function redirectOrder(flags: CommandLine['flags'], environment: Environment, features: AgentFeatures): RedirectOrder {
   const warnings: string[] = []
   const {
@@ -146,12 +152,12 @@ export function redirectOrder(flags: CommandLine['flags'], environment: Environm
   }
 }
 
-/** Whether `mesh-clean-iptables` is to change nothing. */
+/** Whether `mesh-clean-iptables` is a dry run. */
 export function isDryClean(flags: CommandLine['flags'], environment: Environment): boolean {
   return readFlags(cleanFlags, { ...fromVariables(cleanFlags, environment, []), ...flags })['dry-run']
 }
 
-/** Values of flags in the environment. An empty variable counts as unset. */
+/** Returns the values of flags from their environment variables. An empty variable counts as unset. */
 function fromVariables(table: FlagTable, environment: Environment, warnings: string[]): Record<string, string | boolean> {
   const values: Record<string, string | boolean> = {}
   for (const [flag, spec] of Object.entries(table)) {

@@ -1,18 +1,18 @@
-/** The commands of `pilot-agent` that redirect traffic to the proxy, and take that back. */
+/** The commands of `pilot-agent` that create and remove the redirect rules. */
 import { readAgentFeatures } from '../config/agent-features.ts'
 import type { RedirectOrder } from '../iptables/order.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
 import { cleanFlags, isDryClean, redirectFlags, redirectOrder } from './redirect-flags.ts'
 
-/** What they do. */
+/** The implementations of the commands. */
 export interface RedirectWork {
-  /** Applies the rules of redirection, and looks whether they hold, as the order says. */
+  /** Applies the redirect rules and validates them, as the order says. */
   readonly redirect: (order: RedirectOrder) => Promise<void>
-  /** Removes them; in a dry run it only says how. */
+  /** Removes the redirect rules. A dry run only prints the commands. */
   readonly clean: (isDryRun: boolean) => Promise<void>
 }
 
-/** The commands, with flags that all commands of the binary share, which `readShared` checks. */
+/** Returns the commands. `shared` are the flags of every command of the binary, which `readShared` validates. */
 export function redirectCommands(
   work: RedirectWork,
   shared: CommandSpec['flags'],

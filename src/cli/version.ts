@@ -1,4 +1,4 @@
-/** `version`: what was built. */
+/** The command `version`: prints the build information. */
 import { buildInfo } from './build-info.ts'
 import type { CommandLine, CommandSpec } from './command-line.ts'
 import { type FlagTable, readFlags } from './flag-table.ts'
@@ -9,7 +9,7 @@ const versionFlags = {
   short: { type: 'switch', char: 's', default: false, about: 'print the version only; --short=false prints everything' },
 } as const satisfies FlagTable
 
-/** The command of a binary whose commands share these flags, which `readShared` checks. */
+/** Returns the command. `shared` are the flags of every command of the binary, which `readShared` validates. */
 export function versionCommand(shared: CommandSpec['flags'], readShared: (flags: CommandLine['flags']) => unknown): CommandSpec {
   return {
     summary: 'Print build version information',

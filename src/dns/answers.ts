@@ -1,25 +1,31 @@
-/** What becomes of a query (docs/agent.md, D2 to D5): an answer from the name table, a refusal, or the way to the servers of the system. */
+/**
+ * Decides how a query is handled (docs/agent.md, D2 to D5): answered from the name table, answered with an error, or forwarded to the
+ * servers of the system.
+ */
 import { answer, BadMessage, failure, fitting, isNameError, type Query, rcode, readQuery, recordType, roomFor, sizeFor } from './message.ts'
 import type { NameTable } from './name-table.ts'
 
-/** How long clients may keep our answers, in seconds. */
+/** The TTL of our answers, in seconds. */
 const ttl = 30
 
-/** What is to be done with a query: send an answer, ask the servers of the system, or nothing. */
+/** How a query is handled: answered, forwarded to the servers of the system, or ignored. */
 export type Decision =
   | { readonly answer: Buffer }
-  /** Whether the name is known: then it is not for others to say that there is no such name. */
+  /** `isKnown`: the name is in the name table, so an upstream NXDOMAIN is not passed on. */
   | { readonly forward: Query; readonly isKnown: boolean }
   | 'ignore'
 
-/** What queries are answered from. */
+/** The data that queries are answered from. */
 export interface Knowledge {
-  /** Undefined until the first has come. */
+  /** Undefined until the first table has arrived. */
   readonly table: NameTable | undefined
   readonly search: readonly string[]
 }
 
-/** Decides about a message that came, over TCP or not. `below` gives a random integer from 0 up to but without a number: addresses are in another order each time. */
+/**
+ * Decides how a received message is handled. `isStream` is true for TCP. `below` returns a random integer from 0 up to but excluding its
+ * argument, which shuffles the addresses.
+ */
 export function decide(message: Buffer, { table, search }: Knowledge, isStream: boolean, below: (limit: number) => number): Decision {
   let query: Query
   try {
@@ -40,7 +46,7 @@ export function decide(message: Buffer, { table, search }: Knowledge, isStream: 
   return { answer: answer(query, { alias: found.alias, addresses, ttl }, size) }
 }
 
-/** What is sent to the client when a server of the system has answered, or none. */
+/** Returns the response to a forwarded query. `response` is the upstream server's response, undefined when there was none. */
 export function forwarded(
   { forward: query, isKnown }: Extract<Decision, { forward: Query }>,
   response: Buffer | undefined,
@@ -51,7 +57,7 @@ export function forwarded(
   return isKnown && isNameError(response) ? answer(query, { addresses: [], ttl }, size) : fitting(query, response, size)
 }
 
-/** The items with so many of them, chosen by chance, in front: the others are not looked at. */
+/** Returns a copy of the items whose first `count` are a random selection in random order. */
 function shuffled<T>(items: readonly T[], count: number, below: (limit: number) => number): readonly T[] {
   const mixed = [...items]
   for (let place = 0; place < Math.min(count, mixed.length - 1); place++) {

@@ -1,18 +1,18 @@
-/** The fields of a protobuf message, read one after the other without making an object of each: name tables have many. */
+/** Iterates over the fields of a protobuf message without allocating an object per field, because name tables have many fields. */
 
-/** Walks over the fields between two places. Where the bytes cannot be read it ends, as after the last field. */
+/** Iterates over the fields between two offsets. An invalid field ends the iteration. */
 export class Fields {
   readonly #bytes: Buffer
   readonly #end: number
   #at: number
-  /** Number of the present field, and where it starts. */
+  /** The number of the current field, and its offset. */
   field = 0
   start = 0
-  /** Whether it has bytes; then they are between `from` and `to`. */
+  /** Whether the current field is length-delimited. Its bytes are then between `from` and `to`. */
   isBytes = false
   from = 0
   to = 0
-  /** Whether it ended because something could not be read. */
+  /** Whether the iteration ended at an invalid field. */
   isBroken = false
 
   constructor(bytes: Buffer, from: number, to: number) {
@@ -21,12 +21,12 @@ export class Fields {
     this.#end = to
   }
 
-  /** The bytes of the present field as text. */
+  /** The bytes of the current field as Latin-1 text. */
   get text(): string {
     return this.#bytes.toString('latin1', this.from, this.to)
   }
 
-  /** Goes to the next field. Returns whether there is one. */
+  /** Advances to the next field. Returns false at the end. */
   next(): boolean {
     if (this.isBroken || this.#at >= this.#end) return false
     this.start = this.#at

@@ -1,26 +1,26 @@
 /**
- * DNS messages (RFC 1035, RFC 6891) as far as the agent reads and writes them: the header, the first question and the EDNS record of a query; answers of
- * addresses. Everything else passes through as bytes: other records, the case of names, and whatever is to be invented.
+ * Parses and encodes DNS messages (RFC 1035, RFC 6891) as far as the agent needs: the header, the first question and the EDNS record of a
+ * query, and answers with addresses. Everything else is passed on as bytes, unknown record types and the case of names included.
  */
 
-/** Types of records that are known here. */
+/** Types of resource records. */
 export const recordType = { A: 1, CNAME: 5, OPT: 41, AAAA: 28 } as const
 
 /** Response codes (RFC 1035, 4.1.1; RFC 6891, 9). */
 export const rcode = { noError: 0, formatError: 1, serverFailure: 2, nameError: 3, badVersion: 16 } as const
 
-/** Length of a header, in bytes. */
+/** The length of a header, in bytes. */
 const headerLength = 12
-/** Longest name with its length bytes, in bytes. */
+/** The maximum length of an encoded name, in bytes. */
 const longestName = 255
-/** The class of the internet. */
+/** The class IN. */
 const internet = 1
-/** Bytes that every client takes over UDP. */
+/** The UDP message size that every client accepts, in bytes. */
 const leastSize = 512
-/** What answers say that may be sent here over UDP, in bytes: what fits into one packet of most networks. */
+/** The UDP payload size in our EDNS records, in bytes. Messages of this size fit into one packet on most networks. */
 const ownSize = 1232
 
-/** Bits of the second and third word. */
+/** Flags in the second 16-bit word of the header. */
 const flag = {
   response: 0x8000,
   authoritative: 0x0400,
@@ -33,28 +33,31 @@ const opcodeMask = 0x7800
 
 /** The first question of a message. */
 export interface Question {
-  /** The name in lower case without a dot at the end; undefined where a label has other bytes than names of services can have. */
+  /** The name in lower case without a trailing dot. Undefined when a label contains bytes that names of services cannot contain. */
   readonly name: string | undefined
   readonly type: number
-  /** Whether it is about the internet. */
+  /** Whether the class is IN. */
   readonly isInternet: boolean
-  /** The question as it came, its case kept. */
+  /** The encoded question as received, with its case. */
   readonly bytes: Buffer
 }
 
 /** A query. */
 export interface Query {
   readonly id: number
-  /** The second word of the header. */
+  /** The second 16-bit word of the header. */
   readonly flags: number
-  /** Whether it is an ordinary query (opcode 0). */
+  /** Whether the opcode is 0 (QUERY). */
   readonly isStandard: boolean
   readonly question: Question | undefined
-  /** What the EDNS record says; undefined where there is none. */
+  /** The version and UDP payload size of the EDNS record. Undefined without one. */
   readonly edns: { readonly version: number; readonly size: number } | undefined
 }
 
-/** A message that cannot be read. The header was there where `query` is given: then a format error can be answered. */
+/**
+ * Thrown for a message that cannot be parsed. `query` contains the header when that could be parsed, so that a format error can be
+ * answered.
+ */
 export class BadMessage extends Error {
   readonly query: Query | undefined
   constructor(reason: string, query?: Query) {
@@ -63,7 +66,7 @@ export class BadMessage extends Error {
   }
 }
 
-/** Reads a query. Throws {@link BadMessage}. Linear in the bytes of the message. */
+/** Parses a query. Throws {@link BadMessage}. Runs in linear time. */
 export function readQuery(message: Buffer): Query {
   if (message.length < headerLength) throw new BadMessage('shorter than a header')
   const [id, flags, questions, answers, authorities, additional] = [0, 2, 4, 6, 8, 10].map((at) => message.readUInt16BE(at)) as [
@@ -97,7 +100,10 @@ export function readQuery(message: Buffer): Query {
   }
 }
 
-/** The first question of a message, and the id: for comparing a response with what was asked. Undefined where there is none or it cannot be read. */
+/**
+ * Parses id, opcode and first question of a response, for the comparison with the query. Undefined when the message is not a response or
+ * cannot be parsed.
+ */
 export function readResponse(message: Buffer): { readonly id: number; readonly opcode: number; readonly question: Question | undefined } | undefined {
   if (message.length < headerLength) return undefined
   const flags = message.readUInt16BE(2)
@@ -111,7 +117,7 @@ export function readResponse(message: Buffer): { readonly id: number; readonly o
   }
 }
 
-/** Whether a response answers a query that was sent under an id. One without a question is taken for an error of the server only. */
+/** Whether a response answers a query that was forwarded under `id`. A response without a question is accepted only as an error. */
 export function isAnswerTo(query: Query, id: number, response: Buffer): boolean {
   const read = readResponse(response)
   if (!read || read.id !== id || read.opcode !== (query.flags & opcodeMask)) return false
@@ -120,14 +126,14 @@ export function isAnswerTo(query: Query, id: number, response: Buffer): boolean 
   return question !== undefined && sameQuestion(question.bytes, read.question.bytes)
 }
 
-/** Servers may answer with another case of the name. */
+/** Compares questions case-insensitively, because servers may change the case of the name. */
 function sameQuestion(one: Buffer, other: Buffer): boolean {
   return one.length === other.length && one.every((byte, index) => lower(byte) === lower(other[index] as number))
 }
 
 const lower = (byte: number): number => (byte >= 65 && byte <= 90 ? byte + 32 : byte)
 
-/** A question and where it ends. Names of questions have no pointers: there is nothing before them to point to. */
+/** Parses a question. Compression pointers are rejected: no earlier name exists that they could point to. */
 function readQuestion(message: Buffer, from: number): { question: Question; end: number } {
   const labels: string[] = []
   let isPlain = true
@@ -152,7 +158,7 @@ function readQuestion(message: Buffer, from: number): { question: Question; end:
   return { question, end }
 }
 
-/** Printable ASCII but the dot: with a dot inside, two labels would look like three. */
+/** Printable ASCII except the dot, which inside a label would be mistaken for a separator. */
 const isNameByte = (byte: number): boolean => byte > 32 && byte < 127 && byte !== 46
 
 function byteAt(message: Buffer, at: number): number {
@@ -161,12 +167,12 @@ function byteAt(message: Buffer, at: number): number {
   return byte
 }
 
-/** Type, class and life of the record at a place, and where it ends. */
+/** Parses the type, class and TTL of the record at an offset. */
 function recordAt(message: Buffer, from: number): { type: number; class: number; ttl: number; end: number } {
   let at = from
   for (;;) {
     const length = byteAt(message, at)
-    // A pointer ends a name.
+    // A compression pointer ends a name.
     if (length >= 192) {
       at += 2
       break
@@ -180,44 +186,47 @@ function recordAt(message: Buffer, from: number): { type: number; class: number;
   return { type: message.readUInt16BE(at), class: message.readUInt16BE(at + 2), ttl: message.readUInt32BE(at + 4), end }
 }
 
-/** The message with another id. */
+/** Returns a copy of a message with another id. */
 export function withId(message: Buffer, id: number): Buffer {
   const copy = Buffer.from(message)
   copy.writeUInt16BE(id, 0)
   return copy
 }
 
-/** Longest message over UDP, in bytes. */
+/** The maximum size of a UDP message, in bytes. */
 const longestPacket = 65_487
 
-/** Bytes that the client of a query takes in an answer. */
+/** Returns the maximum size of a response that the client accepts, in bytes. */
 export function sizeFor({ edns }: Query, isStream: boolean): number {
   return isStream ? 65_535 : Math.min(longestPacket, Math.max(leastSize, edns?.size ?? 0))
 }
 
-/** Addresses that answer a query. */
+/** The addresses of an answer. */
 export interface Addresses {
-  /** The name that the asked one is an alias of. */
+  /** The target of the CNAME record when the queried name is an alias. */
   readonly alias?: string | undefined
   /** 4 or 16 bytes each. */
   readonly addresses: readonly Uint8Array[]
-  /** How long they may be kept, in seconds. */
+  /** The TTL in seconds. */
   readonly ttl: number
 }
 
-/** Bytes of a record before its data: its owner is a pointer. */
+/** The length of a record before its data, in bytes. The owner name is a compression pointer. */
 const recordHead = 12
 
-/** How many addresses of so many bytes an answer of a size has room for at most. */
+/** Returns the maximum number of addresses that fit into an answer of `size` bytes. */
 export const roomFor = (size: number, addressBytes: number): number => Math.floor(size / (recordHead + addressBytes))
 
-/** An answer of our own (AA) with addresses of one family; those that do not fit into `size` bytes are left out, and the client is told (TC). */
+/**
+ * Encodes an authoritative answer (AA) with addresses of one family. When not all fit into `size` bytes, the rest is omitted and the answer
+ * marked as truncated (TC).
+ */
 export function answer(query: Query, { alias, addresses, ttl }: Addresses, size: number): Buffer {
   const { question } = query
   if (!question) return failure(query, rcode.serverFailure)
   const name = alias !== undefined && addresses.length > 0 ? encodeName(alias) : undefined
   const options = query.edns ? optRecord(rcode.noError) : Buffer.alloc(0)
-  // The asked name stands right after the header.
+  // The queried name directly follows the header.
   const answers = headerLength + question.bytes.length
   const first = answers + (name ? recordHead + name.length : 0)
   const bytes = recordHead + (addresses[0]?.length ?? 0)
@@ -236,17 +245,17 @@ export function answer(query: Query, { alias, addresses, ttl }: Addresses, size:
   return message
 }
 
-/** Whether a response says that there is no such name. */
+/** Whether the response code is NXDOMAIN. */
 export const isNameError = (response: Buffer): boolean => (response.readUInt16BE(2) & 0xf) === rcode.nameError
 
-/** An answer that says only what went wrong. */
+/** Encodes an answer that contains only a response code. */
 export function failure(query: Query, code: number): Buffer {
   const { question, edns } = query
   const options = edns || code > 15 ? optRecord(code) : Buffer.alloc(0)
   return Buffer.concat([header(query, code & 0xf, question ? 1 : 0, 0, options.length > 0 ? 1 : 0), question?.bytes ?? Buffer.alloc(0), options])
 }
 
-/** A response of another server as it is, or without its records where it is larger than the client takes (TC). */
+/** Returns an upstream response unchanged, or truncated to its header and question (TC) when it is larger than the client accepts. */
 export function fitting(query: Query, response: Buffer, size: number): Buffer {
   if (response.length <= size) return response
   const options = query.edns ? optRecord(rcode.noError) : Buffer.alloc(0)
@@ -271,7 +280,7 @@ function header({ id, flags }: Query, bits: number, questions: number, answers: 
   return head
 }
 
-/** Writes a record whose owner is the name at a place of the message. */
+/** Writes a record. Its owner is a compression pointer to the name at the offset `owner`. */
 function writeRecord(message: Buffer, at: number, owner: number, type: number, ttl: number, data: Uint8Array): void {
   message.writeUInt16BE(0xc000 | owner, at)
   message.writeUInt16BE(type, at + 2)
@@ -281,7 +290,7 @@ function writeRecord(message: Buffer, at: number, owner: number, type: number, t
   message.set(data, at + recordHead)
 }
 
-/** The EDNS record of an answer: the upper bits of the response code, version 0. */
+/** Encodes the EDNS record of an answer: the upper bits of the response code, version 0. */
 function optRecord(code: number): Buffer {
   const record = Buffer.alloc(11)
   record.writeUInt16BE(recordType.OPT, 1)
@@ -290,7 +299,7 @@ function optRecord(code: number): Buffer {
   return record
 }
 
-/** A name as labels. Of a name that no question can have (labels of 1 to 63 bytes, 255 in all) nothing is encoded but the root. */
+/** Encodes a name as labels. A name that is not valid (labels of 1 to 63 bytes, 255 bytes in total) is encoded as the root. */
 export function encodeName(name: string): Buffer {
   const labels = name.split('.').map((label) => Buffer.from(label, 'latin1'))
   const length = labels.reduce((sum, label) => sum + 1 + label.length, 1)

@@ -1,36 +1,42 @@
-/** The names that the agent answers itself (docs/agent.md, D2, D3): what discovery told, `mesh.networking.nds.v1.NameTable`, and the short forms of it. */
+/**
+ * The names that the agent resolves itself (docs/agent.md, D2, D3): the hosts of discovery's name table,
+ * `mesh.networking.nds.v1.NameTable`, and their short forms.
+ */
 import ipaddr from 'ipaddr.js'
 import { orchestratorAlias } from '../names/mesh-names.ts'
 import { Fields } from './fields.ts'
 
-/** For whom names are resolved. */
+/** The workload for which names are resolved. */
 export interface Asker {
   /** DNS domain of the proxy, `<namespace>.svc.cluster.local`. */
   readonly domain: string
   readonly namespace: string
 }
 
-/** What is known of a name. */
+/** The result of a lookup. */
 export interface Found {
-  /** The name that the asked one is an alias of; undefined where it is the name itself. */
+  /**
+   * The name in the table when the queried one is an alias of it through a search domain. Undefined when the queried name itself was found.
+   */
   readonly alias: string | undefined
   /** IPv4 addresses of 4 bytes, IPv6 addresses of 16. */
   readonly ipv4: readonly Uint8Array[]
   readonly ipv6: readonly Uint8Array[]
 }
 
-/** Bytes of a table at most, hosts in it, addresses of one host that are told, and hosts whose addresses stay in memory once they were read. */
+/** The maximum size of a table in bytes, hosts in it, addresses returned for a host, and hosts whose parsed addresses are cached. */
 const most = { bytes: 64 * 1024 * 1024, hosts: 1_000_000, addresses: 4096, read: 512 }
 
-/** Fields of the message. */
+/** Field numbers of the message. */
 const field = { table: 1, key: 1, value: 2, ips: 1, registry: 2, shortname: 3, namespace: 4 }
 
-/** Names of the registry of an orchestrator: as it is called under the mesh's type URL, and under the alias. */
+/** The values of `registry` for an orchestrator: under the mesh's type URL, and under the alias. */
 const orchestrators: ReadonlySet<string> = new Set(['Orchestrator', orchestratorAlias])
 
 /**
- * One table. It keeps the bytes that came and where each host stands in them, and reads the addresses of a host when it is asked for: a table of 20,000
- * hosts takes its own 1.6 MB and 2 MB more. Hosts are found when the first name is asked for; nothing is done with a table that nobody uses.
+ * A name table. The encoded bytes are kept with an index of the hosts' offsets, and the addresses of a host are parsed on its first lookup:
+ * a table of 20,000 hosts takes its own 1.6 MB and 2 MB for the index. The index is built on the first lookup, so that an unused table
+ * costs nothing.
  */
 export class NameTable {
   readonly #bytes: Buffer
@@ -38,17 +44,17 @@ export class NameTable {
   /** The proxy's domain without its namespace, `svc.cluster.local`. */
   readonly #suffix: string
   #index: Index | undefined
-  /** Addresses of hosts that were asked for, by their place. */
+  /** The cached addresses of hosts, by offset. */
   readonly #read = new Map<number, Pick<Found, 'ipv4' | 'ipv6'>>()
 
-  /** Throws an Error with the reason where the bytes are no name table, or too many. */
+  /** Throws an Error with the reason when the bytes are not a name table or exceed a limit. */
   constructor(table: Uint8Array, asker: Asker) {
     if (table.length > most.bytes) throw new Error(`a name table of ${table.length} bytes, at most ${most.bytes} are allowed`)
     this.#bytes = Buffer.from(table.buffer, table.byteOffset, table.length)
     this.#asker = asker
     const { domain, namespace } = asker
     this.#suffix = (domain.startsWith(`${namespace}.`) ? domain.slice(namespace.length + 1) : domain).toLowerCase()
-    // A table that cannot be read must not take the place of one that can.
+    // The table is validated here, so that an invalid table cannot replace a valid one.
     let hosts = 0
     const fields = new Fields(this.#bytes, 0, this.#bytes.length)
     while (fields.next()) {
@@ -59,10 +65,13 @@ export class NameTable {
     this.hosts = hosts
   }
 
-  /** Hosts that were told. */
+  /** The number of hosts in the table. */
   readonly hosts: number
 
-  /** What is known of a name in lower case; `search` are the search domains of clients, of which the first counts. Undefined: it is not ours to answer. */
+  /**
+   * Looks a name in lower case up. `search` are the clients' search domains, of which only the first is used. Undefined: the query is to be
+   * forwarded.
+   */
   find(name: string, search: readonly string[]): Found | undefined {
     this.#index ??= this.#build()
     const own = this.#resolve(name, this.#index)
@@ -74,7 +83,7 @@ export class NameTable {
     return found && { ...found, alias }
   }
 
-  /** A name as it stands in the table, or as a shorter form of one there. */
+  /** Looks up a name as a host of the table or as a short form of one. */
   #resolve(name: string, { places, shortened }: Index): Omit<Found, 'alias'> | undefined {
     const at = places.get(name) ?? shortened.get(name) ?? this.#regular(name, places)
     if (at === undefined) return undefined
@@ -91,7 +100,7 @@ export class NameTable {
     return read
   }
 
-  /** Where the host stands of which a name is a short form: `short`, `short.ns`, `short.ns.svc`. */
+  /** Returns the offset of the host that a name is a regular short form of: `short`, `short.ns`, `short.ns.svc`. */
   #regular(name: string, places: ReadonlyMap<string, number>): number | undefined {
     const { namespace } = this.#asker
     const [service = ''] = this.#suffix.split('.')
@@ -115,7 +124,7 @@ export class NameTable {
       while (entry.next()) if (entry.field === field.key && entry.isBytes) host = nameOf(entry.text)
       if (host === '' || host.startsWith('*')) continue
       places.set(host, start)
-      // `<name>.<namespace>.svc.cluster.local` is found by its parts; what is read of it then has to agree.
+      // A host `<name>.<namespace>.svc.cluster.local` is found by its parts in `#regular`, which compares them with the host's entry.
       if (
         host.endsWith(end) &&
         host.indexOf('.', host.indexOf('.') + 1) !== host.length - end.length &&
@@ -126,7 +135,7 @@ export class NameTable {
     return { places, shortened: this.#shortened(irregular) }
   }
 
-  /** Short forms of hosts that do not consist of their service's name and namespace. */
+  /** Returns the short forms of hosts whose names are not composed of their service's name and namespace. */
   #shortened(places: readonly number[]): Map<string, number> {
     const shortened = new Map<string, number>()
     const [service = ''] = this.#suffix.split('.')
@@ -140,7 +149,7 @@ export class NameTable {
     return shortened
   }
 
-  /** What is told of the host at a place. */
+  /** Parses the entry of the host at an offset. */
   #infoAt(at: number): Info {
     const info: Info = { ips: [], registry: '', shortname: '', namespace: '' }
     const entry = new Fields(this.#bytes, at, this.#bytes.length)
@@ -161,7 +170,7 @@ export class NameTable {
   }
 }
 
-/** Where hosts stand in a table: by their names, and by short forms that do not follow from these. */
+/** The offsets of hosts by their names, and by short forms that cannot be derived from the names. */
 interface Index {
   readonly places: ReadonlyMap<string, number>
   readonly shortened: ReadonlyMap<string, number>
@@ -174,13 +183,13 @@ interface Info {
   namespace: string
 }
 
-/** A host in lower case and without a dot at the end. */
+/** Returns a host in lower case without a trailing dot. */
 function nameOf(host: string): string {
   const name = host.toLowerCase()
   return name.endsWith('.') ? name.slice(0, -1) : name
 }
 
-/** The addresses that can be read, by family. */
+/** Parses addresses and groups them by family. Invalid ones are omitted. */
 function addressesOf(texts: readonly string[]): Pick<Found, 'ipv4' | 'ipv6'> {
   const read = texts.flatMap((text) => (ipaddr.isValid(text) ? [Uint8Array.from(ipaddr.parse(text).toByteArray())] : []))
   return { ipv4: read.filter(({ length }) => length === 4), ipv6: read.filter(({ length }) => length === 16) }

@@ -1,17 +1,17 @@
-/** The system's resolver configuration (resolv.conf(5)), as far as the agent goes by it. */
+/** Parses the system's resolver configuration (resolv.conf(5)), as far as the agent uses it. */
 import ipaddr from 'ipaddr.js'
 
-/** Where queries are sent that the agent does not answer itself, and what clients append to short names. */
+/** The servers that queries are forwarded to, and the search domains of clients. */
 export interface ResolverConfig {
-  /** IP addresses in their order; IPv6 ones may have a zone. */
+  /** IP addresses in the order of the file. IPv6 addresses may have a zone. */
   readonly servers: readonly string[]
   readonly search: readonly string[]
 }
 
-/** Servers and search domains that are read at most: more than any system uses. */
+/** The maximum numbers of servers and search domains that are used. Systems use fewer. */
 const most = { servers: 16, search: 32 }
 
-/** Reads a configuration. Lines that cannot be read count for nothing, as for the system's own resolver; of `search` and `domain` the last counts. */
+/** Parses a configuration. Invalid lines are ignored, as by the system's own resolver; the last `search` or `domain` counts. */
 export function readResolvConf(text: string): ResolverConfig {
   const servers: string[] = []
   let search: readonly string[] = []

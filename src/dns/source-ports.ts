@@ -1,14 +1,15 @@
-/** Ports from which the agent asks DNS servers (docs/agent.md, D4). */
+/** The source ports of the agent's DNS queries (docs/agent.md, D4). */
 
-/** Below these are ports of services that are known by number. */
+/** The lowest source port. Registered services use the ports below. */
 const lowest = 10_000
-/** Fewer ports than this could be guessed. */
+/** The minimum number of ports. Fewer would be too easy to guess for spoofed responses. */
 const fewest = 4096
 
 /**
- * Ports that no application is given by the kernel, first and last, by what `/proc/sys/net/ipv4/ip_local_port_range` says; undefined when there are too few
- * of them. The kernel remembers which flows it redirects by address and port: a query of the agent from a port that an application had a moment
- * before would be redirected to the agent, and one of an application from the agent's port would pass the agent by.
+ * Returns the larger range of ports outside the kernel's ephemeral range, which is the content of `/proc/sys/net/ipv4/ip_local_port_range`.
+ * Undefined when it has too few ports. Connection tracking remembers by address and port which flows are redirected: a query of the agent
+ * from a port that an application has just used would be redirected to the agent, and an application's query from a port that the agent has
+ * just used would bypass the agent.
  */
 export function sourcePorts(localPortRange: string): readonly [first: number, last: number] | undefined {
   const [, least, most] = /^(\d+)\s+(\d+)\s*$/.exec(localPortRange) ?? []

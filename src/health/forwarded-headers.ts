@@ -1,14 +1,14 @@
-/** Which headers of a request go on to the application. */
+/** Selects the request headers that are forwarded to the application. */
 import type { ProbeHeader } from '../../protocols/messages/status.ts'
 
-/** Headers of one connection (RFC 9110, 7.6.1), and those that tell of a body, which is not sent on. */
+/** Hop-by-hop headers (RFC 9110, 7.6.1), and headers about a body, which is not forwarded. */
 const hopByHop: ReadonlySet<string> = new Set(
   'connection content-length expect host keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade http2-settings'.split(
     ' ',
   ),
 )
 
-/** Name and value by turns. */
+/** Alternating names and values. */
 type RawHeaders = readonly string[]
 
 const lower = (name: string): string => name.toLowerCase()
@@ -18,8 +18,8 @@ function* pairs(headers: RawHeaders): Iterable<readonly [name: string, value: st
 }
 
 /**
- * The headers of a probe (docs/agent.md, H7): those that came, without what belongs to the connection, each replaced by those of the same
- * name that the probe has itself. `host` is the header `Host` unless the probe has one, as `Host` or `:authority`.
+ * Returns the headers of a probe (docs/agent.md, H7): the incoming ones without hop-by-hop headers, and the probe's own, which replace
+ * incoming ones of the same name. `host` is the value of `Host` unless the probe sets one, as `Host` or `:authority`.
  */
 export function probeHeaders(incoming: RawHeaders, own: readonly ProbeHeader[], host: string): string[] {
   const isHost = (name: string) => lower(name) === 'host' || name === ':authority'
@@ -31,19 +31,19 @@ export function probeHeaders(incoming: RawHeaders, own: readonly ProbeHeader[], 
   return headers
 }
 
-/** Formats of metrics that may stand beside each other in one text: media ranges that a page of metrics may be asked for in. */
+/** Matches media ranges that include the text format of metrics. */
 const plainRange = /^\s*(text\/(plain|\*)|\*\/\*)\s*(;|$)/i
 
 /**
- * The header `Accept` for a part of a merged page: of the media ranges that were asked for, those that mean the text format, since parts in
- * OpenMetrics or protocol buffers cannot be put together with others (docs/agent.md, H5).
+ * Returns the `Accept` header for one part of a merged page: the requested media ranges that include the text format, because parts in
+ * OpenMetrics or protobuf cannot be merged with others (docs/agent.md, H5).
  */
 export function textFormats(accept: string | undefined): string {
   const ranges = (accept ?? '').split(',').filter((range) => plainRange.test(range))
   return ranges.length > 0 ? ranges.map((range) => range.trim()).join(',') : 'text/plain;version=0.0.4;q=1,*/*;q=0.1'
 }
 
-/** Whether a part of this type and encoding can be put together with others. A part without a type is taken for text. */
+/** Whether a part with this content type and encoding can be merged with others. A part without a type is assumed to be text. */
 export function isMergeable(type: string | undefined, encoding: string | undefined): boolean {
   if (encoding !== undefined && !/^\s*(identity)?\s*$/i.test(encoding)) return false
   return type === undefined || /^\s*(text\/plain|application\/openmetrics-text)\s*(;|$)/i.test(type)

@@ -1,16 +1,19 @@
-/** What the environment says of probes and metrics of the application (docs/agent.md, H6 and H7): documents of whoever made the container, checked. */
+/**
+ * Parses and validates the application's probes and metrics target from the environment (docs/agent.md, H6 and H7). The documents come from
+ * the creator of the container.
+ */
 import type { ApplicationProbe, MetricsTarget } from '../../protocols/messages/status.ts'
 import { integer, isMapping, list, type Report, record, reject, required, type Shape, text } from '../config/shape.ts'
 
-/** Largest document in characters, and most probes in one. */
+/** The maximum size of a document in characters, and the maximum number of probes in it. */
 const limits = { characters: 1_048_576, probes: 1000 }
 
 const port = required(integer(1, 65_535))
 
-/** A path that a request can have as it is; characters that it cannot have as they are (spaces, say) are escaped later. */
+/** The path of a request. Characters that must be escaped in a request (spaces, for example) are escaped later. */
 const path = text({ max: 8192, pattern: /^[^\u0000-\u001f\u007f]*$/, what: 'a path', examples: ['/ok?deep=1'] })
 
-/** A header as RFC 9110, 5, has it. */
+/** A header (RFC 9110, 5). */
 const header = record({
   name: required(text({ max: 256, pattern: /^(:authority|[!#$%&'*+.^_`|~\w-]+)$/, what: 'the name of a header', examples: ['x-probe', 'Host'] })),
   value: text({ max: 8192, pattern: /^[\t\u0020-\u007e\u0080-\u00ff]*$/, what: 'the value of a header', examples: ['yes'] }),
@@ -39,7 +42,10 @@ const probePath = /^\/app-health\/[^/]+\/(livez|readyz|startupz)$/
 
 const target = record({ scrape: text(), path, port: integer(1, 65_535) })
 
-/** Reads `MESH_ORCH_APP_PROBERS`, a JSON mapping from path to probe; an empty text has none. Throws an Error that names path, field and reason. */
+/**
+ * Parses `MESH_ORCH_APP_PROBERS`, a JSON mapping from paths to probes; an empty text has none. Throws an Error that names path, field and
+ * reason.
+ */
 export function readApplicationProbes(document: string): Record<string, ApplicationProbe> {
   if (document === '') return {}
   const report: Report = { faults: [], warnings: [] }
@@ -58,8 +64,8 @@ export function readApplicationProbes(document: string): Record<string, Applicat
 }
 
 /**
- * Reads `MESH_METRICS_ANNOTATIONS`, JSON with `path` (`/metrics` unless given) and `port` (80) as texts; `scrape` is not looked at. An
- * empty text has no target. Throws an Error that names field and reason; also when the port is that of the status server itself.
+ * Parses `MESH_METRICS_ANNOTATIONS`, JSON with `path` (default `/metrics`) and `port` (default 80) as texts; `scrape` is ignored. An empty
+ * text has no target. Throws an Error that names field and reason, also when the port is that of the status server itself.
  */
 export function readMetricsTarget(document: string, statusPort: number): MetricsTarget | undefined {
   if (document === '') return undefined

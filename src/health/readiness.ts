@@ -1,16 +1,16 @@
-/** When a proxy is ready: it has its first configuration, and its workers run (docs/agent.md, H1). */
+/** The readiness of a proxy: it has received its first configuration, and its workers have started (docs/agent.md, H1). */
 
-/** What the admin interface of the proxy is asked. */
+/** A request to the proxy's admin interface. */
 export interface StatsQuestion {
-  /** Path and query of a GET. */
+  /** Path and query of a GET request. */
   readonly path: string
-  /** Longest time until the answer is whole, in milliseconds. */
+  /** The timeout of the whole response, in milliseconds. */
   readonly timeoutMs: number
 }
 
 interface Step {
   readonly question: StatsQuestion
-  /** Why these statistics do not pass; undefined when they do. */
+  /** Returns why the statistics do not pass this step. Undefined when they do. */
   readonly fault: (value: (name: string) => number | undefined) => string | undefined
 }
 
@@ -42,19 +42,19 @@ const steps: readonly Step[] = [
   },
 ]
 
-/** Names of the values of `server.state` (`ServerInfo.State` of `envoy.admin.v3`). */
+/** The names of the values of `server.state` (`ServerInfo.State` of `envoy.admin.v3`). */
 const stateNames: Readonly<Record<number, string>> = { 0: 'LIVE', 1: 'DRAINING', 2: 'PRE_INITIALIZING', 3: 'INITIALIZING' }
 
-/** Readiness of one proxy. Each step is passed once and for all: a proxy that was ready stays ready. */
+/** The readiness of one proxy. A passed step is not checked again, so that a proxy that was ready once stays ready. */
 export class Readiness {
   #passed = 0
 
-  /** What is to be asked next; undefined once the proxy was ready. */
+  /** The next request. Undefined once the proxy was ready. */
   get question(): StatsQuestion | undefined {
     return steps[this.#passed]?.question
   }
 
-  /** Takes the answer to the question, lines `<name>: <number>`. Says why the proxy is not ready; undefined when the step is passed. */
+  /** Evaluates a response with lines `<name>: <number>`. Returns why the proxy is not ready, or undefined when the step is passed. */
   take(answer: string): string | undefined {
     const step = steps[this.#passed]
     if (!step) return undefined
@@ -65,7 +65,7 @@ export class Readiness {
   }
 }
 
-/** Lines that are no statistic are left out. */
+/** Parses statistics. Other lines are ignored. */
 function readStats(answer: string): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   for (const [, name, value] of answer.matchAll(/^([^\s:]+): (\d+)\s*$/gm)) values.set(name as string, Number(value))

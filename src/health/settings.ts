@@ -1,19 +1,19 @@
-/** What the environment and the proxy's configuration say of the status server. */
+/** Reads the settings of the status server from the environment and the proxy's configuration. */
 import type { StatusConfig, WorkloadProbe } from '../../protocols/messages/status.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { readApplicationProbes, readMetricsTarget } from './probe-documents.ts'
 
-/** What the status server is told of its proxy. */
+/** The facts of the proxy that the status server depends on. */
 export interface StatusProxy {
   readonly role: 'sidecar' | 'router'
   readonly isIpv6Only: boolean
-  /** 0 for no server. */
+  /** The port of the status server; 0 when there is none. */
   readonly statusPort: number
   readonly proxyAdminPort: number
   readonly readinessProbe?: WorkloadProbe
 }
 
-/** Reads the environment. Throws an Error that names the variable, the field and the reason. */
+/** Returns the configuration of the status server. Throws an Error that names the variable, the field and the reason. */
 export function statusConfig(features: AgentFeatures, proxy: StatusProxy): StatusConfig {
   const read = <T>(variable: 'MESH_ORCH_APP_PROBERS' | 'MESH_METRICS_ANNOTATIONS', from: (document: string) => T): T => {
     try {

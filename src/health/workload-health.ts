@@ -1,11 +1,14 @@
-/** When a workload is healthy: after so many probes in a row that succeeded, until so many in a row failed (docs/agent.md, H9). */
+/**
+ * The health of a workload: healthy after a number of consecutive successful probes, unhealthy after a number of consecutive failures
+ * (docs/agent.md, H9).
+ */
 import type { HealthChanged } from '../../protocols/messages/health.ts'
 import type { WorkloadProbe } from '../../protocols/messages/status.ts'
 
-/** Longest reason in characters. */
+/** The maximum length of a reason, in characters. */
 const reasonLength = 1000
 
-/** Times and thresholds of a probe, with the defaults where 0 or nothing is given; times in milliseconds. */
+/** Returns the times and thresholds of a probe, with defaults for missing and zero values. Times are in milliseconds. */
 export function probeSettings(probe: WorkloadProbe): {
   readonly delayMs: number
   readonly periodMs: number
@@ -22,7 +25,7 @@ export function probeSettings(probe: WorkloadProbe): {
   }
 }
 
-/** The health of a workload, which is unhealthy at first: nothing is told before it was healthy once. */
+/** The health of a workload. It begins as unhealthy, and nothing is reported before the workload was healthy once. */
 export class WorkloadHealth {
   readonly #thresholds: { readonly successes: number; readonly failures: number }
   #inARow = 0
@@ -32,12 +35,12 @@ export class WorkloadHealth {
     this.#thresholds = thresholds
   }
 
-  /** What was told last. */
+  /** The last reported event. */
   get last(): HealthChanged | undefined {
     return this.#last
   }
 
-  /** Takes the outcome of a probe: why it failed, or undefined. Returns what is to be told, if anything. */
+  /** Processes the outcome of a probe: the reason of its failure, or undefined. Returns the event to report when the health changes. */
   take(failure: string | undefined): HealthChanged | undefined {
     const isHealthy = this.#last?.healthy ?? false
     if ((failure === undefined) === isHealthy) {

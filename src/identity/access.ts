@@ -1,33 +1,33 @@
-/** What a caller whose identity is known may do (docs/identity.md, I4 to I8). */
+/** Authorization of callers whose identity is verified (docs/identity.md, I4 to I8). */
 import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
 import type { SecretReader } from '../../protocols/messages/secrets.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
 import { parseWorkload, type Workload } from './spiffe-id.ts'
 
-/** The names of the mesh that decide what a caller may do. */
+/** The settings of the mesh that authorization depends on. */
 export type MeshIdentityNames = Pick<MeshNamesEvent, 'trustDomain' | 'trustDomainAliases' | 'rootNamespace'>
 
-/** The identities of a caller that are those of workloads, in any trust domain. */
+/** Returns the identities of a caller that are SPIFFE ids of workloads, in any trust domain. */
 export function workloadsOf({ identities }: Pick<Caller, 'identities'>): Workload[] {
   return identities.map(parseWorkload).filter((workload) => workload !== undefined)
 }
 
-/** Whether a trust domain is that of the mesh or one of its aliases. */
+/** Whether a trust domain is the mesh's own or one of its aliases. */
 export function isOwnTrustDomain(trustDomain: string, { trustDomain: own, trustDomainAliases }: Omit<MeshIdentityNames, 'rootNamespace'>): boolean {
   return [own, ...trustDomainAliases].some((name) => canonicalTrustDomain(name) === trustDomain)
 }
 
-/** The parts of a proxy's node that say for whom it wants configuration. */
+/** The fields of a proxy's node that claim an identity. */
 export interface ClaimedNode {
   readonly namespace: string
-  /** Metadata in the mesh form; `SERVICE_ACCOUNT` counts. */
+  /** Metadata in the mesh form. Only `SERVICE_ACCOUNT` is used. */
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
 /**
- * Holds a proxy's node against its caller (`PILOT_ENABLE_XDS_IDENTITY_CHECK`). One of the caller's identities must be of the node's
- * namespace and, where the node names a service account, of that account; it is the verified identity of the connection. Otherwise
- * returns the reason, for the status PermissionDenied: it names what the caller sent itself and nothing else.
+ * Compares a proxy's node with its caller (`PILOT_ENABLE_XDS_IDENTITY_CHECK`). One of the caller's identities must have the node's
+ * namespace and, when the node names a service account, that account; this identity is returned as the verified one of the connection.
+ * Otherwise returns the reason for the status PermissionDenied. The reason contains only what the caller itself has sent.
  */
 export function checkNode(caller: Caller, { namespace, metadata }: ClaimedNode): { readonly verified: string } | { readonly refused: string } {
   const account = metadata.SERVICE_ACCOUNT ?? ''
@@ -41,8 +41,8 @@ export function checkNode(caller: Caller, { namespace, metadata }: ClaimedNode):
 }
 
 /**
- * The identity that a caller gets a certificate for: the only one that it has, that of a workload of the mesh. Whoever comes with a
- * certificate of another trust domain has that trust domain's authority: ours would vouch for names that are not its own.
+ * Returns the identity that a caller's certificate is issued for: its only one, which must be a workload's in a trust domain of the mesh. A
+ * caller from another trust domain has an authority of its own; this authority must not vouch for names of that trust domain.
  */
 export function identityToCertify(
   { identities }: Pick<Caller, 'identities'>,
@@ -58,8 +58,8 @@ export function identityToCertify(
 }
 
 /**
- * Whether a caller may read what belongs to a namespace; undefined stands for what is about the mesh as a whole. Callers of the root
- * namespace may read everything, others what is of their own namespace. Identities of foreign trust domains may read nothing.
+ * Whether a caller may read resources of a namespace; `undefined` stands for mesh-wide resources. Callers in the root namespace may read
+ * everything, others the resources of their own namespace. Identities of foreign trust domains may read nothing.
  */
 export function mayRead(caller: Caller, namespace: string | undefined, names: MeshIdentityNames): boolean {
   return workloadsOf(caller).some(
@@ -70,8 +70,9 @@ export function mayRead(caller: Caller, namespace: string | undefined, names: Me
 const quoted = (text: string) => JSON.stringify(text.slice(0, 200))
 
 /**
- * The service account as which a proxy reads secrets of gateways, those of its own namespace. Undefined when it may read none: it is no router, or its identity was
- * not verified, or is of another trust domain. `verified` is the verified identity of its connection ({@link checkNode}).
+ * Returns the service account with which a proxy reads gateway secrets of its own namespace. Undefined when it may not read any: it is not
+ * a router, or its identity is not verified or belongs to another trust domain. `verified` is the verified identity of its connection
+ * ({@link checkNode}).
  */
 export function secretReader(
   { type, namespace }: { readonly type: string; readonly namespace: string },

@@ -1,7 +1,7 @@
 /**
- * Whose client certificates are trusted: roots by trust domain, and what a certificate says of its holder (docs/identity.md, T1 to T5;
- * SPIFFE X.509-SVID, sections 2 to 5). TLS has verified a chain to any of the roots before; what is checked here is that a chain leads to a
- * root of the certificate's own trust domain.
+ * Trust in client certificates: roots by trust domain, and the identity in a certificate (docs/identity.md, T1 to T5; SPIFFE X.509-SVID,
+ * sections 2 to 5). TLS has already verified a chain to any of the roots; the check here is that the chain leads to a root of the
+ * certificate's own trust domain.
  */
 import { createHash, type X509Certificate } from 'node:crypto'
 import type { Caller, MeshNamesEvent } from '../../protocols/messages/identity.ts'
@@ -9,24 +9,24 @@ import { isOwnTrustDomain } from './access.ts'
 import { certificatesOf, fingerprintOf } from './pem.ts'
 import { parseSpiffeId } from './spiffe-id.ts'
 
-/** A client certificate that was verified, and what it was verified by. */
+/** A verified client certificate, and the root that verified it. */
 export interface VerifiedClient {
   readonly caller: Caller
   readonly trustDomain: string
-  /** Names the root by its subject and key, so that a root that was renewed with the same key is the same. */
+  /** A hash of the root's subject and key, so that a root renewed with the same key counts as the same. */
   readonly anchor: string
 }
 
-/** What a client presented, once TLS has verified that it leads to one of {@link ClientTrust.bundle}. */
+/** The certificates that a client presented, after TLS has verified a chain to one of {@link ClientTrust.bundle}. */
 export interface PresentedChain {
   readonly leaf: X509Certificate
-  /** The other certificates that were presented, in any order; asked for only where the leaf is not signed by a root. */
+  /** The other presented certificates, in any order. Called only when no root has signed the leaf directly. */
   intermediates(): readonly X509Certificate[]
 }
 
-/** Most certificates between a leaf and its root. */
+/** The maximum number of certificates between a leaf and its root. */
 const longestChain = 4
-/** Most presented certificates that are looked at. */
+/** The maximum number of presented certificates that are examined. */
 const mostPresented = 10
 
 interface Root {
@@ -37,13 +37,16 @@ interface Root {
 
 type Names = Pick<MeshNamesEvent, 'trustDomain' | 'trustDomainAliases' | 'rootNamespace'>
 
-/** The roots of all sources, joined. */
+/** The roots of all sources. */
 export class ClientTrust {
   readonly #sources = new Map<string, ReadonlyMap<string, readonly Root[]>>()
   #names: Names = { trustDomain: '', trustDomainAliases: [], rootNamespace: '' }
   #bundle = ''
 
-  /** Says which roots a source has, by trust domain and as PEM; the empty name is the trust domain of the mesh. Throws an Error for what is no PEM. */
+  /**
+   * Sets the roots of a source, by trust domain and as PEM. The empty name stands for the mesh's trust domain. Throws an Error for invalid
+   * PEM.
+   */
   set(source: string, roots: Readonly<Record<string, string>>): void {
     const read = Object.entries(roots).map(([domain, pem]) => [domain, pem === '' ? [] : certificatesOf(pem).map(rootOf)] as const)
     this.#sources.set(source, new Map(read))
@@ -51,17 +54,20 @@ export class ClientTrust {
     this.#bundle = [...new Map(all.map(({ fingerprint, certificate }) => [fingerprint, certificate.toString()])).values()].join('')
   }
 
-  /** The names of the mesh are these now. */
+  /** Sets the trust domains and root namespace of the mesh. */
   rename(names: Names): void {
     this.#names = names
   }
 
-  /** All roots as PEM, each once: what TLS verifies chains by. Empty when there are none: then no certificate of a client is looked at. */
+  /**
+   * All roots as PEM without duplicates, for the verification by TLS. Empty when there are none: client certificates are then not
+   * requested.
+   */
   get bundle(): string {
     return this.#bundle
   }
 
-  /** Says whose certificate it is at the Unix time `now` in milliseconds, or why it is refused: for the log. */
+  /** Returns the identity of a certificate at the Unix time `now` in milliseconds, or the reason of its rejection for the log. */
   verify(presented: PresentedChain, now: number): VerifiedClient | { readonly refused: string } {
     const { leaf } = presented
     const read = identityOf(leaf, now)
@@ -76,7 +82,7 @@ export class ClientTrust {
     return { caller, trustDomain, anchor: root.anchor }
   }
 
-  /** Whether the root that a certificate was verified by still verifies those of its trust domain. */
+  /** Whether the root that verified a certificate is still trusted for its trust domain. */
   stillTrusts({ trustDomain, anchor }: VerifiedClient): boolean {
     return this.#rootsOf(trustDomain).some((root) => root.anchor === anchor)
   }
@@ -93,7 +99,9 @@ function rootOf(certificate: X509Certificate): Root {
   return { certificate, fingerprint: fingerprintOf(certificate), anchor }
 }
 
-/** The identity of a leaf (X.509-SVID, sections 2, 4 and 5.2): exactly one URI among its names, which is a SPIFFE id with a path. */
+/**
+ * Returns the identity of a leaf (X.509-SVID, sections 2, 4 and 5.2): exactly one URI among its names, which is a SPIFFE id with a path.
+ */
 function identityOf(leaf: X509Certificate, now: number): { readonly identity: string; readonly trustDomain: string } | { readonly refused: string } {
   if (leaf.ca) return { refused: 'the certificate is one of an authority' }
   if (!isValid(leaf, now))
@@ -106,13 +114,15 @@ function identityOf(leaf: X509Certificate, now: number): { readonly identity: st
   return { identity, trustDomain: id.trustDomain }
 }
 
-/** The URIs among the names of a certificate, in the notation of Node: `URI:x, DNS:y`, where a value with special characters is a JSON string. */
+/**
+ * Returns the URIs in a subject alternative name as Node prints it: `URI:x, DNS:y`, where a value with special characters is a JSON string.
+ */
 export function uriNames(names: string): string[] {
   const found: string[] = []
   const name = /([^:,"]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/y
   while (name.lastIndex < names.length) {
     const [, kind, value = ''] = name.exec(names) ?? []
-    // What cannot be read counts as a name too many.
+    // Text that cannot be parsed adds two invalid names, so that callers, which expect exactly one URI, reject the certificate.
     if (kind === undefined) return [...found, '', '']
     if (kind === 'URI') found.push(value.startsWith('"') ? String(JSON.parse(value)) : value)
   }
@@ -124,7 +134,10 @@ const isValid = ({ validFromDate, validToDate }: X509Certificate, now: number): 
 
 const hasSigned = (issuer: X509Certificate, subject: X509Certificate): boolean => subject.checkIssued(issuer) && subject.verify(issuer.publicKey)
 
-/** The root that a leaf leads to, over presented certificates of authorities where it has to. Each of those is looked at once. */
+/**
+ * Returns the root at the end of a leaf's chain, through presented authority certificates where necessary. Breadth-first; each of them is
+ * used once.
+ */
 function rootFor(leaf: X509Certificate, roots: readonly Root[], presented: PresentedChain, now: number): Root | undefined {
   const usable = roots.filter(({ certificate }) => isValid(certificate, now))
   let unused: readonly X509Certificate[] | undefined

@@ -1,10 +1,10 @@
-/** Textual encodings of certificates, requests and keys (RFC 7468). */
+/** PEM encoding of certificates, requests and keys (RFC 7468). */
 import { X509Certificate } from 'node:crypto'
 
-/** A text that is not PEM of what it should be. */
+/** Thrown for invalid PEM. */
 export class PemFault extends Error {}
 
-/** One encapsulated structure. */
+/** One PEM block. */
 export interface PemBlock {
   readonly label: string
   readonly der: Buffer
@@ -12,7 +12,10 @@ export interface PemBlock {
 
 const begin = /-----BEGIN ([A-Z0-9 ]{1,64})-----/
 
-/** The blocks of a text with the labels that are wanted, all without a choice. Text around them is passed over. Throws {@link PemFault} when one is cut off, or one that is wanted is garbled. */
+/**
+ * Parses the blocks of a text whose labels are wanted; all by default. Text between blocks is ignored. Throws {@link PemFault} when a block
+ * is truncated or a wanted one is not valid base64.
+ */
 export function readPem(text: string, isWanted: (label: string) => boolean = () => true): PemBlock[] {
   const blocks: PemBlock[] = []
   for (let rest = text; ; ) {
@@ -30,7 +33,7 @@ export function readPem(text: string, isWanted: (label: string) => boolean = () 
   }
 }
 
-/** A structure as PEM, with a line break at the end. */
+/** Encodes a structure as PEM, with a trailing newline. */
 export function pemOf(label: string, bytes: Buffer): string {
   const base64 = bytes.toString('base64')
   let lines = `-----BEGIN ${label}-----\n`
@@ -38,14 +41,17 @@ export function pemOf(label: string, bytes: Buffer): string {
   return `${lines}-----END ${label}-----\n`
 }
 
-/** All certificates of a PEM text, of which there is at least one; other structures are passed over. Throws when one is cut off or garbled. */
+/** Parses all certificates of a PEM text; other blocks are ignored. Throws when there is none, or when one is truncated or invalid. */
 export function certificatesOf(text: string): X509Certificate[] {
   const found = readPem(text, (label) => label.endsWith('CERTIFICATE'))
   if (found.length === 0) throw new PemFault('holds no certificate in PEM')
   return found.map(({ der }) => new X509Certificate(der))
 }
 
-/** SHA-256 fingerprint of a certificate: 64 hexadecimal digits in lower case. Of a PEM text with several the first counts. Throws when it has none. */
+/**
+ * Returns the SHA-256 fingerprint of a certificate: 64 hexadecimal digits in lower case. Of a PEM text with several certificates, the first
+ * is used. Throws when it has none.
+ */
 export function fingerprintOf(certificate: X509Certificate | string): string {
   const { fingerprint256 } = typeof certificate === 'string' ? new X509Certificate(certificate) : certificate
   return fingerprint256.replaceAll(':', '').toLowerCase()

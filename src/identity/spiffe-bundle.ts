@@ -1,31 +1,34 @@
-/** Roots of other trust domains: `SPIFFE_BUNDLE_ENDPOINTS`, and the documents that are there (docs/identity.md, B1 to B4; SPIFFE Trust Domain and Bundle, section 4). */
+/**
+ * Roots of other trust domains: parses `SPIFFE_BUNDLE_ENDPOINTS` and the bundles of the endpoints (docs/identity.md, B1 to B4; SPIFFE Trust
+ * Domain and Bundle, section 4).
+ */
 import { X509Certificate } from 'node:crypto'
 import { isMapping } from '../config/shape.ts'
 import { canonicalTrustDomain } from '../config/trust-domain.ts'
 
-/** Where the bundle of a trust domain is. */
+/** The endpoint of a trust domain's bundle. */
 export interface BundleEndpoint {
   readonly trustDomain: string
   /** `https:` URL. */
   readonly url: string
 }
 
-/** What a bundle says. */
+/** A parsed bundle. */
 export interface SpiffeBundle {
-  /** Root certificates as PEM, one after the other. */
+  /** Root certificates as concatenated PEM. */
   readonly roots: string
-  /** Grows with every change of the bundle; undefined when the document does not say. */
+  /** The sequence number, which grows with every change. Undefined when the document has none. */
   readonly sequence: number | undefined
-  /** How often to look again, in milliseconds. */
+  /** The interval between fetches, in milliseconds. */
   readonly refreshMs: number
 }
 
-/** Most endpoints, and most keys of one bundle. */
+/** The maximum numbers of endpoints, and of keys in a bundle. */
 const most = { endpoints: 256, keys: 256 }
-/** Bounds of the refresh hint, and what counts without one, in milliseconds. */
+/** The bounds of the refresh hint and its default, in milliseconds. */
 const refresh = { least: 1000, most: 24 * 3_600_000, usual: 5 * 60_000 }
 
-/** Reads `SPIFFE_BUNDLE_ENDPOINTS`: `<trust domain>|<url>`, joined by `||`. Throws an Error that names the tuple that is wrong. */
+/** Parses `SPIFFE_BUNDLE_ENDPOINTS`: `<trust domain>|<url>`, joined by `||`. Throws an Error that names the invalid tuple. */
 export function readBundleEndpoints(given: string): BundleEndpoint[] {
   if (given.trim() === '') return []
   const tuples = given.split('||')
@@ -46,13 +49,13 @@ export function readBundleEndpoints(given: string): BundleEndpoint[] {
   return twice ? fail(`${twice.trustDomain}|${twice.url}`, 'this trust domain has an endpoint already') : endpoints
 }
 
-/** Reads the document of an endpoint. Throws an Error with the reason: what is wrong in one root makes all of it unusable. */
+/** Parses the bundle of an endpoint. Throws an Error with the reason. One invalid root makes the whole bundle invalid. */
 export function readSpiffeBundle(content: string): SpiffeBundle {
   const document = parse(content)
   if (!isMapping(document) || !Array.isArray(document.keys)) throw new Error('not a SPIFFE bundle: it has no list of keys')
   const { keys, spiffe_sequence: sequence, spiffe_refresh_hint: hint } = document
   if (keys.length > most.keys) throw new Error(`more than ${most.keys} keys`)
-  // Keys of other uses, those for tokens say, are none of ours (section 4.2.2).
+  // Keys for other uses, such as those for tokens, are ignored (section 4.2.2).
   const roots = keys.flatMap((key: unknown, index) => (isMapping(key) && key.use === 'x509-svid' ? [rootOf(key.x5c, index)] : []))
   if (roots.length === 0) throw new Error('it has no key of use x509-svid')
   if (sequence !== undefined && !(Number.isInteger(sequence) && (sequence as number) >= 0)) throw new Error('spiffe_sequence is not a whole number')

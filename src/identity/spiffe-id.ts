@@ -1,14 +1,14 @@
-/** SPIFFE ids (SPIFFE ID standard, section 2) and the identities of workloads among them (docs/identity.md, I1 to I3). */
+/** SPIFFE ids (SPIFFE ID standard, section 2) and workload identities (docs/identity.md, I1 to I3). */
 import { canonicalTrustDomain, isTrustDomain } from '../config/trust-domain.ts'
 
-/** A SPIFFE id in its parts. */
+/** A parsed SPIFFE id. */
 export interface SpiffeId {
   readonly trustDomain: string
-  /** Segments of the path, none for the id of a trust domain itself. */
+  /** The segments of the path. Empty for the id of a trust domain itself. */
   readonly path: readonly string[]
 }
 
-/** A service account of a namespace. */
+/** A service account in a namespace. */
 export interface ServiceAccount {
   readonly namespace: string
   readonly account: string
@@ -19,14 +19,14 @@ export interface Workload extends ServiceAccount {
   readonly trustDomain: string
 }
 
-/** Most bytes of an id (section 2.3). */
+/** The maximum length of an id, in bytes (section 2.3). */
 const longestId = 2048
 const scheme = 'spiffe://'
 
 /**
- * Reads a SPIFFE id. Nothing is decoded, folded or completed: text that is not an id as it stands is none. Undefined when the scheme is
- * another, the trust domain is none, a segment of the path is empty, `.` or `..`, there is any other character than letters, digits,
- * `.`, `-`, `_` (so none of user, port, query, fragment and escapes), or it is longer than 2048 bytes.
+ * Parses a SPIFFE id. Nothing is decoded, case-folded or normalized. Undefined when the scheme is another, the trust domain is invalid, a
+ * segment of the path is empty, `.` or `..`, a character is not a letter, digit, `.`, `-` or `_` (which excludes user, port, query,
+ * fragment and escapes), or the text exceeds 2048 bytes.
  */
 export function parseSpiffeId(text: string): SpiffeId | undefined {
   if (text.length > longestId || !text.startsWith(scheme)) return undefined
@@ -36,7 +36,7 @@ export function parseSpiffeId(text: string): SpiffeId | undefined {
   return path.every(isSegment) ? { trustDomain, path } : undefined
 }
 
-/** Reads the identity of a workload, `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. Undefined for any other text. */
+/** Parses a workload identity, `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. Undefined for any other text. */
 export function parseWorkload(text: string): Workload | undefined {
   const id = parseSpiffeId(text)
   if (id?.path.length !== 4) return undefined
@@ -45,14 +45,17 @@ export function parseWorkload(text: string): Workload | undefined {
   return { trustDomain: id.trustDomain, namespace, account }
 }
 
-/** The SPIFFE id of a service account. Throws RangeError when trust domain, namespace or account are no such names. */
+/** Returns the SPIFFE id of a service account. Throws RangeError when the trust domain, namespace or account is invalid. */
 export function workloadId(trustDomain: string, { namespace, account }: ServiceAccount): string {
   const id = `${scheme}${canonicalTrustDomain(trustDomain) ?? ''}/ns/${namespace}/sa/${account}`
   if (!parseWorkload(id)) throw new RangeError(`${JSON.stringify(id.slice(0, 300))} is not the identity of a workload`)
   return id
 }
 
-/** The service account that a token is about: its `sub` must be `system:serviceaccount:<namespace>:<account>`. Undefined for any other value. */
+/**
+ * Returns the service account of a token's subject: `sub` must be `system:serviceaccount:<namespace>:<account>`. Undefined for any other
+ * value.
+ */
 export function serviceAccountOf(subject: unknown): ServiceAccount | undefined {
   if (typeof subject !== 'string' || subject.length > longestId) return undefined
   const parts = subject.split(':')
@@ -61,12 +64,12 @@ export function serviceAccountOf(subject: unknown): ServiceAccount | undefined {
   return isNamespace(namespace) && isAccount(account) ? { namespace, account } : undefined
 }
 
-/** Whether text is the name of a namespace: a DNS label (RFC 1123). */
+/** Whether a text is a valid namespace: a DNS label (RFC 1123). */
 export function isNamespace(name: string): boolean {
   return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)
 }
 
-/** Whether text is the name of a service account: a DNS subdomain (RFC 1123), labels joined by dots, at most 253 characters. */
+/** Whether a text is a valid service account: a DNS subdomain (RFC 1123), labels joined by dots, at most 253 characters. */
 export function isAccount(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(label))
 }

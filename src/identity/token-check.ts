@@ -1,25 +1,25 @@
-/** Whether a token may be accepted, all but its signature, and whose it is (docs/identity.md, K1 to K6; RFC 7519, section 4.1). */
+/** Validates the claims of a token, but not its signature, and returns its identity (docs/identity.md, K1 to K6; RFC 7519, section 4.1). */
 import type { TokenQuestion } from '../../protocols/messages/identity.ts'
 import { described, type ReadToken } from '../policy/signed-token.ts'
 import { type ServiceAccount, serviceAccountOf } from './spiffe-id.ts'
 import type { TokenRule } from './token-rules.ts'
 
-/** Most characters of a token. */
+/** The maximum length of a token, in characters. */
 export const longestToken = 16_384
-/** How far the clock of an issuer may be ahead, in seconds, for `nbf` and `iat`. Expiry has no leeway: what it ends must not outlive it. */
+/** How far the issuer's clock may be ahead for `nbf` and `iat`, in seconds. `exp` has no leeway. */
 const skew = 60
-/** Unix seconds of the year 10000: no date. */
+/** Unix seconds of the year 10000. Later times are not accepted as dates. */
 const latest = 253_402_300_800
 
-/** Whose token it is by its claims, and when it expires (Unix milliseconds); or why a rule does not accept it. */
+/** The service account in a token's claims and the token's expiry (Unix milliseconds), or the reason why a rule rejects the claims. */
 export type ClaimsVerdict = { readonly account: ServiceAccount; readonly expiresAt: number } | { readonly refused: string }
 
-/** The rules that are for the issuer of a token and the service that is asked. */
+/** Returns the rules for a token's issuer that apply to the called service. */
 export function rulesFor(rules: readonly TokenRule[], { claims }: ReadToken, service: TokenQuestion['service']): TokenRule[] {
   return rules.filter(({ issuer, onlyForCa }) => issuer === claims.iss && (!onlyForCa || service === 'ca'))
 }
 
-/** Holds the claims of a token against a rule at a time (Unix seconds). */
+/** Validates the claims of a token against a rule at the Unix time `now` in seconds. */
 export function checkClaims({ claims }: ReadToken, { issuer, audiences }: TokenRule, now: number): ClaimsVerdict {
   const refuse = (refused: string) => ({ refused })
   if (claims.iss !== issuer) return refuse(`the token is of issuer ${described(claims.iss)}`)
@@ -38,7 +38,7 @@ export function checkClaims({ claims }: ReadToken, { issuer, audiences }: TokenR
   return account ? { account, expiresAt: exp * 1000 } : refuse(`sub is ${described(claims.sub)}, not system:serviceaccount:<namespace>:<account>`)
 }
 
-/** The audiences of a token (`aud`: one text, or a list of them). */
+/** Returns the audiences of a token (`aud`: a text or a list). */
 function audiencesOf(aud: unknown): string[] {
   return (Array.isArray(aud) ? aud : [aud]).filter((audience) => typeof audience === 'string')
 }

@@ -1,21 +1,24 @@
-/** What an orchestrator is asked about a token (docs/identity.md, K7; `authentication.k8s.io/v1` TokenReview). */
+/** The audiences of a TokenReview request to an orchestrator (docs/identity.md, K7; `authentication.k8s.io/v1` TokenReview). */
 import type { Features } from '../config/features.ts'
 import type { ReadToken } from '../policy/signed-token.ts'
 import { tokenAudiences } from './token-rules.ts'
 
-/** The audience of tokens that the orchestrator gives to every workload for itself. */
+/** The audience of the tokens that every workload has for the orchestrator's own API. */
 const ownAudience = 'kubernetes.default.svc'
 
-/** Where tokens come from: `third-party-jwt` are made for an audience, `first-party-jwt` are those that every workload has. */
+/**
+ * The values of `JWT_POLICY`: `third-party-jwt` are tokens for a configured audience, `first-party-jwt` those that every workload has for
+ * the orchestrator's API.
+ */
 const policies = ['third-party-jwt', 'first-party-jwt']
 
-/** Checks `JWT_POLICY`. Throws an Error that names the values it may have. */
+/** Validates `JWT_POLICY`. Throws an Error that names the valid values. */
 export function checkJwtPolicy({ JWT_POLICY }: Pick<Features, 'JWT_POLICY'>): void {
   if (!policies.includes(JWT_POLICY))
     throw new Error(`environment variable JWT_POLICY: ${JSON.stringify(JWT_POLICY.slice(0, 100))} is none of ${policies.join(', ')}`)
 }
 
-/** The audiences that a review of a token demands; undefined when it demands none. */
+/** Returns the audiences that a TokenReview must require. Undefined when it need not require any. */
 export function reviewAudiences(
   { claims: { aud } }: ReadToken,
   { JWT_POLICY, REQUIRE_3P_TOKEN, TOKEN_AUDIENCES }: Pick<Features, 'JWT_POLICY' | 'REQUIRE_3P_TOKEN' | 'TOKEN_AUDIENCES'>,

@@ -1,35 +1,35 @@
-/** Rules by which tokens of workloads are accepted: read from the variables that give them (docs/identity.md, K1 to K6). */
+/** Parses the rules for accepting workload tokens from the environment (docs/identity.md, K1 to K6). */
 import type { Features } from '../config/features.ts'
 import { isMapping } from '../config/shape.ts'
 import { keySetFault } from '../config/shapes/key-set.ts'
 import { openIdPrefix } from '../snapshot/key-sources.ts'
 
-/** Where the keys of an issuer come from. */
+/** The source of an issuer's keys. */
 export type KeyOrigin =
   | { readonly type: 'inline'; readonly keys: string }
-  /** A file that is watched; `isPrivate` when whoever else may write it could make itself anyone. */
+  /** A file that is watched. `isPrivate`: the file must not be writable for other users, who could otherwise impersonate any workload. */
   | { readonly type: 'file'; readonly path: string; readonly isPrivate: boolean }
-  /** A URL, or `openid:` and an issuer that is asked where its keys are. */
+  /** A URL, or `openid:` and an issuer whose discovery document names the keys' URL. */
   | { readonly type: 'remote'; readonly source: string }
 
-/** Tokens of an issuer are accepted. */
+/** A rule for accepting the tokens of an issuer. */
 export interface TokenRule {
-  /** The authenticator, for metrics. */
+  /** The name of the authenticator in metrics. */
   readonly authenticator: 'jwt-rule' | 'token-issuer' | 'local-issuer'
   readonly issuer: string
-  /** A token must be for one of these. */
+  /** The accepted audiences. A token must have at least one of them. */
   readonly audiences: readonly string[]
   readonly origin: KeyOrigin
-  /** Whether it counts for the certificate authority alone. */
+  /** Whether the rule applies to calls of the certificate authority only. */
   readonly onlyForCa: boolean
 }
 
-/** The issuer of tokens that `pilot-discovery token` makes. */
+/** The issuer of tokens made by `pilot-discovery token`. */
 export const localIssuer = 'mesh-local'
-/** The file of its public keys in the directory of the certificate authority's state. */
+/** The file with that issuer's public keys, in the directory of the certificate authority's state. */
 export const localKeysFile = 'token-keys.json'
 
-/** What a token that this process was given itself says (`iss`, `aud`). */
+/** The claims `iss` and `aud` of this process's own token. */
 export interface OwnToken {
   readonly issuer: string
   readonly audiences: readonly string[]
@@ -37,12 +37,12 @@ export interface OwnToken {
 
 type Settings = Pick<Features, 'JWT_RULE' | 'TOKEN_ISSUER' | 'AUDIENCE' | 'TOKEN_AUDIENCES' | 'ORCHESTRATOR_SERVICE_HOST'>
 
-/** Most rules in `JWT_RULE`, most audiences of a rule, most characters of a name. */
+/** The maximum numbers of rules in `JWT_RULE` and of audiences in a rule, and the maximum length of a name in characters. */
 const most = { rules: 16, audiences: 64, text: 2048 }
 
 /**
- * All rules, in the order in which they are tried. Without an orchestrator the local issuer of `stateDir` is among them, and the issuer
- * of `TOKEN_ISSUER` or of the process's own token. Throws an Error that names the variable and the field that cannot be read.
+ * Returns all rules in the order of their evaluation. Without an orchestrator they include the local issuer of `stateDir` and the issuer of
+ * `TOKEN_ISSUER` or of the process's own token. Throws an Error that names the variable and the invalid field.
  */
 export function tokenRules(settings: Settings, stateDir: string, own: OwnToken | undefined): TokenRule[] {
   const audiences = tokenAudiences(settings.TOKEN_AUDIENCES)
@@ -58,7 +58,7 @@ export function tokenRules(settings: Settings, stateDir: string, own: OwnToken |
   const issuer = settings.TOKEN_ISSUER || (own?.issuer ?? '')
   if (issuer === '') return rules
   const fault = keyUrlFault(issuer)
-  // The issuer of a token that somebody mounted is no setting: where it is no URL there is nobody to ask.
+  // The issuer of a mounted token is not a setting: when it is not a URL of a key source, the rule is omitted without an error.
   if (fault !== undefined && settings.TOKEN_ISSUER === '') return rules
   if (fault !== undefined) throw new Error(`environment variable TOKEN_ISSUER: ${fault}`)
   const wanted = settings.AUDIENCE === '' ? (own?.audiences ?? audiences) : [settings.AUDIENCE]
@@ -72,7 +72,7 @@ export function tokenRules(settings: Settings, stateDir: string, own: OwnToken |
   return rules
 }
 
-/** The audiences of `TOKEN_AUDIENCES`. Throws when there is none: a token for nobody in particular would be a token for everybody. */
+/** Parses `TOKEN_AUDIENCES`. Throws when it names no audience, because tokens for any service would then be accepted. */
 export function tokenAudiences(list: string): string[] {
   const audiences = list
     .split(',')
@@ -137,7 +137,7 @@ function originOf(uri: unknown): KeyOrigin | string {
   return uri.startsWith(openIdPrefix) ? `field issuer: ${fault}; without jwks_uri or jwks it is asked where its keys are` : `field jwks_uri: ${fault}`
 }
 
-/** `file:///path`, or `file:path` relative to where the process runs. */
+/** Parses `file:///path`, or `file:path` relative to the working directory. */
 function fileOrigin(uri: string): KeyOrigin | string {
   const path = uri.startsWith('file:///') ? uri.slice('file://'.length) : uri.startsWith('file://') ? '' : uri.slice('file:'.length)
   if (path === '' || path.includes('\0')) return 'field jwks_uri: expected file:///path or file:path'
@@ -148,12 +148,12 @@ function fileOrigin(uri: string): KeyOrigin | string {
   }
 }
 
-/** Hosts that are reached without a network. */
+/** Loopback hosts. */
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 /**
- * What keeps a URL from being one that keys are fetched from, or undefined. Whoever answers for it decides who is who, so it is `https:`;
- * `http:` counts for this host alone, which has to be allowed besides (`PILOT_JWKS_ALLOWED_ADDRESSES`).
+ * Returns why keys may not be fetched from a URL, or undefined when they may. The server of the keys controls all identities, so the scheme
+ * must be `https:`; `http:` is accepted for loopback hosts only, which must also be allowed (`PILOT_JWKS_ALLOWED_ADDRESSES`).
  */
 export function keyUrlFault(given: string): string | undefined {
   const url = URL.parse(given)

@@ -1,14 +1,14 @@
-/** What iptables-save prints, read: the tables of a namespace with their chains and rules. */
+/** Parses the output of iptables-save: tables with their chains and rules. */
 import { type Table, tables } from './rules.ts'
 
-/** A rule as it was printed (`-A CHAIN ...`), and its parts in one form whatever the order and spelling of its words. */
+/** A rule as printed (`-A CHAIN ...`), and its normalized parts, which do not depend on the order and spelling of options. */
 export interface ListedRule {
   readonly chain: string
   readonly line: string
   readonly parts: ReadonlySet<string>
 }
 
-/** A table of a listing. */
+/** A table of the output. */
 export interface ListedTable {
   readonly chains: readonly string[]
   readonly rules: readonly ListedRule[]
@@ -16,7 +16,7 @@ export interface ListedTable {
 
 export type Listing = Readonly<Record<Table, ListedTable>>
 
-/** Reads the tables that rules of redirection are in. Other tables and lines that are no rules are passed over. */
+/** Parses the tables that redirect rules are in. Other tables and lines are ignored. */
 export function readListing(text: string): Listing {
   const found = Object.fromEntries(tables.map((table) => [table, { chains: [] as string[], rules: [] as ListedRule[] }])) as unknown as {
     [T in Table]: { chains: string[]; rules: ListedRule[] }
@@ -32,14 +32,14 @@ export function readListing(text: string): Listing {
   return found
 }
 
-/** The words of a printed rule: separated by spaces, or in double quotes with backslashes. */
+/** Splits a printed rule into words: separated by spaces, or in double quotes with backslash escapes. */
 function wordsOf(text: string): string[] {
   return [...text.matchAll(/"((?:[^"\\]|\\.)*)"|(\S+)/g)].map(([, quoted, bare]) => bare ?? (quoted as string).replace(/\\(.)/g, '$1'))
 }
 
 /**
- * A rule as the set of its options, each with its negation and its values. What iptables-save adds to what was given is left out (modules
- * that an option implies, masks of all bits), and marks are decimal.
+ * Returns a rule as a set of its options, each with negation and values. Additions of iptables-save are removed (modules implied by an
+ * option, masks of all bits), and marks are converted to decimal.
  */
 export function ruleParts(words: readonly string[]): Set<string> {
   const parts: string[][] = []
@@ -66,7 +66,7 @@ function spelling(option: string): string {
   return option === '--set-xmark' ? '--set-mark' : option
 }
 
-/** A mark without a mask of all bits, as a decimal number. */
+/** Returns a mark in decimal, without a mask of all bits. */
 function plainMark(value: string): string {
   const hex = /^(0x[0-9a-f]+)(\/0xffffffff)?$/i.exec(value)
   return hex ? String(Number(hex[1])) : value

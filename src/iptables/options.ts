@@ -1,9 +1,12 @@
-/** What is given for redirection, checked (docs/agent.md, R5, R6). No text that is not one word of a known form reaches a rule. */
+/**
+ * Validates the settings of redirection (docs/agent.md, R5, R6). Every text in a rule is a single word of a known form, so that settings
+ * cannot inject options.
+ */
 import { isIp } from '../config/addresses.ts'
 import { listItems, type Ranges, readRanges } from './ranges.ts'
 import type { RedirectOptions } from './rules.ts'
 
-/** The flags that have a value, as text; empty where nothing is given. */
+/** The values of flags as text. Empty for flags that are not given. */
 export type RedirectSettings = Readonly<
   Record<
     | 'proxy-port'
@@ -25,21 +28,21 @@ export type RedirectSettings = Readonly<
   >
 >
 
-/** What the host says: its users and groups (`/etc/passwd`, `/etc/group`), its DNS servers, and whether it has no address but IPv6. */
+/** The facts of the host: users and groups (`/etc/passwd`, `/etc/group`), DNS servers, and whether all its addresses are IPv6. */
 export interface RedirectHost {
   readonly passwd: string
   readonly group: string
-  /** Name of the user under which the proxy runs. */
+  /** The name of the user that the proxy runs as. */
   readonly proxyUser: string
-  /** Content of `/etc/resolv.conf`; undefined when DNS is not captured. */
+  /** The content of `/etc/resolv.conf`. Undefined when DNS is not captured. */
   readonly resolvConf: string | undefined
   readonly isIpv6: boolean
 }
 
-/** User id of the proxy where the host has no user of its name. */
+/** The proxy's user id when the host has no user with the proxy's name. */
 const defaultUid = '1337'
 
-/** The options, and what of the settings has no effect. Throws an Error that names the flag, the value and what is expected. */
+/** Returns the options, and warnings about settings without effect. Throws an Error that names the flag, the value and what is expected. */
 export function readRedirectOptions(settings: RedirectSettings, host: RedirectHost): { options: RedirectOptions; warnings: string[] } {
   const port = (flag: keyof RedirectSettings, otherwise: string) => checked(flag, settings[flag] || otherwise, isPort, 'a port from 1 to 65535')
   const ports = (flag: keyof RedirectSettings) =>
@@ -98,14 +101,14 @@ function dnsWarnings({ redirectDns, dnsServers, isIpv6 }: RedirectOptions): stri
   return redirectDns && servers.length === 0 ? ['--redirect-dns: resolv.conf names no server whose traffic is captured; no query is redirected'] : []
 }
 
-/** Addresses of the DNS servers of a resolv.conf, each once, by family. Those with a zone (of one link alone) are left out. */
+/** Returns the DNS servers of a resolv.conf by family, without duplicates. Addresses with a zone (link-local) are omitted. */
 export function nameServers(resolvConf: string): { readonly 4: readonly string[]; readonly 6: readonly string[] } {
   const lines = resolvConf.split('\n').map((line) => /^\s*nameserver\s+(\S+)/.exec(line)?.[1] ?? '')
   const all = [...new Set(lines.filter(isIp))]
   return { 4: all.filter((address) => !address.includes(':')), 6: all.filter((address) => address.includes(':')) }
 }
 
-/** The numeric id of a name in a file of the form of /etc/passwd or /etc/group. */
+/** Returns the numeric id of a name from a file in the format of /etc/passwd or /etc/group. */
 function idOf(file: string, name: string): string | undefined {
   const entry = file
     .split('\n')
@@ -143,7 +146,7 @@ function isMark(value: string): boolean {
   return isNumber(value, 1, 4_294_967_295) || (/^0x[0-9a-f]{1,8}$/i.test(value) && Number(value) > 0)
 }
 
-/** Whether the ranges that are excluded are all of them, which no rule can say. */
+/** Whether all ranges are excluded, which rules cannot express. */
 export function excludesAll({ outboundRangesExcluded }: RedirectOptions): boolean {
   return outboundRangesExcluded.all || outboundRangesExcluded.unreadable.includes('*')
 }

@@ -1,10 +1,10 @@
-/** What `mesh-iptables` is asked to do. */
+/** The parsed command line of `mesh-iptables`. */
 import type { RedirectSettings } from './options.ts'
 
-/** Settings, as text; switches; and what is said before anything is done. */
+/** Settings as text, switches, and the texts that are printed first. */
 export interface RedirectOrder {
   readonly settings: RedirectSettings
-  /** Name of the user under which the proxy runs. */
+  /** The name of the user that the proxy runs as. */
   readonly proxyUser: string
   readonly isDryRun: boolean
   readonly restoreFormat: boolean
@@ -13,8 +13,8 @@ export interface RedirectOrder {
   readonly runValidation: boolean
   readonly probePort: number
   readonly probeTimeoutMs: number
-  /** The variables that are printed, in order, with what the environment has for them. */
+  /** The variables to print, in order, with their values. */
   readonly environment: readonly (readonly [name: string, value: string])[]
-  /** Variables whose values cannot be read. */
+  /** Warnings about variables with invalid values. */
   readonly warnings: readonly string[]
 }

@@ -1,11 +1,14 @@
-/** Lists of address ranges, as `--mesh-service-cidr` and `--mesh-service-exclude-cidr` have them (docs/agent.md, R5). */
+/** Parses lists of address ranges, the values of `--mesh-service-cidr` and `--mesh-service-exclude-cidr` (docs/agent.md, R5). */
 import ipaddr from 'ipaddr.js'
 import { isIp } from '../config/addresses.ts'
 
-/** The version of the Internet Protocol that a rule is about. */
+/** The address family of a rule: IPv4 or IPv6. */
 export type Family = 4 | 6
 
-/** Ranges by family, as network address and prefix length; `all` when the list is `*`. What is no range stands in `unreadable`. */
+/**
+ * Ranges by family, as network address and prefix length. `all` is true for the list `*`; `unreadable` contains the items that are not
+ * ranges.
+ */
 export interface Ranges {
   readonly all: boolean
   readonly 4: readonly string[]
@@ -13,7 +16,7 @@ export interface Ranges {
   readonly unreadable: readonly string[]
 }
 
-/** The items of a comma-separated list, without the empty ones and without spaces around them. */
+/** Splits a comma-separated list, trims the items and removes empty ones. */
 export function listItems(text: string): string[] {
   return text
     .split(',')
@@ -21,7 +24,7 @@ export function listItems(text: string): string[] {
     .filter((item) => item !== '')
 }
 
-/** Reads a list of ranges in CIDR form. Bits behind the prefix are cleared. */
+/** Parses a list of ranges in CIDR notation. Host bits are cleared. */
 export function readRanges(text: string): Ranges {
   const items = listItems(text)
   if (items.length === 1 && items[0] === '*') return { all: true, 4: [], 6: [], unreadable: [] }
@@ -34,7 +37,7 @@ export function readRanges(text: string): Ranges {
   return { all: false, ...ranges }
 }
 
-/** Whether one of these ranges begins with a loopback address: 127.0.0.0/8 or ::1. */
+/** Whether the first address of one of the ranges is a loopback address: in 127.0.0.0/8, or ::1. */
 export function hasLoopback(ranges: Ranges): boolean {
   return [...ranges[4], ...ranges[6]].some((range) => ipaddr.parse(range.split('/')[0] as string).range() === 'loopback')
 }

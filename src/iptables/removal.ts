@@ -1,17 +1,18 @@
-/** What of a namespace's rules is ours, and how it is removed (docs/agent.md, R8). */
+/** Finds the redirect rules of an earlier run and how to remove them (docs/agent.md, R8). */
 import { type ListedRule, type ListedTable, type Listing, ruleParts } from './listing.ts'
 import type { Family } from './ranges.ts'
 import { dnsPort, interfaceRules, markRules, ownChains, type Rule, type Table, tables, udpDnsRules } from './rules.ts'
 
-/** Lines for iptables-restore, by table, that remove what is ours. A table in which nothing is ours is not there. */
+/** Lines of iptables-restore input that remove our rules, by table. Tables without our rules are absent. */
 export type Removal = Partial<Readonly<Record<Table, readonly string[]>>>
 
-/** The order in which chains are removed: those first that lead to others. */
+/** The order of removing chains: a chain before those that it jumps to. */
 const removalOrder = ['MESH_OUTPUT', 'MESH_INBOUND', 'MESH_DIVERT', 'MESH_TPROXY', 'MESH_REDIRECT', 'MESH_IN_REDIRECT']
 
 /**
- * Removes our chains and every rule elsewhere that leads to one, and the rules in chains of the system that were made beside them. The latter
- * have no mark of ours: what they were follows from our chains (users, DNS servers, marks, interfaces), and only rules that equal these are taken.
+ * Removes our chains, every rule elsewhere that jumps to one, and the rules that an earlier run added to chains of the system. The last
+ * ones carry no mark of ours: they are reconstructed from our chains (users, DNS servers, marks, interfaces), and only equal rules are
+ * removed.
  */
 export function removalOf(listing: Listing, family: Family): Removal {
   const beside = rulesBeside(listing, family)
@@ -28,7 +29,7 @@ export function removalOf(listing: Listing, family: Family): Removal {
   return removal
 }
 
-/** What is removed of a namespace that was not looked at: our chains, and what leads to them. */
+/** The removal of a namespace whose rules were not read: our chains and the rules that jump to them. */
 export const usualRemoval: Removal = {
   nat: [
     '-D PREROUTING -p tcp -j MESH_INBOUND',
@@ -38,19 +39,22 @@ export const usualRemoval: Removal = {
   mangle: ['-D PREROUTING -p tcp -j MESH_INBOUND', ...chainRemoval(['MESH_INBOUND', 'MESH_DIVERT', 'MESH_TPROXY'])],
 }
 
-/** The marks that our chains set, as decimal numbers. */
+/** Returns the marks that our chains set, in decimal. */
 export function ownMarks({ mangle }: Listing): string[] {
   const inChain = (chain: string) => mangle.rules.filter((rule) => rule.chain === chain)
   const set = [...inChain('MESH_DIVERT'), ...inChain('MESH_INBOUND')].flatMap((rule) => [...values(rule, '--set-mark'), ...values(rule, '--mark')])
   return [...new Set(set)]
 }
 
-/** Chains are emptied before any is removed, since one may lead to another. */
+/** All chains are flushed before one is deleted, because chains may jump to each other. */
 function chainRemoval(chains: readonly string[]): string[] {
   return [...chains.map((chain) => `-F ${chain}`), ...chains.map((chain) => `-X ${chain}`)]
 }
 
-/** The rules outside our chains, that do not lead to them, which were made with what our chains hold. */
+/**
+ * Reconstructs the rules that an earlier run added to chains of the system and that do not jump to our chains, from the values in our
+ * chains.
+ */
 function rulesBeside(listing: Listing, family: Family): Rule[] {
   const output = listing.nat.rules.filter((rule) => rule.chain === 'MESH_OUTPUT')
   const passing = output.filter(({ parts }) => parts.size === 2 && parts.has('-j RETURN'))
@@ -64,8 +68,8 @@ function rulesBeside(listing: Listing, family: Family): Rule[] {
 }
 
 /**
- * The interfaces whose packets are taken for outbound ones. Where no outbound range is captured no rule of ours names them: then they are those of the
- * rules that stand before all others of the chain, where they were put.
+ * Returns the interfaces whose inbound packets are treated as outbound. When no outbound range is captured, no rule of ours names them;
+ * they are then taken from the rules at the beginning of PREROUTING, where an earlier run inserted them.
  */
 function ownInterfaces({ chains, rules }: ListedTable): string[] {
   const prerouting = rules.filter((rule) => rule.chain === 'PREROUTING')
@@ -80,7 +84,7 @@ function ownInterfaces({ chains, rules }: ListedTable): string[] {
 
 const leadsToOwn = ({ parts }: ListedRule) => ownChains.some((chain) => parts.has(`-j ${chain}`) || parts.has(`-g ${chain}`))
 
-/** Queries over UDP that go to the agent: nobody else sends them to its port. */
+/** Matches rules that redirect UDP queries to the agent's port. Only this program creates such rules. */
 const isQuery = (table: Table, { chain, parts }: ListedRule) =>
   table === 'nat' && chain === 'OUTPUT' && parts.has('-p udp') && parts.has('--dport 53') && parts.has(`--to-ports ${dnsPort}`)
 

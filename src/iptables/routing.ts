@@ -1,18 +1,18 @@
-/** Policy routing of TPROXY mode: packets with the mark are delivered here whatever address they are for (docs/agent.md, R3). */
+/** Policy routing of TPROXY mode: marked packets are delivered locally, whatever their destination address (docs/agent.md, R3). */
 import type { RedirectOptions } from './rules.ts'
 
-/** A rule that sends packets with a mark (decimal) to a routing table. */
+/** A policy rule that sends packets with a mark (decimal) to a routing table. */
 export interface MarkRoute {
   readonly mark: string
   readonly table: string
 }
 
-/** The route of these options. */
+/** Returns the policy rule for these options. */
 export function markRouteOf({ mark, routeTable }: RedirectOptions): MarkRoute {
   return { mark: String(Number(mark)), table: routeTable }
 }
 
-/** Rules by mark in what `ip rule show` prints. */
+/** Parses the policy rules by mark in the output of `ip rule show`. */
 export function readMarkRoutes(text: string): MarkRoute[] {
   return [...text.matchAll(/from all fwmark (0x[0-9a-f]+)(?:\/0xffffffff)? lookup (\S+)/g)].map(([, mark, table]) => ({
     mark: String(Number(mark)),
@@ -20,17 +20,17 @@ export function readMarkRoutes(text: string): MarkRoute[] {
   }))
 }
 
-/** Whether a table, as `ip route show table` prints it, has nothing but the one route that is put there. */
+/** Whether a table in the output of `ip route show table` contains only the route that redirection adds. */
 export function isLocalOnly(text: string): boolean {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   return lines.length === 1 && (lines[0] as string).startsWith('local default dev lo')
 }
 
-/** Arguments of `ip`, for the rule and for the route. */
+/** Returns the arguments of `ip` for the policy rule and for the route. */
 export const markRouteCommands = (change: 'add' | 'del', { mark, table }: MarkRoute): [rule: string[], route: string[]] => [
   ['-f', 'inet', 'rule', change, 'fwmark', mark, 'lookup', table],
   ['-f', 'inet', 'route', change, 'local', 'default', 'dev', 'lo', 'table', table],
 ]
 
-/** Arguments of `ip` for the address from which the proxy connects to the application over IPv6. */
+/** Returns the arguments of `ip` for the address from which the proxy connects to the application over IPv6. */
 export const passthroughAddress = (change: 'add' | 'del'): string[] => ['-6', 'addr', change, '::6/128', 'dev', 'lo']

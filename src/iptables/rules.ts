@@ -1,17 +1,20 @@
-/** The rules of redirection, in their order (docs/agent.md, R1 to R4). Pure: from options to rules; `text.ts` writes them down. */
+/** The redirect rules in their order (docs/agent.md, R1 to R4). Converts options to rules; `text.ts` formats them. */
 import { type Family, hasLoopback, type Ranges } from './ranges.ts'
 
-/** Port of the agent's DNS server, to which captured queries go. */
+/** The port of the agent's DNS server, which captured queries are redirected to. */
 export const dnsPort = 15053
 
-/** The tables that rules are in, in the order in which they are written. */
+/** The tables that contain rules, in the order of writing. */
 export const tables = ['nat', 'mangle'] as const
 export type Table = (typeof tables)[number]
 
-/** The chains that are made, and nobody else's. */
+/** The chains that redirection creates. No other program uses them. */
 export const ownChains: readonly string[] = ['MESH_INBOUND', 'MESH_REDIRECT', 'MESH_IN_REDIRECT', 'MESH_OUTPUT', 'MESH_DIVERT', 'MESH_TPROXY']
 
-/** One rule: where it stands, and its words as the iptables command takes them. With `isFirst` it is put before the rules of its chain. */
+/**
+ * One rule: its table and chain, and its words as arguments of the iptables command. `isFirst`: the rule is inserted at the beginning of
+ * its chain.
+ */
 export interface Rule {
   readonly table: Table
   readonly chain: string
@@ -19,34 +22,34 @@ export interface Rule {
   readonly words: readonly string[]
 }
 
-/** What is redirected where. Every text is checked (`options.ts`): it holds one word that is no option. */
+/** The options of redirection. Every text has been validated (`options.ts`): it is a single word that is not an option. */
 export interface RedirectOptions {
   readonly proxyPort: string
   readonly inboundPort: string
   readonly tunnelPort: string
   readonly isTproxy: boolean
-  /** Packet and connection mark, and policy-routing table, of TPROXY mode. */
+  /** The packet and connection mark and the routing table of TPROXY mode. */
   readonly mark: string
   readonly routeTable: string
   readonly inboundPorts: 'all' | readonly string[]
-  /** Counts when all inbound ports are captured. */
+  /** Has an effect only when all inbound ports are captured. */
   readonly inboundPortsExcluded: readonly string[]
   readonly outboundPorts: readonly string[]
   readonly outboundPortsExcluded: readonly string[]
   readonly outboundRanges: Ranges
   readonly outboundRangesExcluded: Ranges
-  /** Interfaces of virtual machines: what comes in there counts as outbound. */
+  /** Interfaces of virtual machines. Traffic that arrives there is treated as outbound. */
   readonly interfaces: readonly string[]
   readonly uids: readonly string[]
   readonly gids: readonly string[]
   readonly redirectDns: boolean
-  /** DNS servers that applications of this host use, by family. */
+  /** The DNS servers that applications on this host use, by family. */
   readonly dnsServers: Readonly<Record<Family, readonly string[]>>
-  /** Whether rules of IPv6 are made too. */
+  /** Whether IPv6 rules are created as well. */
   readonly isIpv6: boolean
 }
 
-/** Addresses that rules name: those of loopback itself, and the one from which the proxy connects to the application. */
+/** Addresses in rules: loopback, and the address from which the proxy connects to the application. */
 const addresses = {
   4: { loopback: '127.0.0.1/32', passthrough: '127.0.0.6/32', bits: 32 },
   6: { loopback: '::1/128', passthrough: '::6/128', bits: 128 },
@@ -61,7 +64,7 @@ const mangle = (chain: string, ...words: string[]) => append('mangle', chain, ..
 const tcp = ['-p', 'tcp'] as const
 const toPort = (port: string) => [...tcp, '--dport', port]
 
-/** All rules of a family, in the order in which they are applied. */
+/** Returns all rules of an address family, in the order in which they are applied. */
 export function redirectRules(options: Options, family: Family): Rule[] {
   if (family === 6 && !options.isIpv6) return []
   const isTproxy = isTransparent(options, family)
@@ -88,17 +91,20 @@ export function redirectRules(options: Options, family: Family): Rule[] {
   ]
 }
 
-/** Whether inbound connections of this family keep their source address: TPROXY, which is there for IPv4 alone. */
+/** Whether inbound connections of this family keep their source address: TPROXY mode, for IPv4 only. */
 export function isTransparent(options: Options, family: Family): boolean {
   return family === 4 && options.isTproxy && (options.inboundPorts === 'all' || options.inboundPorts.length > 0)
 }
 
-/** What comes in on interfaces of virtual machines is not inbound. */
+/** Returns the rules that exempt traffic from virtual machines' interfaces from inbound capture. */
 export function interfaceRules(interfaces: readonly string[]): Rule[] {
   return interfaces.map((name) => first('nat', 'PREROUTING', '-i', name, '-j', 'RETURN'))
 }
 
-/** Queries over UDP: the proxy's own pass, those to the servers of this host go to the agent. They stand in the chain of the system. */
+/**
+ * Returns the rules for DNS queries over UDP: queries of the proxy's users pass, queries to the host's servers are redirected to the agent.
+ * The rules are in the system's OUTPUT chain.
+ */
 export function udpDnsRules({ uids, gids, dnsServers }: Pick<Options, 'uids' | 'gids' | 'dnsServers'>, family: Family): Rule[] {
   const query = ['-p', 'udp', '--dport', '53']
   return [
@@ -110,7 +116,10 @@ export function udpDnsRules({ uids, gids, dnsServers }: Pick<Options, 'uids' | '
   ]
 }
 
-/** The mark of a connection outlives its packets, so that answers of the application find their way back through the proxy. */
+/**
+ * Returns the rules that save the packet mark on the connection and restore it, so that the application's responses are routed back to the
+ * proxy.
+ */
 export function markRules(mark: string): Rule[] {
   return [
     mangle('PREROUTING', ...tcp, '-m', 'mark', '--mark', mark, '-j', 'CONNMARK', '--save-mark'),
@@ -119,7 +128,7 @@ export function markRules(mark: string): Rule[] {
   ]
 }
 
-/** Ports whose inbound connections pass when all others are captured: SSH, and those that are excluded. */
+/** The ports that are not captured when all others are: SSH, and the excluded ones. */
 const passingPorts = (options: Options) => ['22', ...options.inboundPortsExcluded]
 
 function redirectedInbound(options: Options): Rule[] {
@@ -155,8 +164,9 @@ function transparentInbound(options: Options): Rule[] {
 }
 
 /**
- * What the proxy sends to its own application through another address goes in through the proxy; what the application sends to itself, and
- * everything else of the proxy, passes. Queries over TCP are left to the rules of DNS where these are captured.
+ * Returns the rules for traffic of the proxy's user or group. Traffic of the proxy to its own application through another address is
+ * redirected to the inbound port. Traffic of the application to itself and all other traffic of the proxy pass. DNS queries over TCP are
+ * left to the DNS rules when these exist.
  */
 function ownerRules(options: Options, family: Family, owner: '--uid-owner' | '--gid-owner', id: string): Rule[] {
   const notDns = options.redirectDns && (family === 4 || options.dnsServers[6].length > 0) ? [...tcp, '!', '--dport', '53'] : []

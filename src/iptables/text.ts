@@ -1,8 +1,8 @@
-/** Rules as text: for iptables-restore, and as single commands (docs/agent.md, R7). */
+/** Formats rules: as input of iptables-restore, and as single commands (docs/agent.md, R7). */
 import type { Removal } from './removal.ts'
 import { ownChains, type Rule, type Table, tables } from './rules.ts'
 
-/** What iptables-restore reads: of each table first what is removed, then new chains in the order of their first rule, then the rules. */
+/** Returns input of iptables-restore: for each table the removals, then new chains in the order of their first rule, then the rules. */
 export function restoreText(rules: readonly Rule[], removal: Removal = {}): string {
   return tables
     .flatMap((table) => {
@@ -14,7 +14,7 @@ export function restoreText(rules: readonly Rule[], removal: Removal = {}): stri
     .join('')
 }
 
-/** The same as command lines of `iptables` or `ip6tables`. */
+/** Returns the same changes as command lines of `iptables` or `ip6tables`. */
 export function commandLines(program: 'iptables' | 'ip6tables', rules: readonly Rule[], removal: Removal = {}): string[] {
   const of = (table: Table, line: string) => `${program} -t ${table} ${line}`
   return [
@@ -28,7 +28,7 @@ function ruleLine({ isFirst, chain, words }: Rule): string {
   return `${isFirst ? `-I ${chain} 1` : `-A ${chain}`} ${words.join(' ')}`
 }
 
-/** Chains of our own that rules stand in, by the first rule of each. */
+/** Returns the first rule of each of our chains that contain rules. */
 function newChains(rules: readonly Rule[]): Rule[] {
   const seen = new Set<string>()
   return rules.filter(({ table, chain }) => ownChains.includes(chain) && !seen.has(`${table} ${chain}`) && seen.add(`${table} ${chain}`))

@@ -17,7 +17,7 @@ export const agentScopes =
     ' ',
   )
 
-/** What the logging flags ask for, checked. */
+/** The parsed logging flags. */
 export interface LogOptions extends LogLevels {
   readonly asJson: boolean
   readonly targets: readonly string[]
@@ -26,17 +26,20 @@ export interface LogOptions extends LogLevels {
 
 const severity = (level: Level): number => levels.indexOf(level)
 
-/** Whether a message of a level passes a threshold. */
+/** Whether a message of a level is at or above a threshold. */
 export function passes(level: Level, threshold: Level): boolean {
   return threshold !== 'none' && severity(level) >= severity(threshold)
 }
 
-/** The level of one scope. */
+/** Returns the level of a scope. */
 export function levelOf(scopes: ScopeLevels, scope: string): Level {
   return scopes.scopes[scope] ?? scopes.fallback
 }
 
-/** Reads `<scope>:<level>` pairs. A bare level means `default`; `all` sets every scope and ends the list. Throws an Error naming what is unknown. */
+/**
+ * Parses `<scope>:<level>` pairs. A bare level applies to `default`; `all` sets every scope and ends the list. Throws an Error that names
+ * an unknown scope or level.
+ */
 export function parseScopeLevels(text: string, scopes: readonly string[], fallback: Level): ScopeLevels {
   const result: Record<string, Level> = {}
   for (const pair of text.split(',').filter((part) => part.trim() !== '')) {
@@ -51,7 +54,7 @@ export function parseScopeLevels(text: string, scopes: readonly string[], fallba
   return { fallback, scopes: result }
 }
 
-/** Reads a list of scopes for `--log_caller`. Throws an Error naming an unknown one. */
+/** Parses the list of scopes of `--log_caller`. Throws an Error that names an unknown scope. */
 export function parseScopes(text: string, scopes: readonly string[]): string[] {
   const result = text
     .split(',')
@@ -61,7 +64,7 @@ export function parseScopes(text: string, scopes: readonly string[]): string[] {
   return result.includes('all') ? ['all'] : result
 }
 
-/** The levels of one scope, as ControlZ shows and takes them. */
+/** The levels of one scope, in the form of ControlZ's API. */
 export interface ScopeSettings {
   readonly name: string
   readonly output_level: Level
@@ -69,7 +72,7 @@ export interface ScopeSettings {
   readonly log_callers: boolean
 }
 
-/** What is in force for each of the scopes; `all` is none. */
+/** Returns the current settings of the scopes, without the pseudo-scope `all`. */
 export function settingsOf(inForce: LogLevels, scopes: readonly string[]): ScopeSettings[] {
   const named = scopes.filter((name) => name !== 'all')
   return named.map((name) => ({
@@ -81,8 +84,8 @@ export function settingsOf(inForce: LogLevels, scopes: readonly string[]): Scope
 }
 
 /**
- * The levels with those of one scope, or of `all`, changed as the fields of a form say: `output_level`, `stack_trace_level` and `log_callers` (`true` or
- * `false`); what has no field stays. Throws an Error that names what is unknown.
+ * Returns the levels with those of one scope, or of `all`, changed by the fields of a form: `output_level`, `stack_trace_level` and
+ * `log_callers` (`true` or `false`). Settings without a field are kept. Throws an Error that names an unknown value.
  */
 export function changeScope(inForce: LogLevels, scopes: readonly string[], form: URLSearchParams): LogLevels {
   const scope = form.get('scope') ?? ''

@@ -1,15 +1,15 @@
-/** How often the log tells of the same: a client in a loop, or an object that spoils thousands of resources, must not fill it. */
+/** Rate limit for repeated log lines: a client in a loop, or an object that breaks thousands of resources, must not flood the log. */
 
-/** How many lines are written in a window of so many milliseconds: of one kind, and of all. */
+/** The maximum numbers of lines in a window, per kind and overall, and the length of a window in milliseconds. */
 const bounds = { alike: 5, all: 200, windowMs: 10_000 }
 
-/** Counts lines by their kind. */
+/** Counts lines by kind. */
 export class LineBounds {
   readonly #alike = new Map<string, number>()
   #all = 0
   #windowEnd = 0
 
-  /** Whether a line of a kind may be written now (monotonic milliseconds), and whether it is the last one for the moment. */
+  /** Whether a line of a kind may be written at `now` (monotonic milliseconds), and whether it is the last one in this window. */
   take(kind: string, now: number): 'yes' | 'last' | 'no' {
     if (now >= this.#windowEnd) {
       this.#windowEnd = now + bounds.windowMs

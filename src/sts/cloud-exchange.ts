@@ -1,33 +1,33 @@
 /**
- * The plugin `CloudTokenExchange` (docs/agent.md, T4): the workload's token is exchanged for a federated one, and that for an access token of
- * the mesh data-plane service account of the project. Requests and answers as text; who sends them stands elsewhere.
+ * The plugin `CloudTokenExchange` (docs/agent.md, T4): the workload's token is exchanged for a federated token, and that for an access
+ * token of the project's mesh data-plane service account. Encodes the requests and decodes the responses; another module sends them.
  */
 import type { CloudExchange } from '../../protocols/messages/sts.ts'
 import { isMapping } from '../config/shape.ts'
 import type { TokenRequest } from './token-request.ts'
 
-/** What access tokens are for. */
+/** The scope of access tokens. */
 const cloudScope = 'https://www.googleapis.com/auth/cloud-platform'
-/** Life of an access token in seconds: that is asked for, and that counts when the answer does not say. */
+/** The requested lifetime of an access token, and the assumed one when the response has none, in seconds. */
 const accessSeconds = 3600
-/** Longest token in characters. */
+/** The maximum length of a token, in characters. */
 const longestToken = 32_768
 
-/** A POST with a body of JSON. */
+/** A POST request with a JSON body. */
 export interface ExchangeRequest {
   readonly url: string
-  /** Empty when there is none. */
+  /** The bearer token. Empty when there is none. */
   readonly bearer: string
   readonly body: string
 }
 
-/** A token, and when it expires in Unix milliseconds. */
+/** A token and its expiry in Unix milliseconds. */
 export interface Expiring {
   readonly token: string
   readonly expiresAt: number
 }
 
-/** Asks for a federated token. */
+/** Returns the request for a federated token. */
 export function federatedRequest({ federatedUrl, audience }: CloudExchange, { subjectToken, scope }: TokenRequest): ExchangeRequest {
   const body = {
     audience,
@@ -40,7 +40,7 @@ export function federatedRequest({ federatedUrl, audience }: CloudExchange, { su
   return { url: federatedUrl, bearer: '', body: JSON.stringify(body) }
 }
 
-/** Reads the answer, which came at `now` (Unix milliseconds). Throws an Error that names no token. */
+/** Parses the response received at `now` (Unix milliseconds). Throws an Error that contains no token. */
 export function readFederated(body: string, now: number): Expiring {
   const { access_token: token, expires_in: seconds } = readAnswer(body)
   return {
@@ -49,7 +49,7 @@ export function readFederated(body: string, now: number): Expiring {
   }
 }
 
-/** Asks for an access token. */
+/** Returns the request for an access token. */
 export function accessRequest({ accessUrl }: CloudExchange, federatedToken: string): ExchangeRequest {
   return {
     url: accessUrl,
@@ -58,7 +58,7 @@ export function accessRequest({ accessUrl }: CloudExchange, federatedToken: stri
   }
 }
 
-/** Reads the answer, which came at `now` (Unix milliseconds). Throws an Error that names no token. */
+/** Parses the response received at `now` (Unix milliseconds). Throws an Error that contains no token. */
 export function readAccess(body: string, now: number): Expiring {
   const { accessToken, expireTime } = readAnswer(body)
   const expiresAt = typeof expireTime === 'string' ? Date.parse(expireTime) : Number.NaN
@@ -70,14 +70,14 @@ function readAnswer(body: string): Readonly<Record<string, unknown>> {
   try {
     answer = JSON.parse(body)
   } catch {
-    // The message of the parser quotes the text, which may be a token.
+    // The parser's error is discarded because it quotes the text, which may be a token.
     throw new Error('the answer is not JSON')
   }
   if (!isMapping(answer)) throw new Error('the answer is not a mapping')
   return answer
 }
 
-/** A token that a header can have. */
+/** Returns a token that is valid in a header. */
 function checkedToken(token: unknown, field: string): string {
   if (typeof token !== 'string' || token === '') throw new Error(`the answer has no ${field}`)
   if (token.length > longestToken || !/^[\u0021-\u007e]+$/.test(token)) throw new Error(`${field} of the answer is not a token`)

@@ -1,25 +1,28 @@
-/** What flags and environment say of the token service. */
+/** Reads the settings of the token service from flags and the environment. */
 import type { CloudExchange, TokenServiceConfig } from '../../protocols/messages/sts.ts'
 import type { AgentFeatures } from '../config/agent-features.ts'
 import { canonicalCloudName } from '../names/mesh-names.ts'
 
-/** What the flags say, and of the workload. */
+/** The flags of the token service and facts of the workload. */
 export interface TokenServiceFlags {
-  /** `--stsPort`; 0 for no server. */
+  /** `--stsPort`; 0 when there is no server. */
   readonly stsPort: number
   /** `--tokenManagerPlugin`. */
   readonly tokenManagerPlugin: string
   readonly isIpv6Only: boolean
-  /** What is known of the cloud, under the names of telemetry (`gcp_project_number`, ...). */
+  /** The platform metadata, under the names that telemetry uses (`gcp_project_number`, ...). */
   readonly platform: Readonly<Record<string, string>>
 }
 
 const pluginName = 'CloudTokenExchange'
-/** The value of `XDS_AUTH_PROVIDER` for which tokens of the relay are exchanged. */
+/** The value of `XDS_AUTH_PROVIDER` with which the relay's tokens are exchanged. */
 export const exchangingProvider = 'gcp'
 const fetcherOfInstances = 'CloudComputeEngine'
 
-/** The configuration of the token service; undefined when there is none to be. Throws an Error that names the variable whose URL is none. */
+/**
+ * Returns the configuration of the token service. Undefined when neither the server nor the relay needs it. Throws an Error that names the
+ * variable with an invalid URL.
+ */
 export function tokenServiceConfig(features: AgentFeatures, { stsPort, isIpv6Only, ...flags }: TokenServiceFlags): TokenServiceConfig | undefined {
   if (stsPort === 0 && features.XDS_AUTH_PROVIDER !== exchangingProvider) return undefined
   return { port: stsPort === 0 ? undefined : stsPort, isIpv6Only, plugin: pluginOf(features, flags) }
@@ -43,7 +46,7 @@ function pluginOf(
   } satisfies CloudExchange
 }
 
-/** Tokens go over TLS, or stay on this machine. */
+/** Validates a URL: tokens are sent over TLS or stay on this machine. */
 function checkedUrl(variable: string, given: string): string {
   const url = URL.parse(given)
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname))) return url.href

@@ -1,32 +1,38 @@
-/** Tokens that were had, each for the one who brought the token that it was exchanged for (docs/agent.md, T3). */
+/**
+ * The cache of exchanged tokens. Entries are keyed by the subject token, so that a token is returned only to a caller with that subject
+ * token (docs/agent.md, T3).
+ */
 import { createHash } from 'node:crypto'
 import type { Expiring } from './cloud-exchange.ts'
 import type { TokenRequest } from './token-request.ts'
 
-/** Tokens that are kept at a time. */
+/** The maximum number of cached exchanges. */
 const most = 64
-/** How long before its end a token is exchanged anew, in milliseconds. */
+/** How long before its expiry a token is exchanged again, in milliseconds. */
 const graceMs = 300_000
 
-/** What is known of one exchange; times in Unix milliseconds. */
+/** The tokens of one exchange. Times are Unix milliseconds. */
 export interface Exchanged {
   readonly issuedAt: number
   readonly federated: Expiring
   readonly access: Expiring
 }
 
-/** What a request is remembered by: whoever does not have the subject's token gets nothing from here. */
+/** Returns the cache key of a request: a hash that includes the subject token. */
 export function requestKey({ subjectToken, scope }: TokenRequest): string {
   return createHash('sha256')
     .update(JSON.stringify([subjectToken, scope]))
     .digest('base64')
 }
 
-/** A bounded number of exchanges, the one that was used least recently going first. */
+/** An LRU cache of exchanges. */
 export class TokenCache {
   readonly #exchanged = new Map<string, Exchanged>()
 
-  /** The exchange of a request, whose access token is good for longer than `leastMs`; by default one that need not be exchanged anew. */
+  /**
+   * Returns the cached exchange of a request if its access token is valid for longer than `leastMs`. The default excludes tokens that are
+   * due to be exchanged again.
+   */
   get(key: string, now: number, leastMs = graceMs): Exchanged | undefined {
     const found = this.#exchanged.get(key)
     if (!found || found.access.expiresAt - now <= leastMs) return undefined
@@ -35,7 +41,7 @@ export class TokenCache {
     return found
   }
 
-  /** Remembers an exchange. */
+  /** Caches an exchange. */
   set(key: string, exchanged: Exchanged): void {
     this.#exchanged.delete(key)
     this.#exchanged.set(key, exchanged)
@@ -45,7 +51,7 @@ export class TokenCache {
     }
   }
 
-  /** What `/stsStatus` shows: everything but the tokens. */
+  /** Returns the page `/stsStatus`, which contains everything but the tokens. */
   status(): string {
     const tokens = [...this.#exchanged.values()].flatMap(({ issuedAt, federated, access }) => [
       shown('federated token', issuedAt, federated),

@@ -1,24 +1,27 @@
-/** Requests and answers of the token service (RFC 8693, 2; docs/agent.md, T1 and T2). */
+/** Parses requests and encodes responses of the token service (RFC 8693, 2; docs/agent.md, T1 and T2). */
 
-/** The only type of request that is answered. */
+/** The only supported grant type. */
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const subjectTokenType = 'urn:ietf:params:oauth:token-type:jwt'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 
-/** Type of the body of a request. */
+/** The content type of a request. */
 export const formType = 'application/x-www-form-urlencoded'
 
-/** Largest body of a request in bytes. */
+/** The maximum size of a request body, in bytes. */
 export const formBytes = 65_536
 
-/** What is asked for. */
+/** A parsed token request. */
 export interface TokenRequest {
   readonly subjectToken: string
-  /** Empty when none was asked for. */
+  /** Empty when none was requested. */
   readonly scope: string
 }
 
-/** Why there is no token: `invalid_request` for what the client did wrong, `invalid_target` when none could be had. The message names no token. */
+/**
+ * A failed request: `invalid_request` for a fault of the client, `invalid_target` when no token could be obtained. The message contains no
+ * token.
+ */
 export class TokenFault extends Error {
   readonly code: 'invalid_request' | 'invalid_target'
   constructor(code: TokenFault['code'], message: string) {
@@ -26,13 +29,13 @@ export class TokenFault extends Error {
     this.code = code
   }
 
-  /** The HTTP status that answers it. */
+  /** The HTTP status of the response. */
   get status(): number {
     return this.code === 'invalid_request' ? 400 : 500
   }
 }
 
-/** Reads a request. Throws {@link TokenFault} that names the field. */
+/** Parses a request. Throws {@link TokenFault} that names the field. */
 export function readTokenRequest(body: string): TokenRequest {
   const form = new URLSearchParams(body)
   const field = (name: string): string => {
@@ -51,7 +54,7 @@ export function readTokenRequest(body: string): TokenRequest {
   return { subjectToken, scope: field('scope') }
 }
 
-/** The body that answers a request with a token. */
+/** Returns the body of a successful response. */
 export function tokenAnswer(token: string, expiresInSeconds: number): string {
   const answer = {
     access_token: token,
@@ -64,7 +67,7 @@ export function tokenAnswer(token: string, expiresInSeconds: number): string {
   return JSON.stringify(answer)
 }
 
-/** The body that answers a request without one. */
+/** Returns the body of an error response. */
 export function faultAnswer({ code, message }: TokenFault): string {
   return JSON.stringify({ error: code, error_description: message, error_uri: '' })
 }
