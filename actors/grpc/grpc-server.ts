@@ -14,8 +14,8 @@ import type { ServingCertificate } from '../../protocols/messages/certificates.t
 import type { ClientTrust, VerifiedClient } from '../../src/identity/client-trust.ts'
 import { LineBounds } from '../../src/logging/line-bounds.ts'
 import { status } from '../../src/model/status-codes.ts'
-import { arrivalLimits } from '../../src/push/pacing/arrival.ts'
 import { FleetPace } from '../../src/push/pacing/fleet-pace.ts'
+import { messageTimeLimits } from '../../src/push/pacing/message-timer.ts'
 import { FrameBuffers } from '../../src/xds/stream/frames.ts'
 import { sharing } from '../http/address.ts'
 import { serveWith, tlsDefaults } from '../http/certificate.ts'
@@ -318,7 +318,7 @@ export class GrpcServer {
       budget: connection.budget,
       buffers: this.#buffers,
       limit: method.messageBytes,
-      arrival: arrivalLimits,
+      messageTimeLimits,
       reading: {
         add: (reading) => {
           this.#reading.add(reading)

@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Caller } from '../../protocols/messages/identity.ts'
 import { status } from '../../src/model/status-codes.ts'
-import { Arrival, type ArrivalLimits } from '../../src/push/pacing/arrival.ts'
 import type { SessionFlow, StreamFlow } from '../../src/push/pacing/flow.ts'
+import { type MessageTimeLimits, MessageTimer } from '../../src/push/pacing/message-timer.ts'
 import { BadFrame, type FrameBudget, type FrameBuffers, FrameReader } from '../../src/xds/stream/frames.ts'
 import { monotonicMs } from '../runtime/clock.ts'
 import { after, deadlineAfter, type Timer } from '../runtime/timers.ts'
@@ -79,7 +79,7 @@ export interface StreamParts {
   readonly buffers: FrameBuffers
   /** Maximum size of a received message, in bytes. */
   readonly limit: number
-  readonly arrival: ArrivalLimits
+  readonly messageTimeLimits: MessageTimeLimits
   /** The set of streams that are in the middle of receiving a message. */
   readonly reading: ReadingStreams
 }
@@ -108,7 +108,7 @@ export class Http2GrpcStream implements GrpcStream {
   readonly #parts: StreamParts
   readonly #flow: StreamFlow
   readonly #reader: FrameReader
-  readonly #arrival: Arrival
+  readonly #messageTimer: MessageTimer
   #trailers = trailersOf(0, '')
   #ended = false
   #stoodStill: ((reason: string) => void) | undefined
@@ -125,7 +125,7 @@ export class Http2GrpcStream implements GrpcStream {
     this.#stream = stream
     this.#parts = parts
     this.#reader = new FrameReader(parts.limit, parts.buffers)
-    this.#arrival = new Arrival(parts.arrival)
+    this.#messageTimer = new MessageTimer(parts.messageTimeLimits)
     this.#flow = parts.flow.open({
       send: (piece, left) => this.#send(piece, left),
       stoodStill: (reason, atBoundary) => this.#giveUp(reason, atBoundary),
@@ -198,11 +198,11 @@ export class Http2GrpcStream implements GrpcStream {
     if (this.#ended || this.#stream.destroyed) return
     const started = monotonicMs()
     try {
-      if (this.#reader.expected === undefined) this.#arrival.begin()
-      this.#arrival.came()
+      if (this.#reader.expected === undefined) this.#messageTimer.begin()
+      this.#messageTimer.came()
       const taken = this.#reader.take(bytes, (message) => {
         this.#flow.heard()
-        this.#arrival.begin()
+        this.#messageTimer.begin()
         if (!this.#ended) listen(message)
         return monotonicMs() - started < turnMs
       })
@@ -274,7 +274,7 @@ export class Http2GrpcStream implements GrpcStream {
   chargeReading(ms: number): void {
     // While reading is paused, the delay is not the client's.
     if (this.#holds > 0) return
-    if (!this.#arrival.charge(ms, this.#reader.expected ?? 0)) return
+    if (!this.#messageTimer.charge(ms, this.#reader.expected ?? 0)) return
     this.#giveUp('a message of the client did not come', this.#flow.isAtBoundary)
   }
 

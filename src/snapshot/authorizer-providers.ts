@@ -22,7 +22,7 @@ export function providerNamed(
 }
 
 /** Reports CUSTOM policies that name no external authorizer of the mesh configuration, whether or not they select a proxy. */
-export function tellOfProviders(
+export function reportMissingProviders(
   policies: readonly AuthorizationPolicy[],
   context: {
     readonly mesh: Pick<MeshConfig, 'extensionProviders'>

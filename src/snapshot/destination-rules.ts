@@ -32,8 +32,8 @@ export interface MergedRule {
 /** All rules, indexed by namespace and host. */
 export interface DestinationRuleIndex {
   readonly byNamespace: ReadonlyMap<string, NamespaceRules>
-  /** Namespaces with a rule that has settings for TCP connections ({@link saysOfBytes}). */
-  readonly ofBytes: ReadonlyMap<string, true>
+  /** Namespaces with a rule that has settings for TCP connections ({@link hasTcpSettings}). */
+  readonly withTcpSettings: ReadonlyMap<string, true>
   /** The merged rule of a namespace for a host. */
   of(namespace: string, host: string): MergedRule | undefined
 }
@@ -82,19 +82,23 @@ export function indexDestinationRules(
       sameItems(before.wildcards, wildcards)
     byNamespace.set(namespace, same ? before : { exact, wildcards })
   }
-  const ofBytes = new Map<string, true>()
+  const withTcpSettings = new Map<string, true>()
   for (const [namespace, rules] of byNamespace) {
     const isKnown = previous?.byNamespace.get(namespace) === rules
-    const says = () => [...rules.exact.values(), ...rules.wildcards].some(saysOfBytes)
-    if (isKnown ? previous.ofBytes.has(namespace) : says()) ofBytes.set(namespace, true)
+    const says = () => [...rules.exact.values(), ...rules.wildcards].some(hasTcpSettings)
+    if (isKnown ? previous.withTcpSettings.has(namespace) : says()) withTcpSettings.set(namespace, true)
   }
   // Whether the set is empty is recorded as a read of the whole set, so the set keeps its identity while it is equal.
-  const isSame = previous && sameItems([...previous.ofBytes.keys()].sort(), [...ofBytes.keys()].sort())
-  return { byNamespace, ofBytes: isSame ? previous.ofBytes : ofBytes, of: (namespace, host) => findRule(byNamespace.get(namespace), host) }
+  const isSame = previous && sameItems([...previous.withTcpSettings.keys()].sort(), [...withTcpSettings.keys()].sort())
+  return {
+    byNamespace,
+    withTcpSettings: isSame ? previous.withTcpSettings : withTcpSettings,
+    of: (namespace, host) => findRule(byNamespace.get(namespace), host),
+  }
 }
 
 /** Whether a rule sets, on any of its levels, the idle timeout or maximum duration of TCP connections, or load balancing by source IP. */
-export function saysOfBytes({ policy, subsets }: MergedRule): boolean {
+export function hasTcpSettings({ policy, subsets }: MergedRule): boolean {
   return [policy, ...subsets.map((subset) => subset.policy)]
     .flatMap((each) => (each ? [each, ...(each.portLevelSettings ?? [])] : []))
     .some(
@@ -104,9 +108,9 @@ export function saysOfBytes({ policy, subsets }: MergedRule): boolean {
 }
 
 /** Whether two rules are equal for readers of settings for TCP connections only. */
-export function sameForBytes(one: MergedRule | undefined, other: MergedRule | undefined): boolean {
+export function sameTcpSettings(one: MergedRule | undefined, other: MergedRule | undefined): boolean {
   if (one === other) return true
-  return !!one && !!other && !saysOfBytes(one) && !saysOfBytes(other) && sameItems(one.exportTo, other.exportTo)
+  return !!one && !!other && !hasTcpSettings(one) && !hasTcpSettings(other) && sameItems(one.exportTo, other.exportTo)
 }
 
 /**

@@ -3,7 +3,7 @@ import type { ConfigObject } from '../../protocols/data.ts'
 import { configKey, type KindName } from '../config/kinds.ts'
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { consequences, contain, type Faults, type ResourceFault } from '../model/faults.ts'
-import { tellOfProviders } from './authorizer-providers.ts'
+import { reportMissingProviders } from './authorizer-providers.ts'
 import { type DestinationRuleIndex, indexDestinationRules } from './destination-rules.ts'
 import { matchableByNamespace } from './matchable-policies.ts'
 import type { ObjectStore } from './object-store.ts'
@@ -41,7 +41,7 @@ const indexers = {
   Sidecar: (objects: readonly Sidecar[]) => byNamespace(objects),
   EnvoyFilter: (objects: readonly EnvoyFilter[]): readonly EnvoyFilter[] => objects,
   AuthorizationPolicy: (objects: readonly AuthorizationPolicy[], context: Context, before: PolicyIndex['authorization'] | undefined) => {
-    tellOfProviders(objects, context)
+    reportMissingProviders(objects, context)
     return matchableByNamespace(objects, context, before)
   },
   RequestAuthentication: (objects: readonly RequestAuthentication[]) => byNamespace(objects),

@@ -13,7 +13,7 @@ import type { MergedRule } from './destination-rules.ts'
 import type { Sidecar } from './objects.ts'
 import type { MeshSnapshot } from './snapshot.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService } from './virtual-services.ts'
-import { choose, type Difference, visibleByteRule, visibleRule } from './visibility.ts'
+import { choose, type Difference, visibleRule, visibleTcpRule } from './visibility.ts'
 
 /** An outbound listener of a view: the catch-all, or one that a Sidecar names. */
 export interface EgressListener {
@@ -46,7 +46,7 @@ export interface View {
   service(host: string): ServiceState | undefined
   ruleFor(service: Service): MergedRule | undefined
   /** The rule for a service if it has settings for TCP connections. Readers do not depend on other rules. */
-  byteRuleFor(service: Service): MergedRule | undefined
+  tcpRuleFor(service: Service): MergedRule | undefined
 }
 
 /** Identifies the view of a proxy: the id, and the inputs needed to build it. */
@@ -159,7 +159,7 @@ export function buildView(snapshot: MeshSnapshot, key: ViewKey): View {
       return scope.services
     },
     ruleFor: (service) => visibleRule(snapshot, service, namespace),
-    byteRuleFor: (service) => visibleByteRule(snapshot, service, namespace),
+    tcpRuleFor: (service) => visibleTcpRule(snapshot, service, namespace),
   }
 }
 

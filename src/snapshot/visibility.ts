@@ -10,7 +10,7 @@ import { consequences, contain, type ResourceFault } from '../model/faults.ts'
 import { addTo, append, sameItems } from '../model/lists.ts'
 import { isExported, isPublic, namespaceInHost } from '../model/match.ts'
 import { compare } from '../model/order.ts'
-import { type DestinationRuleIndex, findRule, type MergedRule, ruleFor, saysOfBytes } from './destination-rules.ts'
+import { type DestinationRuleIndex, findRule, hasTcpSettings, type MergedRule, ruleFor } from './destination-rules.ts'
 import { HostNameIndex, type HostNames } from './host-names.ts'
 import { serviceKey } from './objects.ts'
 import { type HostLookup, hostLookup, type ResolvedVirtualService, type VirtualServiceIndex } from './virtual-services.ts'
@@ -99,13 +99,13 @@ export function visibleRule({ destinationRules, mesh }: RuleInputs, service: Ser
  * The same rule, only if it has settings for TCP connections. The recorded reads are limited to the rules of this service, and to none of
  * them while no namespace has such a rule.
  */
-export function visibleByteRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
-  if (destinationRules.ofBytes.size === 0) return undefined
+export function visibleTcpRule({ destinationRules, mesh }: RuleInputs, service: Service, viewer: string | undefined): MergedRule | undefined {
+  if (destinationRules.withTcpSettings.size === 0) return undefined
   const namespaces = new Set([service.namespace, mesh.rootNamespace, ...(viewer === undefined ? [] : [viewer])])
-  if (![...namespaces].some((namespace) => destinationRules.ofBytes.has(namespace))) return undefined
+  if (![...namespaces].some((namespace) => destinationRules.withTcpSettings.has(namespace))) return undefined
   const find = (namespace: string) => destinationRules.of(namespace, service.hostname)
   const rule = ruleFor(find, service, viewer, mesh.rootNamespace, mesh.defaultDestinationRuleExportTo)
-  return rule && saysOfBytes(rule) ? rule : undefined
+  return rule && hasTcpSettings(rule) ? rule : undefined
 }
 
 /** A visibility with its inputs and intermediate results, from which the parts that did not change are reused. */

@@ -1,7 +1,7 @@
 /** The linked writers: what each one is sent, and which ones have yet to acknowledge the last push of changes (`PushTaken`). */
 import type { ClassAssignment, PushContent, PushInfo, WriterCommand } from '../../../protocols/messages/push.ts'
 import { Audience, emptyPush, type Present } from '../../../src/push/audience.ts'
-import { Takers } from '../../../src/push/pacing/takers.ts'
+import { WriterAcknowledgements } from '../../../src/push/pacing/writer-acknowledgements.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 import type { Peer } from '../../runtime/link.ts'
 import { after, type Timer } from '../../runtime/timers.ts'
@@ -23,7 +23,7 @@ interface Linked {
 export class Writers {
   readonly #present: Present
   readonly #writers = new Map<string, Linked>()
-  readonly #takers = new Takers()
+  readonly #acknowledgements = new WriterAcknowledgements()
   readonly #taken: () => void
   #timer: Timer | undefined
   #lastPush = 0
@@ -44,7 +44,7 @@ export class Writers {
 
   /** Whether an acknowledgement of the last push of changes is outstanding. */
   get areTaking(): boolean {
-    return this.#takers.waiting
+    return this.#acknowledgements.waiting
   }
 
   /** Whether this is the ledger of the last push to some writer, which means that nothing that writer serves has changed since. */
@@ -60,7 +60,7 @@ export class Writers {
   /** Removes a writer. Its outstanding acknowledgement is no longer waited for. */
   remove(name: string): void {
     this.#writers.delete(name)
-    if (this.#takers.gone(name)) this.#done()
+    if (this.#acknowledgements.gone(name)) this.#done()
   }
 
   /** Removes a closed connection of a writer. */
@@ -76,11 +76,11 @@ export class Writers {
     if (isNothing(content)) return false
     const id = ++this.#lastPush
     for (const writer of this.#writers.values()) this.#say(writer, { ...push, id }, this.#partOf(writer, content))
-    this.#takers.begin(id, this.#writers.keys())
+    this.#acknowledgements.begin(id, this.#writers.keys())
     this.#timer?.cancel()
-    if (this.#takers.waiting)
+    if (this.#acknowledgements.waiting)
       this.#timer = after(takenMs, () => {
-        this.#takers.late()
+        this.#acknowledgements.timedOut()
         this.#done()
       })
     return true
@@ -88,7 +88,7 @@ export class Writers {
 
   /** Records the acknowledgement of a push by a writer. */
   taken(name: string, push: number): void {
-    if (this.#takers.taken(name, push)) this.#done()
+    if (this.#acknowledgements.acknowledged(name, push)) this.#done()
   }
 
   /** Sends content to the writers that it concerns, without waiting for acknowledgements. */

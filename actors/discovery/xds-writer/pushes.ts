@@ -2,7 +2,7 @@
  * Schedules the pushes of a writer: which connection is sent a response next, with trials and permits (docs/resources.md, Q2), one
  * response per connection at a time.
  */
-import { Patience, trialBytes } from '../../../src/push/pacing/patience.ts'
+import { PermitTimeout, trialBytes } from '../../../src/push/pacing/permit-timeout.ts'
 import type { SharedPermits } from '../../../src/push/pacing/permits.ts'
 import { Throttle } from '../../../src/push/pacing/throttle.ts'
 import { responseFrame } from '../../../src/xds/stream/frames.ts'
@@ -35,7 +35,7 @@ export interface PushParts {
 export class Pushes {
   readonly #parts: PushParts
   readonly #throttle: Throttle<Connection>
-  readonly #patience = new Patience()
+  readonly #permitTimeout = new PermitTimeout()
   /** Connections with a response that is being sent. */
   readonly #sending = new Set<Connection>()
   #working = false
@@ -84,7 +84,7 @@ export class Pushes {
       sending.elapsedMs += ms
       this.#parts.permits.alive()
       const bytes = this.#throttle.isOnTrial(connection) ? Math.min(trialBytes, sending.bytes) : sending.bytes
-      if (this.#patience.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes })) this.#goWithout(connection)
+      if (this.#permitTimeout.isOver({ elapsed: sending.elapsedMs, still: stream.stillMs, bytes })) this.#goWithout(connection)
     }
     this.work()
     return this.#sending.size > 0
@@ -170,7 +170,7 @@ export class Pushes {
       this.#sending.delete(connection)
       this.#parts.metrics.sent(response.typeUrl, elapsed / 1000, length, failed)
       if (failed) return this.#done(connection, 'failed')
-      this.#patience.record(elapsed, length)
+      this.#permitTimeout.record(elapsed, length)
       this.#pump(connection)
     })
   }

@@ -2,7 +2,7 @@
 
 import { sameItems } from '../../model/lists.ts'
 import { reachesClusters, type ServiceState } from '../../registry/merged-services.ts'
-import { sameForBytes } from '../../snapshot/destination-rules.ts'
+import { sameTcpSettings } from '../../snapshot/destination-rules.ts'
 import type { MeshSnapshot, Settings } from '../../snapshot/snapshot.ts'
 import type { HostLookup, ResolvedVirtualService, VirtualServiceIndex } from '../../snapshot/virtual-services.ts'
 import type { Difference, Visibility } from '../../snapshot/visibility.ts'
@@ -48,8 +48,8 @@ export class SnapshotReader implements MeshSnapshot {
     this.keySets = new RecordedMap(record, ({ keySets }) => keySets)
     this.destinationRules = {
       byNamespace: new RecordedMap(record, ({ destinationRules }) => destinationRules.byNamespace),
-      ofBytes: new RecordedMap(record, ({ destinationRules }) => destinationRules.ofBytes),
-      of: (namespace, host) => record.read(rulesOfHosts, `${namespace} ${host}`, (rules) => rules.of(namespace, host), sameForBytes),
+      withTcpSettings: new RecordedMap(record, ({ destinationRules }) => destinationRules.withTcpSettings),
+      of: (namespace, host) => record.read(rulesOfHosts, `${namespace} ${host}`, (rules) => rules.of(namespace, host), sameTcpSettings),
     }
     this.policies = {
       authorization: new RecordedMap(record, ({ policies }) => policies.authorization, sameItems),

@@ -44,11 +44,11 @@ export class ListenerGroups {
 
   /** The hosts whose DestinationRule in this view has other settings for TCP connections than the rule in the shared view. */
   #ruled(key: ViewKey, shared: ViewKey): string[] {
-    if (this.#making.snapshot.destinationRules.ofBytes.size === 0) return []
+    if (this.#making.snapshot.destinationRules.withTcpSettings.size === 0) return []
     const [view, all] = [this.#making.view(key), this.#making.view(shared)]
     return (view.difference?.hosts ?? []).filter((host) => {
       const service = view.service(host)?.service
-      return service && view.byteRuleFor(service) !== all.byteRuleFor(service)
+      return service && view.tcpRuleFor(service) !== all.tcpRuleFor(service)
     })
   }
 

@@ -71,7 +71,7 @@ export function patched(traits: Traits, context: PatchContext['context'], make: 
 }
 
 /** Returns problems as outcomes, without duplicates. */
-export function told(problems: readonly Problem[]): Outcome[] {
+export function problemOutcomes(problems: readonly Problem[]): Outcome[] {
   const unique = new Map(problems.map((problem) => [`${problem.type}|${problem.resource}|${problem.reason}`, problem]))
   return [...unique.values()].map((problem) => ({ problem }))
 }

@@ -7,10 +7,10 @@ import { hostlessRoute, hostResource, routeResource } from '../../xds/routes/rou
 import { isUsable, type Resource } from '../../xds/slab/resource.ts'
 import type { ProxyClass, Traits } from '../../xds/traits.ts'
 import { routeType, virtualHostType } from '../../xds/type-urls.ts'
-import { type Caller, HostMaker, stranger } from '../routes/host-pieces.ts'
+import { anonymousCaller, type Caller, HostMaker } from '../routes/host-pieces.ts'
 import { OwnRoutes } from '../routes/own-routes.ts'
 import { type SharedRoute, SharedRoutes } from '../routes/shared-routes.ts'
-import { type Built, type GroupSpec, type Making, told } from './making.ts'
+import { type Built, type GroupSpec, type Making, problemOutcomes } from './making.ts'
 
 /** Routes that are made together, with everything that they are made for. */
 interface RouteSet {
@@ -23,7 +23,7 @@ interface RouteSet {
 
 /** The routes of a view as a caller sees them. */
 function routeSet(key: ViewKey, caller: Caller, traits: Traits): RouteSet {
-  return { id: `${key.id}|${traits.routeKey}|${caller === stranger ? 'strangers' : JSON.stringify(caller)}`, key, caller, traits }
+  return { id: `${key.id}|${traits.routeKey}|${caller === anonymousCaller ? 'strangers' : JSON.stringify(caller)}`, key, caller, traits }
 }
 
 /** The routes in which a caller differs from the shared routes, with everything that they are made for. */
@@ -62,7 +62,7 @@ export class RouteGroups {
     const { traits, viewKey } = proxy
     const caller: Caller = { namespace: proxy.namespace, labels: proxy.sourceLabels }
     if (!this.#making.view(viewKey).difference) return this.#sharedSpecs(routeSet(viewKey, caller, traits))
-    const shared = routeSet(publicViewLike(viewKey), stranger, traits)
+    const shared = routeSet(publicViewLike(viewKey), anonymousCaller, traits)
     const own = ownSet(shared, viewKey, caller)
     const [routes, hosts] = this.#sharedSpecs(shared) as [GroupSpec, GroupSpec?]
     const given = traits.filtersOf.routes.filters
@@ -76,7 +76,7 @@ export class RouteGroups {
         if (!traits.takesVirtualHosts)
           for (const name of overlay.names) this.#part(`table ${name} of ${named(shared)}`, shared, (routes) => routes.tableOf(name))
         const { resources, hide } = overlay.configurations(traits.takesVirtualHosts)
-        return { outcomes: [...resources, ...told(overlay.problems)], hide }
+        return { outcomes: [...resources, ...problemOutcomes(overlay.problems)], hide }
       }),
     }
     const ownHosts: GroupSpec = {
@@ -104,7 +104,7 @@ export class RouteGroups {
         const made = [...shared.routes.values()].map((route) =>
           takesVirtualHosts && route.route.catchAll ? hostlessRoute(route.route.name, route.extra) : this.#resource(shared, route),
         )
-        return { outcomes: [...made, ...told(shared.problems)] }
+        return { outcomes: [...made, ...problemOutcomes(shared.problems)] }
       },
     }
     if (!takesVirtualHosts) return [routes]
@@ -194,7 +194,7 @@ export class RouteGroups {
   /** Makes virtual hosts in advance, for a caller without namespace and labels. Yields the number of bytes of each. */
   *prepare({ traits }: ProxyClass): Generator<number> {
     const { snapshot, memo } = this.#making
-    const maker = new HostMaker(this.#making.view(publicView), snapshot, traits, stranger, memo)
+    const maker = new HostMaker(this.#making.view(publicView), snapshot, traits, anonymousCaller, memo)
     for (const egress of maker.view.egress)
       for (const state of egress.services) for (const candidate of maker.ofService(state, egress)) yield candidate.make().piece?.bytes.length ?? 0
   }

@@ -58,7 +58,7 @@ export interface Caller {
 }
 
 /** A caller without namespace and labels. */
-export const stranger: Caller = { namespace: undefined, labels: {} }
+export const anonymousCaller: Caller = { namespace: undefined, labels: {} }
 
 /** Makes the virtual hosts of one view, for one caller. */
 export class HostMaker {

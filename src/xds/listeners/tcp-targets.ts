@@ -34,7 +34,7 @@ export interface TcpTarget {
  * there is no rule.
  */
 export function tcpSettings(view: View, service: Service, port: number, subsetName = ''): TcpSettings | undefined {
-  const rule = view.byteRuleFor(service)
+  const rule = view.tcpRuleFor(service)
   if (!rule) return undefined
   const subset = rule.subsets.find(({ name }) => name === subsetName)
   const { connectionPool, loadBalancer } = policyFor(rule, subset, port)

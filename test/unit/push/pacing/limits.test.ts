@@ -1,55 +1,55 @@
 import { expect } from 'chai'
-import { Arrival, arrivalLimits } from '../../../../src/push/pacing/arrival.ts'
 import { FleetPace } from '../../../../src/push/pacing/fleet-pace.ts'
 import { Keepalive } from '../../../../src/push/pacing/keepalive.ts'
-import { Patience } from '../../../../src/push/pacing/patience.ts'
+import { MessageTimer, messageTimeLimits } from '../../../../src/push/pacing/message-timer.ts'
+import { PermitTimeout } from '../../../../src/push/pacing/permit-timeout.ts'
 
 describe('a message that comes slowly', () => {
-  const seconds = (arrival: Arrival, length: number, each: (second: number) => void) => {
+  const seconds = (timer: MessageTimer, length: number, each: (second: number) => void) => {
     for (let second = 1; second < 10_000; second++) {
       each(second)
-      if (arrival.charge(1000, length)) return second
+      if (timer.charge(1000, length)) return second
     }
     return undefined
   }
 
   it('is given up after a minute without a byte', () => {
-    expect(seconds(new Arrival(arrivalLimits), 4_000_000, () => undefined)).to.equal(60)
+    expect(seconds(new MessageTimer(messageTimeLimits), 4_000_000, () => undefined)).to.equal(60)
   })
 
   it('is given up although a byte comes now and then, and may take longer only when it is long', () => {
     const trickling = (length: number) => {
-      const arrival = new Arrival(arrivalLimits)
-      return seconds(arrival, length, () => arrival.came())
+      const timer = new MessageTimer(messageTimeLimits)
+      return seconds(timer, length, () => timer.came())
     }
     expect(trickling(100)).to.equal(61)
     expect(trickling(1_024_000)).to.equal(160)
   })
 
   it('is timed from its own beginning', () => {
-    const arrival = new Arrival(arrivalLimits)
-    expect(seconds(arrival, 100, (second) => (second % 50 === 0 ? arrival.begin() : arrival.came()))).to.equal(undefined)
+    const timer = new MessageTimer(messageTimeLimits)
+    expect(seconds(timer, 100, (second) => (second % 50 === 0 ? timer.begin() : timer.came()))).to.equal(undefined)
   })
 })
 
-describe('the patience with a response', () => {
+describe('the permit of a slow response', () => {
   const pace = (ms: number, bytes: number) => {
-    const patience = new Patience()
-    for (let round = 0; round < 100; round++) patience.record(round % 10 === 0 ? ms * 50 : ms, bytes)
-    return patience
+    const timeout = new PermitTimeout()
+    for (let round = 0; round < 100; round++) timeout.record(round % 10 === 0 ? ms * 50 : ms, bytes)
+    return timeout
   }
 
   it('ends when nothing was taken for half a second', () => {
-    const patience = new Patience()
-    expect(patience.isOver({ elapsed: 499, still: 499, bytes: 10 })).to.equal(false)
-    expect(patience.isOver({ elapsed: 500, still: 500, bytes: 10 })).to.equal(true)
+    const timeout = new PermitTimeout()
+    expect(timeout.isOver({ elapsed: 499, still: 499, bytes: 10 })).to.equal(false)
+    expect(timeout.isOver({ elapsed: 500, still: 500, bytes: 10 })).to.equal(true)
   })
 
   it('ends after four times what the length takes at the median pace and half a second more', () => {
-    const patience = pace(100, 1_000_000)
-    expect(patience.isOver({ elapsed: 890, still: 0, bytes: 1_000_000 })).to.equal(false)
-    expect(patience.isOver({ elapsed: 910, still: 0, bytes: 1_000_000 })).to.equal(true)
-    expect(patience.isOver({ elapsed: 2490, still: 0, bytes: 5_000_000 })).to.equal(false)
+    const timeout = pace(100, 1_000_000)
+    expect(timeout.isOver({ elapsed: 890, still: 0, bytes: 1_000_000 })).to.equal(false)
+    expect(timeout.isOver({ elapsed: 910, still: 0, bytes: 1_000_000 })).to.equal(true)
+    expect(timeout.isOver({ elapsed: 2490, still: 0, bytes: 5_000_000 })).to.equal(false)
   })
 
   it('is as long as all are slow', () => {
@@ -57,17 +57,17 @@ describe('the patience with a response', () => {
   })
 
   it('takes 2 MB a second for the median until a response was taken', () => {
-    const patience = new Patience()
-    const isOver = (elapsed: number) => patience.isOver({ elapsed, still: 0, bytes: 1_000_000 })
+    const timeout = new PermitTimeout()
+    const isOver = (elapsed: number) => timeout.isOver({ elapsed, still: 0, bytes: 1_000_000 })
     expect([isOver(2490), isOver(2510)]).to.deep.equal([false, true])
-    patience.record(10_000, 1_000_000)
+    timeout.record(10_000, 1_000_000)
     expect(isOver(2510)).to.equal(false)
   })
 
   it('learns nothing from small responses, whose time is not their length', () => {
-    const patience = new Patience()
-    for (let round = 0; round < 100; round++) patience.record(0.01, 100)
-    expect(patience.isOver({ elapsed: 2490, still: 0, bytes: 1_000_000 })).to.equal(false)
+    const timeout = new PermitTimeout()
+    for (let round = 0; round < 100; round++) timeout.record(0.01, 100)
+    expect(timeout.isOver({ elapsed: 2490, still: 0, bytes: 1_000_000 })).to.equal(false)
   })
 })
 

@@ -2,7 +2,7 @@
  * Tracks which writers have to acknowledge a push of changes before the next one. Messages that a writer gets because a proxy connects are
  * not counted.
  */
-export class Takers {
+export class WriterAcknowledgements {
   readonly #waitedFor = new Set<string>()
   /** Writers that did not acknowledge a push in time. Later pushes do not wait for them until they have acknowledged the last one. */
   readonly #behind = new Set<string>()
@@ -23,7 +23,7 @@ export class Takers {
   }
 
   /** Records that a writer acknowledged a push. Returns whether that completes the last push. */
-  taken(writer: string, push: number): boolean {
+  acknowledged(writer: string, push: number): boolean {
     if (push < this.#push) return false
     this.#behind.delete(writer)
     return this.#waitedFor.delete(writer) && !this.waiting
@@ -36,7 +36,7 @@ export class Takers {
   }
 
   /** Called at the timeout: the last push is complete, and the writers that have not acknowledged it are marked as behind. */
-  late(): void {
+  timedOut(): void {
     for (const writer of this.#waitedFor) this.#behind.add(writer)
     this.#waitedFor.clear()
   }

@@ -19,7 +19,7 @@ const samples = { count: 64, bytes: 16_384 }
 const assumedPace = 1 / 2000
 
 /** The pace at which the streams of a writer deliver responses. */
-export class Patience {
+export class PermitTimeout {
   readonly #msPerByte: number[] = [assumedPace]
   #next = 0
   #median: number | undefined

@@ -1,5 +1,5 @@
 /** Time limits for receiving one message from a peer. */
-export interface ArrivalLimits {
+export interface MessageTimeLimits {
   /**
    * The longest time without a byte in the middle of a message, and the time that every message may take whatever its length, in
    * milliseconds.
@@ -13,15 +13,15 @@ export interface ArrivalLimits {
  * One minute, extended only for a message that arrives at 10 KiB a second or faster. A peer that sends a byte now and then cannot keep a
  * message open.
  */
-export const arrivalLimits: ArrivalLimits = { stillMs: 60_000, bytesPerSecond: 10_240 }
+export const messageTimeLimits: MessageTimeLimits = { stillMs: 60_000, bytesPerSecond: 10_240 }
 
 /** Times the message that a stream is receiving. */
-export class Arrival {
-  readonly #limits: ArrivalLimits
+export class MessageTimer {
+  readonly #limits: MessageTimeLimits
   #still = 0
   #elapsed = 0
 
-  constructor(limits: ArrivalLimits) {
+  constructor(limits: MessageTimeLimits) {
     this.#limits = limits
   }
 
