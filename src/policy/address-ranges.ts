@@ -1,13 +1,18 @@
-/** Ranges of IP addresses in rules. An IPv4 address and its form in IPv6 (`::ffff:a.b.c.d`, RFC 4291, section 2.5.5.2) are one address. */
+/**
+ * Ranges of IP addresses in rules. An IPv4 address and its IPv6 form (`::ffff:a.b.c.d`, RFC 4291, section 2.5.5.2) are the same address.
+ */
 import ipaddr from 'ipaddr.js'
 
-/** A range as `envoy.config.core.v3.CidrRange` has it. */
+/** A range in the form of `envoy.config.core.v3.CidrRange`. */
 export interface AddressRange {
   readonly addressPrefix: string
   readonly prefixLen: number
 }
 
-/** The range that a value of a rule names. For addresses that a header says it is in both forms where it has two: Envoy reads those of connections as IPv4. */
+/**
+ * Returns the ranges for a value of a rule. `isSaid`: they are compared with addresses from headers, so both forms of an IPv4 range are
+ * returned. The addresses of connections are always in IPv4 form in Envoy.
+ */
 export function rangesOf(value: string, isSaid: boolean): AddressRange[] {
   const [addressPrefix = '', bits] = value.split('/')
   const address = ipaddr.parse(addressPrefix)
@@ -21,14 +26,14 @@ export function rangesOf(value: string, isSaid: boolean): AddressRange[] {
   return isSaid ? [own, { addressPrefix: `::ffff:${address.toString()}`, prefixLen: prefixLen + 96 }] : [own]
 }
 
-/** The address of a connection as Envoy reads it. */
+/** Returns the address of a connection as Envoy reports it. */
 export function ofConnection(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.parse(address)
   return parsed instanceof ipaddr.IPv6 && parsed.isIPv4MappedAddress() ? parsed.toIPv4Address().toString() : address
 }
 
-/** Whether an address is in the range that a value of a rule names. */
+/** Whether an address is in the range of a rule's value. */
 export function isInRange(value: string, address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.parse(address)

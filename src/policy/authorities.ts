@@ -1,6 +1,6 @@
 /**
- * Host values of AuthorizationPolicies, and what servers may take an `:authority` for (RFC 3986, section 3.2; docs/resources.md, M5). The
- * expressions are in the syntax that RE2 and JavaScript share and match a whole authority.
+ * Host values of AuthorizationPolicies, and the forms of `:authority` that servers may accept for a host (RFC 3986, section 3.2;
+ * docs/resources.md, M5). The expressions use the syntax common to RE2 and JavaScript and match a whole authority.
  */
 import { domainToASCII } from 'node:url'
 
@@ -8,25 +8,28 @@ const host = '([A-Za-z0-9_~-]+(\\.[A-Za-z0-9_~-]+)*\\.?|\\[[0-9A-Fa-f:.]+\\])'
 
 /** Kinds of authorities, each as a regular expression. */
 export const authorities = {
-  /** A host, or one with a port. */
+  /** A host with or without a decimal port. */
   plain: `${host}(:[0-9]+)?`,
-  /** A host, with whatever servers may read as a port after it. Others can be taken for any host: with user names, escapes, commas, none at all. */
+  /**
+   * A host, optionally followed by anything that servers may read as a port. Any other authority could be read as any host: it may contain
+   * user names, escapes or commas, or be empty.
+   */
   readable: `${host}(:[A-Za-z0-9+-]*)?`,
-  /** A host, or one with a port in its only spelling. */
+  /** A host with or without a port in its canonical form, without leading zeros. */
   plainPort: `${host}(:[1-9][0-9]*)?`,
-  /** Any text, with a port or without: what counted as a host before there were forms. */
+  /** Any text with or without a port: the definition of a host while the policy check `host-forms` is disabled. */
   anyHost: '([^:]*|\\[[^\\]]*\\])(:[0-9]+)?',
 } as const
 
-/** A host value taken apart, in lower case and as domain names are sent. A prefix has no port of its own: it is compared as text. */
+/** A parsed host value, in lower case and in the ASCII form of domain names. A prefix is compared as text and has no separate port. */
 export interface HostPattern {
   readonly kind: 'any' | 'exact' | 'prefix' | 'suffix'
-  /** Without final dot. */
+  /** Without trailing dot. */
   readonly host: string
   readonly port: string | undefined
 }
 
-/** Takes a host value apart. */
+/** Parses a host value. */
 export function hostPatternOf(value: string): HostPattern {
   if (value === '*') return { kind: 'any', host: '', port: undefined }
   const kind = value.startsWith('*') ? 'suffix' : value.endsWith('*') ? 'prefix' : 'exact'
@@ -37,7 +40,7 @@ export function hostPatternOf(value: string): HostPattern {
   return { kind, host: isAddress ? `[${text}]` : asSent(before.replace(/(?<=.)\.$/, '')), port }
 }
 
-/** A domain name with letters that are not ASCII as it is sent; what is none stays as it is. */
+/** Returns a domain name in ASCII form (punycode); a text that is no domain name is returned unchanged. */
 function asSent(text: string): string {
   const isAscii = [...text].every((character) => character < '\u0080')
   if (isAscii) return text
@@ -46,5 +49,5 @@ function asSent(text: string): string {
   return name === '' ? text : dot + name
 }
 
-/** Ports that a request does not name. */
+/** Whether a port is the default port of HTTP or HTTPS, which requests leave out. */
 export const isDefaultPort = (port: string): boolean => port === '80' || port === '443'

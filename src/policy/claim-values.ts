@@ -1,26 +1,32 @@
-/** Claims that are no text, compared with the patterns of rules (docs/resources.md, M7). */
+/** Comparison of claims that are not strings with the patterns of rules (docs/resources.md, M7). */
 import { type Pattern, patternMatches } from './patterns.ts'
 
 const number = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
 
-/** The number that a text is, or undefined; what no double holds is none. */
+/** Parses a decimal number; undefined for other text and for a number that is not finite as a double. */
 export function numberOf(text: string): number | undefined {
   const value = number.test(text) ? Number(text) : Number.NaN
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Whether numbers may match a pattern: an exact one that is a number matches what has its value, the start or end of one matches all. */
+/**
+ * Whether numbers may match a pattern. An exact pattern that is a number matches numbers with its value; a prefix or suffix that could be
+ * part of a number matches all numbers.
+ */
 export function looksLikeNumber(pattern: Pattern): boolean {
   if (pattern.kind === 'any') return true
   return pattern.kind === 'exact' ? numberOf(pattern.text) !== undefined : /^[0-9.eE+-]*$/.test(pattern.text)
 }
 
-/** Whether `true` or `false`, in any case, matches a pattern. */
+/** Whether the text of a boolean, in any case, matches a pattern. */
 export function looksLikeBoolean(pattern: Pattern, value: boolean): boolean {
   return patternMatches(pattern.kind === 'any' ? pattern : { ...pattern, text: pattern.text.toLowerCase() }, String(value))
 }
 
-/** Whether a claim that is no text, or a list with such in it or with lists in it, reads like a pattern. A claim that is there matches `*`, whatever it is. */
+/**
+ * Whether a value that is not a string matches a pattern by its text, directly, in a list, or in a list within a list. `*` matches any
+ * value that exists.
+ */
 export function otherValueMatches(pattern: Pattern, value: unknown): boolean {
   if (value === undefined) return false
   if (pattern.kind === 'any') return true

@@ -1,6 +1,6 @@
 /**
- * What the policies of a workload say of a described request, and why, without a proxy (`/debug/authz`). Says what the
- * specification says (docs/resources.md, A5 to A8 and M1 to M8); that Envoy does the same is what `test/envoy/matrix.test.ts` shows.
+ * Evaluates the policies of a workload for a described request, with reasons, without a proxy (`/debug/authz`). Implements the
+ * specification (docs/resources.md, A5 to A8 and M1 to M8); `test/envoy/matrix.test.ts` shows that Envoy does the same.
  */
 import type { MeshConfig } from '../config/mesh-config.ts'
 import type { OptOuts } from '../config/opt-outs.ts'
@@ -15,44 +15,44 @@ import { headerMatches } from './header-lists.ts'
 import { normalizePath, pathMatches } from './paths.ts'
 import { equalTrustDomains, inTrustDomains, type Pattern, patternMatches, patternOf, type TrustDomains } from './patterns.ts'
 
-/** A request, or a connection that carries none, as a proxy would see it. */
+/** A request, or a TCP connection, with the attributes that a proxy would see. */
 export interface DescribedRequest {
   readonly protocol: 'http' | 'tcp'
   readonly method: string
-  /** `:authority`. */
+  /** The `:authority` header. */
   readonly host: string
-  /** As it was sent, query included. */
+  /** The path as sent, including the query. */
   readonly path: string
-  /** Lower-case names; several values of a name in order. */
+  /** Values by lower-case name; several values of a name in order. */
   readonly headers: Readonly<Record<string, readonly string[]>>
-  /** Address of the connection's other end, and of the client it speaks for. */
+  /** The address of the connection's peer, and that of the client on whose behalf it connects. */
   readonly sourceIp: string
   readonly remoteIp: string
   readonly destinationIp: string
   readonly destinationPort: number
   readonly sni: string
-  /** SPIFFE identity of the peer's certificate without its scheme; undefined without mutual TLS. */
+  /** SPIFFE id of the peer's certificate without the scheme; undefined without mutual TLS. */
   readonly peer: string | undefined
-  /** Claims of the token that was accepted; undefined without one. */
+  /** Claims of the accepted token; undefined without a token. */
   readonly claims: Readonly<Record<string, unknown>> | undefined
-  /** Dynamic metadata that filters of Envoy's left, by filter. */
+  /** Dynamic metadata written by Envoy's filters, by filter. */
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** What decides beside the policies. */
+/** The settings that affect decisions besides the policies. */
 export interface Circumstances {
   readonly trustDomains: TrustDomains
   readonly normalization: MeshConfig['pathNormalization']['normalization']
-  /** Whether the address of the client may come from a header: proxies before this one are trusted. */
+  /** Whether the client address may be taken from a header: proxies in front of this one are trusted. */
   readonly trustsForwarded: boolean
   readonly optOuts: OptOuts
-  /** Is told of each comparison how many characters it looks at; may throw. */
+  /** Called for each comparison with the approximate number of characters to compare; may throw. */
   spend?(characters: number): void
-  /** Whether a policy only tells what it would do. */
+  /** Whether a policy is a dry run: it is evaluated and reported, and not enforced. */
   isDryRun(policy: AuthorizationPolicy): boolean
 }
 
-/** One rule that was looked at. */
+/** The result of one rule. */
 export interface Considered {
   /** `<namespace>/<name>`. */
   readonly policy: string
@@ -60,21 +60,24 @@ export interface Considered {
   readonly action: string
   readonly dryRun: boolean
   readonly matched: boolean
-  /** The condition for want of which it did not match. */
+  /** The condition that did not match; empty if all did. */
   readonly because: string
 }
 
-/** What happens to the request. */
+/** The decision on the request. */
 export interface Decision {
   readonly verdict: 'allowed' | 'denied' | 'external'
-  /** `<namespace>/<name>` and number of the rule that decided; undefined when no rule did. */
+  /** The policy, as `<namespace>/<name>`, and the index of the rule that decided; undefined if none did. */
   readonly policy: string | undefined
   readonly rule: number | undefined
   readonly reason: string
   readonly considered: readonly Considered[]
 }
 
-/** Decides by the policies that select the workload, stage after stage; tokens are checked between CUSTOM and the others. */
+/**
+ * Decides by the policies that select the workload, one stage after the other. Tokens are validated by the caller, between CUSTOM and the
+ * other stages.
+ */
 export function decide(
   policies: readonly AuthorizationPolicy[],
   request: DescribedRequest,
@@ -113,7 +116,7 @@ function look(policy: AuthorizationPolicy, action: Action, request: DescribedReq
   })
 }
 
-/** Why a rule does not match, or undefined when it does. */
+/** Returns the reason why a rule does not match; undefined if it does. */
 export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest, circumstances: Circumstances): string | undefined {
   const unusable = (condition: Condition) => request.protocol === 'tcp' && isHttpOnly(condition.attribute)
   const unusableOne = [...rule.from.flat(), ...rule.to.flat(), ...rule.when].find(unusable)
@@ -129,7 +132,10 @@ export function mismatch(rule: Rule, allows: boolean, request: DescribedRequest,
   return because && `${because.written} ${because.not ? 'matches' : 'is none of'} ${because.values.join(', ')}`
 }
 
-/** A request and how it is looked at; `guards` says whether a match keeps it out: what is not sure then counts as a match, and else as none. */
+/**
+ * A request and the settings for its evaluation. `guards`: a match denies the request; ambiguous values then count as a match, otherwise as
+ * no match.
+ */
 interface Look {
   readonly guards: boolean
   readonly request: DescribedRequest
@@ -194,7 +200,7 @@ function valueMatches(attribute: Attribute, value: string, look: Look): boolean 
   }
 }
 
-/** About how many characters of a request an attribute looks at. */
+/** Returns the approximate number of characters of a request that an attribute compares. */
 function lengthOf(attribute: Attribute, request: DescribedRequest): number {
   switch (attribute.type) {
     case 'path':
@@ -213,7 +219,7 @@ function lengthOf(attribute: Attribute, request: DescribedRequest): number {
   }
 }
 
-/** About how many characters a value has; a list counts with its elements and theirs, as far as they are compared. */
+/** Returns the approximate number of characters of a value. Lists include their elements, two levels deep, as far as they are compared. */
 function sizeOf(value: unknown, depth = 2): number {
   if (typeof value === 'string') return value.length
   return Array.isArray(value) && depth > 0 ? value.reduce((sum: number, one: unknown) => sum + 10 + sizeOf(one, depth - 1), 0) : 10
@@ -225,11 +231,11 @@ function claimMatches(pattern: Pattern, path: readonly string[], { guards, reque
   if (guards && !circumstances.optOuts.has('claim-types') && otherValueMatches(pattern, value)) return true
   if (Array.isArray(value)) return value.some(matches)
   if (typeof value !== 'string') return false
-  // One text is a list of its words, unless what is looked for has several itself.
+  // A string is treated as a list of words, unless the pattern itself contains white space.
   return isWholeText(path) || /\s/.test('text' in pattern ? pattern.text : '') ? matches(value) : value.split(' ').some(matches)
 }
 
-/** `[x]` asks for a list that has x in it. */
+/** Whether a metadata value matches. `[x]` requires a list that contains x. */
 function metadataMatches(wanted: string, found: unknown, otherTypes: boolean): boolean {
   const inList = wanted.startsWith('[') && wanted.endsWith(']')
   const pattern = patternOf(inList ? wanted.slice(1, -1) : wanted)
@@ -237,7 +243,7 @@ function metadataMatches(wanted: string, found: unknown, otherTypes: boolean): b
   return inList ? Array.isArray(found) && found.some(matches) : matches(found)
 }
 
-/** What stands at a path of mappings, or undefined. */
+/** Returns the value at a path of nested objects; undefined if there is none. */
 function valueAt(start: unknown, path: readonly string[]): unknown {
   let value = start
   for (const key of path) {
@@ -247,7 +253,10 @@ function valueAt(start: unknown, path: readonly string[]): unknown {
   return value
 }
 
-/** The client is who the connection's other end is, unless a proxy that is trusted says otherwise; what others say can only keep a request out. */
+/**
+ * Whether an address matches. The client address is that of the connection unless a trusted proxy reports another; an untrusted report can
+ * only deny a request.
+ */
 function addressMatches(range: string, of: 'connection' | 'client' | 'destination', { guards, request, circumstances }: Look): boolean {
   const { remoteIp, protocol } = request
   const [sourceIp, destinationIp] = [ofConnection(request.sourceIp), ofConnection(request.destinationIp)]
@@ -258,7 +267,10 @@ function addressMatches(range: string, of: 'connection' | 'client' | 'destinatio
 
 const has = (form: keyof typeof authorities, text: string): boolean => new RegExp(`^(?:${authorities[form]})$`, 's').test(text)
 
-/** Whether an authority is of a host: of one of its plain forms, or, where a match keeps requests out, of any that a server may take for it. */
+/**
+ * Whether an authority matches a host value: in a plain form, or, if a match denies the request, in any form that a server may read as that
+ * host.
+ */
 function hostMatches(value: string, given: string, { guards, forms }: { guards: boolean; forms: boolean }): boolean {
   const wanted = hostPatternOf(value)
   const authority = given.toLowerCase()
@@ -279,7 +291,10 @@ function hostMatches(value: string, given: string, { guards, forms }: { guards: 
   return isHost && (port === wanted.port || !has('plainPort', authority))
 }
 
-/** A server name (RFC 6066, section 3, has it without a final dot; where a match keeps connections out, one with it matches too). */
+/**
+ * Whether a server name matches. It has no trailing dot (RFC 6066, section 3); if a match denies the connection, a name with the dot
+ * matches too.
+ */
 function sniMatches(pattern: Pattern, sni: string, guards: boolean): boolean {
   const wanted = 'text' in pattern ? { ...pattern, text: pattern.text.toLowerCase() } : pattern
   return patternMatches(wanted, sni) || (guards && patternMatches(wanted, sni.replace(/\.$/, '')))

@@ -1,33 +1,36 @@
-/** Which policy and rule would decide a described request to a workload, and with what status (`/debug/authz`). */
+/** Explains which policy and rule would decide a described request to a workload, and with what status (`/debug/authz`). */
 import { isDryRun, type WorkloadPolicies } from '../snapshot/policies.ts'
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 import { type Circumstances, type Considered, type DescribedRequest, decide } from './evaluate.ts'
 import { trustDomainsOf } from './patterns.ts'
 import { checkTokens } from './tokens.ts'
 
-/** What would happen. */
+/** The expected outcome of a request. */
 export interface Explanation {
-  /** What the client would see: 200 stands for whatever the workload answers, 0 for a connection that is closed. */
+  /**
+   * The status that the client would receive: 200 stands for any response of the workload, 0 for a closed connection or a decision of the
+   * external authorizer.
+   */
   readonly status: number
   readonly decidedBy: 'proxy' | 'RequestAuthentication' | 'AuthorizationPolicy' | 'external authorizer' | 'nothing'
   readonly policy: string | undefined
   readonly rule: number | undefined
   readonly reason: string
-  /** `<iss>/<sub>` of the token that was accepted. */
+  /** `<iss>/<sub>` of the accepted token. */
   readonly requestPrincipal: string | undefined
-  /** Every rule that was looked at, in order. */
+  /** The results of all evaluated rules, in order. */
   readonly considered: readonly Considered[]
 }
 
-/** Envoy's bound on the headers of a request, in bytes. */
+/** Envoy's limit on the headers of a request, in bytes. */
 const headerBytes = 60 * 1024
 
-/** Characters that an explanation may compare: some hundredths of a second. */
+/** The maximum number of characters that one explanation may compare, which takes some hundredths of a second. */
 const mostCompared = 20_000_000
 
 /**
- * Explains a request at a time (Unix seconds). Claims that are given count as those of a good token. Throws where there is so much to compare that
- * others would wait for it.
+ * Explains a request at a time `now` (Unix seconds). Given claims are treated as those of a valid token. Throws if the number of characters
+ * to compare exceeds the limit, since other requests would have to wait.
  */
 export async function explain(
   policies: WorkloadPolicies,

@@ -1,7 +1,13 @@
-/** Headers as lists (RFC 9110, section 5.6.1), compared with the patterns of rules in time that grows with their length (docs/resources.md, M6). */
+/**
+ * Comparison of headers as lists (RFC 9110, section 5.6.1) with the patterns of rules, in time linear in their length (docs/resources.md,
+ * M6).
+ */
 import type { Pattern } from './patterns.ts'
 
-/** Whether some value of a header, or some element of the list that they are together, matches. */
+/**
+ * Whether any value of a header, or any element of the list that its values form, matches. `guards`: a match denies the request, so
+ * ambiguous spacing counts as a match.
+ */
 export function headerMatches(pattern: Pattern, values: readonly string[] | undefined, guards: boolean): boolean {
   if (values === undefined) return false
   if (pattern.kind === 'any') return guards || values.some((value) => /[^, \t]/.test(value))

@@ -1,12 +1,12 @@
 /**
- * Which addresses the control plane may fetch from on a user's behalf: it stands where users do not, beside its host's own
- * services and the cloud's metadata service, and what it fetches can be read in proxies' configuration.
+ * Which addresses the control plane may fetch key sets from on behalf of users. The control plane can reach the services of its own host
+ * and the cloud's metadata service, which users cannot, and what it fetches is visible in the configuration of proxies.
  */
 import ipaddr from 'ipaddr.js'
 
 /**
- * Ranges that lead to the host itself, its link, its site, its cloud's metadata, or nowhere in particular; those through which a gateway or a relay leads
- * to any IPv4 address (RFC 6052, 6145, 3056, 4380) are among them.
+ * Ranges that lead to the host itself, its link with the metadata service of the cloud, or its site, and ranges that are not unicast or not
+ * assigned. Includes the ranges through which a gateway or relay reaches any IPv4 address (RFC 6052, 6145, 3056, 4380).
  */
 const refusedRanges = new Set([
   'loopback',
@@ -22,15 +22,15 @@ const refusedRanges = new Set([
   '6to4',
   'teredo',
 ])
-/** IPv6 addresses that stand for IPv4 ones (RFC 4291, section 2.5.5.1), a range without a name. */
+/** IPv4-compatible IPv6 addresses (RFC 4291, section 2.5.5.1), for which the library has no range name. */
 const compatible = ipaddr.parseCIDR('::/96')
-/** Metadata services that have addresses of an ordinary range. */
+/** Addresses of metadata services that lie in ordinary ranges. */
 const metadataAddresses = ['fd00:ec2::254/128', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'].map((range) => ipaddr.parseCIDR(range))
 
-/** Ranges that are allowed all the same. */
+/** Ranges that are allowed nonetheless. */
 export type AllowedRanges = readonly (readonly [ipaddr.IPv4 | ipaddr.IPv6, number])[]
 
-/** Reads a list of addresses and ranges, separated by commas. Throws an Error that names what cannot be read. */
+/** Parses a comma-separated list of addresses and ranges. Throws an Error that names an invalid entry. */
 export function readRanges(list: string): AllowedRanges {
   return list
     .split(',')
@@ -43,12 +43,12 @@ export function readRanges(list: string): AllowedRanges {
     })
 }
 
-/** Why an address must not be fetched from, or undefined when it may be. */
+/** Returns the reason why an address must not be fetched from; undefined if it may be. */
 export function refusal(address: string, allowed: AllowedRanges): string | undefined {
   if (!ipaddr.isValid(address)) return `${address} is not an IP address`
-  // The library reads this form, which is another, as the next.
+  // The library would parse this form as an IPv4-mapped address, which is a different one.
   if (/^::\d+\./.test(address)) return `${address} stands for an IPv4 address`
-  // An IPv4 address in IPv6 clothes is the IPv4 address.
+  // An IPv4-mapped IPv6 address is treated as the IPv4 address.
   const parsed = ipaddr.process(address)
   const within = (ranges: AllowedRanges) => ranges.some(([base, bits]) => base.kind() === parsed.kind() && parsed.match(base as never, bits))
   if (within(allowed)) return undefined

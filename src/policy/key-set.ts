@@ -1,7 +1,10 @@
 /** JSON Web Key Sets (RFC 7517) as text. */
 import { compare } from '../model/order.ts'
 
-/** The same set with its keys in an order that does not depend on who wrote it: equal keys are equal text. */
+/**
+ * Returns a key set in canonical form: the order of keys, and of members in a key, does not depend on the source, so that equal keys give
+ * equal text. Throws an Error for text that is no key set.
+ */
 export function sortedKeySet(content: string): string {
   const { keys } = JSON.parse(content) as { keys: { kid?: unknown }[] }
   const text = (key: object) => JSON.stringify(Object.entries(key).sort(([one], [other]) => compare(one, other)))

@@ -1,6 +1,6 @@
 /**
- * Path normalization (`meshConfig.pathNormalization`): what Envoy makes of a path before anything matches on it. Unless the
- * mesh configuration asks for less, `//` is merged and escaped slashes are decoded, since servers may take them for one.
+ * Path normalization (`meshConfig.pathNormalization`): the form of a path that Envoy matches on. By default `//` is merged and escaped
+ * slashes are decoded, since servers may treat them as one slash.
  */
 import type { MeshConfig } from '../config/mesh-config.ts'
 import { decodesSlashes, mergesSlashes, type PathPattern, pathCharacters, pathPatternOf } from '../config/path-patterns.ts'
@@ -9,8 +9,9 @@ import { templatePath } from '../config/path-templates.ts'
 type Normalization = MeshConfig['pathNormalization']['normalization']
 
 /**
- * What a path is to policies: without its query, and as Envoy normalizes it (RFC 3986, section 6.2.2, as browsers do): dot
- * segments resolved, backslashes turned into slashes, characters decoded that need no encoding. Of a path that is nothing but slashes two stay.
+ * Returns the form of a path that policies compare: without its query, normalized as by Envoy (RFC 3986, section 6.2.2, and like browsers):
+ * dot segments are resolved, backslashes become slashes, and characters that need no escape are decoded. A path of slashes only becomes
+ * `//`.
  */
 export function normalizePath(path: string, normalization: Normalization | undefined): string {
   const end = path.search(/[?#]/)
@@ -28,22 +29,22 @@ export function normalizePath(path: string, normalization: Normalization | undef
 }
 
 /**
- * Normalized paths in which servers may see other segments than Envoy: dot segments with parameters (`/..;x/`), and characters in more bytes than
- * they need. An expression that RE2 and JavaScript share, for a whole path.
+ * Matches normalized paths in which servers may see other segments than Envoy: dot segments with parameters (`/..;x/`), and overlong UTF-8
+ * encodings. Matches a whole path, in the syntax common to RE2 and JavaScript.
  */
 export const oddPath = '.*(/\\.\\.?(;|%3[Bb])|%[Cc][01]%[89ABab]|%[Ee]0%[89]|%[Ff]0%8).*'
 const isOdd = new RegExp(`^(?:${oddPath})$`, 's')
 
-/** How paths are compared. */
+/** Parameters of the comparison of paths. */
 interface PathComparison {
   readonly normalization: Normalization | undefined
-  /** Whether a match keeps requests out: then what may be another path matches too, else it does not. */
+  /** Whether a match denies the request. Then ambiguous paths match, otherwise they do not. */
   readonly guards: boolean
-  /** Whether a character may come plain or escaped (policy check `path-forms`). */
+  /** Whether plain and escaped characters are equal (policy check `path-forms`). */
   readonly forms: boolean
 }
 
-/** Whether a path, normalized, matches a path value. */
+/** Whether a normalized path matches a path value. */
 export function pathMatches(value: string, path: string, { normalization, guards, forms }: PathComparison): boolean {
   const pattern = pathPatternOf(value)
   if (pattern.kind === 'any') return path !== ''
@@ -66,7 +67,10 @@ function sameText(pattern: PathPattern, path: string, normalization: Normalizati
   }
 }
 
-/** A text with one character for each that a path stands for: those that are only ever escaped are put where no other is. */
+/**
+ * Returns a text with one character for each plain or escaped character. Characters that only occur escaped are mapped to code points from
+ * U+0100 on.
+ */
 function standsFor(text: string, normalization: Normalization | undefined): string {
   return pathCharacters(text, normalization)
     .map((character) => (typeof character === 'string' ? character : standIn(character)))
@@ -79,8 +83,9 @@ const standIn = ({ plain, escaped }: { plain: string | undefined; escaped: strin
 const isTemplateText = new RegExp(`^${templatePath}$`)
 
 /**
- * `{*}` is one segment that is not empty, `{**}` one or more, of the characters that Envoy's templates know. Where a match keeps requests out, a path
- * with others matches if it begins as the template does before its first operator: they would lead past it otherwise.
+ * Whether a path matches a template. `{*}` is one non-empty segment and `{**}` one or more, of characters that Envoy's templates match. If
+ * a match denies the request, a path with other characters matches if it starts with the text before the first operator; otherwise such a
+ * path would bypass the rule.
  */
 function templateMatches(template: string, path: string, { normalization, guards }: Pick<PathComparison, 'normalization' | 'guards'>): boolean {
   if (!isTemplateText.test(path) && guards)

@@ -1,10 +1,12 @@
-/** Values of AuthorizationPolicies: `x`, `x*`, `*x`, `*` (docs/resources.md, A7), as predicates and as regular expressions of Envoy's (RE2). */
+/**
+ * Values of AuthorizationPolicies: `x`, `x*`, `*x`, `*` (docs/resources.md, A7), as predicates and as regular expressions for Envoy (RE2).
+ */
 import type { MeshSnapshot } from '../snapshot/snapshot.ts'
 
-/** A value taken apart. `*` is any text but the empty one. */
+/** A parsed value. `any` (`*`) matches every non-empty text. */
 export type Pattern = { readonly kind: 'exact' | 'prefix' | 'suffix'; readonly text: string } | { readonly kind: 'any' }
 
-/** Takes a value apart. A star counts at the start, else at the end, and nowhere else. */
+/** Parses a value. A star is special at the start, or else at the end, and nowhere else. */
 export function patternOf(value: string): Pattern {
   if (value === '*') return { kind: 'any' }
   if (value.startsWith('*')) return { kind: 'suffix', text: value.slice(1) }
@@ -26,12 +28,12 @@ export function patternMatches(pattern: Pattern, text: string): boolean {
   }
 }
 
-/** Text that a regular expression takes literally. */
+/** Escapes a text for literal use in a regular expression. */
 export function escapeRegex(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }
 
-/** A regular expression for a pattern; `character` stands for one character that a star may cover. */
+/** Returns a regular expression for a pattern; `character` is the expression for one character that a star may cover. */
 export function patternRegex(pattern: Pattern, character: string): string {
   switch (pattern.kind) {
     case 'any':
@@ -45,22 +47,22 @@ export function patternRegex(pattern: Pattern, character: string): string {
   }
 }
 
-/** A trust domain and the others that count as the same: what is granted to one is granted to all of them. */
+/** The trust domain of the mesh and its aliases: a rule for one of them applies to all. */
 export interface TrustDomains {
   readonly own: string
   readonly aliases: readonly string[]
 }
 
-/** The trust domain of the mesh and its aliases. */
+/** Returns the trust domain of the mesh and its aliases. */
 export const trustDomainsOf = ({ mesh }: MeshSnapshot): TrustDomains => ({ own: mesh.trustDomain, aliases: mesh.trustDomainAliases })
 
-/** A trust domain as users write it, or a pattern of some, with those that count as the same. */
+/** Returns the trust domains that are equivalent to a trust domain, or to a pattern of one, in a rule. */
 export function equalTrustDomains(value: string, { own, aliases }: TrustDomains): string[] {
   const all = [own, ...aliases]
   return all.includes(value) ? [...new Set(all)] : [value]
 }
 
-/** A principal as users write it, in every trust domain that it stands for; `cluster.local` always means the own one. */
+/** Returns a principal of a rule for each trust domain that it applies to. `cluster.local` always denotes the mesh's own trust domain. */
 export function inTrustDomains(value: string, { own, aliases }: TrustDomains): string[] {
   const slash = value.indexOf('/')
   const domain = value.slice(0, slash)

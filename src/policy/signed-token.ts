@@ -1,18 +1,18 @@
-/** JSON Web Tokens with a signature (RFC 7515, RFC 7519), before the signature is checked. */
+/** Parsing of signed JSON Web Tokens (RFC 7515, RFC 7519), before the signature is verified. */
 
-/** Algorithms with a public key (RFC 7518, section 3.1; RFC 8037): with any other, whoever has the key set could sign. */
+/** Asymmetric algorithms (RFC 7518, section 3.1; RFC 8037). With any other algorithm, everyone who has the key set could sign tokens. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
-/** The parts of a token, before anything was checked. */
+/** A parsed token of which nothing is verified yet. */
 export interface ReadToken {
   readonly text: string
   readonly algorithm: string
-  /** The key that the token says it was signed with. */
+  /** The key id in the header of the token. */
   readonly kid: string | undefined
   readonly claims: Readonly<Record<string, unknown>>
 }
 
-/** Reads a token. Returns the reason when it is none that could be accepted: its form, or an algorithm that is none with a public key. */
+/** Parses a token. Returns the reason if it cannot be accepted: it is malformed, or its algorithm is not asymmetric. */
 export function readToken(text: string): ReadToken | string {
   const parts = text.split('.')
   if (parts.length !== 3) return 'not a token: it needs three parts'
@@ -34,5 +34,5 @@ function readObject(part: string): Record<string, unknown> | undefined {
   }
 }
 
-/** What a token says of itself, for messages: bounded, and in JSON, so that nothing in it can pass for something else. */
+/** Returns a value of a token for messages: as JSON of bounded length, so that it cannot imitate other text. */
 export const described = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 200)

@@ -1,4 +1,4 @@
-/** What a proxy's `jwt_authn` filter makes of a request's tokens, without the proxy (docs/resources.md, A3; RFC 7515, RFC 7519). */
+/** Validates the tokens of a request as Envoy's `jwt_authn` filter does, without a proxy (docs/resources.md, A3; RFC 7515, RFC 7519). */
 import type { JwtRule } from '../config/kinds/request-authentication.ts'
 import { isStandIn } from '../config/stand-in.ts'
 import { jwtRules, type KeySets, keySource } from '../snapshot/key-sources.ts'
@@ -6,21 +6,21 @@ import type { RequestAuthentication } from '../snapshot/policies.ts'
 import { described, readToken } from './signed-token.ts'
 import { TokenKeys } from './token-keys.ts'
 
-/** Claims of the token that was accepted, none when there was no token, or why the request is refused. */
+/** The claims of the accepted token, undefined without a token, or the reason why the request is refused. */
 export type TokenVerdict =
   | { readonly claims: Readonly<Record<string, unknown>> | undefined }
   | { readonly refused: string; readonly status: 401 | 403 }
 
 interface Carrier {
   readonly path: string
-  /** Lower-case names. */
+  /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, readonly string[]>>
 }
 
-/** How far clocks may be apart, in seconds. */
+/** The accepted clock skew in seconds. */
 const skew = 60
 
-/** Checks the tokens of a request at a time (Unix seconds). */
+/** Validates the tokens of a request at a time `now` (Unix seconds). */
 export async function checkTokens(
   policies: readonly RequestAuthentication[],
   keySets: KeySets,
@@ -38,13 +38,13 @@ export async function checkTokens(
   for (const rule of rules) {
     const tokens = tokensOf(rule, carrier)
     const checked = await Promise.all(tokens.map((token) => checkToken(token, rule, keySets, now)))
-    // All tokens where a rule looks must be good: a server behind might take the other one.
+    // All tokens that a rule finds must be valid, since a server behind the proxy might use any of them.
     const refused = checked.find((one) => 'refused' in one)
     if (refused) refusals.push(refused)
     else if (checked[0]) return checked[0] as Accepted
   }
   if (refusals.length === 0) return { claims: undefined }
-  // Tokens of several issuers side by side are good if each is good by the rule of its own issuer; the first one found counts.
+  // Tokens of several issuers are accepted if each is valid by the rule of its issuer; the claims of the first one are used.
   let first: Accepted | undefined
   for (const token of new Set(rules.flatMap((rule) => tokensOf(rule, carrier)))) {
     const found = rules.filter((rule) => tokensOf(rule, carrier).includes(token))
@@ -58,13 +58,16 @@ export async function checkTokens(
 type Refusal = { readonly refused: string; readonly status: 401 | 403 | 'unknown issuer' }
 type Accepted = { readonly claims: Readonly<Record<string, unknown>> }
 
-/** Envoy answers with what is wrong by the rule that knows the issuer. */
+/** Returns the status with which Envoy refuses: by the rule whose issuer matches. */
 function statusOf(refusals: readonly Refusal[]): 401 | 403 {
   const last = refusals.findLast(({ status }) => status !== 'unknown issuer')
   return last?.status === 403 ? 403 : 401
 }
 
-/** The tokens that a rule finds: in its headers, parameters and cookies, or else as `Authorization: Bearer` and `access_token`. */
+/**
+ * Returns the tokens that a rule finds: in its headers, parameters and cookies, or by default in `Authorization: Bearer` and
+ * `access_token`.
+ */
 function tokensOf(rule: Pick<JwtRule, 'fromHeaders' | 'fromParams' | 'fromCookies'>, { path, headers }: Carrier): string[] {
   const byDefault = !rule.fromHeaders?.length && !rule.fromParams?.length && !rule.fromCookies?.length
   const places = byDefault ? [{ name: 'authorization', prefix: 'Bearer ' }] : (rule.fromHeaders ?? [])
@@ -80,7 +83,7 @@ function tokensOf(rule: Pick<JwtRule, 'fromHeaders' | 'fromParams' | 'fromCookie
   return [...inHeaders, ...inParameters, ...(rule.fromCookies ?? []).flatMap((name) => cookies.get(name) ?? [])]
 }
 
-/** Cookies by name, the first of each (RFC 6265, section 4.2), without the quotes around a value. */
+/** Parses cookies. Returns the first value of each name (RFC 6265, section 4.2), without quotes. */
 function cookiesOf(lines: readonly string[]): ReadonlyMap<string, string> {
   const pairs = lines
     .flatMap((line) => line.split(';'))
@@ -100,7 +103,7 @@ async function checkToken(token: string, rule: JwtRule, keySets: KeySets, now: n
   const { exp, nbf } = claims
   if (typeof nbf === 'number' && now + skew < nbf) return refuse('the token is not valid yet')
   if (typeof exp === 'number' && exp > 0 && now > exp + skew) return refuse('the token has expired')
-  // The one refusal that Envoy answers with 403.
+  // The only refusal for which Envoy returns 403.
   if (rule.audiences?.length && !audienceMatches(rule.audiences, claims.aud)) return refuse('the token is for another audience', 403)
   const source = keySource(rule)
   const keys = source === undefined ? rule.jwks : keySets.get(source)
@@ -108,7 +111,7 @@ async function checkToken(token: string, rule: JwtRule, keySets: KeySets, now: n
   return (await new TokenKeys(keys, 'proxy').haveSigned(read)) ? { claims } : refuse('no key of the issuer fits its signature')
 }
 
-/** Audiences are equal with or without scheme and final slash, as Envoy has it. */
+/** Whether any audience matches. Scheme and trailing slash are ignored, as in Envoy. */
 function audienceMatches(wanted: readonly string[], given: unknown): boolean {
   const plain = (text: string) => text.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const audiences = (Array.isArray(given) ? given : [given]).filter((one): one is string => typeof one === 'string').map(plain)

@@ -1,4 +1,4 @@
-/** Rules of a VirtualService onto `envoy.config.route.v3.Route` (docs/resources.md, R6 to R9, R14 to R18). */
+/** Translates rules of VirtualServices to `envoy.config.route.v3.Route` (docs/resources.md, R6 to R9, R14 to R18). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import {
@@ -29,20 +29,20 @@ type RouteAction = MessageInitShape<typeof RouteActionSchema>
 type RetryPolicy = MessageInitShape<typeof RetryPolicySchema>
 type HashPolicy = MessageInitShape<typeof RouteAction_HashPolicySchema>
 
-/** Where the routes will stand, and what they may refer to. */
+/** The context of routes: where they apply, and what they may refer to. */
 export interface RouteContext extends Place {
   readonly snapshot: MeshSnapshot
-  /** Whether requests come over TLS that ends here. */
+  /** Whether TLS of the requests is terminated by this proxy. */
   readonly secure?: boolean
-  /** The largest program of a regular expression that the proxies take. */
+  /** The maximum program size of a regular expression that the proxies accept. */
   readonly largestProgram: number
-  /** Told why a route, or a part of one, is left out. */
+  /** Called with the reason if a route, or a part of one, is left out. */
   leftOut(virtualService: ResolvedVirtualService, reason: string): void
   service(host: string): ServiceState | undefined
   rule(state: ServiceState): MergedRule | undefined
 }
 
-/** The routes of a VirtualService in order. A rule that takes everything ends the list. */
+/** Returns the routes of a VirtualService in order. The list ends at a rule that matches every request. */
 export function routesOf(service: ResolvedVirtualService, context: RouteContext): RouteInit[] {
   const routes: RouteInit[] = []
   const isTooLarge = (rule: HttpRoute, index: number, match: HttpMatch | undefined) => {
@@ -98,7 +98,7 @@ function routeOf(rule: HttpRoute, match: HttpMatch | undefined, service: Resolve
   return route
 }
 
-/** The cluster that a destination names. */
+/** Returns the cluster of a destination. */
 export function clusterOf(destination: Destination, context: RouteContext): string {
   return destinationCluster(destination, context.port, context.service)
 }
@@ -132,7 +132,10 @@ function routeActionOf(rule: HttpRoute, context: RouteContext): RouteAction {
   return action
 }
 
-/** How long an answer may take in milliseconds, 0 for any time; what a client of gRPC asks for counts up to that. With `max_stream_duration` Envoy heeds no `timeout`. */
+/**
+ * Returns timeouts in milliseconds, 0: none. A timeout that a gRPC client requests is limited to this one. `max_stream_duration` is not
+ * used, since Envoy would then ignore `timeout`.
+ */
 const timeouts = (timeout: number) => ({ timeout: durationOf(timeout), maxGrpcTimeout: durationOf(timeout) })
 
 function rewriteFields({ rewrite, headers, route }: HttpRoute) {
@@ -148,7 +151,7 @@ function rewriteFields({ rewrite, headers, route }: HttpRoute) {
 
 const hostRewrite = (host: string) => (host ? { hostRewriteSpecifier: { case: 'hostRewriteLiteral' as const, value: host } } : {})
 
-/** The host that changes of headers give to requests; empty for none. What is set counts before what is added. */
+/** Returns the host that header changes give to requests; empty for none. Headers to set take precedence over headers to add. */
 function authorityOf(headers: HeaderChanges | undefined): string {
   const { set = {}, add = {} } = headers?.request ?? {}
   return [...Object.entries(set), ...Object.entries(add)].find(([name, host]) => isAuthority(name) && host !== '')?.[1] ?? ''
@@ -164,7 +167,7 @@ const redirectCodes: Readonly<Record<number, RedirectAction_RedirectResponseCode
 
 function redirectOf(redirect: NonNullable<HttpRoute['redirect']>, { port, secure }: RouteContext) {
   const asked = redirect.derivePort === 'FROM_REQUEST_PORT' ? port : redirect.port
-  // The port that goes without saying is not said (RFC 9110, section 4.2).
+  // The default port of the scheme is left out (RFC 9110, section 4.2).
   const usual = (redirect.scheme || (secure ? 'https' : 'http')) === 'https' ? 443 : 80
   return {
     hostRedirect: redirect.authority ?? '',
@@ -184,7 +187,7 @@ const previousHosts = (() => {
   return () => (made ??= pack(PreviousHostsPredicateSchema, {}))
 })()
 
-/** The retry policy of routes that say nothing about retries: twice, on another host. */
+/** Returns the retry policy of routes without retry settings: two retries, on other hosts. */
 export function defaultRetryPolicy(): RetryPolicy {
   return {
     numRetries: 2,
@@ -197,7 +200,7 @@ export function defaultRetryPolicy(): RetryPolicy {
 
 function retryField(rule: HttpRoute, isHashed: boolean): { retryPolicy?: RetryPolicy } {
   const retries = rule.retries
-  // Where a hash chooses the host, another one would not have what the client's requests left at the first.
+  // If a hash selects the host, a retry on another host would miss the state that the client's earlier requests left on the first.
   const initial = isHashed ? { ...defaultRetryPolicy(), retryHostPredicate: [] } : defaultRetryPolicy()
   if (!retries) return { retryPolicy: initial }
   if ((retries.attempts ?? 0) === 0) return {}
@@ -245,12 +248,12 @@ function mirrorsOf(rule: HttpRoute, context: RouteContext) {
     }))
 }
 
-/** A percentage with four decimals. */
+/** Returns a percentage with a precision of four decimals. */
 function fraction(percent: number) {
   return { numerator: Math.round(percent * 10_000), denominator: 2 }
 }
 
-/** Every policy once: what several destinations hash alike counts as one. */
+/** Returns the policies without repetitions, since several destinations may use the same hash. */
 function distinct(policies: readonly HashPolicy[]): HashPolicy[] {
   const byText = new Map(
     policies.map((policy) => [JSON.stringify(policy, (_, value) => (typeof value === 'bigint' ? String(value) : value)), policy]),
@@ -273,7 +276,7 @@ function hashPolicyOf(destination: Destination, context: RouteContext): HashPoli
   return hash?.httpQueryParameterName ? [{ policySpecifier: { case: 'queryParameter', value: { name: hash.httpQueryParameterName } } }] : []
 }
 
-/** Changes of headers, in the order given; pseudo headers and the host are not among them ({@link isFixed}). */
+/** Returns header changes in the given order, without pseudo headers and the host ({@link isFixed}). */
 function headerFields(changes: readonly (HeaderChanges | undefined)[]) {
   const entries = (values: Readonly<Record<string, string>> | undefined, appendAction: number) =>
     Object.entries(values ?? {})
@@ -315,7 +318,7 @@ function filterConfigs(rule: HttpRoute, service: ResolvedVirtualService, context
   return configs
 }
 
-/** The faults that a rule injects; a fault of no share of the requests is none. */
+/** Returns the faults that a rule injects; undefined if none applies to any share of the requests. */
 function faultOf({ fault }: HttpRoute): MessageInitShape<typeof HTTPFaultSchema> | undefined {
   const { delay, abort } = fault ?? {}
   const delayed = delay?.percentage ? (delay.percentage.value ?? 0) : (delay?.percent ?? 0)
@@ -335,7 +338,7 @@ function faultOf({ fault }: HttpRoute): MessageInitShape<typeof HTTPFaultSchema>
   return injected.delay || injected.abort ? injected : undefined
 }
 
-/** The one route of a service that no VirtualService speaks of. */
+/** Returns the only route of a service without a VirtualService. */
 export function defaultRoute(cluster: string, operation: string, state: ServiceState | undefined, context: RouteContext): RouteInit {
   const timeout = context.snapshot.settings.features.MESH_DEFAULT_REQUEST_TIMEOUT
   return {

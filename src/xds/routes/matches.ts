@@ -1,4 +1,4 @@
-/** Request matches of VirtualServices onto `envoy.config.route.v3.RouteMatch` (docs/resources.md, R6, R17, R18). */
+/** Translates request matches of VirtualServices to `envoy.config.route.v3.RouteMatch` (docs/resources.md, R6, R17, R18). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { HeaderMatcherSchema, RouteMatchSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
 import type { MetadataMatcherSchema } from '../../../protocols/gen/envoy/type/matcher/v3/metadata_pb.js'
@@ -16,10 +16,10 @@ type StringMatcher = MessageInitShape<typeof StringMatcherSchema>
 type MetadataMatcher = MessageInitShape<typeof MetadataMatcherSchema>
 type ValueMatcher = MessageInitShape<typeof ValueMatcherSchema>
 
-/** The match of a rule that says nothing: every path. */
+/** The match of a rule without conditions: every path. */
 export const matchAll: RouteMatch = { pathSpecifier: { case: 'prefix', value: '/' } }
 
-/** A route match for one match of a rule, or for a rule without any. */
+/** Returns the route match for one match of a rule, or for a rule without matches. */
 export function routeMatch(match: HttpMatch | undefined): RouteMatch {
   if (!match) return matchAll
   const given = Object.entries(match.headers ?? {})
@@ -57,7 +57,7 @@ export function routeMatch(match: HttpMatch | undefined): RouteMatch {
   }
 }
 
-/** The match of a claim of the token that `jwt_authn` has verified; the claim may be a text or a list of texts. */
+/** Returns the match of a claim of the token that `jwt_authn` has verified. The claim may be a string or a list of strings. */
 function claimMatcher(path: readonly string[] | undefined, value: StringMatch, invert: boolean): MetadataMatcher[] {
   if (!path) return []
   const text = { matchPattern: { case: 'stringMatch' as const, value: stringMatcher(value) } }
@@ -78,7 +78,7 @@ function pathSpecifier(uri: StringMatch | undefined): RouteMatch['pathSpecifier'
   return { case: 'prefix', value: uri?.prefix ?? '/' }
 }
 
-/** Present, whatever the value: no condition, or the regular expression `*`. */
+/** Whether a match only requires presence: it has no condition, or the regular expression `*`. */
 const isPresence = (value: StringMatch): boolean =>
   value.regex === '*' || (value.exact === undefined && value.prefix === undefined && value.regex === undefined)
 
@@ -87,7 +87,7 @@ function headerMatcher(name: string, value: StringMatch): HeaderMatcher {
   return { name, headerMatchSpecifier: { case: 'stringMatch', value: stringMatcher(value) } }
 }
 
-/** A string matcher; an empty prefix matches everything. */
+/** Returns a string matcher. An empty prefix matches everything. */
 export function stringMatcher(value: StringMatch): StringMatcher {
   if (value.exact !== undefined) return { matchPattern: { case: 'exact', value: value.exact } }
   if (value.regex !== undefined) return { matchPattern: { case: 'safeRegex', value: { regex: value.regex } } }
@@ -96,7 +96,7 @@ export function stringMatcher(value: StringMatch): StringMatcher {
 
 const sizes = new WeakMap<object, number>()
 
-/** The program size of a regular expression that an object of a VirtualService holds; 0 where it holds none. */
+/** Returns the program size of the regular expression in an object of a VirtualService; 0 if it has none. Cached by object. */
 function sizeOf(holder: object, regex: string | undefined): number {
   if (regex === undefined || regex === '*') return 0
   const size = sizes.get(holder) ?? programSize(regex)
@@ -104,13 +104,13 @@ function sizeOf(holder: object, regex: string | undefined): number {
   return size
 }
 
-/** Why proxies that take programs of so many steps refuse a match of text, or undefined. */
+/** Returns the reason why proxies with a maximum program size of `largest` refuse a string match; undefined if they accept it. */
 export function tooLarge(value: StringMatch | undefined, field: string, largest: number): string | undefined {
   const size = value ? sizeOf(value, value.regex) : 0
   return size > largest ? programFault(field, size, largest) : undefined
 }
 
-/** The same of what a rule does with requests that match, and of a match of it. */
+/** Returns the reason why such proxies refuse the rewrite of a rule or one of its matches; undefined if they accept both. */
 export function tooLargeIn(rule: HttpRoute, match: HttpMatch | undefined, largest: number): string | undefined {
   const rewrite = rule.rewrite?.uriRegexRewrite
   const size = rewrite ? sizeOf(rewrite, rewrite.match) : 0
@@ -130,20 +130,22 @@ export function tooLargeIn(rule: HttpRoute, match: HttpMatch | undefined, larges
 const programFault = (field: string, size: number, largest: number): string =>
   `${field}: a pattern of program size ${size}; a proxy without another bound in its bootstrap takes ${largest} (re2.max_program_size.error_level)`
 
-/** Where a rule stands and who calls: what the control plane decides. */
+/** The attributes of a match that are known to the control plane: where the rule applies, and who calls. */
 export interface Place {
-  /** `mesh`, or the names of the gateways (`<namespace>/<name>`) whose port this is. */
+  /** `mesh`, or the names of the Gateways (`<namespace>/<name>`) that the port belongs to. */
   readonly gateways: ReadonlySet<string>
   readonly port: number
   readonly sourceLabels: Readonly<Record<string, string>>
   readonly sourceNamespace: string
 }
 
-/** Whether a match of requests holds in a place; where it names gateways, who calls does not matter (docs/resources.md, R6). */
+/**
+ * Whether a request match applies at a place. If the match names gateways, attributes of the caller are ignored (docs/resources.md, R6).
+ */
 export const appliesToRequests = (match: HttpMatch, place: Place): boolean =>
   applies(match.gateways?.length ? { port: match.port, gateways: match.gateways } : match, place)
 
-/** Whether a match of a resolved VirtualService holds in a place, as far as the control plane decides it. */
+/** Whether the part of a match that the control plane evaluates holds at a place. */
 export function applies(
   match: { readonly [Field in 'port' | 'gateways' | 'sourceLabels' | 'sourceNamespace']?: HttpMatch[Field] | undefined },
   place: Place,
@@ -154,7 +156,7 @@ export function applies(
   return !match.gateways?.length || match.gateways.some((gateway) => place.gateways.has(gateway))
 }
 
-/** Whether a match takes every request, so that rules after it can never be reached. */
+/** Whether a match covers every request, so that later rules are never reached. */
 export function isCatchAll(match: HttpMatch | undefined): boolean {
   if (!match) return true
   const { name: _, uri, ...conditions } = match

@@ -1,6 +1,7 @@
 /**
- * How the ports of a service are called through an egress listener: as HTTP, as bytes or sniffed, and by which route configuration. Listeners and
- * routes are both made from this, so that no listener names a route that is not sent (docs/resources.md, L1, L3, L5, L9, R13).
+ * How each port of a service is served through an egress listener: as HTTP, as TCP or with protocol detection, and with which route
+ * configuration. Listeners and routes are both derived from this, so that no listener names a route configuration that is not sent
+ * (docs/resources.md, L1, L3, L5, L9, R13).
  */
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { isHttp, selectProtocol } from '../../model/protocol.ts'
@@ -8,79 +9,95 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import type { EgressListener } from '../../snapshot/view.ts'
 import type { Traits } from '../traits.ts'
 
-/** A route configuration by itself. */
+/** Identifies a route configuration. */
 export interface RouteName {
   readonly name: string
   readonly port: number
-  /** Whether unknown hosts are dealt with; sniffed ports of one service need no such thing. */
+  /** Whether it has a catch-all virtual host for unknown hosts. The route of a single detected port has none. */
   readonly catchAll: boolean
-  /** Whether it has the ports of all services: names without a port mean its own. */
+  /** Whether it contains the virtual hosts of all ports. Domains without a port then belong to `port`. */
   readonly isOfAllPorts?: boolean
-  /** Whether it is there without any service; all others come with their first. */
+  /** Whether it exists without any service. Any other route configuration exists only if a host uses it. */
   readonly isFixed?: boolean
 }
 
-/** A port of a service as it is called through an egress listener. */
+/** The use of a service port through an egress listener. */
 export interface PortUse {
   readonly port: ServicePort
-  /** `sniffed`: HTTP if it looks like it, bytes otherwise. */
+  /** `sniffed`: HTTP if detected, TCP otherwise. */
   readonly kind: 'http' | 'tcp' | 'sniffed'
-  /** Where it listens: on the address that all share, on those of the service, on that of each pod, or on the address of the egress listener. */
+  /**
+   * The address of its listener: the wildcard address that all services share, the addresses of the service, the address of each pod, or
+   * the address of the egress listener.
+   */
   readonly at: 'shared' | 'service' | 'pods' | 'egress'
-  /** Route configuration of its listener; undefined for bytes. */
+  /** The route configuration of its listener; undefined for TCP. */
   readonly route: RouteName | undefined
 }
 
-/** Virtual addresses of a service to which single connections go. */
+/** Returns the addresses of a service that are single virtual IPs. */
 export const virtualAddresses = ({ addresses }: Service): string[] => addresses.filter((address) => !isRange(address) && address !== '0.0.0.0')
 
-/** Whether an address of a service is a range of them (CIDR). */
+/** Whether an address of a service is a range (CIDR). */
 export const isRange = (address: string): boolean => address.includes('/')
 
-/** Whether each pod of a headless service, of an orchestrator or of an entry that selects its workloads, has listeners of its own (docs/resources.md, L5). */
+/**
+ * Whether each pod of a headless service gets its own listeners: of an orchestrator's service, or of an entry with a workload selector
+ * (docs/resources.md, L5).
+ */
 export function hasPodListeners(service: Service, { settings }: MeshSnapshot): boolean {
   if (service.addresses.some((address) => address !== '0.0.0.0') || service.resolution !== 'passthrough') return false
   if (service.provider !== 'Orchestrator' && service.selector === undefined) return false
   return settings.features.PILOT_ENABLE_HEADLESS_SERVICE_POD_LISTENERS
 }
 
-/** The route configuration that HTTP ports of all services share. */
+/** Returns the route configuration that HTTP ports with this number share. */
 export const routeOfPort = (port: number): RouteName => ({ name: String(port), port, catchAll: true })
 
-/** The route configuration of an egress listener for a port: where the listener has an address of its own, so has the route. */
+/**
+ * Returns the route configuration of an egress listener for a port. It is separate from the shared one if the listener has its own address.
+ */
 export function routeOfEgress(bind: string, port: number): RouteName {
   return bind === '' ? routeOfPort(port) : { name: `${bind}_${port}`, port, catchAll: true }
 }
 
-/** Whether an egress listener is a unix socket without a port: one listener, and one route, for requests to all ports. */
+/**
+ * Whether an egress listener is a Unix socket without a port: it has one listener and one route configuration for requests to all ports.
+ */
 export const isSocket = ({ bind, port }: EgressListener): boolean => port === undefined && bind.startsWith('unix://')
 
-/** The route configuration of a unix socket for all ports. */
+/** Returns the route configuration of a Unix socket for all ports. */
 const routeOfSocket = (bind: string): RouteName => ({ name: bind, port: 80, catchAll: true, isOfAllPorts: true })
 
-/** How the connections of a proxy are redirected. */
+/** How connections are redirected to the proxy. */
 type Interception = Traits['interception']
 
-/** Whether the ports of an egress listener are opened by the proxy itself, because no connection is redirected to them. */
+/** Whether the proxy binds the ports of an egress listener itself, because no connections are redirected to them. */
 export function isBound({ bind, captureMode }: EgressListener, interception: Interception): boolean {
   return interception === 'NONE' || captureMode === 'NONE' || bind.startsWith('unix://')
 }
 
-/** The addresses of one's own machine. */
+/** The loopback addresses. */
 export const loopbacks: ReadonlySet<string> = new Set(['127.0.0.1', '::1'])
 
-/** The address that an egress listener has for all its ports, with one word for loopback; empty where it has those of the services. */
+/**
+ * Returns the address that an egress listener uses for all its ports, `loopback` for each loopback address; empty if it uses the addresses
+ * of the services.
+ */
 function placeOf(egress: EgressListener, interception: Interception): string {
   return egress.bind === '' ? (isBound(egress, interception) ? 'loopback' : '') : loopbacks.has(egress.bind) ? 'loopback' : egress.bind
 }
 
-/** Whether an egress listener without a port offers a port: it does not where another one has it at the same address, or by the same route. */
+/**
+ * Whether an egress listener without a port serves a port. It does not if another egress listener declares this port on the same address or
+ * for the same route configuration.
+ */
 export function offersPort(egress: EgressListener, all: readonly EgressListener[], port: number, interception: Interception): boolean {
   const isTaken = (other: EgressListener) => other.bind === '' || placeOf(other, interception) === placeOf(egress, interception)
   return !all.some((other) => other !== egress && other.port?.number === port && isTaken(other))
 }
 
-/** The ports of a service that are called through an egress listener; `all` are those of the view. */
+/** Returns the uses of a service's ports through an egress listener; `all` are the egress listeners of the view. */
 export function portUses(
   service: Service,
   egress: EgressListener,
@@ -108,14 +125,20 @@ export function portUses(
   })
 }
 
-/** Where a port listens that is not declared HTTP: on single addresses of the service or its pods, and for ranges of addresses, or without any, where all do. */
+/**
+ * Returns the addresses for a port that is not declared HTTP: the virtual IPs or pods of the service, and the shared address for ranges or
+ * if the service has no addresses.
+ */
 function placesOf(service: Service, snapshot: MeshSnapshot): ('service' | 'pods' | 'shared')[] {
   const isShared = service.addresses.some(isRange)
   if (virtualAddresses(service).length > 0) return isShared ? ['service', 'shared'] : ['service']
   return [hasPodListeners(service, snapshot) ? 'pods' : 'shared']
 }
 
-/** The protocol that an egress listener gives for its port holds for all services on it. */
+/**
+ * Returns the use of a service port through an egress listener with a port. The protocol that the listener declares applies to all
+ * services.
+ */
 function usesOfEgress({ ports }: Service, { bind }: EgressListener, { number, protocol, name }: NonNullable<EgressListener['port']>): PortUse[] {
   const port = ports.find((entry) => entry.number === number)
   if (!port || port.protocol === 'udp') return []

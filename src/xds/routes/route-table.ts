@@ -1,7 +1,7 @@
 /**
- * Route configurations of sidecars as ropes. All virtual hosts of a route are encoded once, in the form that callers in
- * other namespaces see, and stand in one block sorted by namespace. The configuration for a namespace is that block without
- * the hosts that it sees otherwise, and these as it sees them: its own with short names, and whatever else differs for it.
+ * Route configurations of sidecars, assembled from shared slices. All virtual hosts of a route configuration are encoded once, in the form
+ * for callers in other namespaces, into one block sorted by namespace. The configuration for a namespace consists of that block without the
+ * hosts that differ for the namespace, and of these hosts in its own form: its own services with short names, and others that differ.
  */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ApiVersion, ConfigSourceSchema } from '../../../protocols/gen/envoy/config/core/v3/config_source_pb.js'
@@ -14,7 +14,7 @@ import { addSums, contentVersion, type KeyedSums, type Sum, subtractSums, versio
 import { elementHead, fieldHead, scanFields, textField } from '../slab/wire.ts'
 import { routeType, virtualHostType } from '../type-urls.ts'
 
-/** One encoded virtual host: a `virtual_hosts` field of a route configuration. */
+/** An encoded virtual host: a `virtual_hosts` field of a route configuration. */
 export interface HostPiece {
   readonly name: string
   readonly domains: readonly string[]
@@ -24,22 +24,25 @@ export interface HostPiece {
 }
 
 const virtualHostsField = 2
-/** `domains` of a virtual host. */
+/** The field `domains` of a virtual host. */
 const domainsField = 2
 
-/** Fields of every route configuration of a sidecar: clusters that are not there are no fault of it, and direct responses may be as long as a VirtualService takes them. */
+/**
+ * Fields of every route configuration of a sidecar: unknown clusters are accepted, and direct responses may be as long as a VirtualService
+ * allows.
+ */
 const commonFields = toBinary(
   RouteConfigurationSchema,
   create(RouteConfigurationSchema, { validateClusters: false, maxDirectResponseBodySizeBytes: largestDirectResponse }),
 )
 
-/** Encodes a virtual host. Throws InvalidResource when Envoy would refuse it. */
+/** Encodes a virtual host. Throws InvalidResource if it violates Envoy's validation rules. */
 export function encodeHost(host: VirtualHost): HostPiece {
   checkMessage(VirtualHostSchema, host)
   return pieceOf(host.name, host.domains, [toBinary(VirtualHostSchema, host)])
 }
 
-/** A virtual host that answers to more domains: the same message with these at its end, as a repeated field allows. */
+/** Returns a virtual host with additional domains. They are appended to the encoded message, which protobuf allows for a repeated field. */
 export function withDomains(piece: HostPiece, more: readonly string[]): HostPiece {
   const added = more.filter((domain) => !piece.domains.includes(domain))
   if (added.length === 0) return piece
@@ -49,7 +52,7 @@ export function withDomains(piece: HostPiece, more: readonly string[]): HostPiec
 function pieceOf(name: string, domains: readonly string[], value: readonly Uint8Array[]): HostPiece {
   const length = value.reduce((sum, part) => sum + part.length, 0)
   const head = fieldHead(virtualHostsField, length)
-  // Its own memory: a piece of the pool of `Buffer` would keep all that was taken from it meanwhile.
+  // Memory of its own: a slice of Node's buffer pool would keep the whole pool block alive.
   const bytes = new Uint8Array(head.length + length)
   let at = 0
   for (const part of [head, ...value]) {
@@ -59,24 +62,24 @@ function pieceOf(name: string, domains: readonly string[], value: readonly Uint8
   return { name, domains, bytes, version: contentVersion(bytes) }
 }
 
-/** The message of a virtual host. */
+/** Returns the encoded message of a virtual host. */
 function messageOf({ bytes }: HostPiece): Buffer {
   const [field] = scanFields(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
   return field?.bytes ?? Buffer.alloc(0)
 }
 
-/** All virtual hosts of a route in one block, as strangers see them. */
+/** All virtual hosts of a route configuration in one block, in the form for callers in other namespaces. */
 export interface RouteTable {
   readonly name: string
   readonly block: Block
   readonly sum: Sum
-  /** Undefined for one that has no domains. */
+  /** Undefined for a virtual host without domains. */
   readonly pieces: readonly (HostPiece | undefined)[]
-  /** Where each piece begins; one more than there are pieces. */
+  /** The offset at which each piece begins, and the end of the last one. */
   readonly offsets: Uint32Array
 }
 
-/** Puts pieces into a table, in their order. */
+/** Creates a table of pieces, in their order. */
 export function buildTable(name: string, pieces: readonly (HostPiece | undefined)[], sums: KeyedSums): RouteTable {
   const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + (piece?.bytes.length ?? 0), 0))
   const offsets = new Uint32Array(pieces.length + 1)
@@ -93,7 +96,10 @@ export function buildTable(name: string, pieces: readonly (HostPiece | undefined
   return { name, block: new Block(bytes), sum, pieces, offsets }
 }
 
-/** The route configuration of a namespace: a table without the pieces at some places, and with its own; `extra` are more fields of the message. */
+/**
+ * Returns the route configuration of a namespace: the table without the pieces at the indices `without`, and with the namespace's own
+ * pieces. `extra` are additional encoded fields of the message.
+ */
 export function routeResource(table: RouteTable, without: Iterable<number>, own: readonly HostPiece[], extra: Uint8Array, sums: KeyedSums): Resource {
   const cuts = [...without].filter((index) => table.pieces[index]).sort((one, other) => one - other)
   const stretches: { start: number; end: number }[] = []
@@ -121,7 +127,10 @@ export function routeResource(table: RouteTable, without: Iterable<number>, own:
   return { name: table.name, version: versionOfSum(sum), slices }
 }
 
-/** The route configuration of proxies that take virtual hosts by themselves (`RouteConfiguration.vhds`): the same whatever hosts there are. */
+/**
+ * Returns the route configuration for proxies that fetch virtual hosts separately (`RouteConfiguration.vhds`). It does not depend on the
+ * hosts.
+ */
 export function hostlessRoute(name: string, extra: Uint8Array): Resource {
   const configSource = create(ConfigSourceSchema, { resourceApiVersion: ApiVersion.V3, configSourceSpecifier: { case: 'ads', value: {} } })
   const route = create(RouteConfigurationSchema, { name, vhds: { configSource } })
@@ -131,7 +140,7 @@ export function hostlessRoute(name: string, extra: Uint8Array): Resource {
 
 const hostResources = new WeakMap<HostPiece, Resource>()
 
-/** A virtual host as a resource of its own, `<route>/<host>`. A piece belongs to one route. */
+/** Returns a virtual host as a resource, `<route>/<host>`. A piece belongs to one route configuration. */
 export function hostResource(route: string, piece: HostPiece): Resource {
   const known = hostResources.get(piece)
   if (known && isUsable(known)) return known

@@ -1,4 +1,4 @@
-/** The route configurations of a view: which there are, and which service ports and hosts take part in each (docs/resources.md, R1, R5, L1, L3, L14). */
+/** The route configurations of a view, and the service ports and hosts in each (docs/resources.md, R1, R5, L1, L3, L14). */
 import type { ServicePort } from '../../../protocols/data.ts'
 import type { ServiceState } from '../../registry/merged-services.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
@@ -8,40 +8,41 @@ import type { Traits } from '../traits.ts'
 import type { RouteContext } from './http-routes.ts'
 import { isSocket, offersPort, portUses, type RouteName, routeOfEgress, routeOfPort } from './port-uses.ts'
 
-/** A service port that takes part in a route. */
+/** A service port in a route configuration. */
 export interface RoutedPort {
   readonly route: RouteName
   readonly port: ServicePort
 }
 
-/** Route of what is sent to the HTTP proxy port; it has hosts of all ports (docs/resources.md, L14). */
+/** The route configuration of the HTTP proxy port; it has the hosts of all ports (docs/resources.md, L14). */
 export const httpProxyRoute: RouteName = { name: 'http_proxy', port: 80, catchAll: true, isFixed: true, isOfAllPorts: true }
 
-/** Whether proxies have a listener that is an HTTP proxy. */
+/** Whether a proxy has a listener that is an HTTP proxy. */
 export function hasHttpProxy({ mesh }: MeshSnapshot, { interception }: Traits): boolean {
   return mesh.proxyHttpPort !== 0 && mesh.proxyListenPort !== 0 && interception !== 'NONE'
 }
 
-/** The ports of a service that take part in routes when it is called through an egress listener. */
+/** Returns the route configurations in which a service's ports occur when it is called through an egress listener. */
 export function routedPorts({ service }: ServiceState, egress: EgressListener, view: View, snapshot: MeshSnapshot, traits: Traits): RoutedPort[] {
   const isProxied = hasHttpProxy(snapshot, traits)
   return portUses(service, egress, view.egress, snapshot, traits.interception).flatMap(({ port, kind, route }): RoutedPort[] => {
     if (!route) return []
-    // A sniffed port with an address of its own answers in the listener that all share as well.
+    // A port with protocol detection on its own address also occurs in the shared route configuration of its port number.
     const shared = kind === 'sniffed' && !route.catchAll ? [{ route: routeOfPort(port.number), port }] : []
     return [...shared, { route, port }, ...(isProxied ? [{ route: httpProxyRoute, port }] : [])]
   })
 }
 
-/** A place of a host in the routes of a port that no service of it has. */
+/** A host without a service in the route configuration of a port. */
 export interface PlaceWithoutService {
   readonly route: RouteName
   readonly virtualService: ResolvedVirtualService
 }
 
 /**
- * The routes in which a host of a VirtualService stands by itself, when it is called through an egress listener (docs/resources.md, R5): of port 80, and of the
- * ports with which another host of the VirtualService stands in routes; not of those that a service of the host has.
+ * Returns the route configurations in which a host of a VirtualService occurs on its own when it is called through an egress listener
+ * (docs/resources.md, R5): those of port 80 and of the HTTP ports of the VirtualService's other hosts, except the ports that a service of
+ * the host has.
  */
 export function placesWithoutService(
   host: string,
@@ -51,7 +52,7 @@ export function placesWithoutService(
   traits: Traits,
 ): PlaceWithoutService[] {
   const virtualService = egress.virtualServices.find(host)
-  // A wildcard answers for itself; hosts that only it covers are not hosts of their own.
+  // A wildcard host occurs itself; hosts that only the wildcard covers do not.
   if (!virtualService || virtualService.http.length === 0 || !virtualService.hosts.includes(host) || isSocket(egress)) return []
   const { interception } = traits
   const own = new Set(view.service(host)?.service.ports.map(({ number }) => number))
@@ -68,7 +69,7 @@ export function placesWithoutService(
   return routes.map((route) => ({ route, virtualService }))
 }
 
-/** What the routes of a view may refer to. */
+/** Returns the context for making the routes of a view. */
 export function routeContext(
   view: View,
   snapshot: MeshSnapshot,

@@ -1,4 +1,4 @@
-/** `envoy.config.route.v3.VirtualHost` of services, as sidecars see them (docs/resources.md, R1 to R3). */
+/** Makes `envoy.config.route.v3.VirtualHost` of services for sidecars (docs/resources.md, R1 to R3). */
 import { create } from '@bufbuild/protobuf'
 import type { Service, ServicePort } from '../../../protocols/data.ts'
 import { type VirtualHost, VirtualHostSchema } from '../../../protocols/gen/envoy/config/route/v3/route_components_pb.js'
@@ -10,15 +10,15 @@ import { durationOf } from '../message.ts'
 import { outboundCluster, passthrough } from '../names.ts'
 import { clusterOf, defaultRoute, type RouteContext, routesOf } from './http-routes.ts'
 
-/** By which names a service is called. */
+/** Which names of a service are domains of its virtual host. */
 export interface Naming {
-  /** The caller is in the namespace that the host names, so that names without it count. */
+  /** Whether the caller is in the namespace of the service, so that names without the namespace are included. */
   readonly own: boolean
-  /** Names count without the port as well. */
+  /** Whether names are also included without the port. */
   readonly withoutPort: boolean
 }
 
-/** The virtual host of one HTTP port of a service. */
+/** Returns the virtual host of an HTTP port of a service. */
 export function serviceVirtualHost(
   state: ServiceState,
   port: ServicePort,
@@ -38,7 +38,7 @@ export function serviceVirtualHost(
   })
 }
 
-/** The virtual host of a host that only a VirtualService knows, if any of its rules applies. */
+/** Returns the virtual host of a host without a service; undefined if no rule of its VirtualService applies. */
 export function virtualServiceHost(host: string, virtualService: ResolvedVirtualService, context: RouteContext): VirtualHost | undefined {
   const routes = routesOf(virtualService, context)
   if (routes.length === 0) return undefined
@@ -50,7 +50,7 @@ export function virtualServiceHost(host: string, virtualService: ResolvedVirtual
   })
 }
 
-/** What is done with hosts that nobody knows: passed on, or answered 502. */
+/** Returns the virtual host for unknown hosts: it passes requests through or answers 502. */
 export function catchAllHost(view: View, context: RouteContext): VirtualHost {
   if (!view.allowAny) {
     return create(VirtualHostSchema, {
@@ -77,7 +77,7 @@ export function catchAllHost(view: View, context: RouteContext): VirtualHost {
   })
 }
 
-/** Every name a service answers to: in full, by address, and by the short names that hold from the caller's namespace. */
+/** Returns the domains of a service: its full name, its addresses, and the short names that are valid in the caller's namespace. */
 function domainsOf(service: Service, port: number, naming: Naming, domain: string): string[] {
   const names = [service.hostname]
   const namespace = namespaceInHost(service.hostname, domain)
@@ -92,13 +92,13 @@ function domainsOf(service: Service, port: number, naming: Naming, domain: strin
   return [...new Set([...withPort(names, port, naming), ...own])]
 }
 
-/** The names that only callers in a service's own namespace have for it; they come after all others. */
+/** Returns the domains that only callers in the service's own namespace use; they follow all other domains. */
 export function ownDomains(service: Service, port: number, naming: Naming, domain: string): string[] {
   const namespace = namespaceInHost(service.hostname, domain)
   return namespace === undefined ? [] : withPort([service.hostname.slice(0, -`.${namespace}.svc.${domain}`.length)], port, naming)
 }
 
-/** Names with and without the port, each once: Envoy refuses a route configuration that has a domain twice. */
+/** Returns names with and without the port, without repetitions: Envoy refuses a route configuration in which a domain occurs twice. */
 const withPort = (names: readonly string[], port: number, { withoutPort }: Pick<Naming, 'withoutPort'>): string[] => [
   ...new Set(names.flatMap((name) => [...(withoutPort ? [name] : []), ...(name === '*' ? [] : [`${name}:${port}`])])),
 ]

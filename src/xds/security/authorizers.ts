@@ -1,4 +1,4 @@
-/** External authorizers: what CUSTOM policies name, from `extensionProviders` of the mesh configuration (docs/resources.md, A9). */
+/** External authorizers that CUSTOM policies name, from `extensionProviders` of the mesh configuration (docs/resources.md, A9). */
 import { isStandIn } from '../../config/stand-in.ts'
 import { patternOf } from '../../policy/patterns.ts'
 import { providerNamed } from '../../snapshot/authorizer-providers.ts'
@@ -7,22 +7,22 @@ import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf } from '../message.ts'
 import { outboundCluster } from '../names.ts'
 
-/** An authorizer that requests can be sent to. */
+/** An authorizer to which requests can be sent. */
 export interface Authorizer {
   readonly kind: 'http' | 'grpc'
   readonly cluster: string
   readonly host: string
   readonly port: number
-  /** Requests pass when it does not answer. */
+  /** Whether requests are allowed if the authorizer does not answer. */
   readonly failOpen: boolean
-  /** Status when it does not answer and requests do not pass. */
+  /** The status of a denied request if the authorizer does not answer. */
   readonly statusOnError: number | undefined
   readonly pathPrefix: string
-  /** How long it may take, in milliseconds. */
+  /** The timeout of a check, in milliseconds. */
   readonly timeoutMs: number
-  /** Whether what it adds to a request counts for its route. */
+  /** Whether the route is selected again after the authorizer has changed the request. */
   readonly clearRouteCache: boolean
-  /** What of the body it is sent; nothing without it. */
+  /** The part of the body that is sent to the authorizer; undefined: none. */
   readonly body: { readonly maxRequestBytes: number; readonly allowPartialMessage?: boolean; readonly packAsBytes?: boolean } | undefined
   readonly includeHeadersInCheck: readonly string[]
   readonly additionalHeaders: Readonly<Record<string, string>>
@@ -31,17 +31,17 @@ export interface Authorizer {
   readonly headersToDownstreamOnDeny: readonly string[]
 }
 
-/** How long an authorizer may take for which nobody says it, in milliseconds. */
+/** The timeout of a check if the provider sets none, in milliseconds. */
 const checkTimeoutMs = 600_000
 
-/** Why a workload has no authorizer. */
+/** The reason why a workload has no authorizer. */
 interface NoAuthorizer {
   readonly reason: string
-  /** It was told when the policies and the mesh configuration were read. */
+  /** Set if the fault was already reported when policies and mesh configuration were read. */
   readonly isTold?: true
 }
 
-/** The one authorizer of a workload, or why there is none. */
+/** Returns the authorizer of a workload, of which there can be only one, or the reason why there is none. */
 export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot: MeshSnapshot): Authorizer | NoAuthorizer {
   const names = [...new Set(policies.map((policy) => (isStandIn(policy) ? '' : (policy.spec.provider?.name ?? ''))))]
   if (names.length > 1) return { reason: `policies name different providers: ${names.join(', ')}` }
@@ -68,7 +68,7 @@ export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot:
     timeoutMs: given.timeout ?? checkTimeoutMs,
     clearRouteCache: given.clearRouteCache ?? false,
     body: given.includeRequestBodyInCheck,
-    // The second is the name that the first had before.
+    // The second field is the former name of the first.
     includeHeadersInCheck: http?.includeRequestHeadersInCheck?.length ? http.includeRequestHeadersInCheck : (http?.includeHeadersInCheck ?? []),
     additionalHeaders: http?.includeAdditionalHeadersInCheck ?? {},
     headersToDownstreamOnAllow: http?.headersToDownstreamOnAllow ?? [],
@@ -77,7 +77,7 @@ export function authorizerOf(policies: readonly AuthorizationPolicy[], snapshot:
   }
 }
 
-/** `envoy.config.core.v3.GrpcService`; what gRPC takes for an authority has no pipes. */
+/** Returns an `envoy.config.core.v3.GrpcService`. The authority of gRPC requests must not contain `|`. */
 export function grpcAuthorizer({ cluster, timeoutMs }: Authorizer) {
   return {
     targetSpecifier: { case: 'envoyGrpc' as const, value: { clusterName: cluster, authority: cluster.replaceAll('|', '_.') } },
@@ -85,7 +85,7 @@ export function grpcAuthorizer({ cluster, timeoutMs }: Authorizer) {
   }
 }
 
-/** `envoy.extensions.filters.http.ext_authz.v3.HttpService`. */
+/** Returns an `envoy.extensions.filters.http.ext_authz.v3.HttpService`. */
 export function httpAuthorizer(authorizer: Authorizer) {
   const { cluster, host, port, pathPrefix, timeoutMs, includeHeadersInCheck, additionalHeaders } = authorizer
   const { headersToUpstreamOnAllow, headersToDownstreamOnDeny, headersToDownstreamOnAllow } = authorizer
@@ -104,11 +104,11 @@ export function httpAuthorizer(authorizer: Authorizer) {
   }
 }
 
-/** A field with `envoy.type.matcher.v3.ListStringMatcher` of names of headers, `x`, `x*` or `*x`; nothing where there are none. */
+/** Returns a field with an `envoy.type.matcher.v3.ListStringMatcher` of header names, `x`, `x*` or `*x`; empty if there are none. */
 function ifAny<Field extends string>(field: Field, names: readonly string[]) {
   const patterns = names.map((name) => {
     const pattern = patternOf(name)
-    // Envoy takes no regular expression that ignores case.
+    // Envoy does not support case-insensitive regular expressions.
     if (pattern.kind === 'any') return { matchPattern: { case: 'safeRegex' as const, value: { regex: '.*' } } }
     return { matchPattern: { case: pattern.kind, value: pattern.text }, ignoreCase: true }
   })

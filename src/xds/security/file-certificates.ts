@@ -1,25 +1,25 @@
-/** Certificates in files of a proxy's, in TLS contexts (docs/resources.md, G7). */
+/** Certificates from files on the proxy's machine, in TLS contexts (docs/resources.md, G7). */
 import { fetchMs } from './credentials.ts'
 import { agentSecret, type Certificates } from './mutual-tls.ts'
 
-/** What is asked of the other side's certificate besides who signed it. */
+/** Requirements for the peer's certificate besides its issuer. */
 interface PeerChecks {
   readonly matchTypedSubjectAltNames: { sanType: number; matcher: { matchPattern: { case: 'exact'; value: string } } }[]
   readonly verifyCertificateHash?: string[]
   readonly verifyCertificateSpki?: string[]
 }
 
-/** Files that a TLS context names. */
+/** The files of a TLS context. */
 interface NamedFiles {
   readonly pairs: readonly { readonly chain: string; readonly key: string }[]
-  /** Authorities of the other side; undefined where its certificate is not checked. */
+  /** The file with the certificate authorities of the peer; undefined if its certificate is not verified. */
   readonly authorities: string | undefined
   readonly checks: PeerChecks
 }
 
 /**
- * Own certificates and authorities. An agent reads the files and serves them: then one that is missing costs what needs it, and a new one counts at once. Envoy itself refuses
- * the whole listener or cluster for a missing file.
+ * Returns the certificates of a TLS context. If the proxy has an agent, the agent reads the files and serves them: a missing file then
+ * affects only its users, and a changed file is used at once. Envoy itself refuses the whole listener or cluster if a file is missing.
  */
 export function fileCertificates({ pairs, authorities, checks }: NamedFiles, { agent }: Certificates) {
   const files = [...pairs.flatMap(({ chain, key }) => [chain, key]), ...(authorities === undefined ? [] : [authorities])]

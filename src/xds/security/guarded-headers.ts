@@ -1,6 +1,6 @@
 /**
- * Headers of requests that clients may not set, because policies set them, and spellings beside those that policies set or judge: `x_user` is
- * `x-user` to applications that get headers as variables (RFC 3875, section 4.1.18).
+ * Request headers that clients may not set because policies set them, and alternative spellings of headers that policies set or check:
+ * applications that receive headers as variables cannot distinguish `x_user` from `x-user` (RFC 3875, section 4.1.18).
  */
 import { headerOutputs } from '../../config/header-outputs.ts'
 import { resolveRule } from '../../config/policy-attributes.ts'
@@ -8,25 +8,25 @@ import { isStandIn } from '../../config/stand-in.ts'
 import type { RequestAuthentication, WorkloadPolicies } from '../../snapshot/policies.ts'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 
-/** What happens to headers of requests before anything else looks at them (docs/resources.md, A13). */
+/** What is removed from the headers of requests before any other processing (docs/resources.md, A13). */
 export interface GuardedHeaders {
-  /** Names of those that are removed, in small letters, sorted. */
+  /** Names of removed headers, in lower case, sorted. */
   readonly removed: readonly string[]
   /** Whether all headers with an underscore in their name are removed. */
   readonly dropsUnderscores: boolean
 }
 
-/** Nothing is removed. */
+/** No header is removed. */
 export const noGuardedHeaders: GuardedHeaders = { removed: [], dropsUnderscores: false }
 
-/** Hyphens and underscores in a name for which each spelling is removed by itself, and how many spellings at most. */
+/** The maximum number of hyphens and underscores in a name whose spellings are removed one by one, and the maximum number of spellings. */
 const mostMarks = 6
 const mostSpellings = 256
 
-/** Names that hold what proxies need of a request. */
+/** Headers that proxies need; never removed. */
 const needed: ReadonlySet<string> = new Set(['host', 'authorization', 'cookie', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'te'])
 
-/** Finds the headers that the policies of a workload guard. */
+/** Returns the headers that the policies of a workload guard. */
 export function guardedHeaders({ requests, authorization }: WorkloadPolicies, { settings }: MeshSnapshot): GuardedHeaders {
   const { plugins, optOuts } = settings
   const tokens = plugins.includes('authn') ? requests : []
@@ -48,7 +48,7 @@ export function guardedHeaders({ requests, authorization }: WorkloadPolicies, { 
     if (others.length > mostSpellings - removed.size) dropsUnderscores = true
     else for (const other of others) if (!named.has(other) && !sources.has(other)) removed.add(other)
   }
-  // Those of which a policy speaks by such a name stay.
+  // Underscores cannot be dropped if a policy reads a header with an underscore in its name.
   const isNeeded = [...judged, ...sources].some((name) => name.includes('_'))
   return { removed: [...removed].sort(), dropsUnderscores: dropsUnderscores && !isNeeded }
 }
@@ -56,11 +56,14 @@ export function guardedHeaders({ requests, authorization }: WorkloadPolicies, { 
 const outputsOf = (policy: RequestAuthentication): readonly string[] =>
   isStandIn(policy) ? (policy.spec.headers ?? []) : (policy.spec.jwtRules ?? []).flatMap(headerOutputs)
 
-/** Headers that a policy takes tokens from. */
+/** Returns the headers from which a policy takes tokens. */
 const sourcesOf = (policy: RequestAuthentication): readonly string[] =>
   isStandIn(policy) ? [] : (policy.spec.jwtRules ?? []).flatMap(({ fromHeaders }) => (fromHeaders ?? []).map(({ name }) => name.toLowerCase()))
 
-/** The other names with a hyphen or an underscore where a name has either; too many to be used where it has more than a few. */
+/**
+ * Returns the other spellings of a name, with a hyphen or an underscore in each place. For a name with too many of them, returns a list
+ * that exceeds {@link mostSpellings}.
+ */
 function spellings(name: string): string[] {
   const parts = name.split(/[-_]/)
   if (parts.length - 1 > mostMarks) return new Array(mostSpellings + 1).fill(name)

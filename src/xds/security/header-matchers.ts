@@ -1,13 +1,16 @@
-/** Headers of rules as principals (docs/resources.md, M6). */
+/** Translates header conditions of rules to RBAC principals (docs/resources.md, M6). */
 import type { Pattern } from '../../policy/patterns.ts'
 import { allIds, anyId, type Comparison, type Principal, regexMatch, type StringMatch, textMatch } from './matchers.ts'
 
-/** Spaces around a comma that make its elements more than one space away from it: what is listed there is found by its text alone. */
+/**
+ * Spacing around commas with more than one space, for which the comparisons of single elements do not work: if it occurs, the text is
+ * searched in the whole header.
+ */
 const wideSpacing = [',  ', ', \t', ',\t', '  ,', '\t ,', '\t,']
 
 /**
- * What some value of a header matches. It may be any element of a list with commas, be it of one line or of several: Envoy joins the values of
- * several lines with commas, or looks at each, by release. `guards` says whether a match keeps requests out.
+ * Returns a principal that matches if any value of a header matches. The value may be any element of a comma-separated list, on one line or
+ * several: depending on its release, Envoy joins several lines with commas or compares each. `guards`: a match denies the request.
  */
 export function headerIds(name: string, patterns: readonly Pattern[], guards: boolean): Principal {
   const isAny = patterns.some(({ kind }) => kind === 'any')
@@ -24,7 +27,7 @@ export function headerIds(name: string, patterns: readonly Pattern[], guards: bo
   return anyId([...found, allIds([anyId(wideSpacing.map((spacing) => value('contains', spacing))), anywhere])])
 }
 
-/** Comparisons of a whole header of which one holds if an element matches. */
+/** Returns comparisons with the whole header, of which one holds if an element of the list matches. */
 function elementMatches(kind: 'exact' | 'prefix' | 'suffix', text: string): [Comparison, string][] {
   const starts = [',', ', ']
   const ends = [',', ' ,']

@@ -1,19 +1,19 @@
-/** Hosts of rules as permissions on `:authority` (docs/resources.md, M5). */
+/** Translates host conditions of rules to RBAC permissions on `:authority` (docs/resources.md, M5). */
 import { authorities, type HostPattern, hostPatternOf, isDefaultPort } from '../../policy/authorities.ts'
 import { allRules, anyRule, type Comparison, headerRule, notRule, type Permission, regexMatch, textMatch } from './matchers.ts'
 
-/** How hosts are compared. */
+/** Parameters of the comparison of hosts. */
 interface HostComparison {
-  /** Whether a match keeps requests out: then it is every form that a server may take for the host, else the plain ones. */
+  /** Whether a match denies the request. Then every form matches that a server may read as the host, otherwise only the plain ones. */
   readonly guards: boolean
-  /** Whether there are forms at all (policy check `host-forms`). */
+  /** Whether several forms of a host are equal (policy check `host-forms`). */
   readonly forms: boolean
 }
 
 const authority = (comparison: Comparison, text: string): Permission => headerRule(':authority', textMatch(comparison, text, true))
 const authorityOf = (form: keyof typeof authorities): Permission => headerRule(':authority', regexMatch(authorities[form]))
 
-/** What some of the values match. */
+/** Returns a permission that matches if any of the values matches. */
 export function hostPermission(values: readonly string[], { guards, forms }: HostComparison): Permission {
   const patterns = values.map(hostPatternOf)
   const wide = guards && forms
@@ -26,7 +26,7 @@ export function hostPermission(values: readonly string[], { guards, forms }: Hos
   return anyRule([...asText, ...(asHost.length > 0 ? [allRules([anyRule(asHost), authorityOf('anyHost')])] : [])])
 }
 
-/** A host stands for any port, and for its form with the final dot of a full name. */
+/** Returns comparisons for a host with any port, and with and without a trailing dot. */
 function matchersOf({ kind, host, port }: HostPattern, wide: boolean): Permission[] {
   if (kind === 'prefix') {
     const colon = host.indexOf(':')
@@ -35,7 +35,7 @@ function matchersOf({ kind, host, port }: HostPattern, wide: boolean): Permissio
   const [whole, before] = kind === 'exact' ? (['exact', 'prefix'] as const) : (['suffix', 'contains'] as const)
   const dotted = [host, `${host}.`]
   const withoutPort = host === '' ? [] : dotted.map((each) => authority(whole, each))
-  // After a bracket that is open, a colon is part of an address.
+  // After an open bracket, a colon is part of an IPv6 address.
   const withPort = host.includes('[') && !host.includes(']') ? [] : dotted.map((each) => authority(before, `${each}:`))
   if (port === undefined) return [...withoutPort, ...withPort]
   if (!wide) return [authority(whole, `${host}:${port}`)]

@@ -1,4 +1,4 @@
-/** RequestAuthentications as `envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication` (docs/resources.md, A3). */
+/** Translates RequestAuthentications to `envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication` (docs/resources.md, A3). */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type {
   JwtAuthenticationSchema,
@@ -14,8 +14,8 @@ import { payloadKey } from './rbac.ts'
 type Requirement = MessageInitShape<typeof JwtRequirementSchema>
 
 /**
- * The filter's configuration, or undefined when nothing is asked of requests. `lockedKeys` is a key set that nobody can sign
- * for: it stands where keys could not be had.
+ * Returns the configuration of the filter; undefined if the policies require nothing of requests. `lockedKeys` is a key set whose private
+ * keys nobody has; it is used in place of key sets that could not be fetched.
  */
 export function jwtFilter(
   policies: readonly RequestAuthentication[],
@@ -54,7 +54,7 @@ function provider(rule: JwtRule, keys: string): MessageInitShape<typeof JwtProvi
     forward: rule.forwardOriginalToken ?? false,
     forwardPayloadHeader: rule.outputPayloadToHeader ?? '',
     payloadInMetadata: payloadKey,
-    // Routes may go by claims, and by headers that are made of them.
+    // Routes may depend on claims, and on headers that are set from claims.
     clearRouteCache: true,
     fromHeaders: (rule.fromHeaders ?? []).map(({ name, prefix }) => ({ name, valuePrefix: prefix ?? '' })),
     fromParams: rule.fromParams ?? [],
@@ -64,7 +64,10 @@ function provider(rule: JwtRule, keys: string): MessageInitShape<typeof JwtProvi
   }
 }
 
-/** A token of any provider, or no token for any of them: a bad token beside a missing one is still bad. */
+/**
+ * Returns a requirement that accepts a token of any provider, or no token at all. An invalid token is refused even if the tokens of other
+ * providers are missing.
+ */
 function requirement(names: readonly string[]): Requirement {
   const of = (name: string): Requirement => ({ requiresType: { case: 'providerName', value: name } })
   const any = (...requirements: Requirement[]): Requirement => ({

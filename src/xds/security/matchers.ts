@@ -1,6 +1,6 @@
 /**
- * Pieces of `envoy.config.rbac.v3` that rules are made of. What depends on a user's value compares text and is no regular expression: an Envoy
- * refuses a listener with one of more than a hundred steps, and one matches no text that is not UTF-8.
+ * Building blocks of `envoy.config.rbac.v3`. Conditions on users' values are text comparisons and not regular expressions: Envoy refuses a
+ * listener with an expression of more than a hundred program steps, and an expression does not match text that is not UTF-8.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PermissionSchema, PrincipalSchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
@@ -14,42 +14,42 @@ export type StringMatch = MessageInitShape<typeof StringMatcherSchema>
 /** How a text is compared with another. */
 export type Comparison = 'exact' | 'prefix' | 'suffix' | 'contains'
 
-/** All of these principals; no condition where there are none. */
+/** Matches if all principals match; always if there are none. */
 export const allIds = (ids: readonly Principal[]): Principal =>
   ids.length === 1 && ids[0] ? ids[0] : { identifier: ids.length === 0 ? { case: 'any', value: true } : { case: 'andIds', value: { ids: [...ids] } } }
-/** Any of these principals. */
+/** Matches if any of the principals matches. */
 export const anyId = (ids: readonly Principal[]): Principal =>
   ids.length === 1 && ids[0] ? ids[0] : { identifier: { case: 'orIds', value: { ids: [...ids] } } }
-/** Every principal but this one. */
+/** Matches if the principal does not match. */
 export const notId = (id: Principal): Principal => ({ identifier: { case: 'notId', value: id as never } })
-/** All of these permissions; no condition where there are none. */
+/** Matches if all permissions match; always if there are none. */
 export const allRules = (rules: readonly Permission[]): Permission =>
   rules.length === 1 && rules[0]
     ? rules[0]
     : { rule: rules.length === 0 ? { case: 'any', value: true } : { case: 'andRules', value: { rules: [...rules] } } }
-/** Any of these permissions. */
+/** Matches if any of the permissions matches. */
 export const anyRule = (rules: readonly Permission[]): Permission =>
   rules.length === 1 && rules[0] ? rules[0] : { rule: { case: 'orRules', value: { rules: [...rules] } } }
-/** Every permission but this one. */
+/** Matches if the permission does not match. */
 export const notRule = (rule: Permission): Permission => ({ rule: { case: 'notRule', value: rule as never } })
 
-/** A text compared with the whole of a value, its start, its end or some part of it. */
+/** Matches a text that is equal to, starts with, ends with or contains a value. */
 export const textMatch = (comparison: Comparison, value: string, ignoreCase = false): StringMatch => ({
   matchPattern: { case: comparison, value },
   ...(ignoreCase ? { ignoreCase } : {}),
 })
 
-/** A regular expression that a whole value must match. It must not contain a value of a user's. */
+/** Matches a text if the regular expression matches all of it. The expression must not contain a user's value. */
 export const regexMatch = (regex: string): StringMatch => ({ matchPattern: { case: 'safeRegex', value: { regex: `(?s)${regex}` } } })
 
-/** A pattern; `*` is any text but the empty one. */
+/** Matches a text by a pattern. `*` matches any non-empty text. */
 export function stringMatch(pattern: Pattern, ignoreCase = false): StringMatch {
   if (pattern.kind === 'any') return regexMatch('.+')
   if (pattern.kind !== 'exact' && pattern.text === '') return regexMatch('.*')
   return textMatch(pattern.kind, pattern.text, ignoreCase)
 }
 
-/** A header of a request by its value. */
+/** Matches a request by the value of a header. */
 export const headerRule = (name: string, value: StringMatch): Permission => ({
   rule: { case: 'header', value: { name, headerMatchSpecifier: { case: 'stringMatch', value } } },
 })

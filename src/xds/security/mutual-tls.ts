@@ -1,28 +1,30 @@
 /**
- * Mutual TLS between workloads: where a proxy has its certificate, and the TLS contexts of both sides (docs/resources.md, C9,
- * C10, L11).
+ * Mutual TLS between workloads: the source of a proxy's certificate, and the TLS contexts of both sides (docs/resources.md, C9, C10, L11).
  */
 import { DownstreamTlsContextSchema, UpstreamTlsContextSchema } from '../../../protocols/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js'
 import type { MeshSnapshot } from '../../snapshot/snapshot.ts'
 import { durationOf, pack } from '../message.ts'
 
-/** Certificate, key and the authorities of the other side, as files of the proxy's. */
+/** Files on the proxy's machine with certificate chain, key and certificate authorities of the peer. */
 export interface CertificateFiles {
   readonly chain: string
   readonly key: string
   readonly root: string
 }
 
-/** Where a proxy has its workload certificate. */
+/** The source of a proxy's workload certificate. */
 export interface Certificates {
-  /** Files its metadata names for what it serves (`TLS_SERVER_*`) and for what it calls (`TLS_CLIENT_*`). */
+  /** Files that its metadata names for inbound (`TLS_SERVER_*`) and outbound (`TLS_CLIENT_*`) connections. */
   readonly server: CertificateFiles | undefined
   readonly client: CertificateFiles | undefined
-  /** Whether an agent runs beside it, which serves certificates over SDS. */
+  /** Whether the proxy has an agent, which serves certificates over SDS. */
   readonly agent: boolean
 }
 
-/** Reads where a proxy has its certificates; files count when all three of a side are named. Only what an agent starts has `PROXY_CONFIG` in its metadata. */
+/**
+ * Reads the source of certificates from the metadata of a proxy. The files of a side are used if all three are named. `PROXY_CONFIG` is
+ * present only if an agent started the proxy.
+ */
 export function certificatesOf(metadata: Readonly<Record<string, unknown>>): Certificates {
   const files = (side: 'SERVER' | 'CLIENT'): CertificateFiles | undefined => {
     const named = (name: string) => metadata[`TLS_${side}_${name}`]
@@ -34,11 +36,11 @@ export function certificatesOf(metadata: Readonly<Record<string, unknown>>): Cer
 
 const isPath = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
-/** ALPN by which a sidecar's listener tells mutual TLS of the mesh from TLS that is the workload's own. */
+/** The ALPN protocols that identify mutual TLS of the mesh; other TLS belongs to the workload. */
 export const meshProtocols = {
   http: ['istio', 'istio-peer-exchange', 'istio-http/1.0', 'istio-http/1.1', 'istio-h2'],
   tcp: ['istio', 'istio-peer-exchange'],
-  /** What says that HTTP is inside, where the port does not. */
+  /** ALPN protocols that also identify the content as HTTP. */
   onlyHttp: ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'],
 } as const
 
@@ -58,7 +60,10 @@ const socket = (value: ReturnType<typeof pack>) => ({ name: 'envoy.transport_soc
 
 type SubjectNames = readonly { sanType: number; matcher: object }[]
 
-/** Own certificate and what is asked of the other side's; from files, else from the agent, `fetchMs` as {@link agentSecret} has it. */
+/**
+ * Returns the certificate and the validation of the peer's certificate, from files or else from the agent; `fetchMs` as for {@link
+ * agentSecret}.
+ */
 export function certificateContext(files: CertificateFiles | undefined, names: SubjectNames, fetchMs?: number) {
   const matchTypedSubjectAltNames = names as never
   if (files)
@@ -75,14 +80,14 @@ export function certificateContext(files: CertificateFiles | undefined, names: S
   }
 }
 
-/** SPIFFE names of the own trust domain and its aliases. */
+/** Returns SPIFFE id matchers for the mesh's trust domain and its aliases. */
 const ofTrustDomains = ({ mesh }: MeshSnapshot): SubjectNames =>
   [mesh.trustDomain, ...mesh.trustDomainAliases].map((domain) => ({
     sanType: uriName,
     matcher: { matchPattern: { case: 'prefix' as const, value: `spiffe://${domain}/` } },
   }))
 
-/** The socket of a listener that asks for a certificate of the mesh. */
+/** Returns the transport socket of a filter chain that requires a certificate of the mesh. */
 export function inboundSocket(certificates: Certificates, http: boolean, snapshot: MeshSnapshot) {
   const { features } = snapshot.settings
   const names = features.PILOT_SKIP_VALIDATE_TRUST_DOMAIN ? [] : ofTrustDomains(snapshot)
@@ -98,17 +103,17 @@ export function inboundSocket(certificates: Certificates, http: boolean, snapsho
   )
 }
 
-/** What the socket to a service of the mesh is made from. */
+/** Parameters of the transport socket for a service of the mesh. */
 export interface OutboundTls {
   readonly sni: string
-  /** SPIFFE names that the service may have; with none, any of the trust domain. */
+  /** SPIFFE ids that the service may have; if empty, any of the mesh's trust domains. */
   readonly accounts: readonly string[]
   readonly protocol: 'http1' | 'http2' | 'other'
 }
 
 const outboundProtocols = { http1: ['istio-http/1.1', 'istio'], http2: ['istio-h2', 'istio', 'h2'], other: ['istio-peer-exchange', 'istio'] }
 
-/** The socket to a service of the mesh. */
+/** Returns the transport socket for a service of the mesh. */
 export function outboundSocket(certificates: Certificates, { sni, accounts, protocol }: OutboundTls, snapshot: MeshSnapshot) {
   const names = accounts.map((name) => ({ sanType: uriName, matcher: { matchPattern: { case: 'exact' as const, value: name } } }))
   return socket(
@@ -122,7 +127,10 @@ export function outboundSocket(certificates: Certificates, { sni, accounts, prot
   )
 }
 
-/** A secret that the agent serves over SDS (cluster `sds-grpc` of the bootstrap). Whatever needs it is put in force without it after `fetchMs`, 15 s unless given. */
+/**
+ * Returns the config of a secret that the agent serves over SDS (cluster `sds-grpc` of the bootstrap). The listener or cluster is activated
+ * without the secret after `fetchMs` milliseconds, by default 15 s.
+ */
 export function agentSecret(name: string, fetchMs?: number) {
   return {
     name,

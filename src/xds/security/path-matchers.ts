@@ -1,4 +1,4 @@
-/** Paths of rules as permissions on the path of a request without its query (docs/resources.md, M1 to M4). */
+/** Translates path conditions of rules to RBAC permissions on the path without its query (docs/resources.md, M1 to M4). */
 import { UriTemplateMatchConfigSchema } from '../../../protocols/gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.js'
 import type { MeshConfig } from '../../config/mesh-config.ts'
 import { type PathCharacter, type PathPattern, pathCharacters, pathPatternOf } from '../../config/path-patterns.ts'
@@ -7,21 +7,21 @@ import { oddPath } from '../../policy/paths.ts'
 import { pack } from '../message.ts'
 import { allRules, anyRule, type Comparison, notRule, type Permission, regexMatch, type StringMatch, textMatch } from './matchers.ts'
 
-/** How paths are compared. */
+/** Parameters of the comparison of paths. */
 interface PathComparison {
   readonly normalization: MeshConfig['pathNormalization']['normalization'] | undefined
-  /** Whether a match keeps requests out: then what may be another path matches too, else it does not. */
+  /** Whether a match denies the request. Then ambiguous paths match, otherwise they do not. */
   readonly guards: boolean
-  /** Whether a character may come plain or escaped (policy check `path-forms`). */
+  /** Whether plain and escaped characters are equal (policy check `path-forms`). */
   readonly forms: boolean
 }
 
-/** Texts that one value is compared as at most: eight characters that come plain or escaped. */
+/** The maximum number of forms of one value that are compared: eight characters, each plain or escaped. */
 const mostForms = 256
 
 const pathRule = (value: StringMatch): Permission => ({ rule: { case: 'urlPath', value: { rule: { case: 'path', value } } } })
 
-/** What some of the values match. */
+/** Returns a permission that matches if any of the values matches. */
 export function pathPermission(values: readonly string[], { normalization, guards, forms }: PathComparison): Permission {
   const patterns = values.map(pathPatternOf)
   if (patterns.some(({ kind }) => kind === 'any')) return pathRule(regexMatch('.+'))
@@ -44,7 +44,7 @@ function permissionsOf(pattern: PathPattern, characters: readonly PathCharacter[
   return wide ? [...same, allRules(runsOf(characters).map((run) => pathRule(textMatch(...pinned(kind, run)))))] : same
 }
 
-/** Every text that characters may come as, escapes in upper case; undefined where they are too many. */
+/** Returns every form of a text, with escapes in upper case; undefined if there are too many. */
 function formsOf(characters: readonly PathCharacter[]): string[] | undefined {
   const choices = characters.filter((character) => typeof character !== 'string' && character.plain !== undefined).length
   if (2 ** choices > mostForms) return undefined
@@ -58,13 +58,16 @@ function formsOf(characters: readonly PathCharacter[]): string[] | undefined {
   )
 }
 
-/** All characters plain where they can be, and all escaped. */
+/** Returns two forms: all characters plain where possible, and all escaped. */
 const uniformForms = (characters: readonly PathCharacter[]): string[] => [
   characters.map((character) => (typeof character === 'string' ? character : (character.plain ?? character.escaped))).join(''),
   characters.map((character) => (typeof character === 'string' ? character : character.escaped)).join(''),
 ]
 
-/** One form. Digits of escapes may come in either case: then the whole is compared without case, and the texts between them with it. */
+/**
+ * Returns a permission for one form of a text. Hexadecimal digits of escapes are case-insensitive: the whole text is compared without case,
+ * and the runs between the escapes with case.
+ */
 function textRule(kind: Comparison, text: string): Permission {
   const between = text.split(/%(?=[0-9A-F]{2})[0-9]?[A-F][0-9A-F]?/)
   const whole = pathRule(textMatch(kind, text, between.length > 1))
@@ -73,13 +76,13 @@ function textRule(kind: Comparison, text: string): Permission {
   return allRules([whole, ...pinRules, ...(kind === 'suffix' ? insideEscape(text) : [])])
 }
 
-/** Where a run of a value stands in a path. */
+/** Returns the comparison of a run of a value with the path, by the position of the run in the value. */
 function pinned(kind: Comparison, { run, first, last }: { run: string; first: boolean; last: boolean }): [Comparison, string] {
   if (first && (kind === 'exact' || kind === 'prefix')) return ['prefix', run]
   return [last && (kind === 'exact' || kind === 'suffix') ? 'suffix' : 'contains', run]
 }
 
-/** A suffix that starts with hexadecimal digits does not match from within an escape. */
+/** Prevents a suffix that starts with hexadecimal digits from matching within an escape. */
 function insideEscape(text: string): Permission[] {
   if (!/^[0-9A-Fa-f]/.test(text)) return []
   const before = [...'0123456789ABCDEF'].map((digit) => `%${digit}`)
@@ -87,7 +90,7 @@ function insideEscape(text: string): Permission[] {
   return [notRule(anyRule(starts.map((start) => pathRule(textMatch('suffix', start + text, true)))))]
 }
 
-/** Texts between characters that may come in two forms. */
+/** Returns the runs between characters that have two forms. */
 function runsOf(characters: readonly PathCharacter[]): { run: string; first: boolean; last: boolean }[] {
   const runs = ['']
   for (const character of characters)
@@ -97,8 +100,8 @@ function runsOf(characters: readonly PathCharacter[]): { run: string; first: boo
 }
 
 /**
- * `envoy.extensions.path.match.uri_template.v3`, for each form of the texts of a template. Its operators do not stand for every character: where a match
- * keeps requests out, paths with others match by what stands before the first operator.
+ * Returns permissions for all forms of a template (`envoy.extensions.path.match.uri_template.v3`). Its operators do not match all
+ * characters: if a match denies the request, a path with other characters matches if it starts with the text before the first operator.
  */
 function templatesOf(characters: readonly PathCharacter[], wide: boolean): Permission[] {
   const pieces = templatePieces(characters)
@@ -119,7 +122,7 @@ function templatesOf(characters: readonly PathCharacter[], wide: boolean): Permi
   return [...found, allRules([anyRule(starts), notRule(pathRule(regexMatch(templatePath)))])]
 }
 
-/** The characters of a template, its operators as Envoy writes them. */
+/** Returns the characters of a template, with its operators in Envoy's syntax. */
 function templatePieces(characters: readonly PathCharacter[]): PathCharacter[] {
   const marked = characters.map((character) => (typeof character === 'string' ? character : (character.plain ?? character.escaped)))
   const pieces: PathCharacter[] = []

@@ -1,4 +1,4 @@
-/** The filters that enforce the policies of a workload, in this order (docs/resources.md, A5): CUSTOM, tokens, AUDIT, DENY, ALLOW. */
+/** The filters that enforce the policies of a workload, in order (docs/resources.md, A5): CUSTOM, tokens, AUDIT, DENY, ALLOW. */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Any } from '@bufbuild/protobuf/wkt'
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
@@ -22,32 +22,32 @@ import { matchesAll, policyName, type RuleTarget, rulePolicy } from './rbac.ts'
 type Rules = MessageInitShape<typeof RBACSchema>
 type Policies = Record<string, MessageInitShape<typeof PolicySchema>>
 
-/** A filter by name, packed; the same for HTTP and network filter chains. */
+/** A packed filter by name; the same type for HTTP and network filter chains. */
 export interface NamedFilter {
   readonly name: string
   readonly configType: { readonly case: 'typedConfig'; readonly value: Any }
 }
 
 type Protocol = RuleTarget['protocol']
-/** What a proxy takes for true of a request. */
+/** Which attributes of a request are trusted. */
 type Trust = Pick<RuleTarget, 'trustsForwarded'>
 
 const filterNames = { http: 'envoy.filters.http', tcp: 'envoy.filters.network' } as const
-/** Names of policies that send a request to an external authorizer start so. */
+/** The prefix of policy names in the RBAC filter that selects requests for an external authorizer. */
 const customPrefix = 'mesh-ext-authz-'
 const customStat = 'mesh_ext_authz_'
 
-/** The filters of a workload's policies, for chains that see requests and for those that see bytes. */
+/** The filters for the policies of a workload, for HTTP and for TCP filter chains. */
 export interface PolicyFilters {
   readonly http: readonly NamedFilter[]
   readonly tcp: readonly NamedFilter[]
-  /** Whether the policies judge requests, and what they say cannot be said of bytes (docs/resources.md, A11). */
+  /** Whether the policies apply to requests and could not be enforced on plain TCP connections (docs/resources.md, A11). */
   readonly needRequests: boolean
-  /** What is removed of requests before anything else. */
+  /** The headers that are removed from requests before anything else. */
   readonly headers: GuardedHeaders
 }
 
-/** Makes the filters. What cannot be expressed to Envoy is told, and lets nothing through. */
+/** Makes the filters. If policies cannot be expressed in Envoy's configuration, the reason is reported and everything is denied. */
 export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, trust: Trust, report: (reason: string) => void): PolicyFilters {
   const make = (protocol: Protocol) =>
     contain(
@@ -73,15 +73,16 @@ export function filtersOf(policies: WorkloadPolicies, snapshot: MeshSnapshot, tr
   return { http: make('http'), tcp: make('tcp'), needRequests, headers }
 }
 
-/** The authorizer that CUSTOM policies ask, or why there is none; undefined without such policies. */
+/** Returns the authorizer of the CUSTOM policies, or the reason why there is none; undefined if there are no such policies. */
 function authorizerFor(policies: WorkloadPolicies, snapshot: MeshSnapshot): ReturnType<typeof authorizerOf> | undefined {
   const custom = snapshot.settings.plugins.includes('ext_authz') ? customPolicies(policies, snapshot) : []
   return custom.length > 0 ? authorizerOf(custom, snapshot) : undefined
 }
 
 /**
- * Whether bytes would pass by what the policies say of requests (tokens; a CUSTOM policy that asks for something only requests have, or whose provider
- * judges requests alone), or could not pass at all (ALLOW rules that all ask for it; a DENY rule that asks for nothing else).
+ * Whether TCP connections would bypass what the policies demand of requests (tokens; a CUSTOM policy with a condition on requests, or whose
+ * provider only checks requests), or could never be allowed (ALLOW rules that all have conditions on requests; a DENY rule with such
+ * conditions only).
  */
 function judgeRequests(policies: WorkloadPolicies, snapshot: MeshSnapshot): boolean {
   const { plugins, optOuts, names } = snapshot.settings
@@ -96,7 +97,7 @@ function judgeRequests(policies: WorkloadPolicies, snapshot: MeshSnapshot): bool
   return (allow.length > 0 && allow.every(asksOfRequests)) || rules('DENY').some((rule) => rule.length > 0 && rule.every(isOfRequests))
 }
 
-/** The conditions of each rule of these policies. */
+/** Returns the conditions of each rule of the policies. */
 const rulesOf = (policies: readonly AuthorizationPolicy[]): (readonly Condition[])[] =>
   policies.flatMap((policy) =>
     isStandIn(policy)
@@ -109,7 +110,7 @@ const asksOfRequests = (conditions: readonly Condition[]): boolean => conditions
 const denyAll = (protocol: Protocol, name: string): NamedFilter =>
   rbac(protocol, { rules: { action: RBAC_Action.DENY, policies: { [name]: matchesAll } } })
 
-/** The filters for one protocol; none when no policy selects the workload. */
+/** Returns the filters for one protocol; empty if no policy selects the workload. */
 export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, snapshot: MeshSnapshot, trust: Trust): NamedFilter[] {
   const common = { protocol, ...trust, ...judgedBy(snapshot) }
   const jwt = protocol === 'http' ? jwtFilter(policies.requests, snapshot.keySets, snapshot.settings.lockedKeys) : undefined
@@ -122,7 +123,7 @@ export function policyFilters(protocol: Protocol, policies: WorkloadPolicies, sn
   return snapshot.settings.plugins.flatMap((name) => (Object.hasOwn(plugins, name) ? (plugins[name]?.() ?? []) : []))
 }
 
-/** What of the mesh the meaning of rules depends on. */
+/** Returns the settings of the mesh on which the meaning of rules depends. */
 const judgedBy = (snapshot: MeshSnapshot) => ({
   trustDomains: trustDomainsOf(snapshot),
   normalization: snapshot.mesh.pathNormalization.normalization,
@@ -155,7 +156,7 @@ function rbac(protocol: Protocol, config: { rules?: Rules; shadowRules?: Rules; 
   return named(name, pack(NetworkRbacSchema, { ...config, statPrefix: 'tcp.' } as MessageInitShape<typeof NetworkRbacSchema>))
 }
 
-/** All rules of the policies; a policy without rules has none, and an ALLOW stage of none lets nothing through. */
+/** Returns all rules of the policies. A policy without rules has none; an ALLOW stage without rules denies everything. */
 function compile(policies: readonly AuthorizationPolicy[], target: RuleTarget, prefix: string): Policies {
   const compiled: Policies = {}
   for (const policy of policies) {
@@ -174,7 +175,7 @@ function compile(policies: readonly AuthorizationPolicy[], target: RuleTarget, p
 const customPolicies = ({ authorization }: WorkloadPolicies, { settings }: MeshSnapshot): AuthorizationPolicy[] =>
   authorization.filter((policy) => actionOf(policy) === 'CUSTOM' && !isDryRun(policy, settings.names.domain))
 
-/** Requests that match go to the workload's external authorizer; if that is not to be had, they are denied. */
+/** Returns filters that send matching requests to the workload's external authorizer, or deny everything if there is none. */
 function customFilters(target: RuleTarget, policies: WorkloadPolicies, snapshot: MeshSnapshot): NamedFilter[] {
   const { protocol } = target
   const custom = customPolicies(policies, snapshot)

@@ -1,6 +1,6 @@
 /**
- * AuthorizationPolicies as `envoy.config.rbac.v3.RBAC` (docs/resources.md, A6 to A8). Identities come from the peer's certificate
- * (`Principal.authenticated`), tokens from what `jwt_authn` leaves in the metadata under {@link payloadKey}.
+ * Translates AuthorizationPolicies to `envoy.config.rbac.v3.RBAC` (docs/resources.md, A6 to A8). Identities come from the peer's
+ * certificate (`Principal.authenticated`), claims from the metadata that `jwt_authn` writes under {@link payloadKey}.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PolicySchema } from '../../../protocols/gen/envoy/config/rbac/v3/rbac_pb.js'
@@ -32,29 +32,32 @@ import {
 } from './matchers.ts'
 import { pathPermission } from './path-matchers.ts'
 
-/** Where `jwt_authn` puts the claims of the token that it accepted. */
+/** The metadata key under which `jwt_authn` stores the claims of an accepted token. */
 export const payloadKey = 'payload'
-/** The filter that checks tokens, and the name under which it leaves what it found. */
+/** The filter that validates JWTs, also the namespace of its metadata. */
 export const jwtFilterName = 'envoy.filters.http.jwt_authn'
 
 type Policy = MessageInitShape<typeof PolicySchema>
 type ValueMatch = MessageInitShape<typeof ValueMatcherSchema>
 type MetadataMatch = MessageInitShape<typeof MetadataMatcherSchema>
 
-/** What a rule is compiled for. */
+/** Parameters of the translation of rules. */
 export interface RuleTarget {
   readonly protocol: 'http' | 'tcp'
-  /** Whether a match lets a request pass: then what cannot be judged must not match, else it must. */
+  /** Whether a match allows the request. Then a condition that cannot be evaluated must not match, otherwise it must. */
   readonly allows: boolean
   readonly trustDomains: TrustDomains
   readonly normalization: MeshConfig['pathNormalization']['normalization'] | undefined
-  /** Whether the address of the client may come from a header: proxies before this one are trusted, or it takes none but its own word for it. */
+  /**
+   * Whether the client address may be taken from a header: proxies in front of this one are trusted, or this proxy takes the address from
+   * the connection.
+   */
   readonly trustsForwarded: boolean
-  /** Checks that are left out. */
+  /** Policy checks that are disabled. */
   readonly optOuts: OptOuts
 }
 
-/** One rule as a policy, or undefined where it can never match: an ALLOW rule that looks at what a TCP connection does not have. */
+/** Returns one rule as a policy; undefined if it can never match: an ALLOW rule with a condition that a TCP connection cannot meet. */
 export function rulePolicy(rule: Rule, target: RuleTarget): Policy | undefined {
   const unusable = (condition: Condition) => target.protocol === 'tcp' && isHttpOnly(condition.attribute)
   const conditions = [...rule.from.flat(), ...rule.to.flat(), ...rule.when]
@@ -77,12 +80,12 @@ export const matchesAll: Policy = {
   principals: [{ identifier: { case: 'any', value: true } }],
 }
 
-/** Whether Envoy sees it in the operation (`Permission`); everything else it sees in the peer and its request (`Principal`). */
+/** Whether Envoy evaluates a condition on the operation (`Permission`), and not on the peer and its request (`Principal`). */
 function isOfOperation({ attribute }: Condition): boolean {
   return ['host', 'method', 'path', 'target', 'port', 'sni'].includes(attribute.type) || (attribute.type === 'ip' && attribute.of === 'destination')
 }
 
-/** Whether a match of a condition keeps requests out: what is not sure then counts as a match, and else as none. */
+/** Whether a match of a condition denies the request. Ambiguous values then count as a match, otherwise as no match. */
 const guards = ({ not }: Condition, { allows }: RuleTarget): boolean => not === allows
 
 function principalOf(condition: Condition, target: RuleTarget): Principal {
@@ -144,8 +147,8 @@ function principalsOf(condition: Condition, value: string, target: RuleTarget): 
 const addressId = (identifier: 'directRemoteIp' | 'remoteIp', value: AddressRange): Principal => ({ identifier: { case: identifier, value } })
 
 /**
- * The address of the client. Where no proxy is trusted to say it in a header, everybody can say there what he likes: the connection's own address
- * decides, and what the header says can only keep requests out.
+ * Returns principals for the client address. If no proxy is trusted, a client can write anything into the header: the address of the
+ * connection decides, and the address in the header can only deny a request.
  */
 function clientIds(range: AddressRange, condition: Condition, target: RuleTarget): Principal[] {
   const said = addressId('remoteIp', range)
@@ -156,7 +159,7 @@ function clientIds(range: AddressRange, condition: Condition, target: RuleTarget
 
 const peer = (principalName: StringMatch): Principal => ({ identifier: { case: 'authenticated', value: { principalName } } })
 
-/** A SPIFFE identity, written without its scheme. */
+/** Matches a SPIFFE id by a pattern without the scheme. */
 function peerId(pattern: Pattern): Principal {
   const scheme = 'spiffe://'
   if (pattern.kind === 'any') return peer(textMatch('prefix', scheme))
@@ -164,16 +167,18 @@ function peerId(pattern: Pattern): Principal {
   return allIds([peer(textMatch('prefix', scheme)), ...(pattern.text === '' ? [] : [peer(textMatch('suffix', pattern.text))])])
 }
 
-/** A trust domain is what stands before the first slash of an identity. */
+/** Matches the trust domain of a SPIFFE id: the part before the first slash. */
 function trustDomainMatch(pattern: Pattern): StringMatch {
   if (pattern.kind === 'suffix') return regexMatch(`spiffe://[^/]*${patternRegex({ kind: 'exact', text: pattern.text }, '')}/.*`)
   return textMatch('prefix', `spiffe://${pattern.kind === 'exact' ? `${pattern.text}/` : pattern.kind === 'prefix' ? pattern.text : ''}`)
 }
 
-/** Longest name that a regular expression may hold; namespaces of the orchestrator have at most 63 characters. */
+/**
+ * The maximum length in bytes of a name that is put into a regular expression. Namespaces of the orchestrator have at most 63 characters.
+ */
 const longestNamespace = 63
 
-/** The namespace in a SPIFFE identity, which has no characters but those of ASCII. */
+/** Matches the namespace in a SPIFFE id, which consists of ASCII characters. */
 function namespaceId(pattern: Pattern): Principal {
   const shape = (name: string) => peer(regexMatch(`spiffe://[!-.0-~]+/ns/${name}/[!-~]*`))
   if (pattern.kind === 'any' || new TextEncoder().encode(pattern.text).length <= longestNamespace) return shape(patternRegex(pattern, '[!-.0-~]'))
@@ -181,7 +186,10 @@ function namespaceId(pattern: Pattern): Principal {
   return allIds([peer(textMatch('contains', part)), shape('[!-.0-~]+')])
 }
 
-/** An exact value without a slash that could part it is nobody's: a policy must say so in some way. */
+/**
+ * Returns principals for `<iss>/<sub>`. A value that no slash can divide matches nobody, which must be expressed as a principal that never
+ * matches.
+ */
 function requestPrincipalIds(pattern: Pattern, metadata: (match: MetadataMatch) => Principal): Principal[] {
   const pairs = requestPrincipals(pattern).map(([issuer, subject]): Principal => {
     const ids = [claimMatch(['iss'], stringValue(issuer)), claimMatch(['sub'], stringValue(subject))].map(metadata)
@@ -207,13 +215,16 @@ function permissionsFor({ attribute }: Condition, value: string, wide: boolean):
   }
 }
 
-/** A server name has no final dot (RFC 6066, section 3); where a match keeps connections out, one with it matches too. */
+/**
+ * Returns the patterns for a server name, which has no trailing dot (RFC 6066, section 3). If a match denies the connection, a name with
+ * the dot matches too.
+ */
 const sniPatterns = (pattern: Pattern, wide: boolean): Pattern[] =>
   wide && (pattern.kind === 'exact' || pattern.kind === 'suffix') ? [pattern, { ...pattern, text: `${pattern.text}.` }] : [pattern]
 
 /**
- * Pairs of patterns for issuer and subject that together say what one says of `<iss>/<sub>`: either may contain slashes, so
- * each slash may be the one between them. Both must be there for a principal to be.
+ * Returns pairs of patterns for issuer and subject that together are equivalent to one pattern for `<iss>/<sub>`. Either may contain
+ * slashes, so each slash may be the separator. A request principal exists only if both claims do.
  */
 export function requestPrincipals(pattern: Pattern): [issuer: Pattern, subject: Pattern][] {
   const any: Pattern = { kind: 'any' }
@@ -242,14 +253,14 @@ const eitherValue = (...valueMatchers: ValueMatch[]): ValueMatch =>
     ? valueMatchers[0]
     : { matchPattern: { case: 'orMatch', value: { valueMatchers: valueMatchers as never[] } } }
 
-/** A claim that is a text, or a list with such a text; with `otherTypes` also one that is no text and reads like it. */
+/** Matches a claim that is a string or contains it in a list; with `otherTypes` also a claim of another type with the same text. */
 function claimValue(pattern: Pattern, whole: boolean, otherTypes: boolean): ValueMatch {
   const isWhole = whole || /\s/.test('text' in pattern ? pattern.text : '')
   const texts = [listOf(stringValue(pattern)), ...(isWhole ? [stringValue(pattern)] : wordValues(pattern))]
   return eitherValue(...texts, ...(otherTypes ? otherValues(pattern) : []))
 }
 
-/** One of the words of a text, between spaces. */
+/** Matches one of the space-separated words of a string. */
 function wordValues(pattern: Pattern): ValueMatch[] {
   const matching = (match: StringMatch): ValueMatch => ({ matchPattern: { case: 'stringMatch', value: match } })
   if (pattern.kind === 'any' || (pattern.kind !== 'exact' && pattern.text === '')) return [matching(regexMatch('.*[^ ].*'))]
@@ -260,7 +271,7 @@ function wordValues(pattern: Pattern): ValueMatch[] {
   return [...(kind === 'exact' ? [textMatch('exact', text)] : []), ...first, ...last, between].map(matching)
 }
 
-/** What is no text and reads like a pattern: true and false in any case, numbers by value, and either in a list, or a list in a list. */
+/** Matches values of other types by their text: booleans in any case, numbers by value, and both in a list or in a list within a list. */
 function otherValues(pattern: Pattern): ValueMatch[] {
   if (pattern.kind === 'any') return [{ matchPattern: { case: 'presentMatch', value: true } }]
   const scalars = [...[true, false].filter((one) => looksLikeBoolean(pattern, one)).map(booleanValue), ...numberValues(pattern)]
@@ -284,7 +295,7 @@ function numberValues(pattern: Pattern): ValueMatch[] {
   ]
 }
 
-/** `[x]` asks for a list that has x in it. */
+/** Matches a metadata value. `[x]` requires a list that contains x. */
 function filterValue(value: string, otherTypes: boolean): ValueMatch {
   const inList = value.startsWith('[') && value.endsWith(']')
   const pattern = patternOf(inList ? value.slice(1, -1) : value)
@@ -298,7 +309,7 @@ function metadataMatch(filter: string, path: readonly string[], value: ValueMatc
   return { filter, path: path.map((key) => ({ segment: { case: 'key', value: key } })), value: value as never }
 }
 
-/** A name that no user's rule can have: namespaces have no brackets. */
+/** Returns the name of a rule in the RBAC filter. It cannot collide with other names, since namespaces contain no brackets. */
 export function policyName(policy: { namespace: string; name: string }, rule: number): string {
   return `ns[${policy.namespace}]-policy[${policy.name}]-rule[${rule}]`
 }
