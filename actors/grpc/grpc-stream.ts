@@ -194,7 +194,7 @@ export class Http2GrpcStream implements GrpcStream {
 
   /** Processes messages for a limited time; the rest of the chunk is processed after other streams had as much time. */
   #read(bytes: Buffer, listen: (message: Buffer) => void): void {
-    // The client is gone: its messages must not be processed, and a partial message must not be waited for.
+    // The stream is over: its messages must not be processed, and the rest of a partial message must not be waited for.
     if (this.#ended || this.#stream.destroyed) return
     const started = monotonicMs()
     try {

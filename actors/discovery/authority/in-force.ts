@@ -23,7 +23,7 @@ export interface Signs {
 export interface InForce {
   readonly workloads: Signs
   readonly serving: Signs
-  /** Roots in answers, PEM each; the root of the workload signer first. */
+  /** Roots in answers, PEM each. Of an own authority, the root of the workload signer comes first. */
   readonly bundle: readonly string[]
   /** Roots that the process's own servers accept for client certificates, PEM each. */
   readonly trusted: readonly string[]
